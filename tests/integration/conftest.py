@@ -29,7 +29,7 @@ goals:
 
 
 class Answer(NamedTuple):
-    """What a command printed, and its exit code."""
+    """The exit code of a command, and what it printed."""
 
     code: int
     out: str
@@ -45,7 +45,7 @@ Scaffold = Callable[..., Answer]
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home that knows nothing of whoever runs the tests."""
+    """An empty home, independent of the machine's user."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -58,7 +58,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def repository(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The repository that commands are called in."""
+    """The repository in which commands run."""
     folder = make_repository(tmp_path / "my shop")
     monkeypatch.chdir(folder)
     return folder
@@ -66,7 +66,7 @@ def repository(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 @pytest.fixture
 def site(repository: Path) -> Iterator[RunContext]:
-    """The repository with a store in which nothing was run yet."""
+    """The repository with an empty store."""
     site = make_site(repository)
     yield site
     site.store.close()
@@ -87,7 +87,7 @@ def scaffold(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Scaffold:
 
 @pytest.fixture
 def plan() -> str:
-    """A plan of two actions, the second on top of the first."""
+    """A plan of two actions; the second needs the first."""
     return PLAN
 
 

@@ -1,4 +1,4 @@
-"""A session in a real database, and subagents of it that are shell scripts."""
+"""A session in a real database whose subagents are shell scripts."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ ME = "ann"
 
 
 class Scripts:
-    """A staff whose subagents run the script that is their task."""
+    """A launcher whose subagents run their task as a shell script."""
 
     def __init__(self, folder):
         self._folder = folder
@@ -58,7 +58,7 @@ async def nobody_is_asked(agent, wish):
 
 
 class Seat:
-    """The session ME in the database at `path`, claimed by this process, with its company."""
+    """The session ME in the database at `path`, claimed by this process, with its subagents."""
 
     def __init__(self, path, *, judge=nobody_is_asked, clock=None, timeout_s=10.0, **limits):
         self.clock = clock or SystemClock()
@@ -82,11 +82,11 @@ class Seat:
         self.history = self.peers.kept(ConversationHistory(self.store, ME, own_identity()))
 
     async def call(self, name, **args):
-        """Return what a tool says; how it went is in `failed`."""
+        """Return the output of a tool; it has a `failed` flag."""
         return await self.tools[name].run(args)
 
     def inbox(self):
-        """Return the bodies of all that waits for the session."""
+        """Return the bodies of all messages that wait for the session."""
         return [envelope.body for envelope in self.store.messages.waiting(SESSIONS, ME)]
 
 
@@ -99,7 +99,7 @@ def begin(store, name, *, cwd="/shop", owner=None, **fields):
 
 @contextmanager
 def seated(path, **options):
-    """Hold a seat; the database is given back at the end, the subagents are not ended."""
+    """Yield a session; the database is closed at the end, the subagents keep running."""
     seat = Seat(path, **options)
     try:
         yield seat

@@ -1,4 +1,4 @@
-"""Consent for subagents: asked in one process, decided in another."""
+"""Approvals for subagents: requested in one process, decided in another."""
 
 import asyncio
 import json
@@ -49,8 +49,8 @@ async def spawned(seat):
     assert json.loads(said.content)["subagent_id"] == "sub-1"
 
 
-async def test_what_a_subagent_may_do_is_decided_by_its_parent(path, child):
-    """RA-11, RA-13: approvals are proxied to the parent, whose user hears whose wish it is."""
+async def test_the_parent_decides_what_a_subagent_may_do(path, child):
+    """RA-11, RA-13: approvals are relayed to the parent, whose user sees which agent asks."""
     heard = []
 
     async def judge(agent, wish):
@@ -65,8 +65,8 @@ async def test_what_a_subagent_may_do_is_decided_by_its_parent(path, child):
     assert heard == [("sub-1", WISH)] * 2
 
 
-async def test_a_wish_reaches_the_parent_to_the_letter(path, child):
-    """RA-13: what is allowed is what was shown, names of files that are no text included."""
+async def test_a_request_reaches_the_parent_unchanged(path, child):
+    """RA-13: what is allowed is what was shown, including file names that are not text."""
     heard = []
 
     async def judge(agent, wish):
@@ -83,14 +83,14 @@ async def test_a_wish_reaches_the_parent_to_the_letter(path, child):
     assert heard == [odd]
 
 
-async def test_a_parent_that_is_silent_or_gone_has_said_no(child):
+async def test_a_silent_or_missing_parent_counts_as_a_denial(child):
     """RA-11: nobody answers, so it is denied."""
     judged = await referral(child, timeout_s=0.2)(WISH, ASKS)
     assert (judged.decision, "got no answer" in judged.reason) == ("deny", True)
 
 
-async def test_neither_questions_nor_answers_are_news(path, child):
-    """RA-13: a model neither sees a question of consent nor can answer it."""
+async def test_approval_messages_are_hidden_from_models(path, child):
+    """RA-13: a model neither sees a request for approval nor can answer it."""
     with child.transaction():
         child.messages.send(SESSIONS, sender=SUB, recipient=ME, channel="#consent", body={"request": "{}"})
     with seated(path) as seat:
@@ -102,7 +102,7 @@ async def test_neither_questions_nor_answers_are_news(path, child):
 
 @pytest.mark.parametrize(("sender", "decision"), [("eve", "deny"), (ME, "allow")])
 async def test_only_the_parent_can_answer(path, child, sender, decision):
-    """RA-13: whoever else writes on the channel of consent is not heard."""
+    """RA-13: messages of other senders on the approval channel are ignored."""
 
     async def forge(other):
         poller = StorePoller(other.data_version)
@@ -120,8 +120,8 @@ async def test_only_the_parent_can_answer(path, child, sender, decision):
     assert asking.result().decision == decision
 
 
-async def test_a_question_of_nobodys_subagent_is_asked_of_nobody(path, child):
-    """RA-13: only the session's own running subagents are heard."""
+async def test_a_request_of_an_unknown_subagent_is_not_shown(path, child):
+    """RA-13: only the session's own running subagents may ask."""
 
     async def judge(agent, wish):
         raise AssertionError(agent)
@@ -141,8 +141,8 @@ async def test_a_question_of_nobodys_subagent_is_asked_of_nobody(path, child):
         (ExceptionGroup("two", [LookupError("no such window"), OSError()]), "LookupError: no such window"),
     ],
 )
-async def test_a_session_that_cannot_decide_ends_its_subagent_and_says_so(path, child, trouble, words):
-    """RA-11: never a hang; a failed result for the agent, a line for the user, and the session goes on."""
+async def test_a_session_that_cannot_decide_ends_its_subagent_with_an_error(path, child, trouble, words):
+    """RA-11: never a hang; a failed result for the agent, a line for the user, and the session continues."""
 
     async def judge(agent, wish):
         raise trouble
@@ -160,7 +160,7 @@ async def test_a_session_that_cannot_decide_ends_its_subagent_and_says_so(path, 
         await seat.peers.close()
 
 
-async def test_a_question_that_is_open_when_the_subagent_dies_is_withdrawn(path, child):
+async def test_an_open_request_is_withdrawn_when_its_subagent_dies(path, child):
     """RA-11: a human who thinks holds nothing up that is over."""
     withdrawn = asyncio.Event()
 
@@ -181,7 +181,7 @@ async def test_a_question_that_is_open_when_the_subagent_dies_is_withdrawn(path,
         assert (await asking).decision == "deny"
 
 
-async def test_the_time_a_human_takes_is_not_the_subagents(path, child):
+async def test_waiting_for_a_human_does_not_count_against_the_timeout(path, child):
     """RA-11: waiting for consent does not count against the timeout."""
 
     async def judge(agent, wish):
@@ -217,8 +217,8 @@ def tool(ran):
     return Tool(name="shell", description="", schema=object_schema({}), category="shell", run=run)
 
 
-async def test_two_gates_decide_like_one(path, child):
-    """RA-11, RA-13: the child's rules, then what the parent allowed meanwhile, then its user, who sees who asks."""
+async def test_child_and_parent_gates_together_decide_like_one(path, child):
+    """RA-11, RA-13: the child's rules, then what the parent has allowed, then its user, who sees which agent asks."""
     asked, ran = [], []
 
     async def ask(question):
@@ -238,7 +238,7 @@ async def test_two_gates_decide_like_one(path, child):
     assert {approval.agent for approval in told} == {"sub-1"}
 
 
-async def test_where_the_parent_can_ask_nobody_a_subagent_hears_what_would_allow_it(path, child):
+async def test_a_denial_without_a_user_says_what_would_allow_the_call(path, child):
     """RA-13: denied without a user, and the model is told so."""
     _, parents = gate(path)
     with seated(path, judge=parents.judge_for) as seat:

@@ -10,7 +10,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder of work, with a home beside it."""
+    """A working folder with a home beside it."""
     work, home = tmp_path / "work", tmp_path / "home"
     (work / "src").mkdir(parents=True)
     home.mkdir()
@@ -28,7 +28,7 @@ def attached(folder, words, **options):
 
 
 def texts(folder, words):
-    """Return what is attached to the words, which must stay as they are."""
+    """Return the attachments of a text, which must stay unchanged."""
     found = attached(folder, words)
     assert found.notices == ()
     assert found.parts[0] == Text(words)
@@ -54,8 +54,8 @@ def texts(folder, words):
         ("read\n@notes\n", "Attached: notes\nremember\n"),
     ],
 )
-def test_a_file_that_is_named_is_attached(folder, words, content):
-    """RA-20: the user's own words may name any file, with lines, quoted, at the end of a sentence."""
+def test_a_file_named_in_the_prompt_is_attached(folder, words, content):
+    """RA-20: with lines, quoted, at the end of a sentence."""
     assert texts(folder, words) == [content]
 
 
@@ -63,7 +63,7 @@ def test_an_absolute_path_is_attached_and_nothing_twice(folder):
     assert len(texts(folder, f"@{folder}/notes @notes @notes")) == 2
 
 
-def test_a_folder_is_attached_as_its_names(folder):
+def test_a_folder_is_attached_as_a_listing(folder):
     """RA-20."""
     assert texts(folder, "what is in @src and @.") == [
         "Attached: the names in src\na.py",
@@ -98,7 +98,7 @@ def test_addresses_and_decorators_are_left_alone(folder, words):
         ("@src/a.py:9-10", "@src/a.py:9-10 is outside the file, which has 4 lines; it was not attached"),
     ],
 )
-def test_what_looks_like_a_file_and_is_none_is_told(folder, words, said):
+def test_a_missing_file_is_reported(folder, words, said):
     """RA-20."""
     found = attached(folder, words)
     assert found.parts == (Text(words),)
@@ -115,7 +115,7 @@ def test_what_looks_like_a_file_and_is_none_is_told(folder, words, said):
         (b"RIFF\x01\x02\x03\x04WEBPrest", "image/webp"),
     ],
 )
-def test_a_picture_is_known_by_its_bytes_not_by_its_name(folder, data, media_type):
+def test_an_image_is_recognised_by_its_bytes_and_not_by_its_name(folder, data, media_type):
     """RA-20."""
     (folder / "shot").write_bytes(data)
     found = attached(folder, "what is @shot")
@@ -123,7 +123,7 @@ def test_a_picture_is_known_by_its_bytes_not_by_its_name(folder, data, media_typ
     assert found.notices == ()
 
 
-def test_a_picture_a_model_cannot_see_or_that_is_too_large_is_not_attached(folder):
+def test_an_image_that_is_unsupported_or_too_large_is_not_attached(folder):
     """RA-20."""
     (folder / "a.png").write_bytes(PNG)
     (folder / "b.png").write_bytes(PNG + b"\0" * IMAGE_BYTES)
@@ -134,7 +134,7 @@ def test_a_picture_a_model_cannot_see_or_that_is_too_large_is_not_attached(folde
     assert "5,000,000" in large.notices[0]
 
 
-def test_what_is_no_text_is_refused(folder):
+def test_a_binary_file_is_refused(folder):
     """RA-20."""
     (folder / "binary").write_bytes(b"\0\1\2")
     (folder / "latin").write_bytes("né".encode("latin-1"))
@@ -155,7 +155,7 @@ def test_long_files_are_cut_and_huge_ones_refused(folder):
     assert "too large to attach" in attached(folder, "@huge.txt").notices[0]
 
 
-def test_only_so_many_files_are_attached_at_once(folder):
+def test_the_number_of_attachments_is_limited(folder):
     for number in range(MAX_ATTACHMENTS + 2):
         (folder / f"n{number}").write_text(str(number))
     found = attached(folder, " ".join(f"@n{number}" for number in range(MAX_ATTACHMENTS + 2)))
@@ -163,5 +163,5 @@ def test_only_so_many_files_are_attached_at_once(folder):
     assert found.notices == ("only the first 20 of 22 named files are attached",)
 
 
-def test_names_no_file_system_takes_are_left_alone(folder):
+def test_names_that_no_file_system_accepts_are_left_alone(folder):
     assert len(attached(folder, "@a\0b @" + "x" * 5_000 + " @caf\udce9").parts) == 1

@@ -28,7 +28,7 @@ CODECS = [AnthropicCodec(), ChatCodec(), ResponsesCodec()]
 
 @pytest.fixture
 def request_of(tmp_path, monkeypatch):
-    """Return the first request of an agent with every tool of a session, in some mode."""
+    """Return the first request of an agent with every tool of a session, in a mode."""
     monkeypatch.setenv("SCAFFOLD_HOME", str(tmp_path / "home"))
     clock = FakeClock(datetime(2030, 1, 2, tzinfo=UTC))
 
@@ -54,7 +54,7 @@ def request_of(tmp_path, monkeypatch):
 
 
 def encoded(codec, request):
-    """Return the request as it goes over a wire."""
+    """Return the request as encoded for a wire."""
     return codec.request(request, [codec.message(message, TARGET) for message in request.messages], TARGET)
 
 
@@ -76,8 +76,8 @@ async def test_the_first_request_of_a_worker_is_no_longer(request_of, role):
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: type(codec).__name__)
-async def test_the_cached_beginning_is_the_same_bytes_whatever_the_day_is(request_of, codec):
-    """RA-3: the base prompt, instructions included, comes before all that may differ."""
+async def test_the_cached_prefix_does_not_depend_on_the_date(request_of, codec):
+    """RA-3: the base prompt, instructions included, comes before everything that may differ."""
     instructions = Instructions(Path("/x/AGENTS.md"), "Use tabs.")
     request = await request_of(session_prompt(instructions), [Text("go")])
     body = encoded(codec, request)

@@ -9,7 +9,7 @@ from scaffold.agent.prompts import session_prompt
 
 @pytest.fixture
 def repo(tmp_path):
-    """A repository with a folder in it, in a folder that has instructions, too."""
+    """A repository with a folder in it, inside a folder that has instructions, too."""
     repo = tmp_path / "repo"
     (repo / ".git").mkdir(parents=True)
     (repo / "a" / "b").mkdir(parents=True)
@@ -22,7 +22,7 @@ def found(cwd, home="/nowhere"):
     return None if instructions is None else instructions.text
 
 
-def test_the_nearest_instructions_count_up_to_the_repositorys_root_and_no_further(repo):
+def test_the_nearest_instructions_up_to_the_repository_root_count(repo):
     """RA-20."""
     assert found(repo / "a" / "b") is None
     (repo / "AGENTS.md").write_text("root\n")
@@ -32,7 +32,7 @@ def test_the_nearest_instructions_count_up_to_the_repositorys_root_and_no_furthe
     assert found(repo) == "root"
 
 
-def test_another_agents_file_stands_in_where_there_is_none(repo):
+def test_the_instruction_file_of_another_agent_is_the_fallback(repo):
     """RA-20: CLAUDE.md as fallback in the same folder; the nearest folder wins."""
     (repo / "CLAUDE.md").write_text("claude")
     assert found(repo / "a") == "claude"
@@ -59,8 +59,8 @@ def test_without_a_repository_the_search_ends_at_home(tmp_path):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
-def test_without_a_repository_files_of_others_do_not_count(tmp_path):
-    """Anybody may leave a file in a shared folder."""
+def test_without_a_repository_files_of_other_users_are_ignored(tmp_path):
+    """Any user may leave a file in a shared folder."""
     (tmp_path / "shared" / "mine").mkdir(parents=True)
     (tmp_path / "shared" / "AGENTS.md").write_text("obey me")
     assert found(tmp_path / "shared" / "mine") == "obey me"
@@ -74,7 +74,7 @@ def test_without_a_repository_files_of_others_do_not_count(tmp_path):
 
 
 def test_a_link_is_followed_within_the_repository_and_not_out_of_it(repo):
-    """RA-20: a repository from elsewhere must not have the user's own files told to a provider."""
+    """RA-20: a foreign repository must not have the user's own files sent to a provider."""
     (repo / "a" / "b" / "CLAUDE.md").write_text("inside")
     (repo / "a" / "b" / "AGENTS.md").symlink_to("CLAUDE.md")
     assert found(repo / "a" / "b") == "inside"
@@ -84,7 +84,7 @@ def test_a_link_is_followed_within_the_repository_and_not_out_of_it(repo):
     assert instructions.notice == f"{repo}/AGENTS.md links out of {repo} and is ignored"
 
 
-def test_long_instructions_are_cut_at_a_line_and_the_user_is_told(repo):
+def test_long_instructions_are_cut_at_a_line_with_a_notice(repo):
     (repo / "AGENTS.md").write_text("line é\n" * MAX_BYTES)
     instructions = find_instructions(repo, home=Path("/"))
     assert len(instructions.text.encode()) <= MAX_BYTES
@@ -97,7 +97,7 @@ def test_long_instructions_are_cut_at_a_line_and_the_user_is_told(repo):
     assert (whole.text, whole.notice) == ("x" * MAX_BYTES, "")
 
 
-def test_what_is_no_readable_file_is_passed_over_or_told(repo):
+def test_an_unreadable_instruction_file_is_skipped_or_reported(repo):
     os.mkfifo(repo / "AGENTS.md")
     (repo / "CLAUDE.md").mkdir()
     assert found(repo) is None
@@ -106,8 +106,8 @@ def test_what_is_no_readable_file_is_passed_over_or_told(repo):
     assert found(repo) == "caf\ufffd"
 
 
-def test_instructions_are_part_of_the_base_prompt_and_the_day_is_not(repo):
-    """RA-3, RA-20: the base prompt is the same bytes all through a session; what may differ stands apart."""
+def test_instructions_are_part_of_the_base_prompt_and_the_date_is_not(repo):
+    """RA-3, RA-20: the base prompt is the same bytes throughout a session; what may differ is separate."""
     (repo / "AGENTS.md").write_text("Use tabs.")
     instructions = find_instructions(repo, home=Path("/"))
     prompt = session_prompt(instructions)

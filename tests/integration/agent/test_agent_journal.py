@@ -11,7 +11,7 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 
 
-def test_a_journal_is_one_object_a_line_with_time_type_and_common_fields(tmp_path):
+def test_a_journal_is_one_object_per_line_with_time_type_and_common_fields(tmp_path):
     clock = FakeClock(datetime(2024, 5, 1, 12, tzinfo=UTC))
     path = tmp_path / "logs" / "store.jsonl"
     journal = JournalFile(path, clock=clock, fields={"action": "store", "attempt": 2})
@@ -37,7 +37,7 @@ def test_two_journals_share_a_file_without_losing_lines(tmp_path):
     assert [json.loads(line)["attempt"] for line in path.read_text().splitlines()] == [1, 2]
 
 
-async def test_what_a_gate_decides_is_an_entry(tmp_path):
+async def test_a_decision_of_the_approval_gate_is_an_entry(tmp_path):
     """RA-13: approvals are written down."""
     journal = JournalList()
     gate = ApprovalGate(

@@ -1,4 +1,4 @@
-"""Which secrets are known: read from the environment, the workspace and the home."""
+"""Known secrets are read from the environment, the workspace and the home."""
 
 import os
 
@@ -16,7 +16,7 @@ def home(tmp_path):
     return tmp_path / "home"
 
 
-def test_secrets_of_the_environment_the_folder_and_the_home_are_known(tmp_path, home):
+def test_secrets_of_environment_folder_and_home_are_known(tmp_path, home):
     """BX-9: keys, `.env` files, logins; each under the name it has there."""
     folder = tmp_path / "folder"
     (folder / ".env").write_text("SERVICE_SECRET=from-env-file\n")
@@ -31,8 +31,8 @@ def test_secrets_of_the_environment_the_folder_and_the_home_are_known(tmp_path, 
     )
 
 
-def test_templates_and_what_cannot_be_read_hold_nothing(tmp_path, home):
-    """BX-9: an example is no secret; a folder, a pipe and a dead link are passed over."""
+def test_templates_and_unreadable_files_contain_no_secret(tmp_path, home):
+    """BX-9: an example is no secret; a folder, a pipe and a dead link are skipped."""
     folder = tmp_path / "folder"
     (folder / ".env.example").write_text("SERVICE_SECRET=put-yours-here\n")
     (folder / ".env.d").mkdir()
@@ -44,7 +44,7 @@ def test_templates_and_what_cannot_be_read_hold_nothing(tmp_path, home):
     assert redactor_for({}, tmp_path / "gone").clean(text) is text
 
 
-def test_a_journal_holds_no_secret(tmp_path):
+def test_a_journal_contains_no_secret(tmp_path):
     """BX-9: in no field of any entry."""
     path = tmp_path / "log.jsonl"
     redactor = redactor_for({"MY_TOKEN": "canary-7f3e6a1d"}, tmp_path)

@@ -1,4 +1,4 @@
-"""Subagents as real processes: whatever becomes of one, it ends once and its parent is told."""
+"""Subagents as real processes: each ends once, and its parent is informed."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ def report(path, subagent, **told):
         return store.subagents.report(subagent.id, told.pop("outcome"), **told)
 
 
-async def test_a_subagent_runs_as_soon_as_it_is_asked_for(seat):
+async def test_a_subagent_starts_as_soon_as_it_is_requested(seat):
     """RA-11: spawn returns at once with id and status."""
     said = await seat.call("subagent", task="sleep 60")
     assert json.loads(said.content) == {"subagent_id": "sub-1", "status": "running"}
@@ -67,7 +67,7 @@ async def test_a_subagent_runs_as_soon_as_it_is_asked_for(seat):
         ("exit 0", "its process ended with exit code 0 before it was done"),
     ],
 )
-async def test_a_dead_subagent_is_a_failed_result_and_its_parent_is_told_once(seat, script, why):
+async def test_a_dead_subagent_is_a_failed_result_and_its_parent_is_informed_once(seat, script, why):
     """RA-11: status, error and task reach the parent; a dead child is a failed result, never a hang."""
     await spawn(seat, script)
     async with asyncio.timeout(5):
@@ -79,8 +79,8 @@ async def test_a_dead_subagent_is_a_failed_result_and_its_parent_is_told_once(se
     assert list((seat.path.parent / "logs").iterdir()) == []
 
 
-async def test_what_a_subagent_reported_stands_even_if_it_is_killed_after_it(seat):
-    """RA-11: success, result and task; whoever dies after the report has reported."""
+async def test_a_reported_result_is_kept_even_if_the_subagent_is_killed_afterwards(seat):
+    """RA-11: success, result and task."""
     subagent = await spawn(seat, "sleep 60")
     assert report(seat.path, subagent, **REPORTED)
     os.killpg(named(seat, "sub-1").process.pid, signal.SIGKILL)
@@ -100,8 +100,8 @@ async def test_a_process_that_cannot_be_started_is_a_failed_result_at_once(seat)
     assert named(seat, "sub-1").status == "failure"
 
 
-async def test_a_start_that_is_interrupted_counts_as_cancelled(seat):
-    """RA-19: Ctrl-C while a subagent is being started leaves nothing that runs for ever."""
+async def test_an_interrupted_start_counts_as_cancelled(seat):
+    """RA-19: Ctrl-C while a subagent starts leaves no running process."""
     seat.staff.slow = True
     call = asyncio.create_task(seat.call("subagent", task="true"))
     async with asyncio.timeout(5):
@@ -113,7 +113,7 @@ async def test_a_start_that_is_interrupted_counts_as_cancelled(seat):
     assert seat.peers.running == 0
 
 
-async def test_a_subagent_that_takes_too_long_is_ended(seat):
+async def test_a_subagent_that_exceeds_its_timeout_is_ended(seat):
     """RA-11: timeout."""
     subagent = await spawn(seat, "sleep 60 & wait", timeout_s=1)
     process = named(seat, subagent.name).process
@@ -123,8 +123,8 @@ async def test_a_subagent_that_takes_too_long_is_ended(seat):
     assert not is_alive(process)
 
 
-async def test_beyond_the_cap_none_is_started_and_the_model_learns_what_to_do(seat):
-    """RA-11: a cap; here it is two."""
+async def test_above_the_limit_no_subagent_starts_and_the_model_learns_what_to_do(seat):
+    """RA-11: here the limit is two."""
     for _ in range(2):
         await spawn(seat, "sleep 60")
     said = await seat.call("subagent", task="true")
@@ -136,14 +136,14 @@ async def test_beyond_the_cap_none_is_started_and_the_model_learns_what_to_do(se
     assert (await spawn(seat, "true")).name == "sub-3"
 
 
-async def test_a_model_nobody_knows_and_an_empty_task_start_nothing(seat):
+async def test_an_unknown_model_and_an_empty_task_start_nothing(seat):
     said = await seat.call("subagent", task="true", model="nobody:knows")
     assert (said.failed, "there is no model `nobody:knows`" in said.content) == (True, True)
     assert (await seat.call("subagent", task=" \n")).failed
     assert seat.peers.roster() == ()
 
 
-async def test_a_session_that_closes_ends_all_and_notes_them_as_cancelled(path):
+async def test_closing_a_session_cancels_its_subagents(path):
     """RA-11: no subagent outlives its session's end."""
     with seated(path) as seat:
         for script in ("sleep 60", "trap '' TERM; sleep 60 & wait; sleep 60"):
@@ -156,8 +156,8 @@ async def test_a_session_that_closes_ends_all_and_notes_them_as_cancelled(path):
         assert not any(map(is_alive, processes))
 
 
-async def test_what_a_dead_session_left_running_is_interrupted_and_told_at_the_next_start(path):
-    """RA-11: a parent that died and is gone on with hears of each subagent, once."""
+async def test_subagents_left_by_a_dead_session_are_interrupted_and_reported_at_the_next_start(path):
+    """RA-11: a resumed parent learns the end of each subagent, once."""
     with seated(path) as seat:
         store = seat.store
         leftover = await start_child(
@@ -182,8 +182,8 @@ async def test_what_a_dead_session_left_running_is_interrupted_and_told_at_the_n
         await leftover.wait()
 
 
-async def test_a_session_that_could_not_begin_leaves_what_it_found(path):
-    """RA-11: what an earlier process left is settled when the session is really gone on with."""
+async def test_a_session_that_could_not_begin_changes_nothing(path):
+    """RA-11: what an earlier process left is settled when the session is really resumed."""
     with seated(path) as seat:
         with seat.store.transaction():
             seat.store.conversations.begin(f"{ME}/sub-1", cwd="/", model="m", title="t", parent=ME)
@@ -202,8 +202,8 @@ def locked(path):
 
 
 @pytest.mark.parametrize("asks", ["waits", "polls"])
-async def test_an_end_that_cannot_be_written_holds_nobody_up_and_is_written_later(path, asks):
-    """RA-11: never a hang; whoever waits hears of the trouble, and once it is over each end is told once."""
+async def test_an_end_that_cannot_be_stored_blocks_no_one_and_is_stored_later(path, asks):
+    """RA-11: never a hang; a waiting parent sees the error, and later gets each end once."""
     with seated(path, timeout_s=0.05) as seat:
         await seat.peers.open()
         await spawn(seat, "while ! [ -e go ]; do sleep 0.01; done; exit 7")
@@ -226,7 +226,7 @@ async def test_an_end_that_cannot_be_written_holds_nobody_up_and_is_written_late
         assert [body["status"] for body in seat.inbox()] == ["failure"]
 
 
-async def test_a_start_that_fails_while_nothing_can_be_written_is_settled_at_the_end(path):
+async def test_a_failed_start_that_cannot_be_stored_is_settled_at_the_end(path):
     """RA-11: nobody waits for a process that never was."""
     with seated(path, timeout_s=0.05) as seat:
         seat.staff.able = False
@@ -238,8 +238,8 @@ async def test_a_start_that_fails_while_nothing_can_be_written_is_settled_at_the
         assert "could not be started" in named(seat, "sub-1").error
 
 
-async def test_what_subagents_used_is_counted_when_they_ended(seat):
-    """RA-11: also of one that came to no good end; what an earlier process of the session started is not counted."""
+async def test_usage_of_subagents_is_counted_when_they_end(seat):
+    """RA-11: also after a failure; subagents of an earlier process of the session are not counted."""
     store = seat.store
     for script in ("sleep 60", "exit 1"):
         subagent = await spawn(seat, script)
@@ -259,7 +259,7 @@ async def test_what_subagents_used_is_counted_when_they_ended(seat):
         assert again.peers.used == Usage()
 
 
-async def test_two_run_at_once_and_one_wait_is_for_both(seat):
+async def test_two_subagents_run_concurrently_and_one_wait_covers_both(seat):
     """RA-11: status with optional wait; each of the two lets the other go on."""
     await spawn(seat, "while ! [ -e a ]; do sleep 0.01; done; touch b; exit 1")
     await spawn(seat, "touch a; while ! [ -e b ]; do sleep 0.01; done; exit 2")
@@ -278,19 +278,19 @@ async def test_waiting_is_bounded(seat):
 
 
 @pytest.mark.parametrize("name", ["sub-1", "1", f"{ME}/sub-1", " sub-1 "])
-async def test_a_subagent_is_known_by_its_name_its_number_and_its_whole_id(seat, name):
+async def test_a_subagent_is_identified_by_name_number_or_whole_id(seat, name):
     await spawn(seat, "sleep 60")
     assert json.loads((await seat.call("subagent_status", subagent_id=name)).content)["subagent_id"] == "sub-1"
 
 
-async def test_of_a_subagent_that_is_none_the_model_learns_which_there_are(seat):
+async def test_an_unknown_subagent_error_lists_the_existing_ones(seat):
     assert "none was started" in (await seat.call("subagent_status")).content
     await spawn(seat, "sleep 60")
     said = await seat.call("subagent_status", subagent_id="sub-7")
     assert (said.failed, "there are sub-1" in said.content) == (True, True)
 
 
-async def test_a_long_result_is_whole_in_the_store_and_told_in_pages(seat):
+async def test_a_long_result_is_complete_in_the_store_and_returned_in_pages(seat):
     subagent = await spawn(seat, "while ! [ -e done ]; do sleep 0.01; done")
     whole = "".join(f"line {number}\n" for number in range(3_000))
     report(seat.path, subagent, outcome="success", result=whole, error=None)
@@ -305,8 +305,8 @@ async def test_a_long_result_is_whole_in_the_store_and_told_in_pages(seat):
     assert pages[0]["result_chars"] == len(whole)
 
 
-async def test_a_conversation_of_a_subagent_is_none_to_go_on_with(seat):
-    """RA-11: `-c` never takes a subagent's up, whatever was said in it last."""
+async def test_a_subagents_conversation_cannot_be_resumed(seat):
+    """RA-11: `-c` never resumes a subagent's conversation, even the most recent one."""
     await spawn(seat, "sleep 60")
     store, sub = seat.store, f"{ME}/sub-1"
     with store.transaction():
@@ -317,7 +317,7 @@ async def test_a_conversation_of_a_subagent_is_none_to_go_on_with(seat):
     assert store.conversations.get(sub).id == sub
 
 
-async def test_with_a_session_its_subagents_are_forgotten(path):
+async def test_subagents_are_deleted_with_their_session(path):
     with seated(path) as seat:
         await spawn(seat, "true")
         await seat.peers.close()

@@ -26,7 +26,7 @@ replies:
 
 
 class Free:
-    """A budget without bounds."""
+    """A budget without limits."""
 
     async def reserve(self, estimate):
         return ""
@@ -42,8 +42,8 @@ class NoJitter:
         return b
 
 
-async def test_only_the_words_come_from_the_cassette_and_all_else_is_real(tmp_path):
-    """BX-14, RA-4: each reply fits only if the tools before it really did their work."""
+async def test_only_the_replies_are_recorded_and_everything_else_is_real(tmp_path):
+    """BX-14, RA-4: each reply matches only if the tools before it really did their work."""
     tape = tmp_path / "tape.yaml"
     tape.write_text(dedent(CASSETTE))
     root = tmp_path / "work"

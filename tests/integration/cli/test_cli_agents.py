@@ -1,4 +1,4 @@
-"""`agents` and the last act of each: every process of a run, read from the store and the ends of journals."""
+"""`agents` and the last activity of each: every process of a run, read from the store and the ends of journals."""
 
 import click
 import msgspec
@@ -54,8 +54,8 @@ def everything(path):
     return last_activity(path, lambda entry: True)
 
 
-def test_every_process_is_told_with_what_it_is_at(site, plan, scaffold, journal):
-    """SC-19, AL-3b: orchestrator, supervisor and workers: pid, liveness, phase, tokens, cost, the last act."""
+def test_every_process_is_listed_with_its_activity(site, plan, scaffold, journal):
+    """SC-19, AL-3: orchestrator, supervisor and workers: pid, liveness, phase, tokens, cost, the last activity."""
     run = begin(site, make_run(site, plan))
     (goal,) = site.store.goals.of_run(run.id)
     with site.store.transaction():
@@ -93,7 +93,7 @@ def test_every_process_is_told_with_what_it_is_at(site, plan, scaffold, journal)
     assert max(map(len, lines)) <= 80
 
 
-def test_who_hands_in_is_no_process_any_more_and_waits_for_the_queue(site, plan, scaffold):
+def test_a_worker_that_submitted_its_candidate_waits_in_the_merge_queue(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     hand_in(site, run, "store", {"store.py": "x = 1\n"})
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator"]
@@ -101,7 +101,7 @@ def test_who_hands_in_is_no_process_any_more_and_waits_for_the_queue(site, plan,
     assert (member.waits_on, member.state) == ("the merge queue", "done")
 
 
-def test_who_needs_you_comes_first_whether_at_work_or_put_away(site, plan):
+def test_agents_that_need_the_user_come_first_whether_running_or_not(site, plan):
     """BX-12: what waits for a human is on top of every screen."""
     text = plan.replace("preconditions: [store_works], ", "")
     run = begin(site, make_run(site, text))
@@ -112,7 +112,7 @@ def test_who_needs_you_comes_first_whether_at_work_or_put_away(site, plan):
     assert (second.action, second.state) == ("api", "running")
 
 
-def test_an_agent_that_put_its_work_away_still_waits_for_you(site, plan, scaffold):
+def test_an_agent_that_stopped_to_wait_still_needs_the_user(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     attempt = work(site, run, "store")
     item = ask(site, run, attempt)
@@ -130,7 +130,7 @@ def put_away(site, run, attempt, item):
         site.store.actions.move(attempt.action_id, blocked_on_inbox(item.id))
 
 
-def test_a_supervisor_that_thinks_says_about_what(site, plan, scaffold):
+def test_a_supervisors_planning_turn_is_shown_with_its_subject(site, plan, scaffold):
     """OR-8: status and agents tell the same turn."""
     run = begin(site, make_run(site, plan))
     (goal,) = site.store.goals.of_run(run.id)
@@ -166,19 +166,19 @@ def test_a_planner_that_died_with_its_owner_is_not_shown_as_running(site, plan, 
     assert (planner["role"], planner["alive"], planner["agent_state"]) == ("planner", False, "failed")
 
 
-def test_where_nothing_is_planned_yet_goals_and_tasks_say_so(site, plan, scaffold):
+def test_goals_and_tasks_of_an_unplanned_run_say_so(site, plan, scaffold):
     """SC-19: and not nothing."""
     picture = msgspec.structs.replace(read_run_view(site, make_run(site, plan)), goals=())
     assert format_goals(picture) == format_tasks(picture, ()) == "There is no plan yet."
 
 
-def test_without_a_run_nobody_works(repository, scaffold):
+def test_without_a_run_there_are_no_agents(repository, scaffold):
     assert scaffold("agents", "--json").json == {"run": None, "agents": []}
     assert scaffold("agents").out.startswith("There is no run")
     assert scaffold("agents", "--run", "x").code == 64
 
 
-def test_the_words_are_the_same_for_the_slash_commands(site, plan, scaffold):
+def test_slash_commands_use_the_same_words(site, plan, scaffold):
     """SC-19: goals, tasks and agents need no model."""
     run = begin(site, make_run(site, plan))
     assert click.unstyle(goals_text(site, run)) == scaffold("goals").out.rstrip("\n")
@@ -186,7 +186,7 @@ def test_the_words_are_the_same_for_the_slash_commands(site, plan, scaffold):
     assert click.unstyle(agents_text(site, run)).splitlines()[0] == scaffold("agents").out.splitlines()[0]
 
 
-def test_the_last_act_is_read_from_the_end_past_torn_and_long_lines(site, plan, journal):
+def test_the_last_activity_is_read_past_torn_and_long_lines(site, plan, journal):
     run = begin(site, make_run(site, plan))
     book = journal(run, work(site, run, "store"))
     book.note("text", text="I will test it.\nThen land it.")
@@ -214,5 +214,5 @@ def test_only_the_end_of_a_long_journal_is_read(site, plan, journal):
     assert everything(path).text == "read_file: a.py"
 
 
-def test_a_journal_that_is_not_there_tells_nothing(tmp_path):
+def test_a_missing_journal_has_no_activity(tmp_path):
     assert everything(tmp_path / "nowhere.jsonl") is None

@@ -1,4 +1,4 @@
-"""`baseline`: how the gates did before a run's work, and forgetting that."""
+"""`baseline`: the results of the gates before a run's work, and how to discard them."""
 
 import pytest
 
@@ -13,7 +13,7 @@ TYPES = Gate(kind="typecheck", command="mypy .", runner="findings")
 
 @pytest.fixture
 def run(site, plan):
-    """A run that rests on a baseline."""
+    """A run with a baseline."""
     run = make_run(site, plan)
     with site.store.transaction():
         site.store.baselines.hold(run.id, baseline(run))
@@ -33,8 +33,8 @@ def baseline(run):
     )
 
 
-def test_the_baseline_is_shown_with_what_failed_before_the_work(site, run, scaffold):
-    """AL-10: each gate with its outcomes; what is not detected is not applicable."""
+def test_the_baseline_is_shown_with_failures_before_the_work(site, run, scaffold):
+    """AL-10: each gate with its outcomes; a gate that is not detected is not applicable."""
     assert scaffold("baseline").out.splitlines() == [
         f"Baseline of run {run.id} at {run.base_sha[:8]}",
         "  ! test       1 passed, 1 failed",
@@ -48,8 +48,8 @@ def test_the_baseline_is_shown_with_what_failed_before_the_work(site, run, scaff
     ]
 
 
-def test_the_baseline_is_there_for_programs(site, run, scaffold):
-    """AL-10: all that did not pass, by name."""
+def test_the_baseline_is_available_as_json(site, run, scaffold):
+    """AL-10: every failure by name."""
     shown = scaffold("baseline", "show", "--run", run.id, "--json").json
     assert (shown["run"], shown["captured"], shown["environment"]) == (run.id, True, "env-1")
     test = shown["gates"][0]
@@ -58,8 +58,8 @@ def test_the_baseline_is_there_for_programs(site, run, scaffold):
     assert shown["gates"][2]["trouble"] == "error"
 
 
-def test_a_baseline_that_is_reset_is_made_anew(site, run, scaffold):
-    """AL-10: the run has none, nothing that its gates showed is found again, and the mirror is gone."""
+def test_a_baseline_that_is_reset_is_captured_again(site, run, scaffold):
+    """AL-10: the run has none, no earlier gate result is reused, and the mirror is gone."""
     mirror = site.projections / "baselines" / f"{run.id}.json"
     mirror.parent.mkdir(parents=True)
     mirror.write_text("{}")
@@ -72,8 +72,8 @@ def test_a_baseline_that_is_reset_is_made_anew(site, run, scaffold):
     assert scaffold("baseline", "reset", "--json").json == {"run": run.id, "reset": False}
 
 
-def test_a_baseline_is_not_reset_while_somebody_works_against_it(site, run, scaffold):
-    """AL-10: also where it is another run that may rest on what the gates showed."""
+def test_a_baseline_in_use_cannot_be_reset(site, run, scaffold):
+    """AL-10: also if another run uses the gate results."""
     begin(site, run)
     answer = scaffold("baseline", "reset")
     assert (answer.code, answer.out) == (64, "")
@@ -90,7 +90,7 @@ def test_a_run_without_a_baseline_says_why(site, plan, scaffold):
     assert scaffold("baseline", "--run", without.id).out == f"Run {without.id} has no baseline: its gates are off.\n"
 
 
-def test_where_nothing_was_run_there_is_nothing_to_show(repository, scaffold):
+def test_without_a_run_there_is_no_baseline(repository, scaffold):
     nothing = {"run": None, "base": None, "captured": False, "environment": None, "gates": []}
     answer = scaffold("baseline", "--json")
     assert (answer.code, answer.json, answer.err) == (0, nothing, "")
@@ -100,8 +100,8 @@ def test_where_nothing_was_run_there_is_nothing_to_show(repository, scaffold):
     assert scaffold("baseline", "rubbish").code == 64
 
 
-def test_a_gate_that_can_find_no_fault_is_shown_as_such(site, plan, scaffold):
-    """AL-10: a command of one's own that fails before the work would excuse whatever the work breaks."""
+def test_a_gate_that_cannot_find_a_fault_is_shown_as_such(site, plan, scaffold):
+    """AL-10: a custom command that fails before the work would excuse whatever the work breaks."""
     run = make_run(site, plan)
     own = Gate(kind="build", command="make all", runner="exit")
     shown = GateRun(gate=own, exit_code=2, outcomes={"exit": "failed"}, commit=run.base_sha, environment="env-1")

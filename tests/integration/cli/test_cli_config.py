@@ -1,4 +1,4 @@
-"""`config`: settings in layers, each value with its origin; the user's file is changed without losing a word."""
+"""`config`: settings in layers, each value with its origin; the user's file keeps comments and layout."""
 
 import os
 from pathlib import Path
@@ -29,8 +29,8 @@ def file(home) -> Path:
     return path
 
 
-def test_built_in_numbers_are_those_of_the_tiers(home):
-    """AL-1: the tiers' agents, iterations, minutes, and what is good enough."""
+def test_built_in_values_are_those_of_the_tiers(home):
+    """AL-1: the tiers' agents, iterations, minutes and thresholds."""
     found = {
         name: load_settings(None, os.environ, {"tier": name}).tier()
         for name in ("quick", "scout", "builder", "architect")
@@ -72,7 +72,7 @@ def test_later_layers_win_and_every_value_names_its_origin(file, monkeypatch):
         ("agents", "many", "from 1 to 20, not 'many'"),
     ],
 )
-def test_a_value_that_will_not_do_is_named_once_in_two_lines(home, scaffold, key, value, said):
+def test_an_invalid_value_is_reported_once_in_two_lines(home, scaffold, key, value, said):
     answer = scaffold("config", key, value)
     assert answer.code == 64
     what, fix = answer.err.splitlines()
@@ -80,7 +80,7 @@ def test_a_value_that_will_not_do_is_named_once_in_two_lines(home, scaffold, key
     assert fix.strip()
 
 
-def test_a_section_whose_lines_are_all_comments_sets_nothing_and_can_be_filled(file, scaffold):
+def test_a_section_of_comments_sets_nothing_and_can_be_filled(file, scaffold):
     file.write_text("sandbox:\n  # mode: require\ntier: scout\n")
     assert scaffold("config", "tier").out == f"tier                         scout  ({file}:3)\n"
     assert scaffold("config", "sandbox.mode", "off").code == 0
@@ -88,17 +88,17 @@ def test_a_section_whose_lines_are_all_comments_sets_nothing_and_can_be_filled(f
 
 
 @pytest.mark.parametrize("written", ["off", "'off'", "[off]", "['off']"])
-def test_set_up_is_turned_off_by_a_word_or_a_list_of_one(file, written):
+def test_setup_is_turned_off_by_a_word_or_a_list_of_one(file, written):
     """AL-10: as the documentation has it, `setup: off` for none."""
     file.write_text(f"setup: {written}\n")
     assert load_settings(None, os.environ, {}).texts("setup") == ("off",)
 
 
-def test_agents_on_its_own_outdoes_the_tier(home):
+def test_agents_overrides_the_tier(home):
     assert load_settings(None, os.environ, {"agents": 7}).tier().agents == 7
 
 
-def test_the_projects_own_files_are_ignored_and_that_is_said(repository, scaffold):
+def test_untrusted_project_files_are_ignored_with_a_notice(repository, scaffold):
     (repository / ".scaffold.yaml").write_text("model: anthropic:theirs\n")
     (repository / ".scaffold").mkdir()
     (repository / ".scaffold" / "config.local.yaml").write_text("not: [even: yaml\n")
@@ -146,7 +146,7 @@ def test_the_projects_own_files_are_ignored_and_that_is_said(repository, scaffol
         ("inbox: {wait_s: 0}", 1, "`inbox.wait_s` must be a number of seconds above 0", "0"),
     ],
 )
-def test_a_mistake_is_named_with_file_and_line(file, scaffold, text, line, named, fix):
+def test_an_error_is_reported_with_file_and_line(file, scaffold, text, line, named, fix):
     file.write_text(text)
     answer = scaffold("config")
     assert answer.code == 64
@@ -156,7 +156,7 @@ def test_a_mistake_is_named_with_file_and_line(file, scaffold, text, line, named
     assert fix in how
 
 
-def test_lists_are_read_entry_by_entry_each_once(file):
+def test_lists_are_merged_without_duplicates(file):
     """RA-13: the user's own rules."""
     file.write_text(
         "permissions:\n  deny:\n    - shell:git push  # never\n    - shell:git push\nenvironment: [A, NO]\n"
@@ -168,12 +168,12 @@ def test_lists_are_read_entry_by_entry_each_once(file):
     assert settings.texts("permissions.allow") == ()
 
 
-def test_off_means_off_however_yaml_reads_it(file):
+def test_off_is_off_however_yaml_parses_it(file):
     file.write_text("sandbox: {mode: off}\n")
     assert load_settings(None, os.environ, {}).text("sandbox.mode") == "off"
 
 
-def test_a_flag_that_is_called_otherwise_is_named_as_it_was_typed(home):
+def test_a_flag_with_another_name_is_reported_as_it_was_typed(home):
     settings = load_settings(None, os.environ, {"sandbox.mode": "require"})
     assert settings.values["sandbox.mode"] == SettingValue("require", "--sandbox")
 
@@ -183,12 +183,12 @@ def test_an_empty_file_sets_nothing(file):
     assert load_settings(None, os.environ, {}).values["tier"].origin == "built-in"
 
 
-def test_a_value_of_nothing_leaves_a_setting_open(file):
+def test_a_null_value_leaves_a_setting_unset(file):
     file.write_text("model:\nbudget_usd: null\n")
     assert load_settings(None, os.environ, {}).text("model") is None
 
 
-def test_setting_a_value_keeps_everything_else_as_it_is(file, scaffold):
+def test_setting_a_value_keeps_everything_else_unchanged(file, scaffold):
     file.write_text(FILE)
     answer = scaffold("config", "model", "openai:next")
     assert answer.code == 0
@@ -230,7 +230,7 @@ def test_setting_a_value_keeps_everything_else_as_it_is(file, scaffold):
         ("model: codex:a # mine\r\n", "model", "codex:b", 'model: "codex:b" # mine\r\n'),
     ],
 )
-def test_a_value_goes_where_it_belongs(tmp_path, before, key, setting, after):
+def test_a_value_goes_into_its_section(tmp_path, before, key, setting, after):
     path = tmp_path / "config.yaml"
     path.write_bytes(before.encode())
     set_in_file(path, key, setting)
@@ -246,7 +246,7 @@ def test_a_layout_that_would_have_to_be_rewritten_is_left_alone(tmp_path):
     assert path.read_text() == "{tier: scout, agents: 3}\n"
 
 
-def test_what_is_typed_is_read_as_the_setting_wants_it(home):
+def test_a_typed_value_is_parsed_as_the_setting_needs(home):
     assert parse_value("agents", "4") == 4
     assert parse_value("budget_usd", "4.5") == 4.5
     assert parse_value("model", "codex:4") == "codex:4"
@@ -272,7 +272,7 @@ def test_an_unknown_key_is_refused_before_anything_is_written(file, scaffold):
 
 
 @pytest.mark.parametrize("content", [b"model: caf\xe9", None])
-def test_a_file_that_cannot_be_read_is_named(file, scaffold, content):
+def test_an_unreadable_file_is_named(file, scaffold, content):
     if content is None:
         file.mkdir()
     else:
@@ -282,7 +282,7 @@ def test_a_file_that_cannot_be_read_is_named(file, scaffold, content):
     assert f"{file} cannot be read" in answer.err
 
 
-def test_a_place_that_cannot_be_written_is_named(home, scaffold):
+def test_an_unwritable_file_is_named(home, scaffold):
     (home / "scaffold").write_text("in the way")
     answer = scaffold("config", "tier", "scout")
     assert answer.code == 64

@@ -1,9 +1,9 @@
-"""`contract`: what an action must show, what checking showed, and what its facts stand on."""
+"""`contract`: an action's checks, their results, and the evidence of its facts."""
 
 from builders import begin, fail, land, make_run
 
 
-def test_a_contract_is_shown_with_the_evidence_of_what_landed(site, plan, scaffold):
+def test_a_contract_is_shown_with_the_evidence_of_its_landing(site, plan, scaffold):
     """AL-8: commands, expectations and file constraints."""
     run = begin(site, make_run(site, plan))
     landed = land(site, run, "store", {"store.py": "x = 1\n"})
@@ -65,7 +65,7 @@ def test_a_failed_check_is_shown_with_its_output(site, plan, scaffold):
     assert scaffold("contract", "store", "--json").json["last"]["passed"] is False
 
 
-def test_an_action_without_a_contract_says_what_will_do(site, plan, scaffold):
+def test_an_action_without_a_contract_says_what_completes_it(site, plan, scaffold):
     make_run(site, plan)
     out = scaffold("contract", "api").out
     assert "No checks" in out
@@ -74,15 +74,15 @@ def test_an_action_without_a_contract_says_what_will_do(site, plan, scaffold):
     assert (shown["given"], shown["commands"], shown["last"], shown["facts"]) == (False, [], None, [])
 
 
-def test_where_contracts_are_drafted_an_action_without_one_waits_for_it(site, plan, scaffold):
-    """AL-7: a change alone will not do, also where no draft could be used so far."""
+def test_with_drafted_contracts_an_action_without_one_waits_for_its_draft(site, plan, scaffold):
+    """AL-7: a change alone is not enough, even if no draft was usable so far."""
     make_run(site, plan, drafter=True)
     out = scaffold("contract", "api").out
     assert out.splitlines()[1] == "  None yet: it is drafted before the work."
     assert "No checks" not in out
 
 
-def test_an_action_that_judges_says_that_its_verdict_has_to_do(site, plan, scaffold):
+def test_a_reviewing_action_is_completed_by_its_verdict(site, plan, scaffold):
     """A review changes nothing, and its facts are not weak."""
     make_run(site, plan.replace("key: api", "key: api, role: code_review"))
     out = scaffold("contract", "api").out

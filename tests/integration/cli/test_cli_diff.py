@@ -1,4 +1,4 @@
-"""`diff`: landed commits, candidates, pinned work, and whole runs; byte for byte for programs."""
+"""`diff`: landed commits, candidates, pinned work, and whole runs; byte for byte with --json."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def run(site, plan):
     return begin(site, make_run(site, plan))
 
 
-def test_a_landed_action_is_shown_as_its_one_commit(site, run, scaffold):
+def test_a_landed_action_is_shown_as_its_commit(site, run, scaffold):
     """AL-12: one commit for each landed action."""
     landed = land(site, run, "store", {"store.py": "x = 1\n"})
     land(site, run, "api", {"api.py": "y = 2\n"})
@@ -49,15 +49,15 @@ def test_a_run_is_shown_from_its_base_to_its_branch(site, run, scaffold):
         assert shown["paths"] == ["api.py", "store.py"]
 
 
-def test_a_candidate_is_shown_and_named_as_one(site, run, scaffold):
+def test_a_candidate_is_shown_and_marked_as_one(site, run, scaffold):
     waiting = hand_in(site, run, "store", {"store.py": "x = 1\n"})
     answer = scaffold("diff", "store", "--json")
     assert answer.err == "note: `store` has not landed; this is a candidate in attempt 1\n"
     assert answer.json["commit"] == waiting.head_sha
 
 
-def test_pinned_work_is_shown_and_named_as_such(site, run, scaffold):
-    """BX-3: what did not land is still there to be seen."""
+def test_pinned_work_is_shown_and_marked_as_such(site, run, scaffold):
+    """BX-3: unlanded work can still be viewed."""
     fail(site, run, "store", {"store.py": "broken\n"})
     answer = scaffold("diff", "store")
     assert answer.err == "note: `store` has not landed; this was pinned in attempt 1\n"
@@ -76,7 +76,7 @@ def test_a_compound_points_to_its_children(site, scaffold):
     assert scaffold("diff", "all").err == "note: `all` is a compound: see its children one, two\n"
 
 
-def test_a_commit_that_is_gone_is_named(site, run, scaffold):
+def test_a_missing_commit_is_named(site, run, scaffold):
     gone = Commit("1" * 40)
     attempt = work(site, run, "store")
     end_attempt(site.store, run, attempt.id, AttemptEnd("contract_failed", "no"), head=gone)
@@ -100,7 +100,7 @@ def test_the_patch_can_be_applied_byte_for_byte(site, run, scaffold, repository)
     assert (repository / "store.py").read_bytes() == content.encode(errors="surrogateescape")
 
 
-def test_stat_gives_the_files_and_how_much(site, run, scaffold):
+def test_stat_lists_the_files_with_their_changes(site, run, scaffold):
     land(site, run, "store", {"store.py": "x = 1\n"})
     assert scaffold("diff", "--stat").out.splitlines()[:2] == [
         " store.py | 1 +",
@@ -108,7 +108,7 @@ def test_stat_gives_the_files_and_how_much(site, run, scaffold):
     ]
 
 
-def test_what_is_neither_action_nor_run_is_refused(run, scaffold):
+def test_an_unknown_action_or_run_is_refused(run, scaffold):
     answer = scaffold("diff", "nothing-like-it")
     assert answer.code == 64
     assert f"neither an action of run {run.id} nor a run" in answer.err

@@ -1,4 +1,4 @@
-"""`doctor`: each check says what is and, if need be, what mends it."""
+"""`doctor`: the result of each check, with a fix where one is needed."""
 
 import asyncio
 import re
@@ -14,7 +14,7 @@ def checks(answer):
     return {each["name"]: each for each in answer.json["checks"]}
 
 
-def test_a_sound_place_has_no_failures(repository, scaffold, monkeypatch):
+def test_a_working_setup_has_no_failures(repository, scaffold, monkeypatch):
     monkeypatch.setenv("SCAFFOLD_MODEL", "codex:some")
     answer = scaffold("doctor", "--json")
     assert answer.code == 0
@@ -37,7 +37,7 @@ def test_a_sound_place_has_no_failures(repository, scaffold, monkeypatch):
     assert not (repository / ".git" / "scaffold").exists(), "looking must make nothing"
 
 
-def test_outside_a_repository_the_machine_is_checked_all_the_same(tmp_path, home, monkeypatch, scaffold):
+def test_outside_a_repository_the_machine_is_still_checked(tmp_path, home, monkeypatch, scaffold):
     monkeypatch.chdir(tmp_path)
     answer = scaffold("doctor", "--json")
     assert answer.code == 0
@@ -45,7 +45,7 @@ def test_outside_a_repository_the_machine_is_checked_all_the_same(tmp_path, home
     assert "git" in checks(answer)
 
 
-def test_the_bubblewrap_that_is_used_is_named_with_its_version(tmp_path, home, monkeypatch, scaffold):
+def test_the_bubblewrap_in_use_is_named_with_its_version(tmp_path, home, monkeypatch, scaffold):
     finding = asyncio.run(bubblewrap_or_skip())
     monkeypatch.chdir(tmp_path)
     sandbox = checks(scaffold("doctor", "--json"))["sandbox"]
@@ -54,7 +54,7 @@ def test_the_bubblewrap_that_is_used_is_named_with_its_version(tmp_path, home, m
     assert re.fullmatch(r"bubblewrap \d+\.\d+\.\d+( from a wheel)?", version)
 
 
-def test_what_is_wrong_stands_on_a_line_with_its_remedy_below(repository, scaffold):
+def test_a_problem_is_shown_with_its_fix_below(repository, scaffold):
     (repository / ".git" / "MERGE_HEAD").write_text(git(repository, "rev-parse", "HEAD"))
     answer = scaffold("doctor")
     assert answer.code == 1
@@ -69,7 +69,7 @@ def test_an_unknown_committer_fails(repository, scaffold):
     assert checks(scaffold("doctor", "--json"))["identity"]["status"] == "fail"
 
 
-def test_changes_that_are_not_committed_are_a_warning(repository, scaffold):
+def test_uncommitted_changes_are_a_warning(repository, scaffold):
     (repository / "app.py").write_text("print('changed')\n")
     assert checks(scaffold("doctor", "--json"))["repository"]["status"] == "warn"
 
@@ -81,7 +81,7 @@ def test_a_missing_git_is_named(repository, scaffold, monkeypatch):
     assert checks(answer)["git"]["message"] == "not on PATH"
 
 
-def test_a_folder_that_cannot_be_made_fails(repository, home, scaffold):
+def test_an_unwritable_folder_fails(repository, home, scaffold):
     (home / "scaffold").write_text("in the way")
     answer = scaffold("doctor", "--json")
     assert answer.code == 1
@@ -96,8 +96,8 @@ def test_a_broken_configuration_fails(repository, home, scaffold):
     assert f"{file}:1" in checks(scaffold("doctor", "--json"))["model"]["message"]
 
 
-def test_whether_the_repositorys_own_configuration_counts_is_said(repository, scaffold):
-    """RA-13: what is ignored, why, and how that is changed; a file of comments alone is nothing to agree to."""
+def test_the_state_of_the_repositorys_configuration_is_shown(repository, scaffold):
+    """RA-13: what is ignored, why, and how to change that; a file of comments needs no consent."""
 
     def trust():
         found = checks(scaffold("doctor", "--json"))["trust"]
@@ -119,7 +119,7 @@ def test_whether_the_repositorys_own_configuration_counts_is_said(repository, sc
 
 
 @pytest.mark.parametrize("content", [b"", b"this is no database, whatever its name says" * 100])
-def test_a_broken_database_fails_and_is_left_as_it_is(repository, scaffold, content):
+def test_a_corrupt_database_fails_and_is_not_changed(repository, scaffold, content):
     path = repository / ".git" / "scaffold" / "state.db"
     path.parent.mkdir()
     path.write_bytes(content)
@@ -142,7 +142,7 @@ def test_worktrees_of_ended_runs_are_listed(repository, plan, scaffold):
     site.store.close()
 
 
-def test_fix_forgets_worktrees_whose_folders_are_gone_and_nothing_else(repository, plan, scaffold, tmp_path):
+def test_fix_prunes_only_worktrees_with_missing_folders(repository, plan, scaffold, tmp_path):
     site = make_site(repository)
     gone = site.run_folder(make_run(site, plan).id) / "landing"
     theirs = tmp_path / "their worktree"
@@ -157,5 +157,5 @@ def test_fix_forgets_worktrees_whose_folders_are_gone_and_nothing_else(repositor
     site.store.close()
 
 
-async def test_there_may_be_nothing_to_forget(repository, site):
+async def test_fix_may_find_nothing_to_prune(repository, site):
     assert await prune_worktrees(site.repository, site.environ) == []

@@ -1,4 +1,4 @@
-"""`goals` and `tasks`: the tree of actions, with what shows each effect."""
+"""`goals` and `tasks`: the tree of actions, with the evidence of each effect."""
 
 from datetime import UTC, datetime
 
@@ -26,7 +26,7 @@ goals:
 """
 
 
-def test_children_stand_below_their_compound(site, scaffold):
+def test_children_are_listed_below_their_compound(site, scaffold):
     """SC-19: the action tree with status and effects."""
     make_run(site, NESTED)
     assert scaffold("tasks").out.splitlines() == [
@@ -46,7 +46,7 @@ def test_children_stand_below_their_compound(site, scaffold):
     ]
 
 
-def test_facts_stand_with_their_evidence_and_results_with_their_first_line(site, plan, scaffold):
+def test_facts_are_shown_with_evidence_and_results_with_their_first_line(site, plan, scaffold):
     """BX-1: a fact holds only with evidence, and people see which."""
     run = begin(site, make_run(site, plan))
     landed = land(site, run, "store", {"store.py": "x = 1\n"})[:8]
@@ -66,7 +66,7 @@ def test_facts_stand_with_their_evidence_and_results_with_their_first_line(site,
     ]
 
 
-def test_a_weak_or_stale_fact_says_so(site, plan, scaffold):
+def test_a_weak_or_stale_fact_is_marked(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     land(site, run, "store", {"store.py": "x = 1\n"})
     (goal,) = site.store.goals.of_run(run.id)
@@ -78,7 +78,7 @@ def test_a_weak_or_stale_fact_says_so(site, plan, scaffold):
     assert "✓ holds api_works, weak: it would hold without the work" in out
 
 
-def test_the_json_of_tasks_has_the_evidence_too(site, plan, scaffold):
+def test_the_json_of_tasks_includes_the_evidence(site, plan, scaffold):
     """BX-1: what the tree shows, programs get."""
     run = begin(site, make_run(site, plan))
     land(site, run, "store", {"store.py": "x = 1\n"})
@@ -97,7 +97,7 @@ def test_the_json_is_that_of_status(site, scaffold):
     assert scaffold("tasks", "street", "--json").json == {"run": run.id, "actions": street, "facts": []}
 
 
-def test_one_goal_can_be_asked_for_and_a_wrong_one_is_answered_with_the_closest(site, scaffold):
+def test_one_goal_can_be_selected_and_an_unknown_one_gets_a_suggestion(site, scaffold):
     run = make_run(site, NESTED)
     assert scaffold("tasks", "street").out.splitlines()[0] == "street: planning"
     answer = scaffold("tasks", "stret")
@@ -108,7 +108,7 @@ def test_one_goal_can_be_asked_for_and_a_wrong_one_is_answered_with_the_closest(
     ]
 
 
-def test_an_older_run_can_be_asked_for(site, plan, scaffold):
+def test_an_older_run_can_be_selected(site, plan, scaffold):
     older = make_run(site, plan)
     make_run(site, NESTED)
     assert scaffold("goals", "--run", older.id, "--json").json["run"] == older.id
@@ -125,7 +125,7 @@ def lines_of(scaffold, *args):
     return [line.strip() for line in scaffold("tasks", *args).out.splitlines()]
 
 
-def test_a_task_says_in_common_words_how_it_does_beside_its_status(site, plan, scaffold):
+def test_a_task_shows_a_common_state_beside_its_status(site, plan, scaffold):
     """AL-3b: pending, in_progress, verifying, blocked, done, failed."""
     run = begin(site, make_run(site, plan))
     land(site, run, "store", {"store.py": "x = 1\n"})
@@ -135,8 +135,8 @@ def test_a_task_says_in_common_words_how_it_does_beside_its_status(site, plan, s
     assert [each["status"] for each in scaffold("tasks", "--json").json["actions"]] == ["completed", "running"]
 
 
-def test_the_attempt_is_counted_by_the_actions_own_failures(site, plan, scaffold):
-    """SC-20: attempt 2 of 3, though it is the third by number: one was lost to a crash."""
+def test_attempts_are_counted_by_the_actions_own_failures(site, plan, scaffold):
+    """SC-20: attempt 2 of 3 although it is the third by number: one was lost in a crash."""
     run = begin(site, make_run(site, plan, attempts=3))
     fail(site, run, "store", {})
     assert "· pending store (implementation) ready, attempt 2 of 3" in lines_of(scaffold)
@@ -150,7 +150,7 @@ def test_the_attempt_is_counted_by_the_actions_own_failures(site, plan, scaffold
     assert again.number == 3
 
 
-def test_a_ready_action_says_what_slot_it_waits_for(site, scaffold):
+def test_a_ready_action_names_the_slot_it_waits_for(site, scaffold):
     text = NESTED.replace("{key: sweep, ", "{key: wash, effects: [washed]}\n      - {key: sweep, ")
     run = begin(site, make_run(site, text, agents=1))
     work(site, run, "wash")
@@ -158,7 +158,7 @@ def test_a_ready_action_says_what_slot_it_waits_for(site, scaffold):
     assert line == "· pending sweep (implementation) ready: waits for a slot, 1 of 1 are in use"
 
 
-def test_an_action_of_a_goal_that_was_set_aside_says_so(site, plan, scaffold):
+def test_an_action_of_a_paused_goal_says_so(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     with site.store.transaction():
         site.store.goals.move(site.store.goals.of_run(run.id)[0].id, Paused(PAUSED_BY_USER))
@@ -166,7 +166,7 @@ def test_an_action_of_a_goal_that_was_set_aside_says_so(site, plan, scaffold):
     assert scaffold("goals", "--json").json["goals"][0]["agent_state"] == "paused"
 
 
-def test_a_compound_says_how_far_it_is_or_what_its_supervisor_is_asked(site, scaffold):
+def test_a_compound_shows_its_progress_or_its_planning_turn(site, scaffold):
     run = begin(site, make_run(site, NESTED))
     shop = site.store.actions.by_key(run.id, "shop")
     with site.store.transaction():
@@ -218,8 +218,8 @@ def test_the_agent_state_of_a_goal_is_that_of_its_supervisor(site, plan, scaffol
         ("trivial", None, None, "", "trivial at cccccccc"),
     ],
 )
-def test_every_kind_of_evidence_says_on_one_line_what_it_is(kind, command, exit_code, detail, line):
-    """BX-1: commands by how they ended, all others by what they say."""
+def test_each_kind_of_evidence_is_described_on_one_line(kind, command, exit_code, detail, line):
+    """BX-1: commands by their exit code, all others by their text."""
     then = datetime(2030, 1, 1, tzinfo=UTC)
     evidence = Evidence(kind=kind, command=command, exit_code=exit_code, commit="c" * 40, at=then, detail=detail)
     assert evidence_line(evidence, 200) == line

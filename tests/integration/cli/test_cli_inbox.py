@@ -1,4 +1,4 @@
-"""`inbox`, `approve`, `reject`, `answer`: what waits for a human, and what a decision does."""
+"""`inbox`, `approve`, `reject`, `answer`: items that wait for a human, and the effect of a decision."""
 
 from datetime import timedelta
 
@@ -56,8 +56,8 @@ def expect_error(answer, code: int, *words: str) -> None:
     assert "Traceback" not in answer.err
 
 
-def test_status_lists_what_waits_for_a_human(site: RunContext, scaffold, run: Run) -> None:
-    """BX-13: open items, with what they are about; decided ones are gone."""
+def test_status_lists_items_that_wait_for_a_human(site: RunContext, scaffold, run: Run) -> None:
+    """BX-13: open items with their subject; decided ones are gone."""
     store, now = site.store, site.clock.now()
     action = store.actions.by_key(run.id, ActionKey("store"))
     about = {"run_id": run.id, "goal_id": action.goal_id, "created_at": now}
@@ -84,7 +84,7 @@ def test_status_lists_what_waits_for_a_human(site: RunContext, scaffold, run: Ru
     assert (second["id"], second["action"]) == ("2", None)
 
 
-def test_status_says_first_what_needs_a_human(site: RunContext, scaffold, run: Run) -> None:
+def test_status_shows_first_what_needs_a_human(site: RunContext, scaffold, run: Run) -> None:
     """BX-13: before the goals, with the commands that decide."""
     approval(site, run, "abc123")
     block(site, run, "store", "abc123")
@@ -96,15 +96,15 @@ def test_status_says_first_what_needs_a_human(site: RunContext, scaffold, run: R
     assert "waits_for" not in scaffold("tasks").out
 
 
-def test_where_nothing_was_ever_run_nothing_waits(repository, scaffold) -> None:
+def test_without_a_run_the_inbox_is_empty(repository, scaffold) -> None:
     assert scaffold("inbox") == (0, "Nothing waits for you.\n", "")
     assert scaffold("inbox", "--json").json == {"inbox": []}
     expect_error(scaffold("approve", "abc"), 64, "there is no run")
     assert not (repository / ".git/scaffold").exists()
 
 
-def test_an_approval_is_shown_to_the_letter(site: RunContext, scaffold, run: Run) -> None:
-    """BX-13: who asks, exactly what for, why, until when, and how to answer; control characters are escapes."""
+def test_an_approval_is_shown_in_full(site: RunContext, scaffold, run: Run) -> None:
+    """BX-13: who asks, exactly for what, why, until when, and how to answer; control characters are escaped."""
     detail = {
         "tool": "shell",
         "args": '{"command":"make deploy\\necho \\u001b[2K","timeout_s":60}',
@@ -123,7 +123,7 @@ def test_an_approval_is_shown_to_the_letter(site: RunContext, scaffold, run: Run
 
 
 def test_an_approval_of_protected_files_names_them_all(site: RunContext, scaffold, run: Run) -> None:
-    """AL-9: it is about a change and no call, so nothing is shown of arguments."""
+    """AL-9: it concerns a change and not a call, so no arguments are shown."""
     approval(site, run, "i1", text="store changes", detail={"action": "store", "protected": ["auth/a.py", "b.sql"]})
     out = scaffold("inbox").out
     assert "  protected:\n    │ auth/a.py\n    │ b.sql\n" in out
@@ -139,14 +139,14 @@ def test_a_question_is_shown_with_its_options(site: RunContext, scaffold, run: R
     assert ESCAPE not in shown
 
 
-def test_what_is_too_long_to_be_shown_says_so(site: RunContext, scaffold, run: Run) -> None:
+def test_a_truncated_item_says_so(site: RunContext, scaffold, run: Run) -> None:
     detail = {"args": '{"content":"%s"}' % ("x" * 30_000)}
     approval(site, run, "abc123", detail=detail)
     assert "10,000 more characters: `scaffold inbox --json` shows them" in scaffold("inbox").out
     assert len(scaffold("inbox", "--json").json["inbox"][0]["detail"]["args"]) > 30_000
 
 
-def test_items_come_oldest_first_and_the_decided_with_all(site: RunContext, scaffold, run: Run) -> None:
+def test_items_come_oldest_first_and_all_includes_decided_ones(site: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
     approval(site, run, "first")
     approval(site, run, "second")
@@ -161,8 +161,8 @@ def test_items_come_oldest_first_and_the_decided_with_all(site: RunContext, scaf
     assert "approved: go, holds for the run for 23 h" in scaffold("inbox", "--all").out
 
 
-def test_a_decision_lets_all_go_on_who_wait_for_it(site: RunContext, scaffold, run: Run) -> None:
-    """BX-13: by any beginning of the id; a living run goes on by itself."""
+def test_a_decision_unblocks_every_action_that_waits_for_it(site: RunContext, scaffold, run: Run) -> None:
+    """BX-13: by any prefix of the id; a live run continues automatically."""
     approval(site, run, "abc123")
     block(site, run, "store", "abc123")
     block(site, run, "api", "abc123")
@@ -175,7 +175,7 @@ def test_a_decision_lets_all_go_on_who_wait_for_it(site: RunContext, scaffold, r
     assert item.created_at < item.valid_until - timedelta(hours=2) <= item.decided_at
 
 
-def test_a_paused_run_is_told_how_to_go_on(site: RunContext, scaffold, run: Run) -> None:
+def test_a_paused_run_says_how_to_resume_it(site: RunContext, scaffold, run: Run) -> None:
     approval(site, run, "abc123")
     approval(site, run, "other")
     finish_run(site.store, run, "paused")
@@ -185,9 +185,7 @@ def test_a_paused_run_is_told_how_to_go_on(site: RunContext, scaffold, run: Run)
     assert site.store.inbox.get("abc123").answer == "too early"
 
 
-def test_saying_the_same_twice_changes_nothing_and_the_opposite_is_refused(
-    site: RunContext, scaffold, run: Run
-) -> None:
+def test_repeating_a_decision_changes_nothing_and_the_opposite_is_refused(site: RunContext, scaffold, run: Run) -> None:
     """BX-13: a command that was killed can be repeated."""
     approval(site, run, "abc123")
     assert scaffold("approve", "abc123").code == 0
@@ -198,7 +196,7 @@ def test_saying_the_same_twice_changes_nothing_and_the_opposite_is_refused(
     assert site.store.inbox.get("abc123") == before
 
 
-def test_several_are_decided_together_or_not_at_all(site: RunContext, scaffold, run: Run) -> None:
+def test_several_items_are_decided_together_or_not_at_all(site: RunContext, scaffold, run: Run) -> None:
     approval(site, run, "first")
     approval(site, run, "second")
     expect_error(scaffold("approve", "first", "nonsense"), 64, "`nonsense` is not an item of the inbox")
@@ -222,7 +220,7 @@ def test_several_are_decided_together_or_not_at_all(site: RunContext, scaffold, 
         (("answer", "question"), ("Missing argument",)),
     ],
 )
-def test_what_cannot_be_decided_so_is_refused_with_a_way_out(site: RunContext, scaffold, run: Run, args, words) -> None:
+def test_an_unsuitable_decision_is_refused_with_a_fix(site: RunContext, scaffold, run: Run, args, words) -> None:
     approval(site, run, "abc1")
     approval(site, run, "abc2")
     approval(site, run, "question", kind="question", text="Which?", detail={})
@@ -230,7 +228,7 @@ def test_what_cannot_be_decided_so_is_refused_with_a_way_out(site: RunContext, s
     assert len(site.store.inbox.open()) == 3
 
 
-def test_an_answer_is_kept_word_for_word(site: RunContext, scaffold, run: Run) -> None:
+def test_an_answer_is_stored_unchanged(site: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
     approval(site, run, "abc123", kind="question", text="Which?", detail={})
     assert scaffold("answer", "abc123", "sqlite, of course").code == 0
@@ -239,7 +237,7 @@ def test_an_answer_is_kept_word_for_word(site: RunContext, scaffold, run: Run) -
     expect_error(scaffold("answer", "abc123", "postgres"), 1, "question abc123 is already answered")
 
 
-def test_what_is_over_cannot_be_decided(site: RunContext, scaffold, run: Run) -> None:
+def test_an_item_of_an_ended_run_cannot_be_decided(site: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
     approval(site, run, "gone")
     with site.store.transaction():
@@ -247,7 +245,7 @@ def test_what_is_over_cannot_be_decided(site: RunContext, scaffold, run: Run) ->
     expect_error(scaffold("approve", "gone"), 1, "approval gone is already withdrawn")
 
 
-def test_what_has_expired_cannot_be_decided(site: RunContext, scaffold, run: Run) -> None:
+def test_an_expired_item_cannot_be_decided(site: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
     approval(site, run, "late", expires_at=site.clock.now())
     again = f"`scaffold resume {run.id}`"
@@ -255,8 +253,8 @@ def test_what_has_expired_cannot_be_decided(site: RunContext, scaffold, run: Run
     assert scaffold("inbox").out == "Nothing waits for you.\n"
 
 
-def test_who_waits_for_what_has_expired_waits_for_nobody(site: RunContext, scaffold, run: Run) -> None:
-    """BX-13: a run that nobody carries out has not noticed yet; whoever looks is told how it goes on."""
+def test_an_expired_item_of_a_stopped_run_no_longer_blocks(site: RunContext, scaffold, run: Run) -> None:
+    """BX-13: a run without an owner has not noticed yet; the screen says how to resume it."""
     approval(site, run, "late", expires_at=site.clock.now())
     block(site, run, "store", "late")
     (shown,) = scaffold("inbox", "--all", "--json").json["inbox"]

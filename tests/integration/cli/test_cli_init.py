@@ -55,7 +55,7 @@ def lay_out(folder, files):
         ),
     ],
 )
-def test_a_project_is_known_by_its_files(tmp_path, files, kind, gates):
+def test_the_project_type_is_detected_by_its_files(tmp_path, files, kind, gates):
     """AL-8: project type by go.mod, package.json, Cargo.toml, pyproject.toml in that order, else unknown."""
     found = scan_project(lay_out(tmp_path, files), {"PATH": ""})
     assert found.type == kind
@@ -63,7 +63,7 @@ def test_a_project_is_known_by_its_files(tmp_path, files, kind, gates):
     assert ("test" in found.gates) == ("test" in gates)
 
 
-def test_agents_and_keys_are_found_by_name_and_keys_never_told(tmp_path, repository, monkeypatch, scaffold):
+def test_agents_and_keys_are_listed_by_name_and_keys_are_never_shown(tmp_path, repository, monkeypatch, scaffold):
     (tmp_path / "bin").mkdir()
     claude = tmp_path / "bin" / "claude"
     claude.write_text("#!/bin/sh\ntouch was-run\n")
@@ -91,7 +91,7 @@ def test_the_configuration_is_all_comments_and_names_the_checks(repository, scaf
     }
 
 
-def test_what_is_there_is_kept_unless_forced(repository, scaffold):
+def test_existing_files_are_kept_without_force(repository, scaffold):
     file = lay_out(repository, {".scaffold.yaml": "tier: scout\n"}) / ".scaffold.yaml"
     assert "was not changed" in scaffold("init").err
     assert file.read_text() == "tier: scout\n"
@@ -106,7 +106,7 @@ def test_a_dry_run_writes_nothing(repository, scaffold):
     assert not (repository / ".scaffold.yaml").exists()
 
 
-def test_the_json_holds_what_was_found(repository, scaffold):
+def test_the_json_lists_the_findings(repository, scaffold):
     shown = scaffold("init", "--json", "--dry-run").json
     assert shown["findings"] == {"type": "python", "gates": {}, "agents": [], "keys": []}
     assert (shown["configuration"], shown["written"]) == (str(repository / ".scaffold.yaml"), False)

@@ -1,4 +1,4 @@
-"""`logs`: the journals of a run, merged by time; torn lines and other runs' lines are passed over."""
+"""`logs`: the journals of a run, merged by time; torn lines and lines of other runs are skipped."""
 
 import os
 import resource
@@ -35,7 +35,7 @@ def local(seconds):
     return f"{(NOON + timedelta(seconds=seconds)).astimezone():%H:%M:%S}"
 
 
-def test_an_entry_is_one_line_a_person_can_read(site, plan, scaffold, journal):
+def test_an_entry_is_one_readable_line(site, plan, scaffold, journal):
     run = make_run(site, plan)
     book = journal(run, "store")
     book.note("prompt", text="# Goal\nbuild it")
@@ -69,7 +69,7 @@ def test_the_journals_of_all_actions_are_merged_by_time(site, plan, scaffold, jo
     assert [line.split()[-1] for line in scaffold("logs", "api").out.splitlines()] == ["first"]
 
 
-def test_what_belongs_to_another_run_is_left_out(site, plan, scaffold, journal):
+def test_entries_of_another_run_are_left_out(site, plan, scaffold, journal):
     older, newer = make_run(site, plan), make_run(site, plan)
     journal(older, "store").note("text", text="old")
     journal(newer, "store").note("text", text="new")
@@ -77,7 +77,7 @@ def test_what_belongs_to_another_run_is_left_out(site, plan, scaffold, journal):
     assert scaffold("logs", "--run", older.id).out.split()[-1] == "old"
 
 
-def test_torn_and_foreign_lines_are_passed_over(site, plan, scaffold, journal):
+def test_torn_and_foreign_lines_are_skipped(site, plan, scaffold, journal):
     run = make_run(site, plan)
     journal(run, "store").note("text", text="whole")
     with site.journal("shop", "store").open("ab") as file:
@@ -89,7 +89,7 @@ def test_torn_and_foreign_lines_are_passed_over(site, plan, scaffold, journal):
     assert len(answer.out.splitlines()) == 1
 
 
-def test_the_files_that_attempts_name_are_read_too_each_once(site, plan, scaffold, journal, tmp_path):
+def test_files_named_by_attempts_are_read_too_each_once(site, plan, scaffold, journal, tmp_path):
     run = begin(site, make_run(site, plan))
     elsewhere = tmp_path / "elsewhere.jsonl"
     work(site, run, "store", log_file=str(elsewhere))
@@ -98,7 +98,7 @@ def test_the_files_that_attempts_name_are_read_too_each_once(site, plan, scaffol
     assert [line.split()[-1] for line in scaffold("logs").out.splitlines()] == ["elsewhere", "here"]
 
 
-def test_json_gives_the_entries_as_they_were_written(site, plan, scaffold, journal):
+def test_json_prints_the_entries_unchanged(site, plan, scaffold, journal):
     run = make_run(site, plan)
     journal(run, "store").note("text", text="\x1b[31m")
     (line,) = scaffold("logs", "--json").out.splitlines()
@@ -113,14 +113,14 @@ def test_json_gives_the_entries_as_they_were_written(site, plan, scaffold, journ
     assert r"\x1b[31m" in scaffold("logs").out
 
 
-def test_an_action_without_a_log_is_told_in_a_sentence(site, plan, scaffold):
+def test_an_action_without_a_log_is_reported_in_a_sentence(site, plan, scaffold):
     make_run(site, plan)
     answer = scaffold("logs", "store")
     assert (answer.code, answer.out) == (0, "")
     assert answer.err == "no agent of `store` has written to its log yet\n"
 
 
-def test_an_unknown_action_is_answered_with_the_closest_one(site, plan, scaffold):
+def test_an_unknown_action_gets_a_suggestion(site, plan, scaffold):
     make_run(site, plan)
     answer = scaffold("logs", "stor")
     assert answer.code == 64
@@ -134,7 +134,7 @@ def test_without_a_run_there_is_nothing_to_show(repository, scaffold):
     assert "there is no run" in answer.err
 
 
-def test_following_shows_what_is_added_and_ends_with_the_run(site, plan, journal, repository):
+def test_following_shows_new_lines_and_ends_with_the_run(site, plan, journal, repository):
     run = begin(site, make_run(site, plan))
     journal(run, "store").note("text", text="early")
     command = [sys.executable, "-m", "scaffold", "logs", "-f"]
@@ -148,8 +148,8 @@ def test_following_shows_what_is_added_and_ends_with_the_run(site, plan, journal
         assert following.wait(timeout=20) == 0
 
 
-def test_who_thinks_about_plans_is_named_by_role(site, plan, scaffold):
-    """SC-6, OR-8: the planner's and the supervisors' words stand among those of the workers."""
+def test_planning_agents_are_named_by_role(site, plan, scaffold):
+    """SC-6, OR-8: the planner's and the supervisors' entries appear among those of the workers."""
     run = begin(site, make_run(site, plan))
     (goal,) = site.store.goals.of_run(run.id)
     store = site.store.actions.by_key(run.id, "store")
@@ -180,7 +180,7 @@ def test_who_thinks_about_plans_is_named_by_role(site, plan, scaffold):
 
 
 def lines_until(stream, *endings):
-    """Read lines, which must end like this, one after the other."""
+    """Read consecutive lines, which must end like this."""
     read = [stream.readline().rstrip(b"\n") for _ in endings]
     assert all(line.endswith(ending) for line, ending in zip(read, endings, strict=True)), read
     return read
@@ -188,7 +188,7 @@ def lines_until(stream, *endings):
 
 @contextmanager
 def follower(command, folder):
-    """Run a command whose output is read while it goes on; it is ended at the latest with the block."""
+    """Run a command and read its output while it runs; it is ended with the block at the latest."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=folder, env=os.environ.copy()) as following:
         try:
             yield following
@@ -196,8 +196,8 @@ def follower(command, folder):
             following.kill()
 
 
-def test_following_survives_files_that_are_new_cut_replaced_or_torn(site, plan, journal, repository):
-    """SC-19: every line is shown once, whole, whatever becomes of its file."""
+def test_following_survives_new_truncated_replaced_and_torn_files(site, plan, journal, repository):
+    """SC-19: every line is shown once, whole, whatever happens to its file."""
     run = begin(site, make_run(site, plan))
     path = site.journal("shop", "store")
     journal(run, "store").note("text", text="a longer line to begin with")
@@ -224,7 +224,7 @@ def test_following_survives_files_that_are_new_cut_replaced_or_torn(site, plan, 
         assert following.wait(timeout=20) == 0
 
 
-def test_a_run_of_very_many_actions_is_merged_with_few_open_files(site, scaffold, journal):
+def test_a_run_of_very_many_actions_needs_few_open_files(site, scaffold, journal):
     """A run of 400 journals is read where a process may open 64 files."""
     actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(400))
     plan = f"version: 1\ngoals:\n  - name: shop\n    goal_state: [e0]\n    actions:\n{actions}"

@@ -1,4 +1,4 @@
-"""`permissions check`: one command, or a request a line; whatever comes in, each line is answered."""
+"""`permissions check`: one command, or one request a line; each line is answered, whatever it contains."""
 
 import json
 
@@ -11,7 +11,7 @@ from scaffold.cli.commands.permissions import MAX_LINE_BYTES, permissions
 
 @pytest.fixture
 def check(home, tmp_path, monkeypatch):
-    """The command in an empty folder, and what it printed."""
+    """The command in an empty folder, and its output."""
     folder = tmp_path / "w"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -31,7 +31,7 @@ def decisions(result: Result) -> list[object]:
     return [(answer["id"], answer.get("decision")) for answer in answers(result)]
 
 
-def test_a_command_is_judged_and_not_run(check, tmp_path):
+def test_a_command_is_decided_and_not_run(check, tmp_path):
     """RA-13."""
     assert check("--", "touch x").output == "ask: `touch` is not known to only read, and no rule allows it [shell]\n"
     assert check("--", "ls", "-la").output == "allow: `ls` only reads [read-only]\n"
@@ -39,7 +39,7 @@ def test_a_command_is_judged_and_not_run(check, tmp_path):
     assert list((tmp_path / "w").iterdir()) == []
 
 
-def test_words_are_judged_as_they_are_and_one_word_as_a_command_line(check):
+def test_several_words_are_arguments_and_one_word_is_a_command_line(check):
     """RA-13."""
     assert check("--", "ls; rm x").output.startswith("ask")
     assert check("--", "echo", "ls; rm x").output.startswith("allow")
@@ -53,8 +53,8 @@ def test_json_is_one_object(check):
     ]
 
 
-def test_each_line_is_judged_alone_by_its_own_rules(check):
-    """RA-13: no memory of denials, no rule of another line, and the folder need not exist."""
+def test_each_line_is_decided_by_its_own_rules(check):
+    """RA-13: no denials or rules of other lines count, and the folder need not exist."""
     denied = {"tool": "shell", "args": {"command": "cat .env"}, "cwd": "/w"}
     lines = [
         *[{"id": number, **denied} for number in range(6)],
@@ -115,13 +115,13 @@ def test_each_line_is_judged_alone_by_its_own_rules(check):
         ("shell", {}, "ask"),
     ],
 )
-def test_every_kind_of_tool_is_judged(check, tool, args, decision):
+def test_every_kind_of_tool_is_decided(check, tool, args, decision):
     """RA-13, RA-14."""
     line = {"id": 1, "tool": tool, "args": args, "cwd": "/w"}
     assert decisions(check("--jsonl", lines=[line])) == [(1, decision)]
 
 
-def test_rules_for_hosts_and_for_tools_of_servers_are_heeded(check):
+def test_rules_for_hosts_and_for_tools_of_servers_apply(check):
     """RA-13."""
     lines = [
         {"id": 1, "tool": "web_fetch", "args": {"url": "https://docs.python.org/3"}, "allow": [["docs.python.org"]]},
@@ -131,8 +131,8 @@ def test_rules_for_hosts_and_for_tools_of_servers_are_heeded(check):
     assert decisions(check("--jsonl", lines=lines)) == [(1, "allow"), (2, "allow"), (3, "deny")]
 
 
-def test_a_line_that_is_no_request_is_answered_with_an_error(check):
-    """RA-13: never a crash, and the lines after it are judged."""
+def test_an_invalid_line_is_answered_with_an_error(check):
+    """RA-13: never a crash, and the following lines are decided."""
     lines = [
         b"x",
         b"[]",
@@ -158,7 +158,7 @@ def test_a_line_that_is_no_request_is_answered_with_an_error(check):
     ]
 
 
-def test_text_that_cannot_be_written_or_acts_on_a_terminal_is_spelled_out(check):
+def test_unprintable_text_is_escaped(check):
     """RA-14."""
     lines = [
         b'{"id": "\\ud800", "tool": "shell", "args": {"command": "ls \\ud800"}}\n',
@@ -172,13 +172,13 @@ def test_text_that_cannot_be_written_or_acts_on_a_terminal_is_spelled_out(check)
 
 
 @pytest.mark.parametrize("args", [[], ["--jsonl", "--", "ls"]])
-def test_nothing_to_judge_is_a_usage_error(scaffold, repository, args):
+def test_an_empty_request_is_a_usage_error(scaffold, repository, args):
     """RA-13."""
     answer = scaffold("permissions", "check", *args)
     assert (answer.code, answer.err.splitlines()[0]) == (64, "error: pass either a command or `--jsonl`")
 
 
-def test_it_is_a_command_and_in_the_help(scaffold, repository):
+def test_it_is_a_command_and_listed_in_the_help(scaffold, repository):
     """RA-13."""
     assert scaffold("permissions", "check", "--json", "--", "git status").json["decision"] == "allow"
     assert scaffold("ralph", "permissions", "check", "--", "touch x").out.startswith("ask: ")
@@ -186,7 +186,7 @@ def test_it_is_a_command_and_in_the_help(scaffold, repository):
     assert "permissions" in scaffold("--help").out
 
 
-def test_the_repository_it_is_called_in_counts(scaffold, repository):
+def test_the_current_repository_counts(scaffold, repository):
     """RA-14."""
     (repository / ".git" / "hooks").mkdir(exist_ok=True)
     (repository / ".git" / "hooks" / "post-index-change").write_text("")
@@ -194,15 +194,15 @@ def test_the_repository_it_is_called_in_counts(scaffold, repository):
     assert (answer["decision"], answer["rule"]) == ("ask", "git:hook.post-index-change")
 
 
-def test_a_command_whose_argument_is_called_permissions_is_still_that_command(home, scaffold):
+def test_a_command_with_an_argument_named_permissions_is_still_that_command(home, scaffold):
     """RA-13: only `ralph permissions` is `permissions`."""
     answer = scaffold("config", "permissions", "check")
     assert answer.code == 64
     assert answer.err.startswith("error: there is no setting `permissions`")
 
 
-def test_areas_are_added_to_those_built_in_by_the_user_and_by_a_project(repository, scaffold, check, home):
-    """AL-18: a question about a change names them; nobody takes a built-in one away."""
+def test_user_and_project_add_areas_to_the_built_in_ones(repository, scaffold, check, home):
+    """AL-18: a question about a change names them; built-in areas cannot be removed."""
     for name, value in (("globs", "billing/**"), ("words", "Invoice"), ("types", ".proto")):
         assert scaffold("config", f"areas.{name}", value).code == 0
     (repository / ".scaffold.yaml").write_text("areas:\n  words: [tariff]\n  globs: []\n")
@@ -213,7 +213,7 @@ def test_areas_are_added_to_those_built_in_by_the_user_and_by_a_project(reposito
 
 
 @pytest.mark.parametrize(("name", "value"), [("globs", "/x"), ("globs", "../x"), ("words", "a b"), ("types", "proto")])
-def test_an_area_that_nothing_could_lie_in_is_refused(home, scaffold, name, value):
+def test_an_area_that_can_match_no_path_is_refused(home, scaffold, name, value):
     """AL-18."""
     answer = scaffold("config", f"areas.{name}", value)
     assert answer.code == 64

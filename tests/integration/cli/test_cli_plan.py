@@ -40,7 +40,7 @@ def file(tmp_path, monkeypatch):
     return written
 
 
-def test_a_sound_plan_is_valid_and_its_shape_is_told(file, scaffold):
+def test_a_sound_plan_is_valid_and_its_shape_is_shown(file, scaffold):
     """BX-7: a plan is proven to reach its goals."""
     answer = scaffold("plan", "check", file(SOUND), "--json")
     assert answer.code == 0
@@ -51,8 +51,8 @@ def test_a_sound_plan_is_valid_and_its_shape_is_told(file, scaffold):
     ]
 
 
-def test_all_that_is_wrong_is_told_at_once(file, scaffold):
-    """BX-7: explanations name what is wrong, where, and what mends it."""
+def test_all_errors_are_reported_at_once(file, scaffold):
+    """BX-7: each says what is wrong, where, and how to fix it."""
     answer = scaffold("plan", "check", file(FAULTY), "--json")
     assert answer.code == 4
     assert answer.json["valid"] is False
@@ -85,7 +85,7 @@ def test_warnings_alone_leave_a_plan_valid(file, scaffold):
         ("version: 1\ngoals:\n  - {name: g, goal_state: [a], actions: {}}", 3, 41),
     ],
 )
-def test_a_plan_that_cannot_be_read_is_invalid_at_a_place(file, scaffold, content, line, column):
+def test_an_unparsable_plan_is_invalid_with_a_position(file, scaffold, content, line, column):
     answer = scaffold("plan", "check", file(content), "--json")
     assert answer.code == 4
     assert {**answer.json, "findings": []} == {
@@ -105,7 +105,7 @@ def test_a_json_plan_is_read_as_json(file, scaffold):
 
 
 @pytest.mark.parametrize("name", ["missing.yaml", "."])
-def test_a_file_that_is_not_there_is_a_usage_error(file, scaffold, name):
+def test_a_missing_file_is_a_usage_error(file, scaffold, name):
     file(SOUND)
     answer = scaffold("plan", "check", name)
     assert (answer.code, answer.out) == (64, "")

@@ -1,4 +1,4 @@
-"""`plan explain`, `plan diff` and `plan simulate`: what a plan means, before it costs anything."""
+"""`plan explain`, `plan diff` and `plan simulate`: the meaning of a plan, before it costs anything."""
 
 import os
 import subprocess  # noqa: TID251 - the same answer is wanted from another process
@@ -31,7 +31,7 @@ def file(tmp_path, monkeypatch):
 
 
 def test_a_plan_is_explained(file, scaffold):
-    """BX-7, BX-18: levels, who provides what for whom, the longest chain, weak spots, and how many agents."""
+    """BX-7, BX-18: levels, providers and consumers, the longest chain, weaknesses, and the number of agents."""
     answer = scaffold("plan", "explain", file())
     assert answer.code == 0
     assert answer.out.splitlines() == [
@@ -59,7 +59,7 @@ def test_a_plan_is_explained(file, scaffold):
     ]
 
 
-def test_an_explanation_has_a_shape_for_programs(file, scaffold):
+def test_an_explanation_is_available_as_json(file, scaffold):
     """BX-18."""
     explained = scaffold(
         "plan", "explain", file(PLAN.replace("api_works, spare]", "api_works], odd: 1")), "--json"
@@ -82,7 +82,7 @@ def test_an_explanation_has_a_shape_for_programs(file, scaffold):
     assert [set(prediction) for prediction in explained["advice"]["predictions"]] == [{"agents", "makespan_s"}]
 
 
-def test_a_long_explanation_is_cut_short_and_fits_the_screen(file, scaffold):
+def test_a_long_explanation_is_shortened_and_fits_the_screen(file, scaffold):
     actions = "".join(
         f"      - {{key: a{i}, effects: [f{i}], preconditions: [g{i % 35}, {'x' * 50}]}}\n" for i in range(40)
     )
@@ -99,7 +99,7 @@ def test_a_long_explanation_is_cut_short_and_fits_the_screen(file, scaffold):
 
 
 def test_two_plans_are_compared(file, scaffold):
-    """BX-7: what was added, removed and changed, and what that does to the plan."""
+    """BX-7: what was added, removed and changed, and the effect on the plan."""
     other = file(
         PLAN.replace("key: api", "key: http").replace("commands: [make test]", "commands: [make check]"), "b.yaml"
     )
@@ -119,7 +119,7 @@ def test_two_plans_are_compared(file, scaffold):
     assert scaffold("plan", "diff", "plan.yaml", "plan.yaml").out == "plan.yaml and plan.yaml are the same plan\n"
 
 
-def test_a_difference_has_a_shape_for_programs(file, scaffold):
+def test_a_comparison_is_available_as_json(file, scaffold):
     found = scaffold("plan", "diff", file(), file(PLAN.replace("[make test]", "[make check]"), "b.yaml"), "--json").json
     assert found["actions_changed"] == [{"name": "store", "fields": ["contract"]}]
     assert found["before"] == {"valid": True, "actions": 2, "width": 1, "critical_path": ["store", "api"]}
@@ -129,7 +129,7 @@ def test_a_difference_has_a_shape_for_programs(file, scaffold):
 GOAL = "  - {name: NAME, goal_state: [done], actions: [{key: NAME/do, effects: [done]}]}\n"
 
 
-def test_goals_in_another_order_and_a_plan_that_is_mended_are_told(file, scaffold):
+def test_reordered_goals_and_fixed_findings_are_reported(file, scaffold):
     first, second = GOAL.replace("NAME", "g"), GOAL.replace("NAME", "h")
     file("version: 1\ngoals:\n" + first + second)
     out = scaffold("plan", "diff", "plan.yaml", file("version: 1\ngoals:\n" + second + first, "b.yaml")).out
@@ -138,7 +138,7 @@ def test_goals_in_another_order_and_a_plan_that_is_mended_are_told(file, scaffol
     assert (mended.code, "valid now: the plan can reach its goals" in mended.out) == (0, True)
 
 
-def test_a_plan_that_gets_unsound_is_invalid(file, scaffold):
+def test_a_plan_that_becomes_unsound_is_invalid(file, scaffold):
     answer = scaffold("plan", "diff", file(), file(UNSOUND, "b.yaml"))
     assert answer.code == 4
     assert "invalid now: the plan cannot reach its goals" in answer.out
@@ -146,7 +146,7 @@ def test_a_plan_that_gets_unsound_is_invalid(file, scaffold):
 
 
 @pytest.mark.parametrize("names", [("plan.yaml", "bad.yaml"), ("bad.yaml", "plan.yaml")])
-def test_a_plan_that_cannot_be_read_cannot_be_compared(file, scaffold, names):
+def test_an_unreadable_plan_cannot_be_compared(file, scaffold, names):
     file()
     file(UNREADABLE, "bad.yaml")
     answer = scaffold("plan", "diff", *names, "--json")
@@ -155,7 +155,7 @@ def test_a_plan_that_cannot_be_read_cannot_be_compared(file, scaffold, names):
 
 @pytest.mark.parametrize("command", ["explain", "simulate"])
 @pytest.mark.parametrize("text", [UNREADABLE, UNSOUND])
-def test_an_invalid_plan_is_told_as_by_check(file, scaffold, command, text):
+def test_an_invalid_plan_is_reported_as_by_check(file, scaffold, command, text):
     checked = scaffold("plan", "check", file(text), "--json")
     assert scaffold("plan", command, "plan.yaml", "--json") == checked
     plain = scaffold("plan", command, "plan.yaml")
@@ -163,12 +163,12 @@ def test_an_invalid_plan_is_told_as_by_check(file, scaffold, command, text):
 
 
 @pytest.mark.parametrize("command", [("explain", "no.yaml"), ("simulate", "no.yaml"), ("diff", "no.yaml", "no.yaml")])
-def test_a_file_that_is_not_there_is_a_usage_error(file, scaffold, command):
+def test_a_missing_file_is_a_usage_error(file, scaffold, command):
     answer = scaffold("plan", *command)
     assert (answer.code, answer.out) == (64, "")
 
 
-def test_a_run_is_drawn_over_time(file, scaffold):
+def test_a_simulated_run_is_drawn_over_time(file, scaffold):
     answer = scaffold("plan", "simulate", file(), "--agents", "1")
     assert answer.code == 0
     assert answer.out.splitlines() == [
@@ -183,7 +183,7 @@ def test_a_run_is_drawn_over_time(file, scaffold):
 
 
 def test_failures_are_drawn_and_counted(file, scaffold):
-    """OR-3: after three failures the goal cannot be reached; the command did what it was asked for."""
+    """OR-3: after three failures the goal is unreachable; the command itself succeeds."""
     answer = scaffold("plan", "simulate", file(), "--failure-rate", "1")
     assert answer.code == 0
     assert answer.out.startswith(f"{'store':20} {'x' * 34} 0 s - ")
@@ -201,7 +201,7 @@ def test_many_long_and_short_actions_fit_the_screen(file, scaffold):
     assert "█·" in out
 
 
-def test_a_simulation_depends_on_file_and_flags_alone(file, scaffold):
+def test_a_simulation_depends_only_on_file_and_flags(file, scaffold):
     """BX-7: the same bytes, from any process, on any day."""
     flags = ("plan", "simulate", file(), "--agents", "2", "--seed", "11", "--failure-rate", "0.4", "--json")
     first = scaffold(*flags)
@@ -221,6 +221,6 @@ def test_flags_out_of_range_are_usage_errors(file, scaffold, flag):
     assert scaffold("plan", "simulate", file(), *flag).code == 64
 
 
-def test_a_plan_without_weak_spots_is_not_told_any(file, scaffold):
+def test_a_plan_without_weaknesses_lists_none(file, scaffold):
     sound = PLAN.replace("api_works, spare]", "api_works], contract: {commands: [make test]}")
     assert "Weak spots" not in scaffold("plan", "explain", file(sound)).out

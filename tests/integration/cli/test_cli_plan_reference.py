@@ -1,4 +1,4 @@
-"""docs/plan-files.md: its examples show what they say."""
+"""The examples of docs/plan-files.md produce the findings they describe."""
 
 import re
 import textwrap
@@ -17,7 +17,7 @@ WHOLE = re.findall(r"```yaml\n(version.*?)```", TEXT, re.DOTALL)
 
 
 @pytest.mark.parametrize(("code", "middle"), EXAMPLES)
-def test_an_example_shows_its_code_and_no_other_error(code, middle):
+def test_an_example_has_its_code_and_no_other_error(code, middle):
     text = "version: 1\ngoals:\n  - name: g\n" + textwrap.indent(middle, "    ")
     plan, warnings = read_plan(text, name="plan.yaml")
     report = lint(plan).after(warnings)
@@ -27,7 +27,7 @@ def test_an_example_shows_its_code_and_no_other_error(code, middle):
     assert causes <= {code, "unreachable-goal"}
 
 
-def test_every_code_of_lint_has_an_example():
+def test_every_lint_code_has_an_example():
     assert {code for code, _ in EXAMPLES} >= {*ErrorCode.__args__, *WarningCode.__args__}
 
 

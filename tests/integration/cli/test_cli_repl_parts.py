@@ -62,12 +62,12 @@ def files(before, cwd):
         ("/usr/bin", []),
     ],
 )
-def test_commands_and_what_may_follow_them_are_offered(before, offered):
+def test_commands_and_their_arguments_are_completed(before, offered):
     """RA-18."""
     assert [offer.text for offer in command_suggestions(before, names, COMMANDS)] == offered
 
 
-def test_files_are_offered_folder_by_folder_without_git(tmp_path):
+def test_files_are_completed_folder_by_folder_without_git(tmp_path):
     """RA-18."""
     for name in ("src/main.py", "src/deep/er/buried.py", ".git/config", "node_modules/x/buried.js", "a b.txt", ".env"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ async def finished_call(tmp_path, make_tool, **args):
     return done[0]
 
 
-async def test_what_each_writing_tool_made_of_its_file_is_told(tmp_path):
+async def test_the_diff_of_each_writing_tool_is_shown(tmp_path):
     """RA-18: diffs of write_file, append_file and apply_delta."""
     (tmp_path / "a").write_text("one\ntwo\n")
     wrote = await finished_call(tmp_path, write_file, path="a", content="one\n2\n")
@@ -107,7 +107,7 @@ async def test_what_each_writing_tool_made_of_its_file_is_told(tmp_path):
     assert [line.text for line in changed.diff.lines if line.kind == "removed"] == ["one"]
 
 
-async def test_a_change_that_cannot_be_told_is_made_all_the_same(tmp_path):
+async def test_a_change_that_cannot_be_shown_is_still_made(tmp_path):
     (tmp_path / "a").write_bytes(b"\0\1binary")
     wrote = await finished_call(tmp_path, write_file, path="a", content="text\n")
     assert (tmp_path / "a").read_text() == "text\n"
@@ -120,8 +120,8 @@ async def a_while():
         await asyncio.sleep(0)
 
 
-async def test_one_answer_is_for_all_calls_that_are_the_same_and_no_other(tmp_path):
-    """RA-13: identical approvals are grouped, by all their arguments; each yes is for one digest."""
+async def test_one_answer_covers_identical_calls_only(tmp_path):
+    """RA-13: identical approvals are grouped, by all their arguments; each approval is for one digest."""
     shown, ran = [], []
     questions = ApprovalQueue(FakeClock(), shown.append)
     workspace = WorkspacePaths.on_disk(tmp_path, tmp_path)
@@ -151,8 +151,8 @@ async def test_one_answer_is_for_all_calls_that_are_the_same_and_no_other(tmp_pa
     assert shown[0].digest != shown[1].digest
 
 
-async def test_what_a_call_would_change_is_told_before_it_does(tmp_path):
-    """RA-13: whoever is asked sees the change, a subagent's as well."""
+async def test_the_effect_of_a_call_is_shown_beforehand(tmp_path):
+    """RA-13: the user sees the change, a subagent's as well."""
     (tmp_path / "a").write_text("one\ntwo\n")
     proposed = []
     running = RunningTools(tmp_path, FakeClock(), lambda done: None)
@@ -185,7 +185,7 @@ def transcript(page):
     return Transcript(page, FakeClock(), pending=PendingInput(lambda words: (Text(words),)))
 
 
-def test_finished_parts_are_shown_once_and_the_rest_is_live(page, transcript):
+def test_finished_parts_are_printed_once_and_the_rest_is_live(page, transcript):
     """RA-18: streamed Markdown."""
     transcript.on_delta(ThinkingDelta("hmm"))
     assert transcript.live().strip() == "hmm"
@@ -204,8 +204,8 @@ def test_a_reply_that_was_not_streamed_is_shown_whole(page, transcript):
     assert page.shown == ["all at once"]
 
 
-def test_a_stream_that_broke_off_is_marked(page, transcript):
-    """RA-18: what is void is said to be."""
+def test_an_interrupted_stream_is_marked(page, transcript):
+    """RA-18: void text is marked as such."""
     transcript.on_delta(TextDelta("half a sen"))
     transcript.on_delta(StreamReset("the line broke"))
     transcript.on_delta(TextDelta("whole"))
@@ -215,7 +215,7 @@ def test_a_stream_that_broke_off_is_marked(page, transcript):
     assert shown.count("whole") == 1
 
 
-def test_waiting_is_told_with_its_seconds(page, transcript):
+def test_waiting_is_shown_with_its_seconds(page, transcript):
     transcript.on_delta(RetryWait(12.0, "busy"))
     assert page.shown == ["waiting 12 s: busy"]
     assert transcript.activity == "waiting 12 s"
@@ -230,7 +230,7 @@ def test_results_of_calls_that_never_ran_are_shown_too(page, transcript):
     assert "There is no tool" in page.shown[0]
 
 
-def test_words_that_waited_are_told_apart_from_messages_of_others(page):
+def test_queued_input_is_distinguished_from_messages_of_others(page):
     """RA-12."""
     pending = PendingInput(lambda words: (Text(words),))
     transcript = Transcript(page, FakeClock(), pending=pending)
@@ -240,7 +240,7 @@ def test_words_that_waited_are_told_apart_from_messages_of_others(page):
     assert [text.strip() for text in page.shown] == ["✉ sub-1 ended", "› my words"]
 
 
-def test_what_waits_is_given_once_and_can_be_taken_back():
+def test_queued_input_is_delivered_once_and_can_be_taken_back():
     queued = PendingInput(lambda words: (Text(words),))
     queued.add("one")
     queued.add("two")
@@ -252,7 +252,7 @@ def test_what_waits_is_given_once_and_can_be_taken_back():
     assert queued.look() == ()
 
 
-def test_the_history_is_the_users_alone_and_not_needed(tmp_path):
+def test_the_history_is_private_and_optional(tmp_path):
     """RA-18."""
     assert isinstance(open_history(tmp_path / "data" / "history"), FileHistory)
     assert (tmp_path / "data" / "history").stat().st_mode & 0o777 == 0o600
@@ -260,28 +260,28 @@ def test_the_history_is_the_users_alone_and_not_needed(tmp_path):
     assert isinstance(open_history(tmp_path / "blocked" / "history"), InMemoryHistory)
 
 
-def test_the_environment_tells_colours_and_background():
+def test_colours_and_background_are_detected_from_the_environment():
     assert terminal_colors({}).colours
     assert not terminal_colors({"NO_COLOR": "1"}).colours
     assert terminal_colors({"COLORFGBG": "0;15"}).light
     assert not terminal_colors({"COLORFGBG": "15;0"}).light
 
 
-def test_what_is_live_of_long_code_is_drawn_as_code(transcript):
-    """RA-18: Markdown in code stays as it is, however much of it there is."""
+def test_live_code_blocks_are_drawn_as_code(transcript):
+    """RA-18: Markdown in code is not interpreted, however long the code is."""
     transcript.on_delta(TextDelta("```python\n" + "* a = b\n" * 2_000))
     assert "* a = b" in transcript.live()
     assert "•" not in transcript.live()
 
 
-def test_what_to_do_about_trouble_is_told_as_commands_of_a_talk(page, transcript):
+def test_fixes_are_shown_as_slash_commands(page, transcript):
     """RA-18."""
     transcript.error("the key is wrong", "Choose another model with `--model`.")
     assert "with `/model`" in page.shown[0]
 
 
 @pytest.mark.slow
-def test_any_file_of_a_folder_of_very_many_is_offered(tmp_path):
+def test_files_of_a_very_large_folder_are_completed(tmp_path):
     """RA-18."""
     for number in range(30_000):
         (tmp_path / f"file-{number:05}").touch()
@@ -289,7 +289,7 @@ def test_any_file_of_a_folder_of_very_many_is_offered(tmp_path):
         assert files(f"@{name}", tmp_path) == [name]
 
 
-def test_names_that_cannot_be_said_are_not_offered(tmp_path):
+def test_names_that_cannot_be_quoted_are_not_completed(tmp_path):
     """RA-18: no quotes hold a quote or a line's end."""
     for name in ('say "hi".txt', "say\nthis.txt", "say-that.txt"):
         (tmp_path / name).touch()

@@ -1,4 +1,4 @@
-"""The report of a run and what else tells of evidence: who speaks for a fact, and where nothing much does."""
+"""The report of a run and other screens that show evidence."""
 
 import pytest
 
@@ -34,12 +34,12 @@ def show(site, plan):
         ("change", "store.py was changed", "a change: store.py was changed"),
     ],
 )
-def test_the_report_says_who_or_what_speaks_for_a_fact(site, show, kind, detail, told):
-    """AL-8, BX-1: not the kind of evidence alone."""
+def test_the_report_names_the_evidence_of_a_fact(site, show, kind, detail, told):
+    """AL-8, BX-1: not only its kind."""
     assert f"        {told}\n" in report(read_run_view(site, show(kind, detail)), site.repository.root)
 
 
-def test_a_weak_fact_is_called_so_wherever_it_is_shown(site, show, scaffold):
+def test_a_weak_fact_is_marked_wherever_it_is_shown(site, show, scaffold):
     """AL-7, BX-1: nobody takes for proven what nothing tells from no work at all."""
     show("change", "store.py was changed", weak=True)
     (fact,) = scaffold("status", "--json").json["goals"][0]["facts"]

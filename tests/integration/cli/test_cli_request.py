@@ -1,4 +1,4 @@
-"""Requests as commands are given them: words, files, standard input; and everything that is none."""
+"""Requests as arguments, files and standard input, and what is refused."""
 
 import io
 import os
@@ -17,11 +17,11 @@ def expect_refusal(words, *, task=None, spec=None, stdin=None):
     assert refused.value.fix
 
 
-def test_words_are_taken_as_they_are():
+def test_words_are_taken_unchanged():
     assert read_request("add ünïcode, twice\n", None, None) == "add ünïcode, twice\n"
 
 
-def test_a_file_is_read_whole_without_its_mark(tmp_path):
+def test_a_file_is_read_whole_without_its_byte_order_mark(tmp_path):
     """SC-18: a specification travels by file."""
     spec = tmp_path / "spec.md"
     spec.write_bytes(b"\xef\xbb\xbf# Do it\n" + b"x" * 200_000)
@@ -29,7 +29,7 @@ def test_a_file_is_read_whole_without_its_mark(tmp_path):
 
 
 @pytest.mark.parametrize(("task", "spec"), [(None, None), ("-", None), (None, "-")])
-def test_standard_input_is_read_where_it_is_named_or_nothing_is(task, spec):
+def test_standard_input_is_read_if_it_is_named_or_no_task_is_given(task, spec):
     """SC-18: `cat spec.md | scaffold`."""
     source, sink = os.pipe()
     os.write(sink, b"do it")
@@ -39,7 +39,7 @@ def test_standard_input_is_read_where_it_is_named_or_nothing_is(task, spec):
         assert read_request(task, spec, piped) == "do it"
 
 
-def test_nothing_is_waited_for_where_nobody_passes_anything():
+def test_a_terminal_is_not_waited_for():
     with Path(os.devnull).open() as nothing:
         expect_refusal("there is no task", stdin=nothing)
     assert not is_piped(nothing)
@@ -64,18 +64,18 @@ def test_a_task_and_a_file_exclude_each_other(tmp_path):
         (b"\n", "there is no task"),
     ],
 )
-def test_files_that_are_no_specification_are_told_apart(tmp_path, content, words):
+def test_files_of_other_kinds_are_refused_with_a_fix(tmp_path, content, words):
     spec = tmp_path / "spec"
     spec.write_bytes(content)
     expect_refusal(words, spec=str(spec))
 
 
 @pytest.mark.parametrize("name", ["nowhere.md", ".", "nowhere.md/x"])
-def test_files_that_cannot_be_read_are_named(tmp_path, name):
+def test_unreadable_files_are_named(tmp_path, name):
     expect_refusal(f"{tmp_path / name} cannot be read", spec=str(tmp_path / name))
 
 
-def test_what_is_too_long_is_not_read_to_its_end():
+def test_overlong_input_is_not_read_to_its_end():
     class Endless(io.RawIOBase):
         def readable(self):
             return True

@@ -1,4 +1,4 @@
-"""What is offered before a run starts."""
+"""The preview of a run before it starts."""
 
 import msgspec
 import pytest
@@ -28,19 +28,19 @@ def site(tmp_path):
 
 
 def offered(site, plan=PLAN, **settings):
-    """Return the offer of a run of this plan."""
+    """Return the preview of a run of this plan."""
     run = make_run(site, plan, **settings)
     return RunPreview(run, stored_plan(site.store, run))
 
 
 def priced(offer, model):
-    """Return the offer for another model."""
+    """Return the preview with another model."""
     settings = with_settings(offer.run.settings, model=model)
     return RunPreview(msgspec.structs.replace(offer.run, settings=settings), offer.plan)
 
 
-def test_it_shows_goals_actions_as_a_tree_and_what_they_make_true(site):
-    """SC-8: what was planned can be judged before it starts."""
+def test_it_shows_goals_and_a_tree_of_actions_with_their_effects(site):
+    """SC-8: a plan can be judged before it starts."""
     lines = offered(site, agents=4, budget_usd=2.5).text().splitlines()
     assert lines[:5] == [
         "shop: sold",
@@ -57,12 +57,12 @@ def test_it_shows_goals_actions_as_a_tree_and_what_they_make_true(site):
     assert "at most $2.50" in rest
 
 
-def test_it_gives_no_advice_that_reckons_with_another_cap_than_the_run_has(site):
-    """SC-22: how many agents a goal may have is the user's to set."""
+def test_it_gives_no_advice_for_a_limit_other_than_the_runs(site):
+    """SC-22: the user sets the number of agents of a goal."""
     assert "worth" not in offered(site, goal_agents=5).text()
 
 
-def test_a_long_plan_is_cut_and_says_so(site):
+def test_a_long_plan_is_shortened_and_says_so(site):
     actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(100))
     text = f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}"
     told = offered(site, text, plan_path="/plan.yaml").text()
@@ -70,8 +70,8 @@ def test_a_long_plan_is_cut_and_says_so(site):
     assert told.count(" -> e") == MAX_ACTIONS
 
 
-def test_the_estimate_grows_with_the_plan_and_says_where_there_is_none(site):
-    """SC-8: work is told of with what it may cost, and who pays."""
+def test_the_estimate_grows_with_the_plan_or_says_that_there_is_none(site):
+    """SC-8: the cost is shown before the work, and who pays."""
     offer = priced(offered(site), "anthropic:claude-sonnet-4-5")
     told = cost_estimate(offer.run, offer.plan)
     assert told.startswith("roughly $")
@@ -95,11 +95,11 @@ def test_the_estimate_grows_with_the_plan_and_says_where_there_is_none(site):
         ("anthropic:claude-sonnet-4-5", "your API key"),
     ],
 )
-def test_who_pays_is_named(model, words):
+def test_it_says_who_pays(model, words):
     assert words in billing_note(model)
 
 
-def test_no_escape_of_a_plan_reaches_the_terminal(site):
+def test_no_escape_sequence_of_a_plan_reaches_the_terminal(site):
     offer = offered(site)
     shouted = msgspec.structs.replace(offer.plan.goals[0], name="\x1b[31mshop")
     run = msgspec.structs.replace(offer.run, base_branch="\x1b[31mmain")

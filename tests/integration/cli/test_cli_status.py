@@ -1,4 +1,4 @@
-"""`status`: one JSON shape for scripts, one screen for people, and nothing made on the way."""
+"""`status`: one JSON shape for scripts, one screen for people, and no side effects."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ NOBODY = {"pid": None, "started_at": None, "alive": False, "turn": None}
 DEAD = ProcessIdentity(1, "long ago", "another boot")
 
 
-def test_without_a_run_status_is_empty_and_makes_nothing(repository, scaffold):
+def test_without_a_run_status_is_empty_and_creates_nothing(repository, scaffold):
     answer = scaffold("status", "--json")
     assert (answer.code, answer.json, answer.err) == (0, dict(NO_RUN_JSON), "")
     assert scaffold("status").code == 0
@@ -43,8 +43,8 @@ def test_outside_a_repository_status_says_so(tmp_path, home, monkeypatch, scaffo
     assert "is not in a git repository" in answer.err
 
 
-def test_the_json_of_a_run_under_way_has_exactly_the_promised_shape(site, plan, scaffold):
-    """OR-8, BX-1: status is what the store says, and a fact stands with its evidence."""
+def test_the_json_of_an_active_run_has_exactly_the_promised_shape(site, plan, scaffold):
+    """OR-8, BX-1: status shows the store, and a fact comes with its evidence."""
     run = begin(site, make_run(site, plan, budget_usd=5.0))
     landed = land(site, run, "store", {"store.py": "x = 1\n"})
     waiting = hand_in(site, run, "api", {"api.py": "y = 2\n"})
@@ -230,7 +230,7 @@ def test_a_run_whose_owner_died_is_interrupted(site, plan, scaffold):
     assert f"scaffold resume {run.id}" in scaffold("status").out
 
 
-def test_a_paused_run_says_why_and_how_it_goes_on(site, plan, scaffold):
+def test_a_paused_run_says_why_and_how_to_resume_it(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     with site.store.transaction():
         site.store.runs.move(run.id, Paused("the budget is used up"))
@@ -239,7 +239,7 @@ def test_a_paused_run_says_why_and_how_it_goes_on(site, plan, scaffold):
     assert f"scaffold resume {run.id}" in out
 
 
-def test_the_screen_of_a_run_with_trouble_names_it_first(site, plan, scaffold):
+def test_problems_of_a_run_come_first_on_the_screen(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     fail(site, run, "store", {}, error="make test: 1 failed\nassert 1 == 2")
     lines = scaffold("status").out.splitlines()
@@ -252,13 +252,13 @@ def test_the_screen_of_a_run_with_trouble_names_it_first(site, plan, scaffold):
     assert any(line.startswith("  scaffold logs store ") for line in lines)
 
 
-def test_a_suggested_command_can_be_pasted_whatever_the_action_is_called(site, plan, scaffold):
+def test_a_suggested_command_can_be_pasted_whatever_the_actions_key(site, plan, scaffold):
     run = begin(site, make_run(site, plan.replace("key: store", 'key: "a;reboot"')))
     fail(site, run, "a;reboot", {})
     assert "  scaffold logs 'a;reboot' " in scaffold("status").out
 
 
-def test_the_screen_of_a_run_under_way_says_what_waits_for_what(site, plan, scaffold):
+def test_the_screen_of_an_active_run_shows_what_waits_for_what(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     work(site, run, "store")
     lines = scaffold("status").out.splitlines()
@@ -267,7 +267,7 @@ def test_the_screen_of_a_run_under_way_says_what_waits_for_what(site, plan, scaf
     assert "  · pending   api                         waits for store_works" in lines
 
 
-def test_the_screen_shows_the_landing_queue(site, plan, scaffold):
+def test_the_screen_shows_the_merge_queue(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     hand_in(site, run, "store", {"store.py": "x = 1\n"})
     out = scaffold("status").out
@@ -309,7 +309,7 @@ def test_control_characters_of_a_model_never_reach_the_screen(site, plan, scaffo
     assert r"\x1b]0;owned\x07" in scaffold("status").out
 
 
-def test_a_plan_of_many_actions_is_cut_to_the_telling_ones(site, scaffold):
+def test_a_plan_of_many_actions_is_shortened_to_the_important_ones(site, scaffold):
     actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(100))
     run = begin(site, make_run(site, f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}"))
     work(site, run, "a99")
@@ -319,14 +319,14 @@ def test_a_plan_of_many_actions_is_cut_to_the_telling_ones(site, scaffold):
     assert len(out.splitlines()) < 60
 
 
-def test_an_older_run_is_found_by_the_start_of_its_name(site, plan, scaffold):
+def test_an_older_run_is_found_by_a_prefix_of_its_id(site, plan, scaffold):
     older, newer = make_run(site, plan), make_run(site, plan)
     assert scaffold("status", "--json").json["run"]["id"] == newer.id
     assert scaffold("status", f"session-{older.id}", "--json").json["run"]["id"] == older.id
     assert scaffold("status", "nosuchrun").code == 64
 
 
-def test_watching_a_run_that_is_over_returns(site, plan, scaffold):
+def test_watching_an_ended_run_returns(site, plan, scaffold):
     make_run(site, plan)  # without an owner: interrupted
     assert len(scaffold("status", "--watch", "--json").out.splitlines()) == 1
 
@@ -343,7 +343,7 @@ def test_watching_draws_until_the_run_ends(site, plan, repository):
         assert watching.wait(timeout=20) == 0
 
 
-def test_watching_without_a_terminal_prints_a_frame_for_each_change_and_no_escapes(site, plan, repository):
+def test_watching_without_a_terminal_prints_one_frame_per_change_without_escapes(site, plan, repository):
     """BX-12: a row for each agent, and the whole run at its end."""
     run = begin(site, make_run(site, plan))
     command = [sys.executable, "-m", "scaffold", "status", "--watch"]
@@ -363,7 +363,7 @@ def test_watching_without_a_terminal_prints_a_frame_for_each_change_and_no_escap
 
 @contextmanager
 def watcher(command, folder):
-    """Run a command whose output is read while it goes on; it is ended at the latest with the block."""
+    """Run a command and read its output while it runs; it is ended with the block at the latest."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=folder, env=os.environ.copy()) as watching:
         try:
             yield watching
@@ -372,7 +372,7 @@ def watcher(command, folder):
 
 
 def frame_of(stream):
-    """Read up to the empty line behind the agents' rows."""
+    """Read up to the empty line after the agents' rows."""
     lines = []
     while not lines or lines[-1] or len([line for line in lines if not line]) < 2:
         lines.append(stream.readline().decode().rstrip("\n"))
@@ -380,8 +380,8 @@ def frame_of(stream):
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (40, 8)])
-def test_watching_in_a_terminal_draws_in_place_and_leaves_the_run_behind(site, plan, repository, columns, rows):
-    """BX-12: it fits, does not flicker, and colours are left out where they are not wanted."""
+def test_watching_in_a_terminal_redraws_in_place_and_leaves_the_final_state(site, plan, repository, columns, rows):
+    """BX-12: it fits, does not flicker, and has no colours where they are unwanted."""
     run = begin(site, make_run(site, plan))
     work(site, run, "store")
     env = {**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
@@ -401,7 +401,7 @@ def test_watching_in_a_terminal_draws_in_place_and_leaves_the_run_behind(site, p
     assert "\x1b[2J" not in screen.raw
 
 
-def test_leaving_the_watch_is_no_error_and_leaves_the_run_alone(site, plan, repository):
+def test_leaving_the_watch_is_no_error_and_does_not_affect_the_run(site, plan, repository):
     begin(site, make_run(site, plan))
     command = [sys.executable, "-m", "scaffold", "status", "--watch"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -430,7 +430,7 @@ def test_the_last_lines_are_commands_that_fit(site, plan, scaffold, state, comma
     assert (f"scaffold diff {run.id}" in after) == (not failed_with_nothing)
 
 
-def test_a_goal_that_was_set_aside_comes_with_the_command_that_wakes_it(site, plan, scaffold):
+def test_a_paused_goal_is_shown_with_the_command_that_resumes_it(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     assert "scaffold resume shop" not in scaffold("status").out
     with site.store.transaction():
@@ -438,7 +438,7 @@ def test_a_goal_that_was_set_aside_comes_with_the_command_that_wakes_it(site, pl
     assert "  scaffold resume shop " in scaffold("status").out
 
 
-def test_status_for_scripts_loads_nothing_that_draws(repository):
+def test_status_as_json_loads_no_drawing_libraries(repository):
     command = [sys.executable, "-X", "importtime", "-m", "scaffold", "status", "--json"]
     done = subprocess.run(command, cwd=repository, env=os.environ.copy(), capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
@@ -455,6 +455,6 @@ def test_reading_changes_neither_the_checkout_nor_the_store(site, plan, scaffold
     assert sorted(path.name for path in repository.iterdir()) == [".git", "app.py"]
 
 
-def test_help_of_every_reading_command_is_there():
+def test_every_reading_command_has_a_help_text():
     for name in ("status", "goals", "tasks", "logs", "diff", "contract", "plan", "config", "init", "doctor"):
         assert run_command(scaffold_group, [name, "--help"], prog="scaffold") == 0

@@ -1,4 +1,4 @@
-"""`status` after a crash or a failure: what the store still says of the dead is not shown as going on."""
+"""`status` after a crash or a failure: dead processes are not shown as running."""
 
 import re
 from datetime import timedelta
@@ -14,7 +14,7 @@ from scaffold.views.run_view import read_run_view
 DEAD = ProcessIdentity(1, "long ago", "another boot")
 
 
-def test_nobody_is_shown_as_running_once_a_run_was_interrupted(site, plan, scaffold):
+def test_no_agent_of_an_interrupted_run_is_shown_as_running(site, plan, scaffold):
     """SC-19, AL-3b: what the dead left in the store is not what is going on."""
     run = begin(site, make_run(site, plan))
     work(site, run, "store", worker=DEAD)
@@ -29,7 +29,7 @@ def test_nobody_is_shown_as_running_once_a_run_was_interrupted(site, plan, scaff
     assert re.search(r"attempt 1 of \d, was executing\n", scaffold("status").out), "and not for how long"
 
 
-def test_an_interrupted_run_lasted_until_something_last_changed(site, plan, scaffold):
+def test_an_interrupted_run_lasted_until_the_last_change(site, plan, scaffold):
     """AL-27: not until its owner took it."""
     run = begin(site, make_run(site, plan))
     store, _ = site.store.actions.of_run(run.id)
@@ -40,7 +40,7 @@ def test_an_interrupted_run_lasted_until_something_last_changed(site, plan, scaf
     assert "  5 m 0" in status_text(shown)
 
 
-def test_a_goal_that_failed_says_why(site, plan, scaffold):
+def test_a_failed_goal_says_why(site, plan, scaffold):
     """SC-19: on the screen and for scripts."""
     run = begin(site, make_run(site, plan))
     (goal,) = site.store.goals.of_run(run.id)
@@ -50,8 +50,8 @@ def test_a_goal_that_failed_says_why(site, plan, scaffold):
     assert "shop: failed, 0 of 2 hold\n  `api_works` cannot be reached\n" in scaffold("status").out
 
 
-def test_a_run_that_failed_by_no_action_says_why_in_full(site, plan, scaffold):
-    """AL-10, SC-19: as where an environment is not ready, or gates failed at the end."""
+def test_a_run_that_failed_without_a_failed_action_says_why_in_full(site, plan, scaffold):
+    """AL-10, SC-19: for example if the environment is not ready, or gates failed at the end."""
     run = begin(site, make_run(site, plan))
     reason = "environment_not_ready: the gate `test` (python -m pytest -q) cannot judge any work: it took too long"
     with site.store.transaction():

@@ -1,4 +1,4 @@
-"""`send`, `path`, and `stop`, `pause`, `cancel` of goals and actions, as they are typed: answers and refusals."""
+"""`send`, `path`, and `stop`, `pause`, `cancel` of goals and actions, as typed: answers and refusals."""
 
 import os
 import subprocess  # noqa: TID251 - standard input is a process's own
@@ -17,7 +17,7 @@ DEAD = ProcessIdentity(1, "long ago", "another boot")
 
 @pytest.fixture
 def run(site, plan):
-    """A run under way, carried out by nobody any more."""
+    """A run in progress whose owner is gone."""
     begun = begin(site, make_run(site, plan, attempts=3))
     with site.store.transaction():
         site.store.runs.take(begun.id, DEAD, expected_fence=begun.fence)
@@ -40,7 +40,7 @@ def expect_refusal(answer, what, fix):
     assert fix in hint
 
 
-def test_a_word_for_a_running_agent_is_promised_before_its_next_request(site, run, scaffold):
+def test_a_message_to_a_running_agent_comes_before_its_next_request(site, run, scaffold):
     """SC-19: from another terminal, without a model."""
     work(site, run, "store")
     answer = scaffold("send", "store", "use", "sqlite")
@@ -48,7 +48,7 @@ def test_a_word_for_a_running_agent_is_promised_before_its_next_request(site, ru
     assert letters(site, run, "store") == ["use sqlite"]
 
 
-def test_a_word_for_an_action_that_is_not_at_work_waits(site, run, scaffold):
+def test_a_message_to_an_action_that_is_not_running_waits(site, run, scaffold):
     answer = scaffold("send", "api", "be brief")
     assert answer.out == "no agent is working on api; its next attempt reads the message\n"
     assert letters(site, run, "api") == ["be brief"]
@@ -62,13 +62,13 @@ SEND_STDIN = [sys.executable, "-m", "scaffold", "send", "store", "-"]
     [(b"line one\nline two\n", "line one\nline two"), (b"caf\xe9 \xe2\x82\xac", "caf\\udce9 \u20ac")],
 )
 def test_a_dash_reads_standard_input(site, run, repository, said, told):
-    """SC-19: whatever bytes there are."""
+    """SC-19: whatever its bytes."""
     strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
     subprocess.run(SEND_STDIN, input=said, env=strict, cwd=repository, capture_output=True, check=True)
     assert letters(site, run, "store") == [told]
 
 
-def test_an_endless_text_is_refused_and_a_closed_input_is_empty(site, run, repository):
+def test_endless_input_is_refused_and_closed_input_is_empty(site, run, repository):
     with Path("/dev/zero").open("rb") as endless:
         done = subprocess.run(SEND_STDIN, stdin=endless, cwd=repository, capture_output=True, text=True, check=False)
     assert (done.returncode, "longer than 32,000 characters" in done.stderr) == (64, True)
@@ -86,12 +86,12 @@ def test_an_endless_text_is_refused_and_a_closed_input_is_empty(site, run, repos
         (("stoer", "hello"), "no action `stoer`", "Did you mean `store`?"),
     ],
 )
-def test_what_nobody_could_read_is_refused(site, run, scaffold, args, what, fix):
+def test_an_unreadable_message_is_refused(site, run, scaffold, args, what, fix):
     expect_refusal(scaffold("send", *args), what, fix)
     assert letters(site, run, "store") == []
 
 
-def test_nobody_reads_letters_to_what_has_ended(site, plan, scaffold):
+def test_messages_to_ended_actions_are_refused(site, plan, scaffold):
     run = begin(site, make_run(site, plan))
     land(site, run, "store", {"store.py": "x = 1\n"})
     expect_refusal(scaffold("send", "store", "hello"), "`store` is completed", "`scaffold tasks`")
@@ -101,7 +101,7 @@ def test_nobody_reads_letters_to_what_has_ended(site, plan, scaffold):
 
 
 def test_the_path_of_a_running_agent_is_its_worktree(site, run, scaffold, tmp_path):
-    """SC-19: to look over its shoulder; exactly the folder, whatever it is called."""
+    """SC-19: exactly the folder, whatever its name."""
     folder = tmp_path / "wörk tree"
     attempt = work(site, run, "store", folder=folder)
     assert scaffold("path", "store").code == 1, "its worktree is not there yet"
@@ -115,7 +115,7 @@ def test_the_path_of_a_running_agent_is_its_worktree(site, run, scaffold, tmp_pa
     }
 
 
-def test_where_nobody_works_the_pinned_work_is_named(site, run, scaffold):
+def test_without_a_running_agent_the_pinned_work_is_named(site, run, scaffold):
     fix = scaffold("path", "api").err.splitlines()[1]
     assert "It has not started" in fix
     failed = fail(site, run, "store", {"store.py": "x = 1\n"})
@@ -127,8 +127,8 @@ def test_where_nobody_works_the_pinned_work_is_named(site, run, scaffold):
     assert work_ref(waiting.id) in scaffold("path", "store").err
 
 
-def test_an_action_is_stopped_for_good(site, run, scaffold):
-    """SC-17: what needs it is blocked, and says so."""
+def test_stopping_an_action_is_final(site, run, scaffold):
+    """SC-17: its dependents are blocked, and say so."""
     answer = scaffold("stop", "store")
     assert (answer.code, answer.out.splitlines()[0]) == (0, "action store is cancelled")
     assert (state(site, run, "store"), state(site, run, "api")) == ("cancelled", "blocked")
@@ -142,7 +142,7 @@ def test_an_action_cannot_be_paused(site, run, scaffold):
 
 
 def test_a_goal_is_paused_and_cancelled_by_name(site, run, scaffold):
-    """SC-17: a goal by itself, whatever its run does."""
+    """SC-17: independently of its run."""
     assert scaffold("pause", "shop").out.splitlines() == [
         "goal shop is paused: set aside by the user",
         "  continue with `scaffold resume shop`",
@@ -153,7 +153,7 @@ def test_a_goal_is_paused_and_cancelled_by_name(site, run, scaffold):
     expect_refusal(scaffold("pause", "shop"), "`shop` is already cancelled", "scaffold tasks")
 
 
-def test_a_failed_goal_is_retried_or_cancelled_and_nothing_else(site, run, scaffold):
+def test_a_failed_goal_can_only_be_retried_or_cancelled(site, run, scaffold):
     (goal,) = site.store.goals.of_run(run.id)
     with site.store.transaction():
         site.store.goals.move(goal.id, Failed("no way"))
@@ -163,7 +163,7 @@ def test_a_failed_goal_is_retried_or_cancelled_and_nothing_else(site, run, scaff
     assert site.store.goals.get(goal.id).state == Cancelled()
 
 
-def test_a_run_is_still_found_behind_actions_and_goals(site, run, scaffold):
+def test_a_run_is_found_after_actions_and_goals(site, run, scaffold):
     assert scaffold("pause", run.id).out.splitlines()[0] == f"run {run.id} is paused: paused by the user"
     what = f"`stoer` is neither a run of this repository nor a goal or action of run {run.id}"
     for command in ("stop", "pause", "cancel", "resume", "retry"):
@@ -171,15 +171,15 @@ def test_a_run_is_still_found_behind_actions_and_goals(site, run, scaffold):
 
 
 @pytest.mark.parametrize("command", ["stop", "pause", "cancel", "resume", "retry", "status", "attach"])
-def test_an_empty_name_is_nobodys(site, run, scaffold, command):
-    """SC-19: a script whose variable was not set ends no run."""
+def test_an_empty_name_matches_nothing(site, run, scaffold, command):
+    """SC-19: a script whose variable is unset ends no run."""
     expect_refusal(scaffold(command, ""), "the name of a run is empty", "Was a variable not set?")
     assert status_of(site.store.runs.get(run.id).state) == "active"
 
 
 @pytest.mark.parametrize("args", [("stop",), ("send", "a", "b"), ("attach",), ("resume",), ("retry", "a"), ("logs",)])
-def test_without_any_run_there_is_nothing_to_steer(repository, scaffold, args):
-    """SC-19: said in the same words by each command, and nothing is created."""
+def test_without_a_run_there_is_nothing_to_steer(repository, scaffold, args):
+    """SC-19: each command says so in the same words, and creates nothing."""
     expect_refusal(scaffold(*args), "there is no run in this repository yet", "`scaffold run`")
     assert not (repository / ".git" / "scaffold").exists()
 
@@ -199,7 +199,7 @@ def test_an_action_of_an_older_run_is_named_with_its_run(site, plan, run, scaffo
     assert state(site, run, "store") == "cancelled"
 
 
-def test_goals_of_a_paused_run_keep_being_set_aside(site, run, scaffold):
+def test_goals_of_a_paused_run_stay_paused(site, run, scaffold):
     scaffold("pause")
     (goal,) = site.store.goals.of_run(run.id)
     assert goal.state == Paused("paused by the user")

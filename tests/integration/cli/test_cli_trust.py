@@ -1,4 +1,4 @@
-"""`scaffold trust`: what a folder brings along counts once its user agreed to it, and no longer than it stays."""
+"""`scaffold trust`: a folder's configuration counts once the user agreed to it, as long as it is unchanged."""
 
 import json
 import os
@@ -21,7 +21,7 @@ HOOKS = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "comman
 
 @pytest.fixture
 def shop(repository):
-    """A repository that brings its own settings and servers."""
+    """A repository with its own settings and servers."""
     (repository / ".scaffold.yaml").write_text("tier: scout\napprovals: {shell: allow, network: deny}\n")
     (repository / ".mcp.json").write_text(json.dumps(SERVERS))
     return repository
@@ -35,8 +35,8 @@ def state(scaffold, *args):
     return scaffold("trust", *args, "--show", "--json").json["state"]
 
 
-def test_settings_of_a_folder_count_once_it_is_trusted_and_name_their_line(shop, scaffold):
-    """RA-13, AL-28: project settings only tighten, and what is ignored is told with the reason."""
+def test_settings_of_a_trusted_folder_count_and_name_their_line(shop, scaffold):
+    """RA-13, AL-28: project settings only tighten, and ignored ones are reported with the reason."""
     assert tier(shop).value == "builder"
     assert scaffold("trust").code == 0
     answer = scaffold("config", "--json")
@@ -51,7 +51,7 @@ def test_settings_of_a_folder_count_once_it_is_trusted_and_name_their_line(shop,
     assert "`approvals.shell` is ignored: it is `ask` already" in scaffold("config").err
 
 
-def test_all_that_would_take_effect_is_shown_and_show_changes_nothing(shop, scaffold):
+def test_everything_that_would_take_effect_is_shown_and_show_changes_nothing(shop, scaffold):
     (shop / ".claude").mkdir()
     (shop / ".claude" / "settings.json").write_text(json.dumps(HOOKS))
     said = scaffold("trust", "--show").out
@@ -68,7 +68,7 @@ def test_all_that_would_take_effect_is_shown_and_show_changes_nothing(shop, scaf
 
 
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
-def test_where_a_stream_is_closed_nobody_is_asked(shop, home, scaffold, closed):
+def test_without_an_open_terminal_nothing_is_asked(shop, home, scaffold, closed):
     command = f"{shlex.quote(sys.executable)} -m scaffold trust {closed}"
     child = pexpect.spawn("sh", ["-c", command], cwd=str(shop), encoding="utf-8", timeout=20)
     child.expect("takes that back")
@@ -76,14 +76,14 @@ def test_where_a_stream_is_closed_nobody_is_asked(shop, home, scaffold, closed):
     assert state(scaffold) == "trusted"
 
 
-def test_nothing_in_a_file_escapes_to_the_terminal(shop, scaffold):
+def test_no_escape_sequence_of_a_file_reaches_the_terminal(shop, scaffold):
     (shop / ".mcp.json").write_text("\x1b[2Jnot json\n")
     said = scaffold("trust", "--show").out
     assert "\x1b" not in said
     assert "\\x1b[2Jnot json" in said
 
 
-def test_a_change_by_anybody_asks_again_and_says_where(shop, scaffold):
+def test_any_change_asks_again_and_names_the_file(shop, scaffold):
     scaffold("trust")
     (shop / ".mcp.json").write_text("{}")
     answer = scaffold("trust", "--show", "--json")
@@ -92,7 +92,7 @@ def test_a_change_by_anybody_asks_again_and_says_where(shop, scaffold):
     assert ".scaffold.yaml ignored: folder not trusted; .mcp.json changed" in scaffold("config").err
 
 
-def test_worktrees_never_ask_and_branches_keep_what_was_agreed(shop, scaffold, tmp_path):
+def test_worktrees_never_ask_and_branches_keep_their_trust(shop, scaffold, tmp_path):
     scaffold("trust")
     git(shop, "add", "--all")
     git(shop, "commit", "--quiet", "--message", "settings")
@@ -104,20 +104,20 @@ def test_worktrees_never_ask_and_branches_keep_what_was_agreed(shop, scaffold, t
     assert (tier(shop).value, tier(tmp_path / "wt").value) == ("scout", "quick")
 
 
-def test_trust_is_taken_back_for_all_worktrees(shop, scaffold):
+def test_trust_is_revoked_for_all_worktrees(shop, scaffold):
     scaffold("trust")
     assert "is not trusted any more" in scaffold("trust", "--revoke").out
     assert state(scaffold) == "unknown"
     assert "was not trusted" in scaffold("trust", "--revoke").out
 
 
-def test_a_moved_or_copied_repository_is_another(shop, scaffold, tmp_path):
+def test_a_moved_or_copied_repository_is_not_trusted(shop, scaffold, tmp_path):
     scaffold("trust")
     shutil.copytree(shop, tmp_path / "copy")
     assert state(scaffold, str(tmp_path / "copy")) == "unknown"
 
 
-def test_a_folder_outside_of_any_repository_can_be_trusted_too(home, scaffold, tmp_path):
+def test_a_folder_outside_any_repository_can_be_trusted_too(home, scaffold, tmp_path):
     plain = tmp_path / "plain"
     plain.mkdir()
     (plain / ".scaffold.yaml").write_text("tier: scout\n")
@@ -127,13 +127,13 @@ def test_a_folder_outside_of_any_repository_can_be_trusted_too(home, scaffold, t
     assert (tier(plain).value, tier(plain / "below").value) == ("scout", "builder")
 
 
-def test_trust_for_once_leaves_no_trace(shop, scaffold):
+def test_trusting_once_stores_nothing(shop, scaffold):
     once = load_settings(shop, os.environ, {}, trust_once=True)
     assert once.values["tier"].value == "scout"
     assert (tier(shop).value, state(scaffold)) == ("builder", "unknown")
 
 
-def test_the_users_settings_for_one_checkout_count_last_and_what_they_loosen_is_marked(shop, scaffold):
+def test_the_users_settings_for_one_checkout_come_last_and_loosening_ones_are_marked(shop, scaffold):
     (shop / ".scaffold").mkdir()
     (shop / ".scaffold" / "config.local.yaml").write_text("tier: quick\nsandbox: {mode: off}\nenvironment: [TOKEN]\n")
     said = scaffold("trust", "--show").out
@@ -162,7 +162,7 @@ ODD = {
 
 
 @pytest.mark.parametrize(("trouble", "make"), [(words, make) for words, makers in ODD.items() for make in makers])
-def test_what_is_no_ordinary_file_is_named_ignored_and_never_agreed_to(shop, scaffold, trouble, make):
+def test_special_files_are_named_ignored_and_never_trusted(shop, scaffold, trouble, make):
     scaffold("trust")
     (shop / ".scaffold.yaml").unlink()
     make(shop / ".scaffold.yaml")
@@ -178,7 +178,7 @@ def test_what_is_no_ordinary_file_is_named_ignored_and_never_agreed_to(shop, sca
     ("content", "trouble"),
     [(b"tier: [", "invalid YAML"), (b"teer: scout", "Did you mean `tier`?"), (b"\xff\xfe", "cannot be read")],
 )
-def test_settings_nobody_can_read_do_no_harm_untrusted_and_cannot_be_trusted(shop, scaffold, content, trouble):
+def test_unreadable_settings_are_harmless_untrusted_and_cannot_be_trusted(shop, scaffold, content, trouble):
     (shop / ".scaffold.yaml").write_bytes(content)
     assert tier(shop).value == "builder"
     answer = scaffold("trust")
@@ -187,14 +187,14 @@ def test_settings_nobody_can_read_do_no_harm_untrusted_and_cannot_be_trusted(sho
     assert state(scaffold) == "unknown"
 
 
-def test_a_byte_order_mark_and_foreign_line_ends_do_not_matter(shop, scaffold):
+def test_a_byte_order_mark_and_foreign_line_endings_do_not_matter(shop, scaffold):
     (shop / ".scaffold.yaml").write_bytes(b"\xef\xbb\xbftier: scout\r\nagents: 1\r\n")
     scaffold("trust")
     assert load_settings(shop, os.environ, {}).values["agents"].origin == f"{shop}/.scaffold.yaml:2"
 
 
-def test_what_was_hashed_is_what_is_used(shop, scaffold):
-    """A file that is exchanged between the look and the use changes nothing."""
+def test_the_content_that_was_hashed_is_used(shop, scaffold):
+    """A file that is replaced between the check and the use changes nothing."""
     scaffold("trust")
     before = folder_trust(shop, os.environ)
     (shop / ".scaffold.yaml").write_text("tier: quick\n")
@@ -202,14 +202,14 @@ def test_what_was_hashed_is_what_is_used(shop, scaffold):
     assert not folder_trust(shop, os.environ).trusted
 
 
-def test_what_a_sandbox_puts_there_while_a_command_runs_is_no_configuration(repository, scaffold):
-    """RA-13, BX-9: whoever looks at that moment is not told of a file that he never had."""
+def test_files_placed_by_a_sandbox_during_a_command_are_no_configuration(repository, scaffold):
+    """RA-13, BX-9: a user who looks at that moment is not warned of a file that does not exist."""
     os.mknod(repository / ".scaffold.yaml", stat.S_IFSOCK)
     answer = scaffold("config", "tier")
     assert (answer.code, answer.err) == (0, "")
 
 
-def test_a_link_inside_the_folder_counts_by_what_it_leads_to(shop, scaffold):
+def test_a_link_inside_the_folder_counts_by_its_target(shop, scaffold):
     (shop / ".scaffold.yaml").rename(shop / "settings.yaml")
     (shop / ".scaffold.yaml").symlink_to("settings.yaml")
     scaffold("trust")
@@ -218,12 +218,12 @@ def test_a_link_inside_the_folder_counts_by_what_it_leads_to(shop, scaffold):
     assert tier(shop).value == "builder"
 
 
-def test_a_file_that_sets_nothing_is_not_worth_a_note(repository, scaffold):
+def test_a_file_that_sets_nothing_needs_no_notice(repository, scaffold):
     assert scaffold("init").code == 0
     assert scaffold("config").err == ""
 
 
-def test_an_agreement_that_cannot_be_looked_up_counts_as_none(shop, scaffold, home):
+def test_trust_that_cannot_be_looked_up_counts_as_none(shop, scaffold, home):
     scaffold("trust")
     (home / "scaffold" / "data" / "user.db").write_bytes(b"rubbish" * 1000)
     said = scaffold("trust", "--show").out
@@ -232,13 +232,13 @@ def test_an_agreement_that_cannot_be_looked_up_counts_as_none(shop, scaffold, ho
     assert tier(shop).value == "builder"
 
 
-def test_without_a_home_a_folder_is_simply_not_trusted(shop, scaffold, monkeypatch):
+def test_without_a_home_a_folder_is_not_trusted(shop, scaffold, monkeypatch):
     monkeypatch.setenv("HOME", "/nowhere/at/all")
     monkeypatch.setenv("SCAFFOLD_HOME", "/nowhere/at/all")
     assert state(scaffold) == "unknown"
 
 
-def test_what_is_no_folder_is_refused(home, scaffold, tmp_path):
+def test_a_path_that_is_no_folder_is_refused(home, scaffold, tmp_path):
     (tmp_path / "file").write_text("x")
     for place in ("gone", "file"):
         answer = scaffold("trust", str(tmp_path / place))

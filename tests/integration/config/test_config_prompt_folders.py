@@ -1,4 +1,4 @@
-"""Where prompts of roles come from: the project's in trusted folders only, then the user's."""
+"""Folders with prompts of roles: the project's if it is trusted, then the user's."""
 
 import os
 from pathlib import Path
@@ -27,7 +27,7 @@ def folders(start, **how):
     return prompt_folders(start, os.environ, **how)
 
 
-def test_a_project_is_heard_before_its_user_once_its_folder_is_trusted(repository, users, projects, scaffold):
+def test_a_trusted_projects_folder_comes_before_the_users(repository, users, projects, scaffold):
     """SC-6: built-in, then the user's, then the project's, the latter in trusted folders only."""
     notices = []
     assert folders(repository, notice=notices.append) == (users,)
@@ -37,13 +37,13 @@ def test_a_project_is_heard_before_its_user_once_its_folder_is_trusted(repositor
     assert folders(repository) == (projects, users)
 
 
-def test_folders_that_are_not_there_are_left_out(repository):
+def test_missing_folders_are_left_out(repository):
     """SC-6."""
     assert folders(repository, trust_once=True) == ()
 
 
-def test_a_project_brings_no_folder_from_somewhere_else(repository, users, tmp_path_factory):
-    """SC-6: a link in a repository would have others' files shown to a model."""
+def test_a_projects_folder_cannot_be_a_link_to_another_place(repository, users, tmp_path_factory):
+    """SC-6: a link in a repository would expose other files to a model."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (repository / ".scaffold").mkdir(exist_ok=True)
     (repository / ".scaffold" / "prompts").symlink_to(elsewhere)
@@ -52,7 +52,7 @@ def test_a_project_brings_no_folder_from_somewhere_else(repository, users, tmp_p
     assert "leads out of the folder" in notices[0]
 
 
-def test_prompts_of_a_folder_are_found_from_within_it(repository, projects):
+def test_the_folder_is_found_from_a_subfolder_of_the_project(repository, projects):
     """SC-6."""
     below = Path(repository) / "deep" / "er"
     below.mkdir(parents=True)

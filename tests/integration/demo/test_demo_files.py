@@ -30,7 +30,7 @@ RIVALS = ["sliding-window", "token-bucket"]
 
 
 class Workspace:
-    """A repository with the sample project, and hands that do what the cassette says."""
+    """A repository with the sample project, in which the cassette's tool calls are executed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -68,7 +68,7 @@ class Workspace:
         return (await self._model.reply(Request(caller=caller, system="", messages=()))).message
 
     async def perform(self, key: str, *, attempt: int, turn: int = 1) -> int:
-        """Carry out replies from `turn` on until one asks for nothing more; return the turn after it."""
+        """Execute replies from `turn` on until one has no calls; return the turn after it."""
         while (message := await self.said(key, attempt, turn)).tool_calls:
             for call in message.tool_calls:
                 await self._carry_out(call)
@@ -88,7 +88,7 @@ class Workspace:
                 pytest.fail(f"an unknown tool, or wrong arguments: {call}")
 
     async def failures(self, key: str) -> list[str]:
-        """Return what the action's contract finds wrong with the files as they are, compared to the last commit."""
+        """Return the failures of the action's contract with the files as they are, compared to the last commit."""
         contract = ACTIONS[key]["contract"]
         wrong = [path for path in contract.get("must_exist", []) if not (self.root / path).exists()]
         frozen = contract.get("must_not_change", [])
@@ -97,7 +97,7 @@ class Workspace:
         return wrong + await self.red(key)
 
     async def red(self, key: str) -> list[str]:
-        """Return the commands of the action's contract that do not end as expected, each with its output."""
+        """Return the commands of the action's contract that fail, each with its output."""
         wrong = []
         for check in ACTIONS[key]["contract"]["commands"]:
             done = await self.sh(check["command"])
@@ -106,7 +106,7 @@ class Workspace:
         return wrong
 
     async def land(self, key: str, *, attempt: int) -> str:
-        """Do the action as often as its failures are put back, and commit what passes."""
+        """Execute the action, returning failures to it, until it passes; commit the result."""
         turn = await self.perform(key, attempt=attempt)
         if await self.failures(key):
             await self.perform(key, attempt=attempt, turn=turn)
@@ -144,7 +144,7 @@ async def test_the_project_starts_with_exactly_one_failing_test(workspace: Works
     assert await workspace.git("status", "--porcelain", "--ignored") == ""
 
 
-def test_plan_and_cassette_speak_of_the_same_actions() -> None:
+def test_plan_and_cassette_have_the_same_actions() -> None:
     """Replies name no role, so each answers the worker of its action whatever role the plan gives it."""
     assert {entry.when.action for entry in CASSETTE.entries} == set(ACTIONS)
     assert {entry.when.role for entry in CASSETTE.entries} == {None}
@@ -160,7 +160,7 @@ def test_a_run_costs_a_few_cents() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("newest_first", "attempt"), [pytest.param(False, 2, marks=pytest.mark.slow), (True, 3)])
-async def test_every_action_is_red_before_and_green_after_in_whatever_order_they_land(
+async def test_every_action_fails_before_and_passes_after_in_any_landing_order(
     workspace: Workspace, newest_first: bool, attempt: int
 ) -> None:
     """The sample plan's part of BX-5: no contract is met before its action; all of them are met together at the end."""
@@ -181,7 +181,7 @@ async def test_every_action_is_red_before_and_green_after_in_whatever_order_they
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
-async def test_the_first_headers_are_off_by_one_and_mended_in_the_same_attempt(
+async def test_the_off_by_one_in_the_first_headers_is_fixed_in_the_same_attempt(
     workspace: Workspace, attempt: int
 ) -> None:
     turn = await workspace.perform("headers", attempt=attempt)
@@ -191,7 +191,7 @@ async def test_the_first_headers_are_off_by_one_and_mended_in_the_same_attempt(
     assert await workspace.failures("headers") == []
 
 
-async def test_the_first_attempt_at_limiter_by_name_claims_to_be_done_and_changes_nothing(workspace: Workspace) -> None:
+async def test_the_first_attempt_at_limiter_by_name_claims_success_and_changes_nothing(workspace: Workspace) -> None:
     for key in RIVALS:
         await workspace.land(key, attempt=2)
     turn = await workspace.perform("limiter-by-name", attempt=1)
@@ -202,8 +202,8 @@ async def test_the_first_attempt_at_limiter_by_name_claims_to_be_done_and_change
     assert await workspace.git("status", "--porcelain") == ""
 
 
-async def test_of_the_actions_that_start_together_only_the_two_strategies_conflict(workspace: Workspace) -> None:
-    """The sample plan's part of BX-6: one conflicting pair, so one action is done again."""
+async def test_of_the_parallel_actions_only_the_two_strategies_conflict(workspace: Workspace) -> None:
+    """The sample plan's part of BX-6: one conflicting pair, so one action is redone."""
     base = await workspace.git("rev-parse", "HEAD")
     heads: dict[str, str] = {}
     for key in ready(set(), []):

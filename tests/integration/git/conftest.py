@@ -1,4 +1,4 @@
-"""Real repositories, with a home of their own, so that the settings of whoever runs the tests do not count."""
+"""Real repositories with their own home, independent of the settings of the machine's user."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ SETTINGS = "[user]\n\tname = Ann Example\n\temail = ann@example.org\n[init]\n\td
 
 @pytest.fixture
 def environ(tmp_path):
-    """What a user's shell would hand us."""
+    """The environment of a user's shell."""
     home = tmp_path / "home"
     home.mkdir()
     settings = home / "gitconfig"
@@ -34,7 +34,7 @@ def origin(tmp_path):
 
 @pytest.fixture
 def sh(origin, environ):
-    """Run a script as the user would, in the repository unless told otherwise; return its output."""
+    """Run a script as the user would, by default in the repository; return its output."""
 
     async def shell(script: str, *, cwd: Path = origin, ok: bool = True) -> str:
         finished = await run_command(["sh", "-ec", script], cwd=cwd, env=environ, timeout_s=30)
@@ -62,5 +62,5 @@ async def head(repo):
 
 @pytest.fixture
 def people():
-    """Who commits, as keyword arguments."""
+    """Author and committer as keyword arguments."""
     return {"author": AUTHOR, "committer": COMMITTER}

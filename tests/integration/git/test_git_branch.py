@@ -12,14 +12,14 @@ async def repo(sh, origin):
     return origin
 
 
-def test_the_branch_of_a_repository_is_known_from_every_folder_of_it(repo):
+def test_the_branch_is_known_from_every_folder_of_a_repository(repo):
     """RA-3."""
     inside = repo / "a" / "b"
     inside.mkdir(parents=True)
     assert current_branch(repo) == current_branch(inside) == "topic/clock"
 
 
-async def test_a_worktree_has_a_branch_of_its_own(repo, sh, tmp_path):
+async def test_a_worktree_has_its_own_branch(repo, sh, tmp_path):
     await sh(f"git worktree add -q -b other '{tmp_path}/tree'")
     assert (current_branch(tmp_path / "tree"), current_branch(repo)) == ("other", "topic/clock")
 
@@ -29,25 +29,25 @@ async def test_a_detached_head_is_on_no_branch(repo, sh):
     assert current_branch(repo) is None
 
 
-def test_there_is_none_without_a_repository(tmp_path):
+def test_without_a_repository_there_is_no_branch(tmp_path):
     assert current_branch(tmp_path) is None
 
 
 @pytest.mark.parametrize(
     "head", ["ref: refs/heads/.invalid", "ref: refs/heads/a b", "ref: refs/heads/a\x1b[2J", "", "x" * 10_000]
 )
-def test_what_is_no_name_of_a_branch_is_not_told(repo, head):
-    """What somebody else wrote there reaches a model."""
+def test_an_invalid_branch_name_is_not_returned(repo, head):
+    """Text that another program wrote there would reach a model."""
     (repo / ".git" / "HEAD").write_text(head)
     assert current_branch(repo) is None
 
 
-def test_what_is_no_file_is_not_waited_for(repo):
+def test_a_special_file_is_not_waited_for(repo):
     (repo / ".git" / "HEAD").unlink()
     os.mkfifo(repo / ".git" / "HEAD")
     assert current_branch(repo) is None
 
 
-def test_a_file_that_leads_nowhere_is_no_repository(tmp_path):
+def test_a_dangling_git_file_is_no_repository(tmp_path):
     (tmp_path / ".git").write_text("gitdir: nowhere")
     assert current_branch(tmp_path) is None

@@ -16,7 +16,7 @@ echo done
 
 @pytest.fixture
 def flaky(tmp_path, environ):
-    """A git that does something else the first two times."""
+    """A git that fails in a given way the first two times."""
 
     def make(first):
         programs = tmp_path / "programs"
@@ -31,7 +31,7 @@ def flaky(tmp_path, environ):
 
 @pytest.fixture
 def counting(tmp_path, environ):
-    """The environment of a git that says what it was asked, and counts how often."""
+    """The environment of a git that echoes its arguments, and counts its calls."""
     programs = tmp_path / "programs"
     programs.mkdir()
     program = programs / "git"
@@ -44,12 +44,12 @@ def calls(environ, tmp_path):
     return len((tmp_path / "home" / "calls").read_text().splitlines())
 
 
-async def test_an_answer_has_exit_code_and_output(repo):
+async def test_a_result_has_exit_code_and_output(repo):
     answer = await repo.git("rev-parse", "--is-inside-work-tree")
     assert (answer.exit_code, answer.out, answer.line) == (0, b"true\n", "true")
 
 
-async def test_an_unexpected_end_names_the_command_the_place_and_the_reason(repo):
+async def test_an_unexpected_exit_names_the_command_the_folder_and_the_reason(repo):
     with pytest.raises(GitError) as caught:
         await repo.git("cat-file", "-p", "nonsense")
     assert "git cat-file -p nonsense" in caught.value.what
@@ -58,7 +58,7 @@ async def test_an_unexpected_end_names_the_command_the_place_and_the_reason(repo
     assert "\n" not in caught.value.what
 
 
-async def test_git_sees_neither_keys_nor_another_repository_s_variables(repo, environ, tmp_path):
+async def test_git_gets_neither_keys_nor_variables_of_another_repository(repo, environ, tmp_path):
     strange = environ | {"GIT_DIR": "/nowhere", "GIT_INDEX_FILE": "/nowhere/index", "ANTHROPIC_API_KEY": "secret"}
     seen = (await Git(repo.root, environ=strange)("-c", "alias.env=!env", "env")).out
     assert b"/nowhere" not in seen
@@ -69,12 +69,12 @@ async def test_git_sees_neither_keys_nor_another_repository_s_variables(repo, en
 @pytest.mark.parametrize(
     "first", ["kill -KILL $$", "echo \"fatal: Unable to create '/r/.git/index.lock': File exists.\" >&2; exit 128"]
 )
-async def test_a_git_that_was_killed_or_met_a_lock_is_run_again(flaky, environ, tmp_path, first):
+async def test_a_git_that_was_killed_or_met_a_lock_is_retried(flaky, environ, tmp_path, first):
     assert (await flaky(first)("version")).line == "done"
     assert calls(environ, tmp_path) == 3
 
 
-async def test_a_git_that_fails_for_good_is_not_run_again(flaky, environ, tmp_path):
+async def test_a_permanent_failure_is_not_retried(flaky, environ, tmp_path):
     with pytest.raises(GitError, match="exit code 128"):
         await flaky("exit 128")("version")
     assert calls(environ, tmp_path) == 1
@@ -86,20 +86,20 @@ async def test_a_full_disk_is_named(flaky):
     assert "free some space" in caught.value.fix
 
 
-async def test_a_git_that_takes_too_long_is_not_run_again(flaky, environ, tmp_path):
+async def test_a_timeout_is_not_retried(flaky, environ, tmp_path):
     with pytest.raises(GitError, match="timed out after"):
         await flaky("sleep 60")("version", timeout_s=0.3)
     assert calls(environ, tmp_path) == 1
 
 
-async def test_a_lock_that_nobody_lifts_is_named(repo, sh):
+async def test_a_lock_that_is_never_released_is_named(repo, sh):
     await sh("touch .git/index.lock")
     with pytest.raises(GitError, match=r"index\.lock") as caught:
         await repo.git("add", "--all")
     assert "lock" in caught.value.fix
 
 
-async def test_a_lock_that_is_lifted_soon_is_waited_for(repo, sh):
+async def test_a_lock_that_is_released_soon_is_waited_for(repo, sh):
     await sh("touch .git/index.lock; echo new > new")
     async with asyncio.TaskGroup() as group:
         adding = group.create_task(repo.git("add", "--all"))
@@ -108,7 +108,7 @@ async def test_a_lock_that_is_lifted_soon_is_waited_for(repo, sh):
     assert adding.result().exit_code == 0
 
 
-async def test_what_is_in_commits_is_not_asked_again_but_names_that_move_are(tmp_path, environ, counting):
+async def test_results_about_commits_are_cached_and_those_about_refs_are_not(tmp_path, environ, counting):
     first, second = "1" * 40, "2" * 40
     git = Git(tmp_path, environ=counting)
     for asked in (first, second, first):
@@ -119,7 +119,7 @@ async def test_what_is_in_commits_is_not_asked_again_but_names_that_move_are(tmp
     assert calls(environ, tmp_path) == 4
 
 
-async def test_only_the_latest_answers_about_commits_are_kept(tmp_path, environ, counting):
+async def test_only_the_latest_cached_results_are_kept(tmp_path, environ, counting):
     git = Git(tmp_path, environ=counting)
     asked = [f"{number:040}" for number in range(MAX_CACHED + 1)]
     for commit in (*asked, asked[-1], asked[1]):
@@ -129,6 +129,6 @@ async def test_only_the_latest_answers_about_commits_are_kept(tmp_path, environ,
     assert calls(environ, tmp_path) == len(asked) + 1
 
 
-async def test_an_output_too_big_for_its_limit_is_cut_only_if_asked(repo):
+async def test_output_above_the_limit_is_truncated_only_on_request(repo):
     cut = await repo.git("cat-file", "-p", "HEAD", limit_bytes=20)
     assert b"bytes left out" in cut.out

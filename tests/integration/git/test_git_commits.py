@@ -43,7 +43,7 @@ async def test_everything_that_is_not_ignored_is_committed(place, sh, head, peop
     assert not (await place("status", "--porcelain")).out
 
 
-async def test_a_commit_carries_the_people_and_the_message_it_was_given(place, sh, people):
+async def test_a_commit_has_the_given_author_committer_and_message(place, sh, people):
     await sh("echo 4 >> a", cwd=place.cwd)
     commit = await commit_all(place, "Größer\n\nBody\n\nScaffold-Action: a1", **people)
     said = await sh(f"git log -1 --format='%an|%ae|%cn|%ce|%B' {commit}")
@@ -52,13 +52,13 @@ async def test_a_commit_carries_the_people_and_the_message_it_was_given(place, s
     )
 
 
-async def test_nothing_is_committed_where_nothing_differs(place, sh, head, people):
+async def test_without_a_difference_there_is_no_commit(place, sh, head, people):
     await sh("touch a; echo n > x.log", cwd=place.cwd)
     assert await commit_all(place, "nothing", **people) is None
     assert await resolve(place, "HEAD") == head
 
 
-async def test_head_is_told_whether_or_not_anything_differed(place, sh, head, people):
+async def test_head_is_returned_with_or_without_a_change(place, sh, head, people):
     same = await commit_all_info(place, "nothing", **people)
     assert same == await read_commit(place, "HEAD") == await read_commit(place, head)
     await sh("echo 4 >> a", cwd=place.cwd)
@@ -67,7 +67,7 @@ async def test_head_is_told_whether_or_not_anything_differed(place, sh, head, pe
     assert other.parents == (head,)
 
 
-async def test_files_are_listed_with_what_is_in_them_and_how_much(place, sh, people):
+async def test_files_are_listed_with_blob_and_size(place, sh, people):
     await sh("ln -s a link; printf 12345 > \"$(printf 'odd\nname')\"", cwd=place.cwd)
     commit = await commit_all(place, "all of it", **people)
     files = await listed_files(place, commit)
@@ -76,7 +76,7 @@ async def test_files_are_listed_with_what_is_in_them_and_how_much(place, sh, peo
     assert await blob_sizes(place, ()) == ()
 
 
-async def test_commits_an_agent_made_are_kept_below_ours(place, sh, head, people):
+async def test_commits_of_an_agent_are_kept_below_ours(place, sh, head, people):
     await sh("echo 4 >> a; git commit -qam theirs; echo 5 >> a", cwd=place.cwd)
     theirs = await resolve(place, "HEAD")
     ours = await commit_all(place, "ours", **people)
@@ -85,14 +85,14 @@ async def test_commits_an_agent_made_are_kept_below_ours(place, sh, head, people
     assert not await is_ancestor(place, ours, head)
 
 
-async def test_a_branch_that_an_agent_checked_out_stays_where_it_is(place, sh, head, people):
+async def test_a_branch_checked_out_by_an_agent_does_not_move(place, sh, head, people):
     await sh("git branch precious; git checkout -q precious; echo 4 >> a", cwd=place.cwd)
     commit = await commit_all(place, "ours", **people)
     assert await resolve(place, "precious") == head
     assert await resolve(place, "HEAD") == commit
 
 
-async def test_a_merge_that_an_agent_left_unfinished_is_committed_as_it_lies(place, sh, people):
+async def test_an_unfinished_merge_of_an_agent_is_committed_as_it_is(place, sh, people):
     await sh(
         "git checkout -q --detach; echo x > a; git commit -qam x; git branch side; git checkout -q --detach HEAD~1;"
         "echo y > a; git commit -qam y; git merge side || true",
@@ -103,7 +103,7 @@ async def test_a_merge_that_an_agent_left_unfinished_is_committed_as_it_lies(pla
 
 
 @pytest.mark.parametrize("with_commit", [True, False])
-async def test_a_repository_made_inside_is_refused_by_name(place, sh, head, people, with_commit):
+async def test_a_nested_repository_is_refused_by_name(place, sh, head, people, with_commit):
     await sh("mkdir -p deep/inner; cd deep/inner; git init -q; echo x > x", cwd=place.cwd)
     if with_commit:
         await sh("cd deep/inner; git add x; git commit -qm inner", cwd=place.cwd)
@@ -113,17 +113,17 @@ async def test_a_repository_made_inside_is_refused_by_name(place, sh, head, peop
     assert await resolve(place, "HEAD") == head
 
 
-async def test_an_ignored_repository_inside_does_not_matter(place, sh, people):
+async def test_an_ignored_nested_repository_does_not_matter(place, sh, people):
     await sh("mkdir inner.log; cd inner.log; git init -q; cd ..; echo 4 >> a", cwd=place.cwd)
     assert await commit_all(place, "fine", **people)
 
 
-async def test_locks_of_a_killed_git_do_not_keep_us_from_committing(place, sh, people):
+async def test_locks_of_a_killed_git_do_not_prevent_a_commit(place, sh, people):
     await sh('echo 4 >> a; touch "$(git rev-parse --git-path index.lock)"', cwd=place.cwd)
     assert await commit_all(place, "ours", **people)
 
 
-async def test_signing_and_other_encodings_are_not_for_us(place, sh, people):
+async def test_signing_and_other_encodings_are_not_used(place, sh, people):
     await sh("git config commit.gpgSign true; git config i18n.commitEncoding ISO-8859-1; echo ü >> a", cwd=place.cwd)
     commit = await commit_all(place, "Grün", **people)
     raw = await place("cat-file", "commit", commit)
@@ -131,7 +131,7 @@ async def test_signing_and_other_encodings_are_not_for_us(place, sh, people):
     assert b"encoding" not in raw.out
 
 
-async def test_a_tree_becomes_a_commit_with_many_parents(repo, head, people):
+async def test_a_tree_becomes_a_commit_with_several_parents(repo, head, people):
     tree = await tree_of(repo.git, head)
     one = await commit_tree(repo.git, tree, parents=(head,), message="one", **people)
     two = await commit_tree(repo.git, tree, parents=(head, one), message="two", **people)
@@ -144,7 +144,7 @@ async def test_a_rename_changes_both_paths(place, sh, head, people):
     assert await changed_paths(place, head, await commit_all(place, "move", **people)) == ("b/c", "b/new name")
 
 
-async def test_a_patch_is_plain_whatever_the_user_configured_and_bounded(place, sh, head, people):
+async def test_a_patch_is_bounded_and_independent_of_the_users_configuration(place, sh, head, people):
     await sh("git config color.ui always; git config diff.own.command false; echo 'a diff=own' > .git/info/attributes")
     await sh("seq 1000 > a", cwd=place.cwd)
     commit = await commit_all(place, "count", **people)

@@ -1,4 +1,4 @@
-"""The shared git directory, found by hand where git itself would find it."""
+"""The shared git directory, found without git."""
 
 import os
 import subprocess  # noqa: TID251 - git itself is the judge
@@ -22,7 +22,7 @@ def shop(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "my shop")
 
 
-def test_from_anywhere_in_a_checkout_its_git_directory_is_found(shop: Path) -> None:
+def test_the_git_directory_is_found_from_anywhere_in_a_checkout(shop: Path) -> None:
     inner = shop / "a" / "b"
     inner.mkdir(parents=True)
     for folder in (shop, inner):
@@ -44,7 +44,7 @@ def test_a_repository_within_another_is_its_own(shop: Path) -> None:
     assert find_common_dir(inner) == _as_git_says(inner) == inner / ".git"
 
 
-def test_what_only_looks_like_a_git_directory_is_passed_by(shop: Path) -> None:
+def test_a_directory_that_only_resembles_a_git_directory_is_skipped(shop: Path) -> None:
     for name in ("empty", "file"):
         (shop / name).mkdir()
     (shop / "empty" / ".git").mkdir()
@@ -53,12 +53,12 @@ def test_what_only_looks_like_a_git_directory_is_passed_by(shop: Path) -> None:
     assert find_common_dir(shop / "file") == shop / ".git"
 
 
-def test_a_link_leads_to_the_checkout_it_names(shop: Path, tmp_path: Path) -> None:
+def test_a_git_file_leads_to_its_git_directory(shop: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(shop)
     assert find_common_dir(tmp_path / "link") == shop / ".git"
 
 
-def test_where_there_is_no_checkout_the_reason_is_told(shop: Path, tmp_path: Path) -> None:
+def test_without_a_checkout_the_reason_is_reported(shop: Path, tmp_path: Path) -> None:
     git(shop, "init", "--quiet", "--bare", str(tmp_path / "bare.git"))
     with pytest.raises(RepositoryError, match=r"bare\.git is a bare repository"):
         find_common_dir(tmp_path / "bare.git")

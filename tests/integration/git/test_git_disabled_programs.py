@@ -1,4 +1,4 @@
-"""Programs that a repository configures never run; git-lfs alone is trusted."""
+"""Programs that a repository configures never run; only git-lfs is trusted."""
 
 import shlex
 
@@ -69,7 +69,7 @@ def ran(tmp_path):
 
 @pytest.fixture
 def program(tmp_path, ran):
-    """Make a program that leaves its name behind, then does what it is told."""
+    """Create a program that records its run, then executes its arguments."""
 
     def make(name, then="cat"):
         path = tmp_path / "programs" / name.replace(" ", "-")
@@ -96,7 +96,7 @@ def install_lfs(tmp_path, environ):
 
 
 async def everything(repo, sh, tmp_path, people):
-    """Do all that we ever do with git."""
+    """Run every git operation that we use."""
     at = await open_repository(repo.root, environ=repo.git.environ)
     head = (await checkout_status(at)).head
     pool = WorktreePool(at, tmp_path / "attempts")
@@ -120,8 +120,8 @@ async def everything(repo, sh, tmp_path, people):
 
 
 @pytest.mark.parametrize("included", [False, True], ids=["configured", "included"])
-async def test_no_program_of_the_repository_ever_runs(repo, sh, program, ran, tmp_path, people, included):
-    """BX-9: filters, drivers, monitors, transports, helpers; by attributes that are committed and by others."""
+async def test_no_configured_program_of_a_repository_ever_runs(repo, sh, program, ran, tmp_path, people, included):
+    """BX-9: filters, drivers, monitors, transports, helpers; by committed and other attributes."""
     place = tmp_path / "more settings"
     where = f"-f '{place}'" if included else ""
     for name, setting in PROGRAMS.items():
@@ -139,7 +139,7 @@ async def test_no_program_of_the_repository_ever_runs(repo, sh, program, ran, tm
     assert not ran.exists(), ran.read_text()
 
 
-async def test_the_marker_programs_would_run_without_us(repo, sh, program, ran):
+async def test_the_marker_programs_run_with_plain_git(repo, sh, program, ran):
     """The test above can fail."""
     await sh(f"git config filter.mark.smudge '{program('smudge')}'; echo 'a filter=mark' > .git/info/attributes")
     await sh("rm a; git checkout -q a")
@@ -147,7 +147,7 @@ async def test_the_marker_programs_would_run_without_us(repo, sh, program, ran):
 
 
 @pytest.mark.parametrize("later", ["repository", "worktree"])
-async def test_a_program_that_is_configured_later_never_runs_either(repo, head, sh, program, ran, tmp_path, later):
+async def test_a_program_configured_later_never_runs_either(repo, head, sh, program, ran, tmp_path, later):
     """BX-9: an agent may run `git config`."""
     git = await worktree.add(repo, tmp_path / "w", head)
     flag = "" if later == "repository" else "--worktree"
@@ -160,14 +160,14 @@ async def test_a_program_that_is_configured_later_never_runs_either(repo, head, 
     assert not ran.exists()
 
 
-async def test_what_would_be_fetched_is_not(repo, sh, program, ran):
+async def test_a_missing_object_is_not_fetched(repo, sh, program, ran):
     await sh(f"git remote add origin 'ext::{program('fetch')}'; git config protocol.allow always")
     with pytest.raises(GitError, match="partial clone"):
         await repo.git("fetch", "origin")
     assert not ran.exists()
 
 
-async def test_a_configured_merge_driver_gives_way_to_git_s_own(repo, head, sh, program, ran, tmp_path, people):
+async def test_git_s_own_merge_driver_replaces_a_configured_one(repo, head, sh, program, ran, tmp_path, people):
     """Even one that would always be content: a conflict stays a conflict."""
     await sh(
         f"git config merge.mine.driver '{program('driver', 'exit 0')}'; echo 'a merge=mine' > .git/info/attributes"
@@ -182,7 +182,7 @@ async def test_a_configured_merge_driver_gives_way_to_git_s_own(repo, head, sh, 
     assert not ran.exists()
 
 
-async def test_a_path_that_needs_a_filter_is_refused_with_its_name(repo, sh, program, ran, tmp_path):
+async def test_a_path_that_needs_a_filter_is_refused_by_name(repo, sh, program, ran, tmp_path):
     await sh(
         f"git config filter.crypt.smudge '{program('crypt')}'; git config filter.crypt.clean '{program('crypt')}';"
         "git config filter.crypt.required true; echo 'a filter=crypt' > .gitattributes; git add .; git commit -qm crypt"
@@ -194,8 +194,8 @@ async def test_a_path_that_needs_a_filter_is_refused_with_its_name(repo, sh, pro
     assert not ran.exists()
 
 
-async def test_lfs_is_the_one_trusted_filter(repo, sh, environ, install_lfs, tmp_path, people):
-    """Whatever the settings call by that name: what runs is the git-lfs on PATH."""
+async def test_lfs_is_the_only_trusted_filter(repo, sh, environ, install_lfs, tmp_path, people):
+    """Whatever program the settings name: the git-lfs on PATH runs."""
     install_lfs(LFS)
     await sh(
         "git config filter.lfs.process 'git-lfs filter-process'; git config filter.lfs.required true;"
@@ -217,7 +217,7 @@ async def test_lfs_is_the_one_trusted_filter(repo, sh, environ, install_lfs, tmp
 
 
 @pytest.mark.parametrize("why", ["not installed", "extended"])
-async def test_lfs_that_cannot_be_trusted_is_refused(repo, sh, environ, install_lfs, program, ran, tmp_path, why):
+async def test_an_untrusted_lfs_is_refused(repo, sh, environ, install_lfs, program, ran, tmp_path, why):
     if why == "extended":
         install_lfs(LFS)
         await sh(f"git config lfs.extension.x.clean '{program('extension')}'")

@@ -9,7 +9,7 @@ from scaffold.git.refs import resolve
 
 @pytest.fixture
 def sides(sh, repo):
-    """Commit two scripts' results on two branches, return both commits."""
+    """Commit the results of two scripts on two branches; return both commits."""
 
     async def make(ours, theirs):
         for name, script in (("ours", ours), ("theirs", theirs)):
@@ -21,7 +21,7 @@ def sides(sh, repo):
     return make
 
 
-async def test_sides_that_fit_give_a_tree(repo, sides, sh):
+async def test_a_clean_merge_returns_a_tree(repo, sides, sh):
     ours, theirs = await sides("echo o > o", "echo 4 >> a")
     merged = await merge_commits(repo.git, ours, theirs)
     assert isinstance(merged, Merged)
@@ -29,13 +29,13 @@ async def test_sides_that_fit_give_a_tree(repo, sides, sh):
     assert await sh(f"git show {merged.tree}:a") == "1\n2\n3\n4\n"
 
 
-async def test_a_merge_leaves_the_checkout_alone(repo, sides, sh):
+async def test_a_merge_does_not_touch_the_checkout(repo, sides, sh):
     ours, theirs = await sides("echo o > o", "echo 4 >> a")
     await merge_commits(repo.git, ours, theirs)
     assert await sh("git status --porcelain; git rev-parse --abbrev-ref HEAD") == "main\n"
 
 
-async def test_conflicting_paths_are_named_with_what_git_says(repo, sides):
+async def test_conflicting_paths_are_named_with_git_s_messages(repo, sides):
     script = "for f in a 'sp ace' \"$(printf 'caf\\351')\"; do echo {0} > \"$f\"; done; echo {0} > {0}"
     ours, theirs = await sides(script.format("ours"), script.format("theirs"))
     conflict = await merge_commits(repo.git, ours, theirs)
@@ -45,7 +45,7 @@ async def test_conflicting_paths_are_named_with_what_git_says(repo, sides):
     assert "CONFLICT (content): Merge conflict in a" in conflict.messages
 
 
-async def test_a_file_changed_here_and_deleted_there_is_a_conflict(repo, sides):
+async def test_a_file_changed_on_one_side_and_deleted_on_the_other_is_a_conflict(repo, sides):
     ours, theirs = await sides("git rm -q a", "echo 4 >> a")
     conflict = await merge_commits(repo.git, ours, theirs)
     assert isinstance(conflict, Conflicted)
@@ -53,7 +53,7 @@ async def test_a_file_changed_here_and_deleted_there_is_a_conflict(repo, sides):
     assert "modify/delete" in conflict.messages[0]
 
 
-async def test_histories_that_share_nothing_are_an_error(repo, sides, sh):
+async def test_unrelated_histories_are_an_error(repo, sides, sh):
     ours, _ = await sides("echo o > o", "echo t > t")
     await sh("git checkout -q --orphan alone; git commit -qm alone")
     with pytest.raises(GitError, match="unrelated histories"):

@@ -16,7 +16,7 @@ async def second(repo, head, people):
 
 
 @pytest.mark.parametrize("name", ["nowhere", "a..b", "-x", "", "refs/heads/..", "HEAD~5", "HEAD:a"])
-async def test_a_name_that_stands_for_no_commit_resolves_to_none(repo, name):
+async def test_an_unknown_name_resolves_to_none(repo, name):
     assert await refs.resolve(repo.git, name) is None
 
 
@@ -25,7 +25,7 @@ async def test_names_resolve_to_commits_through_tags_and_short_ids(repo, sh, hea
     assert [await refs.resolve(repo.git, name) for name in ("main", "annotated", head[:8])] == [head] * 3
 
 
-async def test_a_ref_moves_only_from_where_it_is_believed_to_be(repo, head, second):
+async def test_a_ref_moves_only_from_its_expected_value(repo, head, second):
     """BX-8"""
     assert await refs.move(repo.git, REF, new=head, old=None)
     assert await refs.move(repo.git, REF, new=second, old=head)
@@ -40,19 +40,19 @@ async def commit_tree_like(repo, commit):
     return answer.line
 
 
-async def test_a_move_may_be_repeated(repo, head, second):
+async def test_a_move_is_idempotent(repo, head, second):
     await refs.move(repo.git, REF, new=head, old=None)
     assert await refs.move(repo.git, REF, new=second, old=head)
     assert await refs.move(repo.git, REF, new=second, old=head)
 
 
-async def test_a_ref_that_cannot_be_made_is_an_error_not_a_lost_race(repo, head):
+async def test_a_ref_that_cannot_be_created_is_an_error_and_not_a_lost_race(repo, head):
     await refs.pin(repo.git, "refs/heads/taken", head)
     with pytest.raises(GitError, match="taken"):
         await refs.move(repo.git, "refs/heads/taken/below", new=head, old=None)
 
 
-async def test_a_ref_is_deleted_only_from_where_it_is_believed_to_be(repo, head, second):
+async def test_a_ref_is_deleted_only_from_its_expected_value(repo, head, second):
     await refs.pin(repo.git, REF, second)
     assert not await refs.delete(repo.git, REF, old=head)
     assert await refs.delete(repo.git, REF, old=second)
@@ -70,7 +70,7 @@ async def test_pins_are_listed_by_folder(repo, head, second):
     assert await refs.list_refs(repo.git, "refs/nothing/") == {}
 
 
-async def test_what_is_pinned_survives_the_user_s_upkeep(repo, sh, second):
+async def test_pinned_work_survives_the_user_s_garbage_collection(repo, sh, second):
     """BX-3"""
     await refs.pin(repo.git, refs.rescue_ref("a1"), second)
     await sh("git gc -q --prune=now")

@@ -14,12 +14,12 @@ CONFLICT = (
 )
 
 
-async def test_a_repository_is_found_from_a_folder_deep_in_it(repo, origin, environ):
+async def test_a_repository_is_found_from_a_subfolder(repo, origin, environ):
     found = await open_repository(origin / "b", environ=environ)
     assert (found.root, found.common_dir) == (origin, origin / ".git")
 
 
-async def test_a_linked_worktree_is_a_checkout_of_its_own_with_the_same_git_directory(
+async def test_a_linked_worktree_is_a_separate_checkout_with_the_same_git_directory(
     repo, origin, sh, environ, tmp_path
 ):
     linked = tmp_path / "linked"
@@ -29,7 +29,7 @@ async def test_a_linked_worktree_is_a_checkout_of_its_own_with_the_same_git_dire
     assert (await checkout_status(found)).branch == "feature"
 
 
-async def test_a_name_may_hold_what_git_ends_its_lines_with(repo, origin, environ, tmp_path):
+async def test_a_path_may_contain_a_newline(repo, origin, environ, tmp_path):
     odd = tmp_path / "two\nlines"
     origin.rename(odd)
     found = await open_repository(odd, environ=environ)
@@ -45,7 +45,7 @@ async def test_a_name_may_hold_what_git_ends_its_lines_with(repo, origin, enviro
         ("git init -q; echo broken > .git/HEAD", "not in a git repository", "git init"),
     ],
 )
-async def test_what_is_no_checkout_is_refused_with_the_reason(origin, sh, environ, script, what, fix):
+async def test_a_folder_that_is_no_checkout_is_refused_with_the_reason(origin, sh, environ, script, what, fix):
     await sh(script)
     with pytest.raises(RepositoryError) as caught:
         await open_repository(origin, environ=environ)
@@ -66,7 +66,7 @@ async def test_a_path_that_is_not_utf_8_is_refused(repo, origin, environ, tmp_pa
     assert "rename" in caught.value.fix
 
 
-async def test_a_machine_without_git_is_told_to_get_one(origin, environ):
+async def test_a_missing_git_is_reported_with_a_fix(origin, environ):
     with pytest.raises(RepositoryError, match="not installed"):
         await open_repository(origin, environ=environ | {"PATH": "/nowhere"})
 
@@ -80,14 +80,14 @@ async def test_a_git_that_is_too_old_is_refused(origin, environ, tmp_path):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
-async def test_a_repository_of_another_user_is_refused_with_the_way_to_trust_it(repo, sh, environ, origin):
+async def test_a_repository_of_another_user_is_refused_with_the_fix(repo, sh, environ, origin):
     await sh("chown -R 12345 .")
     with pytest.raises(RepositoryError, match="belongs to another user") as caught:
         await open_repository(origin, environ=environ)
     assert f"safe.directory {origin}" in caught.value.fix
 
 
-async def test_a_survey_tells_head_branch_and_changes(repo, sh, head):
+async def test_a_survey_returns_head_branch_and_changes(repo, sh, head):
     clean = await checkout_status(repo)
     assert (clean.head, clean.branch, clean.dirty) == ((await sh("git rev-parse HEAD")).strip(), "main", False)
     await sh("echo noise > x.log")
@@ -134,7 +134,7 @@ async def test_unfinished_work_is_refused_and_named(repo, sh, script, work, give
     assert give_up in caught.value.fix
 
 
-async def test_looking_does_not_write_the_index(repo, sh, origin):
+async def test_a_survey_does_not_write_the_index(repo, sh, origin):
     """`git status` would refresh it otherwise."""
     await sh("echo changed >> a; touch -d '2001-01-01' b/c")
     index = origin / ".git" / "index"
@@ -143,19 +143,19 @@ async def test_looking_does_not_write_the_index(repo, sh, origin):
     assert (index.stat().st_mtime_ns, index.read_bytes()) == before
 
 
-async def test_the_user_s_settings_say_who_commits(repo):
+async def test_the_user_s_settings_determine_author_and_committer(repo):
     ann = Signature("Ann Example", "ann@example.org")
     assert await signatures(repo) == (ann, ann)
 
 
-async def test_variables_say_so_with_more_right(repo, origin, environ):
+async def test_environment_variables_override_them(repo, origin, environ):
     told = environ | {"GIT_AUTHOR_NAME": "A <B>", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_EMAIL": "c@d"}
     author, committer = await signatures(await open_repository(origin, environ=told))
     assert author.email == "a@b"
     assert committer == Signature("Ann Example", "c@d")
 
 
-async def test_a_user_whom_git_does_not_know_is_told_how_to_introduce_themselves(repo, tmp_path):
+async def test_an_unknown_user_is_told_how_to_configure_git(repo, tmp_path):
     (tmp_path / "home" / "gitconfig").write_text("")
     with pytest.raises(RepositoryError, match="no name and email for commits") as caught:
         await signatures(repo)

@@ -1,4 +1,4 @@
-"""A repository's own settings: whose they are, and that what was read once is read again when it changed."""
+"""A repository's own settings, cached until they change."""
 
 import os
 
@@ -19,8 +19,8 @@ async def settings(root):
     return await RepositoryConfig(os.environ).of(root)
 
 
-async def test_settings_of_the_repository_count_and_those_of_the_user_do_not(shop, tmp_path, monkeypatch):
-    """RA-14: a user may call what programs they like."""
+async def test_settings_of_the_repository_count_and_the_user_s_do_not(shop, tmp_path, monkeypatch):
+    """RA-14: users may configure any program they like."""
     (tmp_path / "gitconfig").write_text("[core]\n\tfsmonitor = mine\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     assert "core.fsmonitor" not in await settings(shop)
@@ -40,7 +40,7 @@ async def test_a_folder_within_a_repository_has_its_settings(shop):
 
 
 async def test_settings_of_submodules_count_at_any_depth(shop):
-    """RA-14: `git status` and `git diff` go into them."""
+    """RA-14: `git status` and `git diff` read them."""
     for name in ("lib", "libs/inner/modules/last"):
         folder = shop / ".git" / "modules" / name
         folder.mkdir(parents=True)
@@ -50,8 +50,8 @@ async def test_settings_of_submodules_count_at_any_depth(shop):
     assert {"filter.lib.clean", "filter.ast.clean"} <= await settings(shop)
 
 
-async def test_what_was_read_is_read_again_only_when_it_changed(shop):
-    """RA-14: a setting, a hook, a worktree's own setting that came since."""
+async def test_settings_are_read_again_only_after_a_change(shop):
+    """RA-14: a new setting, hook, or worktree setting."""
     known = RepositoryConfig(os.environ)
     before = await known.of(shop)
     assert await known.of(shop) is before
@@ -68,8 +68,8 @@ async def test_what_was_read_is_read_again_only_when_it_changed(shop):
     assert "core.pager" in await known.of(shop)
 
 
-async def test_settings_that_come_from_other_files_are_never_kept(shop, tmp_path):
-    """RA-14: what is included may change without any file of the repository."""
+async def test_settings_with_includes_are_never_cached(shop, tmp_path):
+    """RA-14: an included file may change without any file of the repository."""
     (tmp_path / "more").write_text("")
     await Git(shop, environ=os.environ)("config", "include.path", str(tmp_path / "more"))
     known = RepositoryConfig(os.environ)
@@ -78,13 +78,13 @@ async def test_settings_that_come_from_other_files_are_never_kept(shop, tmp_path
     assert "core.pager" in await known.of(shop)
 
 
-async def test_a_repository_that_cannot_be_read_is_told(shop):
-    """RA-14: nobody takes it for one without settings."""
+async def test_an_unreadable_repository_is_an_error(shop):
+    """RA-14: it must not look like one without settings."""
     (shop / ".git" / "config").write_text("[core\n")
     with pytest.raises(GitError):
         await settings(shop)
 
 
-async def test_without_a_repository_there_are_none(tmp_path):
+async def test_without_a_repository_there_are_no_settings(tmp_path):
     """RA-14."""
     assert await settings(tmp_path / "nowhere") == frozenset()

@@ -47,7 +47,7 @@ async def state(sh, repo):
     )
 
 
-async def test_submodules_are_checked_out_from_the_objects_at_hand(repo, head, pool, sh):
+async def test_submodules_are_checked_out_from_local_objects(repo, head, pool, sh):
     before = await state(sh, repo)
     slot = await pool.take("a1", head)
     assert slot.missing == ()
@@ -61,7 +61,7 @@ async def test_submodules_are_checked_out_from_the_objects_at_hand(repo, head, p
     assert not list(repo.common_dir.glob("modules/**/worktrees/*"))
 
 
-async def test_nothing_in_a_submodule_leaks_to_the_next_attempt(repo, head, pool, sh):
+async def test_no_change_in_a_submodule_leaks_into_the_next_attempt(repo, head, pool, sh):
     slot = await pool.take("a1", head)
     await sh(f"echo x > '{OUTER}/o'; echo x > '{OUTER}/x.log'; echo x > '{INNER}/new'", cwd=slot.git.cwd)
     await pool.give_back("a1")
@@ -75,7 +75,7 @@ async def test_nothing_in_a_submodule_leaks_to_the_next_attempt(repo, head, pool
 
 
 async def test_a_candidate_may_change_a_submodule(repo, head, pool, sh, people):
-    """BX-3: what is done in it is committed there, kept there, and lands as a new pointer."""
+    """BX-3: the change is committed and kept there, and lands as a new pointer."""
     slot = await pool.take("a1", head)
     await sh(f"echo changed > '{INNER}/i'; echo new > '{OUTER}/new'", cwd=slot.git.cwd)
     work = await commit_all(slot.git, "work", **people)
@@ -96,8 +96,8 @@ async def test_a_candidate_may_change_a_submodule(repo, head, pool, sh, people):
 
 
 @pytest.mark.parametrize("setting", ["diff.ignoreSubmodules", f"submodule.{OUTER}.ignore"])
-async def test_a_pointer_that_changed_is_seen_whatever_is_to_be_ignored(repo, head, pool, sh, people, setting):
-    """SC-7: a candidate's own .gitmodules must not hide from us what it changes."""
+async def test_a_changed_pointer_is_seen_whatever_gitmodules_ignores(repo, head, pool, sh, people, setting):
+    """SC-7: a candidate's own .gitmodules must not hide its changes."""
     slot = await pool.take("a1", head)
     await sh(f"echo new > '{OUTER}/new'; git config --file .gitmodules '{setting}' all", cwd=slot.git.cwd)
     work = await commit_all(slot.git, "work", **people)
@@ -106,7 +106,7 @@ async def test_a_pointer_that_changed_is_seen_whatever_is_to_be_ignored(repo, he
     assert "Subproject commit" in await diff_text(slot.git, head, work, limit_bytes=10_000)
 
 
-async def test_what_an_agent_committed_in_a_submodule_is_kept(repo, head, pool, sh, people):
+async def test_an_agent_s_commit_in_a_submodule_is_kept(repo, head, pool, sh, people):
     slot = await pool.take("a1", head)
     await sh("echo x > o; git commit -qam theirs", cwd=slot.git.cwd / OUTER)
     assert await commit_all(slot.git, "work", **people)
@@ -114,7 +114,7 @@ async def test_what_an_agent_committed_in_a_submodule_is_kept(repo, head, pool, 
     assert await commit_all(slot.git, "nothing more", **people) is None
 
 
-async def test_checks_that_change_a_submodule_are_undone(repo, head, pool, sh):
+async def test_changes_that_checks_make_in_a_submodule_are_undone(repo, head, pool, sh):
     slot = await pool.take("a1", head)
     await sh("echo x > o; echo u > u; echo l > x.log; rm 'in ner/i'", cwd=slot.git.cwd / OUTER)
     await worktree.restore(slot.git, head)
@@ -124,7 +124,7 @@ async def test_checks_that_change_a_submodule_are_undone(repo, head, pool, sh):
     assert not (await slot.git("status", "--porcelain")).out
 
 
-async def test_both_sides_changing_a_submodule_is_a_conflict(repo, head, pool, sh, people):
+async def test_changes_of_a_submodule_on_both_sides_are_a_conflict(repo, head, pool, sh, people):
     sides = []
     for name in ("x", "y"):
         slot = await pool.take(name, head)
@@ -135,7 +135,7 @@ async def test_both_sides_changing_a_submodule_is_a_conflict(repo, head, pool, s
     assert isinstance(await merge_commits(repo.git, head, sides[0]), Merged)
 
 
-async def test_a_submodule_that_is_not_here_is_named_and_its_folder_stays_empty(repo, head, pool, sh, people):
+async def test_a_submodule_that_is_not_available_is_named_and_its_folder_stays_empty(repo, head, pool, sh, people):
     await sh("rm -rf '.git/modules/lib/ouß/modules/in ner'")
     slot = await pool.take("a1", head)
     (missing,) = slot.missing
@@ -147,7 +147,7 @@ async def test_a_submodule_that_is_not_here_is_named_and_its_folder_stays_empty(
     assert await changed_paths(repo.git, head, work) == ("a",)
 
 
-async def test_a_submodule_whose_commit_is_not_here_is_named(repo, head, pool, sh):
+async def test_a_submodule_whose_commit_is_not_available_is_named(repo, head, pool, sh):
     await sh(
         f"git update-index --cacheinfo 160000,{'1' * 40},'{OUTER}';"
         "git commit -qm 'not there'; git reset -q --soft HEAD~1"
@@ -160,7 +160,7 @@ async def test_a_submodule_whose_commit_is_not_here_is_named(repo, head, pool, s
 
 
 @pytest.mark.parametrize("name", ["../../evil", "/evil", "x/../../../y"])
-async def test_a_submodule_with_a_name_that_leads_elsewhere_stays_empty(repo, pool, sh, name):
+async def test_a_submodule_name_that_leads_elsewhere_is_not_checked_out(repo, pool, sh, name):
     await sh(
         f"git config -f .gitmodules submodule.'{name}'.path '{OUTER}'; git config -f .gitmodules --remove-section "
         f"submodule.'{OUTER}'; git commit -qam evil"
@@ -180,8 +180,8 @@ async def test_a_run_may_start_inside_a_submodule(repo, environ, sh, tmp_path, p
     assert (await checkout_status(inside)).head == head
 
 
-async def test_no_program_that_a_submodule_configures_ever_runs(repo, head, pool, sh, tmp_path, people):
-    """BX-9: git looks into submodules by itself."""
+async def test_no_configured_program_of_a_submodule_ever_runs(repo, head, pool, sh, tmp_path, people):
+    """BX-9: git enters submodules automatically."""
     ran = tmp_path / "ran"
     await sh(
         f"git config filter.mark.clean 'touch {ran}; cat'; git config core.fsmonitor 'touch {ran}';"
@@ -201,7 +201,7 @@ async def test_no_program_that_a_submodule_configures_ever_runs(repo, head, pool
     assert ran.exists(), "it would run without us"
 
 
-async def test_a_pointer_that_leads_a_submodule_to_the_user_s_checkout_is_refused(repo, head, pool, people):
+async def test_a_pointer_from_a_submodule_to_the_user_s_checkout_is_refused(repo, head, pool, people):
     """BX-9"""
     slot = await pool.take("a1", head)
     (slot.git.cwd / OUTER / ".git").write_text(f"gitdir: {repo.common_dir / 'modules' / OUTER}\n")

@@ -1,4 +1,4 @@
-"""Repositories that are hard to work with, each as users have them."""
+"""Unusual repositories, as users have them."""
 
 import os
 
@@ -44,7 +44,7 @@ def add_a_file(root):
 
 
 def nothing(root):
-    """Change nothing."""
+    """Make no change."""
 
 
 async def test_links_of_every_kind_stay_links(repo, sh, place, people):
@@ -67,7 +67,7 @@ async def test_links_of_every_kind_stay_links(repo, sh, place, people):
     assert not (git.cwd / "a").is_symlink()
 
 
-async def test_names_that_are_not_utf_8_or_hold_anything(repo, place, people):
+async def test_unusual_file_names_are_supported(repo, place, people):
     names = [b"caf\xe9", b"new\nline", b'quo"te', b"-dash", b" space ", b":(glob)*", b"tab\t", "ü".encode()]
 
     def change(root):
@@ -83,7 +83,7 @@ async def test_names_that_are_not_utf_8_or_hold_anything(repo, place, people):
 
 
 @pytest.mark.parametrize("ignore_case", ["true", "false"])
-async def test_a_rename_that_changes_case_only_lands(repo, sh, place, people, ignore_case):
+async def test_a_rename_that_only_changes_case_lands(repo, sh, place, people, ignore_case):
     await sh(f"git config core.ignoreCase {ignore_case}")
 
     def change(root):
@@ -104,7 +104,7 @@ async def test_executable_bits_land(repo, place, people):
     assert await changed_paths(repo.git, head, work) == ("a", "run")
 
 
-async def test_executable_bits_stay_where_git_does_not_trust_them(repo, sh, place, people):
+async def test_executable_bits_are_kept_where_git_does_not_trust_them(repo, sh, place, people):
     await sh("git config core.fileMode false")
 
     def change(root):
@@ -127,7 +127,7 @@ async def test_executable_bits_stay_where_git_does_not_trust_them(repo, sh, plac
         ("core.eol crlf", "* -text"),
     ],
 )
-async def test_line_ends_survive_a_round_trip(repo, sh, place, people, setting, attributes):
+async def test_line_endings_survive_a_round_trip(repo, sh, place, people, setting, attributes):
     await sh(
         f"printf 'one\\r\\ntwo\\r\\n' > crlf.txt; printf 'one\\ntwo\\n' > lf.txt; echo '{attributes}' > .gitattributes;"
         f"printf 'a\\0b\\r\\n' > binary; : > empty; git add .; git commit -qm ends; git config {setting}; rm lf.txt;"
@@ -143,7 +143,7 @@ async def test_line_ends_survive_a_round_trip(repo, sh, place, people, setting, 
 
 
 @pytest.mark.parametrize("cone", ["--cone b", "--no-cone /a", "--cone --sparse-index b"])
-async def test_a_worktree_is_full_where_the_user_s_checkout_is_sparse(repo, sh, place, people, cone):
+async def test_a_worktree_is_full_although_the_user_s_checkout_is_sparse(repo, sh, place, people, cone):
     await sh(f"git sparse-checkout set {cone}")
     before = sorted(path.name for path in repo.root.iterdir())
     _, work, git = await walk(repo, place, people, add_a_file)
@@ -154,7 +154,7 @@ async def test_a_worktree_is_full_where_the_user_s_checkout_is_sparse(repo, sh, 
     assert sorted(path.name for path in repo.root.iterdir()) == before
 
 
-async def test_a_shallow_clone_is_worked_on(repo, sh, open_at, place, people, tmp_path):
+async def test_a_shallow_clone_is_supported(repo, sh, open_at, place, people, tmp_path):
     await sh(
         f"git commit -q --allow-empty -m second; git clone -q --depth 1 'file://{repo.root}' '{tmp_path / 'shallow'}'"
     )
@@ -163,7 +163,7 @@ async def test_a_shallow_clone_is_worked_on(repo, sh, open_at, place, people, tm
     assert work
 
 
-async def test_a_partial_clone_works_with_what_it_has_and_never_fetches(repo, sh, open_at, place, people, tmp_path):
+async def test_a_partial_clone_uses_local_objects_and_never_fetches(repo, sh, open_at, place, people, tmp_path):
     await sh(
         "git config uploadpack.allowFilter true; echo new > a; git commit -qam second;"
         f"git clone -q --filter=blob:none 'file://{repo.root}' '{tmp_path / 'partial'}'"
@@ -179,13 +179,13 @@ async def test_a_partial_clone_works_with_what_it_has_and_never_fetches(repo, sh
 
 
 @pytest.mark.parametrize("way", ["--shared", "--reference '{0}'"])
-async def test_a_clone_that_borrows_objects_is_worked_on(repo, sh, open_at, place, people, tmp_path, way):
+async def test_a_clone_with_alternate_objects_is_supported(repo, sh, open_at, place, people, tmp_path, way):
     await sh(f"git clone -q {way.format(repo.root)} '{repo.root}' '{tmp_path / 'borrower'}'")
     assert (await walk(await open_at(tmp_path / "borrower"), place, people, add_a_file))[1]
 
 
 async def test_replaced_and_grafted_objects_are_seen_as_they_are(repo, sh, place, people):
-    """What lands is what others will see, who have neither."""
+    """Others, who have neither, will see what lands."""
     await sh(
         "git commit -q --allow-empty -m second; other=$(echo other | git hash-object -w --stdin);"
         'git replace "$(git rev-parse HEAD:a)" "$other"; git rev-parse HEAD > .git/info/grafts'
@@ -196,7 +196,7 @@ async def test_replaced_and_grafted_objects_are_seen_as_they_are(repo, sh, place
     assert (await repo.git("rev-list", "--count", work)).line == "3"
 
 
-async def test_a_repository_with_long_hashes_is_worked_on(open_at, sh, place, people, tmp_path):
+async def test_a_sha256_repository_is_supported(open_at, sh, place, people, tmp_path):
     (tmp_path / "long").mkdir()
     await sh("git init -q --object-format=sha256; echo a > a; git add .; git commit -qm first", cwd=tmp_path / "long")
     long = await open_at(tmp_path / "long")
@@ -208,7 +208,7 @@ async def test_a_repository_with_long_hashes_is_worked_on(open_at, sh, place, pe
     assert not await move(long.git, "refs/heads/session", new=head, old=Commit("1" * 64))
 
 
-async def test_refs_in_tables_are_worked_on(open_at, sh, place, people, tmp_path):
+async def test_reftables_are_supported(open_at, sh, place, people, tmp_path):
     (tmp_path / "tables").mkdir()
     if await sh("git init -q --ref-format=reftable 2>&1 || echo old", cwd=tmp_path / "tables", ok=False):
         pytest.skip("git is older than 2.45: it knows no reftable")
@@ -216,8 +216,8 @@ async def test_refs_in_tables_are_worked_on(open_at, sh, place, people, tmp_path
     assert (await walk(await open_at(tmp_path / "tables"), place, people, add_a_file))[1]
 
 
-async def test_checkouts_beside_a_bare_repository_are_worked_on(repo, sh, open_at, place, people, tmp_path):
-    """`core.bare` and worktrees with settings of their own."""
+async def test_worktrees_of_a_bare_repository_are_supported(repo, sh, open_at, place, people, tmp_path):
+    """`core.bare`, and worktrees with their own settings."""
     await sh(
         f"git clone -q --bare . '{tmp_path / 'bare'}'; cd '{tmp_path / 'bare'}'; git worktree add -q ../linked main;"
         "git config extensions.worktreeConfig true; git config --worktree core.bare true; git config --unset core.bare;"
@@ -233,7 +233,7 @@ async def test_checkouts_beside_a_bare_repository_are_worked_on(repo, sh, open_a
     assert (await walk(linked, place, people, add_a_file))[1]
 
 
-async def test_a_repository_of_another_user_is_refused_with_the_way_to_trust_it(repo, environ):
+async def test_an_unsafe_repository_of_another_user_is_refused_with_the_fix(repo, environ):
     if os.geteuid():
         pytest.skip("only root can give files away")
     os.chown(repo.root, 1234, -1)
@@ -245,7 +245,7 @@ async def test_a_repository_of_another_user_is_refused_with_the_way_to_trust_it(
 
 @pytest.mark.slow
 async def test_a_lock_in_the_repository_is_never_removed_and_named_with_its_age(repo, head, sh):
-    """AL-15: of refs in the user's repository nobody knows who holds them."""
+    """AL-15: the holder of a lock in the user's repository is unknown."""
     locks = {"refs/heads/session-x": "refs/heads/session-x.lock", "packed": "packed-refs.lock"}
     await sh(f"git pack-refs --all; touch -d '90 seconds ago' .git/{locks['refs/heads/session-x']}")
     with pytest.raises(GitError, match=r"the lock .*session-x\.lock exists, created 9\d s ago") as caught:
@@ -257,8 +257,8 @@ async def test_a_lock_in_the_repository_is_never_removed_and_named_with_its_age(
     assert (repo.common_dir / locks["packed"]).exists()
 
 
-async def test_locks_in_a_worktree_of_ours_go_with_whoever_held_them(repo, head, sh, place, people):
-    """AL-15: nobody works there now, or we would not be asked."""
+async def test_locks_in_our_worktree_are_removed(repo, head, sh, place, people):
+    """AL-15: no process uses the worktree at that time."""
     git = await worktree.add(repo, place, head)
     await sh('touch "$(git rev-parse --git-path index.lock)" "$(git rev-parse --git-path HEAD.lock)"', cwd=place)
     add_a_file(place)
@@ -266,7 +266,7 @@ async def test_locks_in_a_worktree_of_ours_go_with_whoever_held_them(repo, head,
 
 
 @pytest.mark.slow
-async def test_fifty_thousand_files(origin, sh, open_at, place, people, tmp_path):
+async def test_fifty_thousand_files_are_handled_quickly(origin, sh, open_at, place, people, tmp_path):
     """Each step within a time nobody minds."""
     clock = SystemClock()
     await sh(

@@ -35,7 +35,7 @@ HOOKS = (
 
 @pytest.fixture
 def place(tmp_path):
-    """Where a worktree goes."""
+    """The path of a worktree."""
     return tmp_path / "cache" / "wörk tree"
 
 
@@ -56,7 +56,7 @@ async def test_a_worktree_is_detached_and_clean(repo, head, place):
     assert added == worktree.Worktree(path=place, head=head, branch=None, locked=False)
 
 
-async def test_eight_worktrees_are_added_side_by_side(repo, head, tmp_path):
+async def test_eight_worktrees_are_added_concurrently(repo, head, tmp_path):
     """AL-12"""
     async with asyncio.TaskGroup() as group:
         for n in range(8):
@@ -65,7 +65,7 @@ async def test_eight_worktrees_are_added_side_by_side(repo, head, tmp_path):
     assert len(await worktree.list_worktrees(repo)) == 9
 
 
-async def test_several_processes_add_worktrees_side_by_side(repo, environ, tmp_path):
+async def test_several_processes_add_worktrees_concurrently(repo, environ, tmp_path):
     """AL-12"""
     env = child_environment(environ, {"GIT_CONFIG_GLOBAL": environ["GIT_CONFIG_GLOBAL"]})
     adders = [
@@ -81,7 +81,7 @@ async def test_several_processes_add_worktrees_side_by_side(repo, environ, tmp_p
     assert len(await worktree.list_worktrees(repo)) == 10
 
 
-async def test_adding_waits_for_whoever_adds_now(repo, head, place):
+async def test_adding_waits_for_another_process_that_adds(repo, head, place):
     """AL-12"""
     async with FileLock(repo.common_dir / "scaffold" / "worktree.lock", timeout_s=1):
         adding = asyncio.create_task(worktree.add(repo, place, head))
@@ -92,7 +92,7 @@ async def test_adding_waits_for_whoever_adds_now(repo, head, place):
 
 
 async def test_no_hook_of_the_user_ever_runs(repo, head, sh, place, tmp_path, people):
-    """Neither those in the repository nor those that settings point to."""
+    """Neither those in the repository nor those named by settings."""
     ran = tmp_path / "ran"
     for hook in HOOKS:
         for folder in (repo.common_dir / "hooks", tmp_path / "hooks"):
@@ -111,7 +111,7 @@ async def test_no_hook_of_the_user_ever_runs(repo, head, sh, place, tmp_path, pe
     assert not ran.exists()
 
 
-async def test_a_dirty_checkout_stays_as_it_is_to_the_byte(repo, head, sh, place, people):
+async def test_a_dirty_checkout_is_not_changed_by_a_byte(repo, head, sh, place, people):
     """BX-9"""
     await sh(
         "echo staged > b/c; git add b/c; echo unstaged >> a; echo unknown > unknown; rm run;"
@@ -149,7 +149,7 @@ async def test_a_worktree_can_be_added_from_a_linked_worktree(repo, head, sh, en
     ],
     ids=["empty", "half made", "locked", "files gone", "pointer gone", "registration gone", "folder shut"],
 )
-async def test_what_an_earlier_try_left_is_replaced(repo, head, sh, place, leftover):
+async def test_remains_of_an_earlier_try_are_replaced(repo, head, sh, place, leftover):
     """AL-15"""
     await sh(leftover.format(place))
     git = await worktree.add(repo, place, head)
@@ -159,7 +159,7 @@ async def test_what_an_earlier_try_left_is_replaced(repo, head, sh, place, lefto
 
 
 @pytest.mark.parametrize("stranger", ["mkdir -p '{0}'; echo mine > '{0}/precious'", "git init -q '{0}'"])
-async def test_what_is_not_ours_is_never_removed(repo, head, sh, place, stranger):
+async def test_a_folder_that_is_not_ours_is_never_removed(repo, head, sh, place, stranger):
     """BX-3"""
     await sh(stranger.format(place))
     before = sorted(place.rglob("*"))
@@ -176,14 +176,14 @@ async def test_the_user_s_own_checkout_is_never_removed(repo):
     assert (repo.root / "a").exists()
 
 
-async def test_a_commit_that_does_not_exist_leaves_nothing_behind(repo, place):
+async def test_a_missing_commit_leaves_nothing_behind(repo, place):
     with pytest.raises(GitError):
         await worktree.add(repo, place, "0" * 39 + "1")
     assert not place.exists()
     assert len(await worktree.list_worktrees(repo)) == 1
 
 
-async def test_removing_is_complete_and_may_be_repeated(repo, head, place):
+async def test_removal_is_complete_and_idempotent(repo, head, place):
     await worktree.add(repo, place, head)
     (place / "unknown").write_text("x")
     await worktree.remove(repo, place)
@@ -192,15 +192,15 @@ async def test_removing_is_complete_and_may_be_repeated(repo, head, place):
     assert len(await worktree.list_worktrees(repo)) == 1
 
 
-async def test_another_s_missing_worktree_keeps_its_registration(repo, head, sh, place, tmp_path):
-    """It may be on a disk that is not plugged in."""
+async def test_the_registration_of_another_missing_worktree_is_kept(repo, head, sh, place, tmp_path):
+    """It may be on a disk that is not connected."""
     await sh(f"git worktree add -q '{tmp_path / 'usb'}'; mv '{tmp_path / 'usb'}' '{tmp_path / 'unplugged'}'")
     await worktree.add(repo, place, head)
     await worktree.remove(repo, place)
     assert tmp_path / "usb" in {one.path for one in await worktree.list_worktrees(repo)}
 
 
-async def test_a_branch_is_found_where_it_is_checked_out(repo, sh, tmp_path):
+async def test_the_checkout_of_a_branch_is_found(repo, sh, tmp_path):
     await sh(f"git branch free; git worktree add -q -b 'team/fea-ture' '{tmp_path / 'elsewhere'}'")
     assert [each.path for each in await worktree.worktrees_on_branch(repo, "main")] == [repo.root]
     assert [each.path for each in await worktree.worktrees_on_branch(repo, "team/fea-ture")] == [tmp_path / "elsewhere"]
@@ -215,7 +215,7 @@ MESS = (
 
 
 @pytest.mark.parametrize(("way", "left"), [(worktree.restore, ["x.log"]), (worktree.reset_and_clean, [])])
-async def test_a_used_worktree_looks_like_the_commit_again(repo, head, sh, place, way, left):
+async def test_a_used_worktree_is_reset_to_the_commit(repo, head, sh, place, way, left):
     git = await worktree.add(repo, place, head)
     await sh(MESS, cwd=place)
     await way(git, head)
@@ -239,8 +239,8 @@ async def test_a_used_worktree_looks_like_the_commit_again(repo, head, sh, place
     ],
     ids=["skip", "unchanged", "sparse", "sparse index", "split index", "broken index", "intent to add"],
 )
-async def test_a_used_worktree_is_whole_whatever_its_index_was_told(repo, head, sh, place, told, version):
-    """What lands is what passed: checks that follow must see every file as it is."""
+async def test_a_used_worktree_is_complete_whatever_flags_its_index_has(repo, head, sh, place, told, version):
+    """What lands is what passed: later checks must see every file as it is."""
     git = await worktree.add(repo, place, head)
     await sh(f"git update-index --index-version {version}; {told}", cwd=place, ok=False)
     await worktree.reset_and_clean(git, head)
@@ -250,7 +250,7 @@ async def test_a_used_worktree_is_whole_whatever_its_index_was_told(repo, head, 
     assert {each[0] for each in (await git("ls-files", "-v", "-z")).records} == {"H"}
 
 
-async def test_an_index_that_tells_nothing_special_is_used_again(repo, head, sh, place):
+async def test_an_ordinary_index_is_reused(repo, head, sh, place):
     """So that only what changed is written."""
     git = await worktree.add(repo, place, head)
     written = (place / "a").stat().st_mtime_ns
@@ -261,7 +261,7 @@ async def test_an_index_that_tells_nothing_special_is_used_again(repo, head, sh,
 
 
 @pytest.mark.parametrize("unfinished", ["merge side", "rebase side", "cherry-pick side", "bisect start"])
-async def test_a_used_worktree_forgets_what_was_left_unfinished(repo, head, sh, environ, place, unfinished):
+async def test_unfinished_operations_in_a_used_worktree_are_discarded(repo, head, sh, environ, place, unfinished):
     git = await worktree.add(repo, place, head)
     await sh(
         "echo x > a; git commit -qam x; git branch side; git checkout -q --detach HEAD~1; echo y > a;"
@@ -275,7 +275,7 @@ async def test_a_used_worktree_forgets_what_was_left_unfinished(repo, head, sh, 
     assert not (await checkout_status(at_place)).dirty
 
 
-async def test_a_worktree_without_its_pointer_is_not_taken_for_a_part_of_what_is_around_it(repo, head, sh, people):
+async def test_a_worktree_without_its_git_file_is_not_taken_for_part_of_its_surroundings(repo, head, sh, people):
     inside = repo.root / "inside"
     git = await worktree.add(repo, inside, head)
     (inside / ".git").unlink()

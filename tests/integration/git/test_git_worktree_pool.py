@@ -1,4 +1,4 @@
-"""The worktrees of a run: used again, and nothing of an earlier attempt in them."""
+"""The worktrees of a run: reused, without anything of an earlier attempt."""
 
 import asyncio
 import os
@@ -68,7 +68,7 @@ ODD = {
 
 @pytest.fixture
 def folder(tmp_path):
-    """Where the worktrees of a run go."""
+    """The folder of a run's worktrees."""
     return tmp_path / "cache" / "attempts"
 
 
@@ -89,7 +89,7 @@ def contents(root):
     }
 
 
-async def test_a_worktree_is_used_again_and_looks_fresh(repo, head, pool, folder):
+async def test_a_reused_worktree_looks_fresh(repo, head, pool, folder):
     """AL-12"""
     first = await pool.take("a1", head)
     inode = first.git.cwd.stat().st_ino
@@ -122,7 +122,7 @@ async def test_nothing_leaks_from_one_attempt_to_the_next(repo, head, sh, pool, 
 @pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False], ids=["given back so", "made so while it was spare"])
 @pytest.mark.parametrize("oddity", ODD.values(), ids=ODD)
-async def test_a_worktree_that_looks_odd_is_made_anew(repo, head, sh, pool, folder, oddity, before):
+async def test_an_irregular_worktree_is_recreated(repo, head, sh, pool, folder, oddity, before):
     """AL-15"""
     fresh = contents((await pool.take("a1", head)).git.cwd)
     if before:
@@ -137,8 +137,8 @@ async def test_a_worktree_that_looks_odd_is_made_anew(repo, head, sh, pool, fold
     assert len(await worktree.list_worktrees(repo)) == 2
 
 
-async def test_git_never_forgets_a_worktree_while_it_is_renamed(repo, head, sh, pool, folder):
-    """Neither when nobody has it."""
+async def test_a_worktree_stays_registered_while_it_is_renamed(repo, head, sh, pool, folder):
+    """Also while no attempt uses it."""
     await pool.take("a1", head)
     (folder / "a1").rename(folder / "elsewhere")
     await sh("git worktree prune")
@@ -173,7 +173,7 @@ async def test_several_processes_never_take_the_same_worktree(repo, head, enviro
     assert len(await worktree.list_worktrees(repo)) == 1 + len(list(folder.iterdir()))
 
 
-async def test_work_that_was_pinned_outlives_the_worktree(repo, head, pool, people):
+async def test_pinned_work_outlives_its_worktree(repo, head, pool, people):
     """BX-3"""
     slot = await pool.take("a1", head)
     (slot.git.cwd / "a").write_text("work\n")
@@ -185,7 +185,7 @@ async def test_work_that_was_pinned_outlives_the_worktree(repo, head, pool, peop
     assert (await repo.git("show", f"{work_ref('a1')}:a")).line == "work"
 
 
-async def test_a_recycled_worktree_takes_any_commit(repo, head, sh, pool):
+async def test_a_recycled_worktree_can_be_reset_to_any_commit(repo, head, sh, pool):
     await pool.take("a1", head)
     await pool.give_back("a1")
     await sh("git rm -q b/c; echo new > b; git add b; chmod -x run; git commit -qam second")
@@ -196,7 +196,7 @@ async def test_a_recycled_worktree_takes_any_commit(repo, head, sh, pool):
 
 
 @pytest.mark.parametrize("when", ["before it is renamed", "before git knows"])
-async def test_a_worktree_whose_taker_was_killed_is_found_and_removed(repo, head, sh, pool, folder, when):
+async def test_a_worktree_whose_process_was_killed_is_found_and_removed(repo, head, sh, pool, folder, when):
     """AL-15: as recovery does, by name."""
     await pool.take("a1", head)
     if when == "before git knows":
@@ -209,15 +209,15 @@ async def test_a_worktree_whose_taker_was_killed_is_found_and_removed(repo, head
     assert len(await worktree.list_worktrees(repo)) == 1
 
 
-async def test_the_work_of_a_worktree_git_was_not_told_of_can_still_be_committed(repo, head, pool, folder, people):
-    """BX-3: its taker was killed right after renaming it."""
+async def test_work_in_a_renamed_but_unregistered_worktree_can_still_be_committed(repo, head, pool, folder, people):
+    """BX-3: its process was killed right after renaming it."""
     await pool.take("a1", head)
     (folder / "a1").rename(folder / "a2")
     (folder / "a2" / "a").write_text("work\n")
     assert await commit_all(repo.git.at(folder / "a2"), "rescued", **people)
 
 
-async def test_the_user_s_head_stays_where_it_is_if_a_worktree_s_pointer_leads_there(repo, head, pool, folder, people):
+async def test_a_worktree_pointer_to_the_user_s_head_does_not_move_it(repo, head, pool, folder, people):
     """BX-9"""
     slot = await pool.take("a1", head)
     (slot.git.cwd / ".git").write_text(f"gitdir: {repo.common_dir}\n")
@@ -240,8 +240,8 @@ async def test_a_worktree_that_pretends_to_be_another_is_refused(repo, head, poo
         await commit_all(first.git, "strange", **people)
 
 
-async def test_settings_that_move_the_files_elsewhere_are_not_followed(repo, head, sh, pool, folder, tmp_path):
-    """BX-9: `clean` and `reset` would otherwise empty whatever folder an agent names."""
+async def test_core_worktree_settings_are_not_followed(repo, head, sh, pool, folder, tmp_path):
+    """BX-9: `clean` and `reset` would otherwise empty a folder of an agent's choice."""
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "x").write_text("mine")
@@ -256,7 +256,7 @@ async def test_settings_that_move_the_files_elsewhere_are_not_followed(repo, hea
     assert [path.name for path in precious.iterdir()] == ["x"]
 
 
-async def test_what_is_not_ours_is_never_taken(repo, head, pool, folder):
+async def test_a_folder_that_is_not_ours_is_never_taken(repo, head, pool, folder):
     """BX-3"""
     (folder / "a1").mkdir(parents=True)
     (folder / "a1" / "precious").write_text("mine")
@@ -265,7 +265,7 @@ async def test_what_is_not_ours_is_never_taken(repo, head, pool, folder):
     assert (folder / "a1" / "precious").exists()
 
 
-async def test_taking_side_by_side_gives_everybody_their_own(repo, head, pool, folder):
+async def test_concurrent_takers_get_different_worktrees(repo, head, pool, folder):
     async with asyncio.TaskGroup() as group:
         for n in range(5):
             group.create_task(pool.take(f"a{n}", head))

@@ -1,4 +1,4 @@
-"""What the tests of `host` share."""
+"""Fixtures for the tests of `host`."""
 
 import asyncio
 import os
@@ -40,7 +40,7 @@ def eventually():
 
 @pytest.fixture
 def process_in(eventually):
-    """Wait for a file that holds a pid, return the identity of that process."""
+    """Wait for a file that contains a pid; return the identity of that process."""
 
     def pid(path: Path) -> int | None:
         content = path.read_text() if path.exists() else ""

@@ -12,7 +12,7 @@ import time
 
 
 def place(folder, number):
-    """Return a descriptor that holds a place, None if somebody else has it."""
+    """Return a descriptor that locks a slot, None if another process has it."""
     fd = os.open(f"{folder}/{number}", os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -23,7 +23,7 @@ def place(folder, number):
 
 
 def main(folder, heads, seconds):
-    """Grow heads; the first process only waits for the end."""
+    """Keep starting processes; the first process only waits for the end."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     end = time.monotonic() + float(seconds)
     if os.fork():

@@ -1,4 +1,4 @@
-"""Programs whose asynchronous part is run."""
+"""Programs that run their asynchronous part in an event loop."""
 
 import asyncio
 import os
@@ -15,14 +15,14 @@ from scaffold.host.process.command import run_command
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Leave the other tests what they had."""
+    """Restore the state that other tests rely on."""
     yield
     if sys.version_info < (3, 12):
         asyncio.set_child_watcher(None)
 
 
 async def _run_a_command() -> int:
-    """Return how many threads there are while a command of ours runs."""
+    """Return the number of threads while a command of ours runs."""
     command = asyncio.create_task(run_command(["sleep", "0.2"], cwd=Path.cwd(), env=os.environ, timeout_s=10))
     await asyncio.sleep(0.1)
     threads = threading.active_count()
@@ -31,7 +31,7 @@ async def _run_a_command() -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of the end of a process on a descriptor")
-def test_waiting_for_a_command_takes_no_thread() -> None:
+def test_waiting_for_a_command_uses_no_thread() -> None:
     """A process with several threads cannot be forked safely."""
     before = threading.active_count()
     assert run_async(_run_a_command()) == before

@@ -1,4 +1,4 @@
-"""Children that live as long as we do."""
+"""Children that live as long as their parent."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ async def test_both_outputs_of_a_child_are_appended_to_its_log(child, tmp_path):
     assert (tmp_path / "logs" / "child.log").read_text() == "out\nerr\n" * 2
 
 
-async def test_a_child_leads_a_session_of_its_own_and_has_an_identity(child):
+async def test_a_child_leads_its_own_session_and_has_an_identity(child):
     one = await child("sleep 60")
     assert os.getsid(one.identity.pid) == one.identity.pid
     assert is_alive(one.identity)
@@ -54,7 +54,7 @@ async def test_a_child_leads_a_session_of_its_own_and_has_an_identity(child):
     assert not is_alive(one.identity)
 
 
-async def test_a_killed_child_takes_its_group_along(child, tmp_path, process_in, eventually):
+async def test_a_killed_child_takes_its_process_group_with_it(child, tmp_path, process_in, eventually):
     """BX-17"""
     one = await child("sleep 60 & echo $! > helper.pid; wait")
     helper = await process_in(tmp_path / "helper.pid")
@@ -65,19 +65,19 @@ async def test_a_killed_child_takes_its_group_along(child, tmp_path, process_in,
     assert not is_alive(helper)
 
 
-async def test_a_child_may_end_in_good_order_within_its_grace(child, tmp_path, eventually):
+async def test_a_child_may_exit_cleanly_within_its_grace_period(child, tmp_path, eventually):
     one = await child("trap 'exit 7' TERM; touch ready; sleep 60 & wait")
     await eventually((tmp_path / "ready").exists)
     assert await one.end(grace_s=10) == 7
 
 
-async def test_a_child_that_will_not_end_is_killed_after_its_grace(child, tmp_path, eventually):
+async def test_a_child_that_does_not_end_is_killed_after_its_grace_period(child, tmp_path, eventually):
     one = await child("trap '' TERM; touch ready; while :; do sleep 60; done")
     await eventually((tmp_path / "ready").exists)
     assert await one.end(grace_s=0.1) == -signal.SIGKILL
 
 
-async def test_ending_a_child_that_is_gone_is_no_error(child):
+async def test_ending_a_child_that_has_ended_is_no_error(child):
     one = await child("exit 3")
     assert await one.wait() == 3
     one.terminate()
@@ -98,7 +98,7 @@ async def test_a_child_and_its_helpers_end_when_their_parent_is_killed(tmp_path,
     await eventually(lambda: not is_alive(child) and not is_alive(helper), within_s=2)
 
 
-async def test_a_lifeline_that_is_cut_may_be_answered_otherwise(tmp_path, env, eventually):
+async def test_a_child_may_handle_the_end_of_its_lifeline(tmp_path, env, eventually):
     script = (
         "import os, pathlib, signal\n"
         "from scaffold.host.process import lifeline\n"
@@ -111,7 +111,7 @@ async def test_a_lifeline_that_is_cut_may_be_answered_otherwise(tmp_path, env, e
     assert (tmp_path / "cut").exists()
 
 
-async def test_a_leftover_of_a_dead_parent_is_ended_with_its_group(child, tmp_path, process_in, eventually):
+async def test_a_child_of_a_dead_parent_is_ended_with_its_group(child, tmp_path, process_in, eventually):
     """BX-17"""
     one = await child("sleep 60 & echo $! > helper.pid; wait")
     helper = await process_in(tmp_path / "helper.pid")
@@ -122,7 +122,7 @@ async def test_a_leftover_of_a_dead_parent_is_ended_with_its_group(child, tmp_pa
     await one.wait()
 
 
-async def test_a_leftover_that_leads_no_group_is_ended_too(child, tmp_path, process_in):
+async def test_a_child_that_leads_no_group_is_ended_too(child, tmp_path, process_in):
     """BX-17"""
     one = await child("sleep 60 & echo $! > helper.pid; wait")
     helper = await process_in(tmp_path / "helper.pid")
@@ -134,8 +134,8 @@ async def test_a_leftover_that_leads_no_group_is_ended_too(child, tmp_path, proc
     await one.wait()
 
 
-async def test_a_leftover_that_cannot_be_ended_is_named():
-    """Without patience nothing is signalled, so that it can be shown on ourselves."""
+async def test_a_child_that_cannot_be_ended_is_named():
+    """With zero patience nothing is signalled, so the test can use its own process."""
     ours = own_identity()
     with pytest.raises(ScaffoldError, match=f"process {ours.pid} is still running 0 s") as caught:
         await kill_orphan(ours, timeout_s=0)

@@ -1,4 +1,4 @@
-"""Commands that end."""
+"""Commands that run to their end."""
 
 import asyncio
 import hashlib
@@ -24,7 +24,7 @@ UNTIL_THERE = "while [ ! -s daemon.pid ]; do sleep 0.01; done; "
 
 
 @EITHER_WAY
-async def test_a_command_is_reported_with_its_exit_code_and_both_outputs(sh, containment):
+async def test_a_command_returns_its_exit_code_and_both_outputs(sh, containment):
     finished = await sh("echo out; echo err >&2; exit 3", containment=containment)
     assert (finished.exit_code, finished.signal, finished.timed_out) == (3, None, False)
     assert (finished.stdout, finished.stderr, finished.truncated) == (b"out\n", b"err\n", False)
@@ -34,7 +34,7 @@ async def test_a_command_is_reported_with_its_exit_code_and_both_outputs(sh, con
 
 @EITHER_WAY
 async def test_a_command_ended_by_a_signal_has_no_exit_code(sh, containment):
-    """An exit code of 128 + n and a signal n are two things."""
+    """An exit code of 128 + n and a signal n are different results."""
     killed, exited = (
         await sh("kill -SEGV $$", containment=containment),
         await sh("exit 139", containment=containment),
@@ -48,7 +48,7 @@ async def test_a_command_ended_by_a_signal_has_no_exit_code(sh, containment):
     ("program", "code", "reason"),
     [("no-such-program", 127, b"No such file"), ("/etc/passwd", 126, b"Permission denied")],
 )
-async def test_a_program_that_cannot_be_started_is_reported_as_a_shell_would(
+async def test_a_program_that_cannot_start_is_reported_as_by_a_shell(
     tmp_path, env, containment, program, code, reason
 ):
     finished = await run_command([program], cwd=tmp_path, env=env, timeout_s=10, containment=containment)
@@ -58,7 +58,7 @@ async def test_a_program_that_cannot_be_started_is_reported_as_a_shell_would(
 
 
 @EITHER_WAY
-async def test_stdin_is_what_was_given_and_otherwise_empty(sh, containment):
+async def test_stdin_is_as_given_and_empty_by_default(sh, containment):
     payload = bytes(range(256)) * 4096
     assert (
         await sh(
@@ -72,7 +72,7 @@ async def test_stdin_is_what_was_given_and_otherwise_empty(sh, containment):
 
 
 @EITHER_WAY
-async def test_the_environment_is_exactly_what_was_given(tmp_path, containment):
+async def test_the_environment_is_exactly_as_given(tmp_path, containment):
     env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "NAME": "Zoë"}
     finished = await run_command(["env"], cwd=tmp_path, env=env, timeout_s=10, containment=containment)
     assert sorted(finished.stdout.decode().splitlines()) == ["LC_ALL=C", "NAME=Zoë", "PATH=/usr/bin:/bin"]
@@ -92,13 +92,13 @@ async def test_arguments_need_not_be_utf_8(tmp_path, env, containment):
 
 @EITHER_WAY
 async def test_a_broken_pipe_ends_a_contained_command_as_it_would_in_a_shell(sh, containment):
-    """Python ignores SIGPIPE; what it starts must not."""
+    """Python ignores SIGPIPE; the programs it starts must not."""
     finished = await sh("yes | head -c 1 >/dev/null; kill -PIPE $$; echo survived", containment=containment)
     assert finished.signal == signal.SIGPIPE
 
 
 @EITHER_WAY
-async def test_a_flood_of_output_is_cut_in_the_middle_and_hashed_whole(sh, containment):
+async def test_long_output_is_cut_in_the_middle_and_hashed_whole(sh, containment):
     finished = await sh("yes | head -c 20000000", output=OutputCapture(limit_bytes=1000), containment=containment)
     assert finished.truncated
     assert b"... 19999000 bytes left out ..." in finished.stdout
@@ -106,7 +106,7 @@ async def test_a_flood_of_output_is_cut_in_the_middle_and_hashed_whole(sh, conta
     assert finished.stdout_sha256 == hashlib.sha256(b"y\n" * 10_000_000).hexdigest()
 
 
-async def test_all_output_is_kept_in_a_file_in_the_order_it_came(sh, tmp_path):
+async def test_all_output_is_written_to_a_file_in_order(sh, tmp_path):
     kept = tmp_path / "logs" / "check.log"
     await sh(
         "echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; yes | head -c 5000",
@@ -116,13 +116,13 @@ async def test_all_output_is_kept_in_a_file_in_the_order_it_came(sh, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
-async def test_output_that_cannot_be_kept_is_an_error(sh):
+async def test_output_that_cannot_be_written_is_an_error(sh):
     with pytest.raises(OSError, match="No space left"):
         await sh("echo lost", output=OutputCapture(keep=Path("/dev/full")))
 
 
 @EITHER_WAY
-async def test_a_timeout_ends_a_tree_that_ignores_sigterm(sh, tmp_path, process_in, eventually, containment):
+async def test_a_timeout_ends_a_process_tree_that_ignores_sigterm(sh, tmp_path, process_in, eventually, containment):
     """BX-17"""
     task = asyncio.create_task(sh(STUBBORN, timeout_s=0.5, containment=containment))
     deep = await process_in(tmp_path / "deep.pid")
@@ -133,13 +133,13 @@ async def test_a_timeout_ends_a_tree_that_ignores_sigterm(sh, tmp_path, process_
     await eventually(lambda: not is_alive(deep))
 
 
-async def test_a_free_command_may_tidy_up_when_its_time_is_over(sh):
+async def test_an_unsupervised_command_may_clean_up_after_a_timeout(sh):
     finished = await sh("trap 'echo tidied; exit 0' TERM; sleep 60 & wait", timeout_s=0.3)
     assert (finished.timed_out, finished.exit_code, finished.stdout) == (True, None, b"tidied\n")
 
 
 @EITHER_WAY
-async def test_a_cancelled_command_is_gone_when_the_cancellation_arrives(sh, tmp_path, process_in, containment):
+async def test_a_cancelled_command_has_ended_when_the_cancellation_arrives(sh, tmp_path, process_in, containment):
     task = asyncio.create_task(sh("echo $$ > it.pid; exec sleep 60", containment=containment))
     command = await process_in(tmp_path / "it.pid")
     task.cancel()
@@ -149,7 +149,7 @@ async def test_a_cancelled_command_is_gone_when_the_cancellation_arrives(sh, tmp
 
 
 @LINUX
-async def test_a_cancellation_that_comes_twice_saves_nobody(sh, tmp_path, process_in):
+async def test_a_second_cancellation_does_not_save_the_command(sh, tmp_path, process_in):
     """BX-17, RA-19."""
     brood = "for i in $(seq 100); do sleep 60 & done; echo $! > it.pid; wait"
     task = asyncio.create_task(sh(brood, containment=Containment()))
@@ -162,8 +162,8 @@ async def test_a_cancellation_that_comes_twice_saves_nobody(sh, tmp_path, proces
     assert not is_alive(last)
 
 
-async def test_a_command_that_is_cancelled_while_it_is_started_never_begins(sh, tmp_path):
-    """BX-17, RA-19: its keeper was there, and we were too busy to notice."""
+async def test_a_command_cancelled_during_its_start_never_begins(sh, tmp_path):
+    """BX-17, RA-19: its reaper was there, and we were too busy to notice."""
     task = asyncio.create_task(sh("touch begun; exec sleep 60", containment=Containment()))
     await asyncio.sleep(0)
     select.select([], [], [], 0.3)
@@ -174,7 +174,7 @@ async def test_a_command_that_is_cancelled_while_it_is_started_never_begins(sh, 
 
 
 @EITHER_WAY
-async def test_one_who_keeps_the_output_open_does_not_make_us_wait(sh, tmp_path, process_in, containment):
+async def test_a_process_that_keeps_the_output_open_does_not_block_us(sh, tmp_path, process_in, containment):
     finished = await sh("sleep 60 & echo $! > it.pid; echo done", containment=containment)
     assert (finished.exit_code, finished.stdout) == (0, b"done\n")
     assert finished.duration_s < 5
@@ -233,7 +233,7 @@ async def test_everything_contained_ends_when_we_are_killed(tmp_path, env, proce
 
 
 @LINUX
-async def test_a_keeper_that_is_told_to_end_takes_its_command_along(sh, tmp_path, process_in):
+async def test_a_terminated_reaper_ends_its_command(sh, tmp_path, process_in):
     task = asyncio.create_task(
         sh("echo $PPID > keeper.pid; " + DAEMON + UNTIL_THERE + "sleep 60", containment=Containment())
     )
@@ -244,8 +244,8 @@ async def test_a_keeper_that_is_told_to_end_takes_its_command_along(sh, tmp_path
     assert not is_alive(daemon)
 
 
-async def test_a_keeper_that_is_killed_counts_as_its_command_and_ends_it(sh, tmp_path, process_in, eventually):
-    """RA-4: a command that kills its keeper gains nothing."""
+async def test_a_killed_reaper_counts_as_its_command_and_ends_it(sh, tmp_path, process_in, eventually):
+    """RA-4: a command that kills its reaper gains nothing."""
     task = asyncio.create_task(
         sh("echo $PPID > keeper.pid; echo $$ > it.pid; exec sleep 60", containment=Containment())
     )
@@ -257,8 +257,8 @@ async def test_a_keeper_that_is_killed_counts_as_its_command_and_ends_it(sh, tmp
 
 
 @LINUX
-def test_an_owner_who_dies_as_the_command_begins_leaves_nothing_of_it(tmp_path, monkeypatch):
-    """BX-17: a keeper that has nobody to report to ends what it was told to start."""
+def test_an_owner_that_dies_as_the_command_begins_leaves_no_process(tmp_path, monkeypatch):
+    """BX-17: a reaper without an owner ends what it was told to start."""
     monkeypatch.chdir(tmp_path)
     reaper = ReaperPipe(["sleep", "60"])
     theirs = [os.dup(end) for end in reaper.passed]
@@ -285,8 +285,8 @@ def _place_of(process):
         return ""
 
 
-async def test_commands_side_by_side_do_not_hold_each_other_s_pipes(sh):
-    """A leaked write end would keep the quick ones waiting for the slow one's end."""
+async def test_concurrent_commands_do_not_hold_each_other_s_pipes(sh):
+    """A leaked write end would keep the quick ones waiting for the slow one."""
     async with asyncio.TaskGroup() as group:
         slow = group.create_task(sh("sleep 3", containment=Containment()))
         quick = [group.create_task(sh("echo $$", containment=Containment() if bool(n % 2) else None)) for n in range(6)]

@@ -21,7 +21,7 @@ asyncio.run(main())
 """
 
 
-def test_a_file_is_written_whole_and_nothing_is_left_beside_it(tmp_path):
+def test_a_file_is_written_whole_without_leftovers(tmp_path):
     target = tmp_path / "new" / "file"
     write_atomic(target, b"one")
     write_atomic(target, b"two")
@@ -29,7 +29,7 @@ def test_a_file_is_written_whole_and_nothing_is_left_beside_it(tmp_path):
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_a_write_that_fails_leaves_the_old_file(tmp_path):
+def test_a_failed_write_leaves_the_old_file(tmp_path):
     target = tmp_path / "folder"
     target.mkdir()
     with pytest.raises(IsADirectoryError):
@@ -37,7 +37,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_lines_are_appended_to_a_file_made_on_the_way(tmp_path):
+def test_lines_are_appended_to_a_file_created_on_demand(tmp_path):
     log = tmp_path / "new" / "log"
     append_line(log, b"one")
     append_line(log, b"two")
@@ -61,7 +61,7 @@ async def test_a_lock_lets_one_task_in_at_a_time(tmp_path):
     assert most == 1
 
 
-async def test_waiting_too_long_for_a_lock_names_its_holder(tmp_path):
+async def test_a_timeout_for_a_lock_names_its_holder(tmp_path):
     async with FileLock(tmp_path / "lock", timeout_s=1):
         with pytest.raises(ScaffoldError) as caught:
             async with FileLock(tmp_path / "lock", timeout_s=0.05):
@@ -69,7 +69,7 @@ async def test_waiting_too_long_for_a_lock_names_its_holder(tmp_path):
     assert f"by process {own_identity().pid}" in caught.value.what
 
 
-async def test_a_cancelled_wait_for_a_lock_leaves_it_to_others(tmp_path):
+async def test_a_cancelled_wait_leaves_the_lock_to_others(tmp_path):
     async with FileLock(tmp_path / "lock", timeout_s=1):
         waiting = asyncio.create_task(FileLock(tmp_path / "lock", timeout_s=5).__aenter__())
         await asyncio.sleep(0.02)
@@ -80,7 +80,7 @@ async def test_a_cancelled_wait_for_a_lock_leaves_it_to_others(tmp_path):
         assert (tmp_path / "lock").exists()
 
 
-async def test_a_lock_dies_with_its_holder(tmp_path, env, eventually):
+async def test_a_lock_is_released_when_its_holder_dies(tmp_path, env, eventually):
     holder = await start_child([sys.executable, "-c", HOLDER], cwd=tmp_path, env=env, log=tmp_path / "log")
     await eventually((tmp_path / "held").exists)
     with pytest.raises(ScaffoldError, match=f"by process {holder.identity.pid}"):

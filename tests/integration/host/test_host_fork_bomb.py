@@ -42,7 +42,7 @@ async def sleepers(sh):
     return int((await sh("ps -eo args | grep -c '^slee[p] 60.75'")).stdout)
 
 
-async def test_a_command_with_too_many_processes_is_ended_with_all_of_them(sh):
+async def test_a_command_with_too_many_processes_is_ended_completely(sh):
     """RA-4, BX-17."""
     finished = await sh(BROOD.format(300), containment=Containment(max_processes=100))
     assert (finished.crowded, finished.timed_out, finished.exit_code) == (True, False, None)
@@ -50,13 +50,13 @@ async def test_a_command_with_too_many_processes_is_ended_with_all_of_them(sh):
     assert await sleepers(sh) == 0
 
 
-async def test_a_command_may_have_as_many_processes_as_it_is_given(sh):
+async def test_a_command_may_have_as_many_processes_as_allowed(sh):
     finished = await sh(BROOD.format(90), containment=Containment(max_processes=100), timeout_s=1.5)
     assert (finished.crowded, finished.timed_out, finished.stdout) == (False, True, b"born\n")
     assert await sleepers(sh) == 0
 
 
-async def test_who_has_many_files_open_can_still_hold_a_command(sh):
+async def test_a_caller_with_many_open_files_can_still_supervise_a_command(sh):
     """BX-17: the descriptors of a reaper are as high as they happen to be."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 2_000:
@@ -73,7 +73,7 @@ async def test_who_has_many_files_open_can_still_hold_a_command(sh):
     assert (finished.exit_code, finished.stdout) == (0, b"held\n")
 
 
-async def test_the_system_itself_refuses_those_who_outrun_us(sh):
+async def test_the_kernel_refuses_processes_that_start_faster_than_they_are_ended(sh):
     """BX-17"""
     few, many = [
         await sh("grep 'Max processes' /proc/self/limits", containment=Containment(max_processes=most))
@@ -82,13 +82,13 @@ async def test_the_system_itself_refuses_those_who_outrun_us(sh):
     assert int(few.stdout.split()[2]) < int(many.stdout.split()[2])
 
 
-async def test_many_processes_one_after_the_other_are_no_crowd(sh):
+async def test_many_processes_one_after_another_are_allowed(sh):
     finished = await sh("for i in $(seq 400); do /bin/true; done", containment=Containment(max_processes=20))
     assert (finished.crowded, finished.exit_code) == (False, 0)
 
 
 @pytest.mark.slow
-async def test_nobody_outruns_the_end_of_a_fork_bomb(sh, nest):
+async def test_a_fork_bomb_cannot_outrun_its_end(sh, nest):
     """RA-4, BX-17: 600 processes that start another for each that is killed."""
     finished = await sh(f"{HYDRA} {nest} 600 14", containment=Containment(), timeout_s=2)
     assert held(nest) == 0
@@ -98,7 +98,7 @@ async def test_nobody_outruns_the_end_of_a_fork_bomb(sh, nest):
 
 
 @pytest.mark.slow
-async def test_a_fork_bomb_is_ended_when_there_are_too_many(sh, nest):
+async def test_a_fork_bomb_is_ended_when_it_has_too_many_processes(sh, nest):
     """RA-4, BX-17."""
     finished = await sh(f"{HYDRA} {nest} 600 14", containment=Containment(max_processes=300))
     assert held(nest) == 0
@@ -131,7 +131,7 @@ async def test_a_fork_bomb_ends_when_we_are_killed(tmp_path, env, nest, eventual
     assert (held(nest), len(list(nest.iterdir()))) == (0, born), "nobody is left who could start another"
 
 
-async def test_a_keeper_that_is_told_to_end_takes_a_fork_bomb_along(sh, tmp_path, nest, eventually, process_in):
+async def test_a_terminated_reaper_ends_its_fork_bomb(sh, tmp_path, nest, eventually, process_in):
     """BX-17"""
     running = asyncio.create_task(sh(f"echo $PPID > keeper.pid; {HYDRA} {nest} 100 14", containment=Containment()))
     keeper = await process_in(tmp_path / "keeper.pid")
@@ -143,7 +143,7 @@ async def test_a_keeper_that_is_told_to_end_takes_a_fork_bomb_along(sh, tmp_path
     assert not is_alive(keeper)
 
 
-async def test_a_cancelled_fork_bomb_is_gone_when_the_cancellation_arrives(sh, nest, eventually):
+async def test_a_cancelled_fork_bomb_has_ended_when_the_cancellation_arrives(sh, nest, eventually):
     """BX-17, RA-19."""
     running = asyncio.create_task(sh(f"{HYDRA} {nest} 100 14", containment=Containment()))
     await eventually(lambda: len(list(nest.iterdir())) > 50)
@@ -153,7 +153,7 @@ async def test_a_cancelled_fork_bomb_is_gone_when_the_cancellation_arrives(sh, n
     assert held(nest) == 0
 
 
-async def test_those_who_were_stopped_are_ended_too(sh, tmp_path, process_in):
+async def test_stopped_processes_are_ended_too(sh, tmp_path, process_in):
     running = asyncio.create_task(sh("sleep 60 & echo $! > it.pid; kill -STOP $!; wait", containment=Containment()))
     stopped = await process_in(tmp_path / "it.pid")
     running.cancel()

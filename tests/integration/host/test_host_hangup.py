@@ -27,7 +27,7 @@ os.waitpid(pid, 0)
 
 
 @pytest.mark.parametrize("containment", ["free", "contained"])
-async def test_a_command_is_not_touched_when_our_terminal_is_closed(tmp_path, env, containment):
+async def test_a_command_survives_the_closing_of_our_terminal(tmp_path, env, containment):
     """RA-4: a closed terminal."""
     told = await run_command([sys.executable, "-c", IN_A_TERMINAL, containment], cwd=tmp_path, env=env, timeout_s=30)
     assert told.exit_code == 0, told.stderr

@@ -1,4 +1,4 @@
-"""Which process is which."""
+"""Identities of processes."""
 
 import asyncio
 import os
@@ -11,14 +11,14 @@ from scaffold.host.identity import identify, is_alive, own_identity
 from scaffold.host.process.command import run_command
 
 
-def test_we_are_alive():
+def test_our_own_process_is_alive():
     assert own_identity().pid == os.getpid()
     assert is_alive(own_identity())
     assert identify(os.getpid()) == own_identity()
 
 
 @pytest.mark.parametrize("other", [{"started": "1"}, {"boot": "another"}])
-def test_another_process_with_our_pid_is_not_us(other):
+def test_another_process_with_our_pid_is_not_ours(other):
     """BX-17"""
     assert not is_alive(msgspec.structs.replace(own_identity(), **other))
 

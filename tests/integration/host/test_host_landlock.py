@@ -1,4 +1,4 @@
-"""Commands under Landlock: what they can do, and what those who want out cannot."""
+"""Commands under Landlock: what they can do, and attempts to escape."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin")
 
 
 class Zone:
-    """A workspace with a repository and secrets, and what lies beside it."""
+    """A workspace with a repository and secrets, and files beside it."""
 
     def __init__(self, top: Path) -> None:
         self.outside = top / "outside"
@@ -63,7 +63,7 @@ class Zone:
             os.chown(path, user, user)
 
     def content(self):
-        """Return all that a command must not change."""
+        """Return all content that a command must not change."""
         kept = [*(self.work / ".git").rglob("*"), self.work / ".env", *self.outside.rglob("*")]
         return {str(path): path.read_text() if path.is_file() else None for path in kept}
 
@@ -74,7 +74,7 @@ def zone(tmp_path):
     return Zone(tmp_path)
 
 
-async def test_work_can_be_done(zone):
+async def test_ordinary_work_is_possible(zone):
     """BX-9"""
     script = "echo more >> README && echo new > src/new && mv src/new src/newer && mkdir src/a && cat src/newer README"
     finished = await zone.run("sh", "-c", f"{script} && echo kept > $TMPDIR/x && cat $TMPDIR/x > /dev/null")
@@ -100,7 +100,7 @@ async def test_work_can_be_done(zone):
         "tar cf - .env ../outside | cat",
     ],
 )
-async def test_what_is_hidden_is_never_read(zone, attack):
+async def test_hidden_files_are_never_readable(zone, attack):
     """BX-9"""
     finished = await zone.run("bash", "-c", attack)
     assert SECRET.encode() not in finished.stdout + finished.stderr
@@ -142,7 +142,7 @@ async def test_what_is_hidden_is_never_read(zone, attack):
         "mknod src/disk b 254 0",
     ],
 )
-async def test_what_is_sealed_or_outside_stays_as_it_is(zone, attack):
+async def test_sealed_and_outside_files_cannot_be_changed(zone, attack):
     """BX-9"""
     before = zone.content()
     finished = await zone.run("bash", "-c", attack)
@@ -183,7 +183,7 @@ async def test_what_is_sealed_or_outside_stays_as_it_is(zone, attack):
         "os.openpty()",
     ],
 )
-async def test_calls_that_lead_out_are_refused(zone, attack):
+async def test_calls_that_lead_outside_are_refused(zone, attack):
     """BX-9"""
     code = f"""
 libc, outside = ctypes.CDLL(None, use_errno=True), {os.getpid()}
@@ -201,7 +201,7 @@ except OSError:
     assert zone.content() == before
 
 
-async def test_a_connected_pair_cannot_be_turned_to_a_socket_of_the_machine(zone):
+async def test_a_socket_pair_cannot_be_turned_into_a_network_socket(zone):
     """BX-9"""
     path = zone.temporary / "socket"
     with socket.socket(socket.AF_UNIX) as server:
@@ -211,7 +211,7 @@ async def test_a_connected_pair_cannot_be_turned_to_a_socket_of_the_machine(zone
     assert b"OSError: [Errno 106]" in finished.stderr
 
 
-async def test_a_command_has_no_capability_and_no_descriptor_of_ours(zone):
+async def test_a_command_has_no_capabilities_and_none_of_our_descriptors(zone):
     """BX-9"""
     finished = await zone.run("sh", "-c", "grep -E 'Cap|NoNew' /proc/self/status; ls /proc/self/fd | wc -l")
     *lines, descriptors = finished.stdout.decode().splitlines()
@@ -226,8 +226,8 @@ async def test_a_command_has_no_capability_and_no_descriptor_of_ours(zone):
     landlock.unsupported_reason() is not None or RawSyscalls().landlock_version() < SCOPE_SINCE,
     reason="signals have no border here",
 )
-async def test_signals_end_at_the_border(zone):
-    """BX-9: the keeper is beyond it, too; signal 0 only asks, so that little is harmed where this fails."""
+async def test_signals_to_outside_processes_are_refused(zone):
+    """BX-9: to the reaper, too; signal 0 only asks, so little harm is done if this fails."""
     bystander = await start_child(["sleep", "60"], cwd=zone.work, env=dict(os.environ), log=zone.outside / "log")
     finished = await zone.run("bash", "-c", f"kill -9 {bystander.identity.pid}; kill -0 $PPID")
     assert finished.stderr.count(b"not permitted") == 2
@@ -235,41 +235,41 @@ async def test_signals_end_at_the_border(zone):
     await bystander.end(0)
 
 
-async def test_a_command_that_is_not_there_is_told_as_without_a_sandbox(zone):
+async def test_a_missing_command_is_reported_as_without_a_sandbox(zone):
     env = child_environment(os.environ)
     plain = await run_command(["no-such-program"], cwd=zone.work, env=env, timeout_s=20, containment=Containment())
     confined = await zone.run("no-such-program")
     assert (confined.exit_code, confined.stderr) == (plain.exit_code, plain.stderr) == (127, plain.stderr)
 
 
-async def test_a_program_that_cannot_be_run_is_told_as_without_a_sandbox(zone):
+async def test_a_program_that_cannot_run_is_reported_as_without_a_sandbox(zone):
     assert (await zone.run("./README")).exit_code == 126
 
 
-async def test_the_end_of_a_command_is_told_as_it_was(zone):
+async def test_the_end_of_a_command_is_reported_unchanged(zone):
     assert (await zone.run("sh", "-c", "exit 3")).exit_code == 3
     assert (await zone.run("sh", "-c", "kill -TERM $$")).signal == signal.SIGTERM
     assert (await zone.run("bash", "-c", "yes | head -1; exit ${PIPESTATUS[0]}")).exit_code == 128 + signal.SIGPIPE
 
 
-async def test_input_can_be_read_and_opened_again(zone):
+async def test_standard_input_can_be_read_and_reopened(zone):
     assert (await zone.run("sh", "-c", "cat /dev/stdin", stdin=b"given")).stdout == b"given"
 
 
-async def test_without_a_zone_that_can_be_set_up_nothing_runs(zone):
+async def test_without_a_usable_confinement_nothing_runs(zone):
     argv = [word if not word.startswith("filter:") else "filter:00" for word in landlock.argv(zone.confinement, ["id"])]
     finished = await run_command(argv, cwd=zone.work, env=dict(os.environ), timeout_s=20)
     assert (finished.exit_code, finished.stdout) == (126, b"")
     assert b"the sandbox could not be set up" in finished.stderr
 
 
-async def test_what_is_shown_can_be_read_in_a_temporary_folder_of_the_system(zone):
+async def test_a_shown_path_in_a_system_temporary_folder_is_readable(zone):
     zone.confinement = Confinement(writable=(), temporary=zone.temporary, readable=(zone.outside,))
     assert (await zone.run("cat", str(zone.outside / "secret"))).stdout == SECRET.encode()
     assert (await zone.run("cat", str(zone.work / "README"), cwd=Path("/"))).exit_code == 1
 
 
-async def test_names_with_all_sorts_of_characters_are_held(zone):
+async def test_paths_with_unusual_characters_are_confined(zone):
     odd = zone.work / "a b\nc:ü'\""
     odd.mkdir()
     (odd / "key").write_text(SECRET)
@@ -278,7 +278,7 @@ async def test_names_with_all_sorts_of_characters_are_held(zone):
     assert (await zone.run("sh", "-c", "echo x > src/new && cat src/new")).stdout == b"x\n"
 
 
-async def test_a_hidden_link_hides_what_it_leads_to(zone):
+async def test_a_hidden_link_hides_its_target(zone):
     target = zone.work / "src" / "target"
     target.write_text(SECRET)
     (zone.work / "link").symlink_to("src/target")
@@ -286,8 +286,8 @@ async def test_a_hidden_link_hides_what_it_leads_to(zone):
     assert (await zone.run("cat", "src/target")).exit_code == 1
 
 
-async def test_a_link_in_the_place_of_a_writable_folder_gives_no_rights(zone):
-    """BX-9: a command could have put it there for the next one."""
+async def test_a_link_in_place_of_a_writable_folder_grants_nothing(zone):
+    """BX-9: a command could have placed it for the next one."""
     (zone.work / "folder").symlink_to(zone.outside)
     zone.confinement = Confinement(
         writable=(zone.work / "folder",), temporary=zone.temporary, readable=(zone.work / "folder",)
@@ -297,7 +297,7 @@ async def test_a_link_in_the_place_of_a_writable_folder_gives_no_rights(zone):
     assert (zone.outside / "secret").read_text() == SECRET
 
 
-async def test_another_name_of_a_hidden_file_beside_it_is_hidden_too(zone):
+async def test_a_hard_link_to_a_hidden_file_beside_it_is_hidden_too(zone):
     (zone.work / "twin").hardlink_to(zone.work / ".env")
     (zone.work / "config").hardlink_to(zone.work / ".git" / "config")
     zone.confinement = Confinement(
@@ -311,8 +311,8 @@ async def test_another_name_of_a_hidden_file_beside_it_is_hidden_too(zone):
     assert (zone.work / ".git" / "config").read_text() == "[core]\n"
 
 
-async def test_old_kernels_are_helped_out_where_landlock_does_not_see_files_cut_short(zone):
-    """What Linux before 6.2 leaves to the filter, it refuses on every kernel."""
+async def test_on_old_kernels_the_filter_blocks_truncation(zone):
+    """What the filter does for Linux before 6.2, it does on every kernel."""
     old = landlock_filter.program(os.uname().machine, 2).hex()
     *rest, border = landlock.argv(zone.confinement, [])
 
@@ -328,7 +328,7 @@ async def test_old_kernels_are_helped_out_where_landlock_does_not_see_files_cut_
 @needs("setpriv")
 @pytest.mark.skipif(SYSTEM_PYTHON is None, reason="there is no python3 in /usr/bin or /usr/local/bin")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
-async def test_an_ordinary_user_is_held_as_well():
+async def test_an_ordinary_user_is_confined_as_well():
     """BX-9"""
     with tempfile.TemporaryDirectory() as folder:
         zone = Zone(Path(folder))

@@ -1,4 +1,4 @@
-"""Ways out of a sandbox to servers on this machine's loopback, spoken to directly and from inside."""
+"""Forwarded ports from a sandbox to servers on this machine's loopback, used directly and from inside."""
 
 import asyncio
 import socket
@@ -55,8 +55,8 @@ async def way_to(folder, serve, **options):
             yield port, folder / str(port)
 
 
-async def test_who_has_said_all_is_answered_all_the_same(tmp_path):
-    """Each direction ends by itself; not a byte is lost."""
+async def test_a_client_that_closed_its_side_still_gets_the_answer(tmp_path):
+    """Each direction ends by itself; no byte is lost."""
     said = bytes(range(256)) * 20_000
     async with way_to(tmp_path, echo) as (_, path):
         reader, writer = await asyncio.open_unix_connection(path)
@@ -66,8 +66,8 @@ async def test_who_has_said_all_is_answered_all_the_same(tmp_path):
         writer.close()
 
 
-async def test_what_nobody_reads_is_not_taken_from_who_sends_it(tmp_path):
-    """A server that sends without end is held up, not kept in memory."""
+async def test_unread_data_is_not_buffered_without_limit(tmp_path):
+    """A server that sends endlessly is slowed down, and its data is not kept in memory."""
     sent = 0
 
     async def pour(_, writer):
@@ -92,7 +92,7 @@ async def test_what_nobody_reads_is_not_taken_from_who_sends_it(tmp_path):
 
 
 @pytest.mark.parametrize("who", ["server", "client"])
-async def test_where_one_breaks_off_so_does_the_other(tmp_path, who):
+async def test_if_one_side_breaks_off_so_does_the_other(tmp_path, who):
     ended = asyncio.Event()
 
     async def serve(reader, writer):
@@ -114,7 +114,7 @@ async def test_where_one_breaks_off_so_does_the_other(tmp_path, who):
         writer.close()
 
 
-async def test_with_the_block_every_connection_ends_and_so_does_the_way(tmp_path):
+async def test_leaving_the_block_ends_connections_and_the_forward(tmp_path):
     async def serve(reader, writer):
         writer.write(b"here")
         with suppress(OSError):
@@ -132,7 +132,7 @@ async def test_with_the_block_every_connection_ends_and_so_does_the_way(tmp_path
         writer.close()
 
 
-async def test_where_nobody_listens_any_more_who_asks_sees_an_end(tmp_path):
+async def test_a_client_of_a_stopped_server_sees_the_end_of_the_stream(tmp_path):
     port = free_port()
     async with forward_ports(tmp_path, [port]):
         reader, writer = await asyncio.open_unix_connection(tmp_path / str(port))
@@ -141,8 +141,8 @@ async def test_where_nobody_listens_any_more_who_asks_sees_an_end(tmp_path):
     assert not await is_listening(port)
 
 
-async def test_there_are_only_so_many_connections_at_once_and_more_take_turns(tmp_path, eventually):
-    """Descriptors of ours are few, and a check could ask for any number."""
+async def test_the_number_of_connections_is_limited_and_the_rest_waits(tmp_path, eventually):
+    """Our descriptors are few, and a check could open any number."""
     served, leaving = 0, asyncio.Event()
 
     async def hold(_, writer):
@@ -187,8 +187,8 @@ async def sandboxed(tmp_path, env):
     return started
 
 
-async def test_many_speak_at_once_from_inside_and_some_break_off(sandboxed, tmp_path):
-    """AL-9: a check finds on its own loopback what listens on the machine's; more than can be at once take turns."""
+async def test_many_clients_in_the_sandbox_are_served_and_some_break_off(sandboxed, tmp_path):
+    """AL-9: a check finds the machine's server on its own loopback; connections above the limit take turns."""
     socket_folder = tmp_path.resolve() / "socket_folder"
     async with way_to(socket_folder, echo, backlog=512):
         port = next(socket_folder.iterdir()).name
@@ -196,7 +196,7 @@ async def test_many_speak_at_once_from_inside_and_some_break_off(sandboxed, tmp_
     assert (ended.exit_code, ended.stdout) == (0, b"True 300\n"), ended.stderr
 
 
-async def test_a_way_that_a_service_inside_stands_in_is_told(sandboxed, tmp_path):
+async def test_a_forwarded_port_that_a_service_inside_uses_is_reported(sandboxed, tmp_path):
     socket_folder, port = tmp_path.resolve() / "socket_folder", free_port()
     socket_folder.mkdir()
     (socket_folder / str(port)).touch()

@@ -1,4 +1,4 @@
-"""The proxy for named hosts, spoken to as a command would, and the relay that leads there out of a sandbox."""
+"""The proxy for allowed hosts, used as a command would, and the relay that leads to it out of a sandbox."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ PLACES = {"named.test": "127.0.0.1", "other.test": "127.0.0.1", "inner.test": "1
 
 @pytest.fixture
 async def echo():
-    """A server that returns what it got once that has ended, and the same for a plain HTTP request."""
+    """A server that returns its input once that has ended, and the same for a plain HTTP request."""
 
     async def answer(reader, writer):
         got = await reader.read(4)
@@ -38,7 +38,7 @@ async def echo():
 
 
 class Way:
-    """A proxy that lets `named.test` through to the echo server, and what it told."""
+    """A proxy that allows `named.test`, which is the echo server, and what it reported."""
 
     def __init__(self, path, port, told):
         self.path, self.port, self.told = path, port, told
@@ -56,7 +56,7 @@ class Way:
                 await writer.wait_closed()
 
     async def say(self, text):
-        """Send `text`, return all of the answer."""
+        """Send `text`; return the whole answer."""
         reader, writer = await self.open()
         writer.write(text)
         return await reader.read(-1)
@@ -97,7 +97,7 @@ def proxied(tmp_path, echo):
     return opened
 
 
-async def test_a_named_host_is_reached_through_a_tunnel_that_closes_half(proxied):
+async def test_an_allowed_host_is_reached_through_a_tunnel_with_half_close(proxied):
     async with proxied() as way:
         reader, writer = await way.tunnel()
         writer.write(b"question")
@@ -106,7 +106,7 @@ async def test_a_named_host_is_reached_through_a_tunnel_that_closes_half(proxied
         assert way.told == [ConnectionAttempt(f"named.test:{way.port}", "")]
 
 
-async def test_a_named_host_is_reached_by_a_plain_request(proxied):
+async def test_an_allowed_host_is_reached_by_a_plain_request(proxied):
     async with proxied() as way:
         answer = await way.say(b"GET http://named.test:%d/x HTTP/1.1\r\nHost: elsewhere\r\n\r\n" % way.port)
         assert answer.endswith(b"GET /x HTTP/1.1\r\nHost: named.test:%d\r\nConnection: close\r\n\r\n" % way.port)
@@ -122,7 +122,7 @@ async def test_a_named_host_is_reached_by_a_plain_request(proxied):
         ("gone.test:{}", 502, b"has no address"),
     ],
 )
-async def test_what_is_not_named_or_not_public_is_refused_with_a_reason(proxied, place, code, reason):
+async def test_a_host_that_is_not_allowed_or_not_public_is_refused_with_a_reason(proxied, place, code, reason):
     """BX-9"""
     async with proxied() as way:
         asked = place.format(way.port)
@@ -135,13 +135,13 @@ async def test_what_is_not_named_or_not_public_is_refused_with_a_reason(proxied,
         assert [contact.destination for contact in way.told] == [asked, asked]
 
 
-async def test_of_the_addresses_of_a_name_only_public_ones_are_connected_to(proxied):
+async def test_only_public_addresses_of_a_name_are_connected_to(proxied):
     async with proxied() as way:
         answer = await way.say(b"GET http://two.test:%d/ HTTP/1.1\r\n\r\n" % way.port)
         assert answer.startswith(b"HTTP/1.1 200 OK")
 
 
-async def test_an_address_that_is_named_itself_may_be_a_near_one(proxied, echo):
+async def test_an_allowed_literal_address_may_be_private(proxied, echo):
     async with proxied(f"named.test:{echo}", f"127.0.0.1:{echo}", public=()) as way:
         answer = await way.say(b"GET http://named.test:%d/ HTTP/1.1\r\n\r\n" % echo)
         assert answer.startswith(b"HTTP/1.1 200 OK")
@@ -150,30 +150,30 @@ async def test_an_address_that_is_named_itself_may_be_a_near_one(proxied, echo):
 @pytest.mark.parametrize(
     "rubbish", [b"\r\n\r\n", b"\0" * 100 + b"\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\r\n\r\n"]
 )
-async def test_rubbish_is_answered_and_the_next_is_served(proxied, rubbish):
+async def test_garbage_is_answered_and_the_next_request_is_served(proxied, rubbish):
     async with proxied() as way:
         assert (await way.say(rubbish)).startswith(b"HTTP/1.1 400 Bad Request")
         await way.tunnel()
 
 
-async def test_a_head_without_end_is_refused(proxied):
+async def test_an_endless_request_head_is_refused(proxied):
     async with proxied() as way:
         answer = await way.say(b"GET http://named.test/ HTTP/1.1\r\n" + b"a: b\r\n" * 10_000)
         assert answer.startswith(b"HTTP/1.1 431 ")
 
 
-async def test_who_takes_too_long_to_ask_is_refused(proxied):
+async def test_a_slow_request_is_refused(proxied):
     async with proxied(head_s=0.1) as way:
         assert (await way.say(b"GET http://named.t")).startswith(b"HTTP/1.1 408 ")
 
 
-async def test_a_tunnel_in_which_nothing_happens_is_closed(proxied):
+async def test_an_idle_tunnel_is_closed(proxied):
     async with proxied(idle_s=0.1) as way:
         reader, _ = await way.tunnel()
         assert await reader.read(-1) == b""
 
 
-async def test_who_has_too_many_connections_gets_no_more(proxied):
+async def test_connections_above_the_limit_are_refused(proxied):
     async with proxied(connections=2) as way:
         held = [await way.tunnel() for _ in range(2)]
         assert (await way.say(b"x")).startswith(b"HTTP/1.1 503 ")
@@ -190,13 +190,13 @@ async def test_fifty_connections_are_served_at_once(proxied):
         assert [await reader.read(-1) for reader, _ in pairs] == [b"nr %d" % number for number in range(50)]
 
 
-async def test_with_the_block_everything_ends(proxied):
+async def test_leaving_the_block_ends_everything(proxied):
     async with proxied() as way:
         pass
     assert not way.path.exists()
 
 
-async def test_with_the_block_open_tunnels_end(tmp_path, echo):
+async def test_leaving_the_block_ends_open_tunnels(tmp_path, echo):
     hosts = [f"named.test:{echo}"]
     async with serve_proxy(tmp_path, hosts, is_public=lambda _address: True, resolve=resolve) as path:
         way = Way(path, echo, [])
@@ -205,7 +205,7 @@ async def test_with_the_block_open_tunnels_end(tmp_path, echo):
     await way.leave()
 
 
-async def test_an_error_in_the_block_comes_out_as_it_is(proxied):
+async def test_an_error_in_the_block_is_raised_unchanged(proxied):
     async def failing():
         async with proxied() as way:
             await way.tunnel()
@@ -215,7 +215,7 @@ async def test_an_error_in_the_block_comes_out_as_it_is(proxied):
         await failing()
 
 
-async def test_nobody_else_can_come_to_the_socket_however_long_its_path_is(proxied, tmp_path):
+async def test_the_socket_is_private_however_long_its_path(proxied, tmp_path):
     async with proxied(folder=tmp_path / ("long" * 30)) as way:
         assert stat.S_IMODE(way.path.stat().st_mode) == 0o600
         assert stat.S_IMODE(way.path.parent.stat().st_mode) == 0o700
@@ -239,7 +239,7 @@ async def relayed(way, *command, inside=(), **options):
     )
 
 
-async def test_the_relay_leads_to_the_proxy_wherever_that_is(proxied, tmp_path):
+async def test_the_relay_leads_to_the_proxy_wherever_it_listens(proxied, tmp_path):
     async with proxied(folder=tmp_path / ("long" * 30)) as way:
         named, other = (f"http://{name}.test:{way.port}/big" for name in ("named", "other"))
         finished = await relayed(way, sys.executable, "-I", "-c", FETCH, named, other)
@@ -247,19 +247,19 @@ async def test_the_relay_leads_to_the_proxy_wherever_that_is(proxied, tmp_path):
 
 
 @pytest.mark.parametrize(("script", "code", "signal"), [("exit 7", 7, None), ("kill -15 $$", None, 15)])
-async def test_the_relay_ends_as_its_command_did(proxied, script, code, signal):
+async def test_the_relay_has_the_exit_code_of_its_command(proxied, script, code, signal):
     async with proxied() as way:
         finished = await relayed(way, "sh", "-c", script)
         assert (finished.exit_code, finished.signal) == (code, signal)
 
 
 @pytest.mark.parametrize("signal", [2, 9, 13, 25])
-async def test_the_relay_ends_by_signals_that_python_treats_in_its_own_way(proxied, signal):
+async def test_the_relay_ends_by_signals_that_python_handles_specially(proxied, signal):
     async with proxied() as way:
         assert (await relayed(way, "sh", "-c", f"kill -{signal} $$")).signal == signal
 
 
-async def test_the_relay_tells_of_a_command_that_is_not_there(proxied):
+async def test_the_relay_reports_a_missing_command(proxied):
     async with proxied() as way:
         finished = await relayed(way, "no-such-program")
         assert (finished.exit_code, finished.stderr) == (127, b"No such file or directory: no-such-program\n")
@@ -273,7 +273,7 @@ async def test_without_a_proxy_the_relay_closes_connections(proxied):
         way.path.touch()
 
 
-async def test_out_of_a_sandbox_only_named_hosts_are_reached(proxied, echo):
+async def test_only_allowed_hosts_are_reached_from_a_sandbox(proxied, echo):
     """BX-9"""
     wrapper = (await bubblewrap_or_skip()).program
     inside = (wrapper, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--die-with-parent")

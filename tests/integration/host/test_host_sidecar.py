@@ -39,21 +39,21 @@ def listens(port):
         return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_without_services_the_command_is_started_itself(tmp_path):
+def test_without_services_the_command_is_started_directly(tmp_path):
     assert with_services((), ["true", "x"], top=tmp_path) == ("true", "x")
 
 
 @pytest.mark.parametrize("code", [0, 3])
 async def test_a_command_finds_its_services_ready_and_they_end_with_it(beside_it, port, code):
-    """AL-9: loopback services run beside a check and are ended with it; they begin at the top of the checkout."""
+    """AL-9: loopback services run beside a check and end with it; they start at the top of the checkout."""
     ended = await beside_it([SERVE.format(port=port)], f"{ASK.format(port=port)}; exit {code}")
     assert (ended.exit_code, ended.stdout) == (code, b"hello\n"), ended.stderr
     assert not listens(port)
 
 
 @pytest.mark.skipif(not LONG_QUEUES, reason="the system has no queue of connections that is as long")
-async def test_hundreds_may_ask_at_once_what_is_outside_and_none_is_turned_away(tmp_path, env, port):
-    """Where a queue of connections is full, Linux answers by cookies, and what is said first can be lost."""
+async def test_hundreds_of_simultaneous_connections_are_all_served(tmp_path, env, port):
+    """If a backlog is full, Linux answers with SYN cookies, and the first data can be lost."""
     socket_folder = tmp_path / "socket_folder"
     socket_folder.mkdir()
     with socket.socket(socket.AF_UNIX) as outside:
@@ -65,7 +65,7 @@ async def test_hundreds_may_ask_at_once_what_is_outside_and_none_is_turned_away(
     assert (ended.exit_code, ended.stderr) == (0, b"")
 
 
-async def test_a_service_that_ends_before_it_is_ready_is_told_with_its_output(beside_it, port, tmp_path):
+async def test_a_service_that_ends_before_it_is_ready_is_reported_with_its_output(beside_it, port, tmp_path):
     ended = await beside_it([f"echo no such database; exit 7 @{port}"], "touch ran")
     assert ended.exit_code == NOT_READY
     assert b"`echo no such database; exit 7` ended with exit code 7 before it was ready" in ended.stderr
@@ -73,8 +73,8 @@ async def test_a_service_that_ends_before_it_is_ready_is_told_with_its_output(be
     assert not (tmp_path / "inner" / "ran").exists()
 
 
-async def test_a_port_that_somebody_has_already_is_no_service_of_ours(beside_it):
-    """Otherwise a check would be made against a server of the user's."""
+async def test_a_port_used_by_another_process_is_an_error(beside_it):
+    """Otherwise a check would run against a server of the user's."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -84,19 +84,19 @@ async def test_a_port_that_somebody_has_already_is_no_service_of_ours(beside_it)
     assert f"port {taken} is already in use".encode() in ended.stderr
 
 
-async def test_nobody_waits_for_a_service_without_a_port(beside_it):
+async def test_a_service_without_a_port_is_not_waited_for(beside_it):
     ended = await beside_it(["sleep 60.5"], "echo checked")
     assert (ended.exit_code, ended.stdout) == (0, b"checked\n")
 
 
-async def test_a_service_that_goes_on_behind_may_end_itself(beside_it, port):
+async def test_a_service_whose_daemon_continues_may_exit(beside_it, port):
     serve = SERVE.format(port=port).removesuffix(f" @{port}").removeprefix("exec ")
     ended = await beside_it([f"{serve} & exit 0 @{port}"], ASK.format(port=port))
     assert (ended.exit_code, ended.stdout) == (0, b"hello\n"), ended.stderr
     assert not listens(port)
 
 
-async def test_a_command_that_is_not_there_is_told_as_ever(tmp_path, env):
+async def test_a_missing_command_is_reported_as_usual(tmp_path, env):
     argv = with_services(["true"], [str(tmp_path / "nothing")], top=tmp_path)
     ended = await run_command(
         argv, cwd=tmp_path, env=env | {"PATH": os.environ["PATH"]}, timeout_s=60, containment=Containment()

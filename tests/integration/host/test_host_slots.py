@@ -1,4 +1,4 @@
-"""Slots: how many do something heavy at once on this machine."""
+"""Slots limit how many heavy tasks run at once on this machine."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ asyncio.run(hold())
 
 
 class Room:
-    """Counts who is in it."""
+    """Counts concurrent holders."""
 
     def __init__(self):
         self.inside = 0
@@ -40,7 +40,7 @@ class Room:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-async def test_no_more_than_so_many_are_in_at_once_and_all_get_in(tmp_path, count):
+async def test_at_most_the_limit_is_in_at_once_and_all_get_in(tmp_path, count):
     """BX-4: heavy gates share machine-wide slots."""
     room = Room()
     async with asyncio.TaskGroup() as group:
@@ -49,14 +49,14 @@ async def test_no_more_than_so_many_are_in_at_once_and_all_get_in(tmp_path, coun
     assert (room.most, room.inside) == (count, 0)
 
 
-async def test_fewer_than_one_is_one(tmp_path):
+async def test_a_limit_below_one_counts_as_one(tmp_path):
     room = Room()
     async with asyncio.timeout(20):
         await room.visit(Slots(tmp_path, 0))
     assert room.most == 1
 
 
-async def test_the_place_of_a_holder_that_was_killed_is_free(tmp_path, eventually):
+async def test_the_slot_of_a_killed_holder_is_free(tmp_path, eventually):
     log = tmp_path / "log"
     argv = [sys.executable, "-c", HOLD, str(tmp_path / "slots")]
     holder = await start_child(argv, cwd=tmp_path, env=dict(os.environ), log=log)
@@ -72,7 +72,7 @@ async def test_the_place_of_a_holder_that_was_killed_is_free(tmp_path, eventuall
     assert room.most == 1
 
 
-async def test_who_waits_can_be_cancelled_and_takes_no_place(tmp_path):
+async def test_a_waiting_task_can_be_cancelled_and_takes_no_slot(tmp_path):
     slots = Slots(tmp_path, 1)
     async with slots.taken():
         waiting = asyncio.create_task(Room().visit(slots))
@@ -86,7 +86,7 @@ async def test_who_waits_can_be_cancelled_and_takes_no_place(tmp_path):
     assert (waiting.cancelled(), room.most) == (True, 1)
 
 
-async def test_a_place_is_free_again_after_an_error(tmp_path):
+async def test_a_slot_is_free_again_after_an_error(tmp_path):
     slots, room = Slots(tmp_path, 1), Room()
     with pytest.raises(LookupError):
         async with slots.taken():

@@ -1,4 +1,4 @@
-"""Folders copied."""
+"""Copies of folders."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ async def test_files_links_modes_and_times_are_the_same_in_the_copy(source, tmp_
     assert names == ["dangling", "deep", "deep/er", "deep/er/empty", "link", "same tool", "tool", "ümläut\n"]
 
 
-async def test_what_is_written_to_a_copy_stays_in_it(source, tmp_path):
+async def test_writing_to_a_copy_does_not_change_the_original(source, tmp_path):
     """No hard links: agents write to their copies."""
     copy, before = tmp_path / "copy", (source / "tool").read_bytes()
     await copy_tree(source, copy)
@@ -46,7 +46,7 @@ async def test_what_is_written_to_a_copy_stays_in_it(source, tmp_path):
     assert (source / "tool").read_bytes() == (copy / "same tool").read_bytes() == before
 
 
-async def test_a_folder_nobody_may_write_to_is_copied_to_one_that_can_be_deleted(tmp_path):
+async def test_a_copy_of_a_read_only_folder_can_be_deleted(tmp_path):
     source = tmp_path / "source"
     (source / "module").mkdir(parents=True)
     (source / "module" / "code").write_text("code")
@@ -56,19 +56,19 @@ async def test_a_folder_nobody_may_write_to_is_copied_to_one_that_can_be_deleted
     (source / "module").chmod(0o755)
 
 
-async def test_a_single_file_is_copied_too_and_nothing_is_overwritten(source, tmp_path):
+async def test_a_single_file_is_copied_too_without_overwriting(source, tmp_path):
     await copy_tree(source / "tool", tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == (source / "tool").read_bytes()
     with pytest.raises(FileExistsError):
         await copy_tree(source / "tool", tmp_path / "copy")
 
 
-async def test_links_lead_where_they_are_told_to(source, tmp_path):
+async def test_links_are_rewritten_as_requested(source, tmp_path):
     await copy_tree(source, tmp_path / "copy", led=lambda folder, leads: f"{folder} {leads}")
     assert str((tmp_path / "copy" / "link").readlink()) == f"{source} deep/er"
 
 
-async def test_nobody_works_on_a_copy_that_was_cancelled(tmp_path, eventually):
+async def test_a_cancelled_copy_is_never_used(tmp_path, eventually):
     source, copy = tmp_path / "source", tmp_path / "copy"
     for number in range(40):
         (source / str(number)).mkdir(parents=True)

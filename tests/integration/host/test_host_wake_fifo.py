@@ -1,4 +1,4 @@
-"""Doorbells between processes: real pipes, real processes."""
+"""Wake-up pipes between processes: real pipes, real processes."""
 
 import asyncio
 import stat
@@ -20,7 +20,7 @@ def path(tmp_path):
 
 @pytest.fixture
 async def rings(path):
-    """Listen at `path`; the list grows with each time something was heard."""
+    """Listen at `path`; the list grows with each wake-up."""
     heard = []
     bell = WakeFifo(path, lambda: heard.append(1))
     yield heard
@@ -28,14 +28,14 @@ async def rings(path):
 
 
 async def test_another_process_wakes_us(path, rings):
-    """SC-14: a notification only wakes."""
+    """SC-14: a notification carries no data."""
     rang = await run_command([sys.executable, "-c", RING, str(path)], cwd=path.parent, env={}, timeout_s=30)
     assert rang.exit_code == 0
     await until(lambda: rings)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-async def test_many_rings_are_heard_and_none_blocks(path, rings):
+async def test_many_wake_ups_arrive_and_none_blocks(path, rings):
     for _ in range(100_000):
         wake_up(path)
     await until(lambda: rings)
@@ -45,7 +45,7 @@ async def test_many_rings_are_heard_and_none_blocks(path, rings):
     assert len(rings) < 100
 
 
-async def test_a_ring_before_anybody_looks_is_not_missed(path):
+async def test_a_wake_up_before_the_wait_is_not_missed(path):
     heard = asyncio.Event()
     bell = WakeFifo(path, heard.set)
     wake_up(path)
@@ -55,7 +55,7 @@ async def test_a_ring_before_anybody_looks_is_not_missed(path):
     assert heard.is_set()
 
 
-async def test_ringing_where_nobody_listens_is_no_error(path, rings, tmp_path):
+async def test_waking_without_a_listener_is_no_error(path, rings, tmp_path):
     wake_up(tmp_path / "nowhere")
     (tmp_path / "file").write_text("precious")
     wake_up(tmp_path / "file")
@@ -66,7 +66,7 @@ async def test_ringing_where_nobody_listens_is_no_error(path, rings, tmp_path):
     assert rings == []
 
 
-async def test_a_bell_that_was_closed_can_be_opened_again(path):
+async def test_a_closed_pipe_can_be_opened_again(path):
     first = WakeFifo(path, lambda: None)
     first.close()
     wake_up(path)
@@ -79,8 +79,8 @@ async def test_a_bell_that_was_closed_can_be_opened_again(path):
     assert [each.name for each in path.parent.iterdir()] == ["owner"]
 
 
-async def test_it_can_be_told_whether_a_listener_hears(path):
-    """SC-16: whoever is stopped, or stuck, leaves the ring where it is."""
+async def test_an_unresponsive_listener_is_detected(path):
+    """SC-16: a stopped or stuck process leaves the wake-up in the pipe."""
     assert not has_pending_wake(path), "nobody listens"
     heard = asyncio.Event()
     bell = WakeFifo(path, heard.set)

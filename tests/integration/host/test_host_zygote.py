@@ -1,4 +1,4 @@
-"""Children that are forked from a warm process."""
+"""Children forked from a warm process."""
 
 import asyncio
 import os
@@ -61,7 +61,7 @@ def fork(zygote, tmp_path):
 
 
 def held_by(process):
-    """Return what the descriptors of a process lead to."""
+    """Return the targets of a process's descriptors."""
     return [str(path.readlink()) for path in Path(f"/proc/{process.pid}/fd").iterdir()]
 
 
@@ -72,19 +72,21 @@ async def forked_for_ever(zygote, folder):
             await asyncio.sleep(0.001)
 
 
-async def test_a_child_does_what_it_was_forked_for_and_its_code_is_told(fork, tmp_path):
+async def test_a_child_runs_its_function_and_its_exit_code_is_reported(fork, tmp_path):
     """BX-17: both outputs are appended to its log."""
     assert [await (await fork("tell", code)).wait() for code in (0, 7)] == [0, 7]
     said = (tmp_path / "logs" / "child.log").read_text().splitlines()
     assert sorted(said) == ["to errors", "to errors", "told 0", "told 7"]
 
 
-async def test_many_at_once_are_told_apart(fork):
+async def test_concurrent_children_are_reported_separately(fork):
     children = [await fork("tell", code) for code in range(40)]
     assert [await child.wait() for child in children] == list(range(40))
 
 
-async def test_a_child_leads_a_session_of_its_own_and_holds_nothing_of_its_zygote(fork, zygote, process_in, tmp_path):
+async def test_a_child_leads_its_own_session_and_has_none_of_its_zygotes_descriptors(
+    fork, zygote, process_in, tmp_path
+):
     child = await fork("last", tmp_path / "pid")
     inside = await process_in(tmp_path / "pid")
     assert (inside, os.getsid(inside.pid)) == (child.identity, inside.pid)
@@ -93,12 +95,12 @@ async def test_a_child_leads_a_session_of_its_own_and_holds_nothing_of_its_zygot
     assert await child.end(0.1) < 0
 
 
-async def test_a_child_that_fails_says_why_in_its_log(fork, tmp_path):
+async def test_a_failing_child_writes_the_reason_to_its_log(fork, tmp_path):
     assert await (await fork("fail", "a reason")).wait() == 1
     assert "ValueError: a reason" in (tmp_path / "logs" / "child.log").read_text()
 
 
-async def test_a_killed_child_takes_its_group_along(fork, process_in, tmp_path):
+async def test_a_killed_child_takes_its_process_group_with_it(fork, process_in, tmp_path):
     """BX-17"""
     child = await fork("last", tmp_path / "pid")
     helper = await process_in(tmp_path / "pid.helper")
@@ -108,7 +110,7 @@ async def test_a_killed_child_takes_its_group_along(fork, process_in, tmp_path):
     assert not is_alive(helper)
 
 
-async def test_a_pid_is_nobody_elses_until_we_heard_of_its_end(fork):
+async def test_a_pid_is_not_reused_before_its_end_is_reported(fork):
     child = await fork("tell", 0)
     for _ in range(1_000):  # without a pause: the end cannot be heard of meanwhile
         gone = not is_alive(child.identity)
@@ -116,8 +118,8 @@ async def test_a_pid_is_nobody_elses_until_we_heard_of_its_end(fork):
     assert await child.wait() == 0
 
 
-async def test_children_outlive_their_zygote_and_their_end_is_still_told(fork, zygote, tmp_path):
-    """BX-12: any process may be killed; whoever wants another child is told that a new zygote is needed."""
+async def test_children_outlive_their_zygote_and_their_end_is_still_reported(fork, zygote, tmp_path):
+    """BX-12: any process may be killed; starting another child then reports that a new zygote is needed."""
     child, go = await fork("outlive", tmp_path / "go"), tmp_path / "go"
     os.kill(zygote.identity.pid, signal.SIGKILL)
     with pytest.raises(ZygoteDied):
@@ -127,7 +129,7 @@ async def test_children_outlive_their_zygote_and_their_end_is_still_told(fork, z
     assert await child.wait() == UNKNOWN_EXIT_CODE
 
 
-async def test_a_child_ends_when_we_let_go_of_it_and_when_the_zygote_is_closed_it_goes_on(zygote, tmp_path, process_in):
+async def test_a_child_ends_when_its_lifeline_is_closed_but_not_with_the_zygote(zygote, tmp_path, process_in):
     child = await zygote.fork("last", str(tmp_path / "pid"), log=tmp_path / "log")
     inside = await process_in(tmp_path / "pid")
     await zygote.close()
@@ -136,7 +138,7 @@ async def test_a_child_ends_when_we_let_go_of_it_and_when_the_zygote_is_closed_i
     assert not is_alive(inside)
 
 
-async def test_rubbish_on_the_line_ends_the_zygote_and_nobody_hangs(zygote, tmp_path):
+async def test_garbage_on_the_control_pipe_ends_the_zygote_without_a_hang(zygote, tmp_path):
     zygote._line.send(b"no message")
     with pytest.raises(ZygoteDied):
         await forked_for_ever(zygote, tmp_path)
@@ -157,7 +159,7 @@ asyncio.run(main())
 
 
 async def test_nothing_is_left_when_we_are_killed(tmp_path, env, process_in, eventually):
-    """BX-17: the zygote ends with its line, its children with their lifelines."""
+    """BX-17: the zygote ends with its pipe, its children with their lifelines."""
     ours = await asyncio.create_subprocess_exec(  # noqa: TID251 - the one who is to be killed
         sys.executable, "-c", ORPHANS, cwd=tmp_path, env=env | {"PROGRAM": PROGRAM}
     )

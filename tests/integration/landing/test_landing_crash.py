@@ -1,4 +1,4 @@
-"""A landing that died between two of its steps, read back."""
+"""A landing whose process died between two steps, and its recovery."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from support.harness import act, goal
 
 @pytest.fixture
 async def died(harness):
-    """A run, and the intent of a landing that went no further."""
+    """A run, and the intent of a landing that stopped there."""
     run = await harness.own(goal("g", act("a", check="test -f a")))
     await harness.work(run, "a", "echo x > a")
     (attempt,) = harness.attempts(run, "a")
@@ -58,8 +58,8 @@ async def test_died_before_the_branch_moved(harness, died):
     assert await harness.landed(run) == ["a"]
 
 
-async def test_an_owner_that_was_overtaken_cannot_finish_what_was_read_back(harness, died):
-    """BX-8, BX-2: no fence holds a git command; it lands nothing, because the candidate is pinned elsewhere by then."""
+async def test_a_superseded_owner_cannot_finish_a_recovered_landing(harness, died):
+    """BX-8, BX-2: no fence stops a git command; it lands nothing, because the candidate is pinned elsewhere by then."""
     run, intent = died
     (attempt,) = harness.attempts(run, "a")
     assert await resolve_intent(harness.site, run, intent) == "redone"
@@ -76,7 +76,7 @@ async def test_an_owner_that_was_overtaken_cannot_finish_what_was_read_back(harn
 
 
 async def test_died_after_the_branch_moved(harness, died):
-    """BX-2, SC-16: what is on the branch is recorded, with the evidence that was written before."""
+    """BX-2, SC-16: what is on the branch is recorded, with the evidence stored before."""
     run, intent = died
     await moved(harness, intent)
     assert await resolve_intent(harness.site, run, intent) == "recorded"
@@ -87,7 +87,7 @@ async def test_died_after_the_branch_moved(harness, died):
 
 
 async def test_died_after_the_landing_was_recorded(harness, died):
-    """The ref that kept the work goes with the next sweep; nothing else is left to do."""
+    """The ref that pinned the work is deleted by the next cleanup; nothing else is left to do."""
     run, intent = died
     await moved(harness, intent)
     (attempt,) = harness.attempts(run, "a")
@@ -98,8 +98,8 @@ async def test_died_after_the_landing_was_recorded(harness, died):
     assert await refs.list_refs(harness.site.git, "refs/scaffold/") == {}
 
 
-async def test_the_user_built_on_what_had_landed_before_it_was_recorded(harness, died):
-    """The branch is past the new commit: it landed."""
+async def test_the_user_committed_on_top_before_the_landing_was_recorded(harness, died):
+    """The branch contains the new commit, so it landed."""
     run, intent = died
     await moved(harness, intent)
     await harness.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
@@ -107,8 +107,8 @@ async def test_the_user_built_on_what_had_landed_before_it_was_recorded(harness,
     expect_landed_once(harness, run)
 
 
-async def test_the_user_was_faster_than_the_landing(harness, died):
-    """The branch is past the old commit without the new one: the candidate lands on top of what is there."""
+async def test_the_user_committed_before_the_landing(harness, died):
+    """The branch moved past the old commit without the new one: the candidate lands on top."""
     run, intent = died
     await harness.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
     assert await resolve_intent(harness.site, run, intent) == "redone"
@@ -117,7 +117,7 @@ async def test_the_user_was_faster_than_the_landing(harness, died):
 
 
 async def test_the_user_rewrote_the_branch(harness, died):
-    """AL-19, BX-3: given back, nobody's failure, its work pinned, and the user is told."""
+    """AL-19, BX-3: the attempt is returned without counting as a failure, its work is pinned, with a notice."""
     run, intent = died
     await harness.sh(f"git checkout -q --orphan other; git commit -qm other; git branch -f {run.session_branch}")
     assert await resolve_intent(harness.site, run, intent) == "lost"
@@ -129,7 +129,7 @@ async def test_the_user_rewrote_the_branch(harness, died):
     assert "Another process rewrote" in last.text
 
 
-async def test_reading_back_twice_changes_nothing(harness, died):
+async def test_recovering_twice_changes_nothing(harness, died):
     """SC-16: recovery may itself be killed."""
     run, intent = died
     await moved(harness, intent)

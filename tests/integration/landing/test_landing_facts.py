@@ -1,4 +1,4 @@
-"""Facts while the branch moves: kept, shown anew, gone stale, refuted; who showed them is put to work again."""
+"""Facts while the branch moves: kept, shown again, stale, refuted; refuted ones send their provider back to work."""
 
 import json
 
@@ -43,7 +43,7 @@ async def land(harness, run, queue, key, command):
 
 
 async def others_commit(harness, run, command):
-    """Commit something on the session branch as its user may; return the commit."""
+    """Commit on the session branch as its user may; return the commit."""
     await harness.sh(f"git checkout -q {run.session_branch}; {command}; git add -A; git commit -qm mine")
     await harness.sh("git checkout -q main")
     return await harness.tip(run)
@@ -59,12 +59,12 @@ def fact(harness, run, key):
 
 
 def states(harness, run, key):
-    """Return what the run was told of a fact, in order."""
+    """Return the fact's states by the events of the run, in order."""
     events = [each.event for each in harness.store.events.since(run.id, 0)]
     return [each.state for each in events if isinstance(each, FactStateChanged) and each.assertion == f"{key}_done"]
 
 
-async def test_a_candidate_that_breaks_what_another_has_shown_is_refused_and_told_so(harness):
+async def test_a_candidate_that_breaks_a_fact_is_refused_with_the_reason(harness):
     """BX-1, SC-4: the sealed contract of each fact whose paths it touches runs on the merged tree."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE)), goal("h", act("b", check="test -f b")))
     await land(harness, run, queue, "a", "echo more >> list")
@@ -79,8 +79,8 @@ async def test_a_candidate_that_breaks_what_another_has_shown_is_refused_and_tol
     assert "breaks a_done of a" in (await harness.queue(run, "b")).briefing
 
 
-async def test_what_still_holds_is_shown_anew_where_it_was_touched(harness):
-    """BX-1: fresh evidence at the new commit, dependent on the same paths."""
+async def test_a_touched_fact_that_still_holds_gets_new_evidence(harness):
+    """BX-1: at the new commit, depending on the same paths."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", check="test -f b")))
     await land(harness, run, queue, "a", "echo more >> list")
     landed = await land(harness, run, queue, "b", "echo x > b; echo again >> list")
@@ -90,16 +90,16 @@ async def test_what_still_holds_is_shown_anew_where_it_was_touched(harness):
     assert states(harness, run, "a") == ["holds", "holds"]
 
 
-async def test_what_depends_on_other_paths_is_not_looked_at_again(harness):
-    """BX-1: a fact depends on what its landing changed, on nothing else."""
+async def test_a_fact_on_other_paths_is_not_rechecked(harness):
+    """BX-1: a fact depends only on what its landing changed."""
     run, queue = await begin(harness, goal("g", act("a", check="test ! -f b"), act("b", check="test -f b")))
     landed = await land(harness, run, queue, "a", "echo x > a")
     await land(harness, run, queue, "b", "echo x > b")
     assert (fact(harness, run, "a").commit, fact(harness, run, "a").state) == (landed, "holds")
 
 
-async def test_a_weak_fact_stays_as_weak_as_it_was(harness):
-    """BX-5: nothing can show it anew, and nothing speaks against it."""
+async def test_a_weak_fact_stays_weak(harness):
+    """BX-5: no check can show it again, and none speaks against it."""
     run, queue = await begin(harness, goal("g", act("a"), act("b", check="test -f b")))
     landed = await land(harness, run, queue, "a", "echo more >> list")
     await land(harness, run, queue, "b", "echo x > b; echo again >> list")
@@ -107,7 +107,7 @@ async def test_a_weak_fact_stays_as_weak_as_it_was(harness):
     assert (found.state, found.weak, found.commit) == ("holds", True, landed)
 
 
-async def test_what_is_red_without_the_candidate_is_not_its_fault(harness, tmp_path):
+async def test_a_check_that_fails_without_the_candidate_does_not_refuse_it(harness, tmp_path):
     """BX-1: a check that fails at the tip as well refutes the fact, and the candidate lands."""
     gate = tmp_path / "gate"
     gate.touch()
@@ -120,8 +120,8 @@ async def test_what_is_red_without_the_candidate_is_not_its_fault(harness, tmp_p
     assert harness.statuses(run) == {"a": "pending", "b": "completed"}
 
 
-async def test_a_commit_of_somebody_else_that_breaks_a_fact_reopens_who_showed_it(harness):
-    """BX-1, SC-4: stale, then refuted; its provider is pending again, and who needs it waits again."""
+async def test_a_users_commit_that_breaks_a_fact_reopens_its_provider(harness):
+    """BX-1, SC-4: stale, then refuted; its provider is pending again, and its dependents wait again."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", needs=["a_done"]), act("c")))
     await land(harness, run, queue, "a", "echo more >> list")
     assert harness.action(run, "b").unmet == 0
@@ -135,8 +135,8 @@ async def test_a_commit_of_somebody_else_that_breaks_a_fact_reopens_who_showed_i
     assert "did not land" not in briefing
 
 
-async def test_a_commit_of_somebody_else_that_breaks_nothing_shows_the_fact_anew(harness):
-    """BX-1: stale until somebody has looked, then it holds at the new tip; looked at once."""
+async def test_a_users_commit_that_breaks_nothing_leads_to_new_evidence(harness):
+    """BX-1: stale until it is rechecked, then it holds at the new tip; rechecked once."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b")))
     await land(harness, run, queue, "a", "echo more >> list")
     tip = await others_commit(harness, run, "echo again >> list")
@@ -148,8 +148,8 @@ async def test_a_commit_of_somebody_else_that_breaks_nothing_shows_the_fact_anew
     assert states(harness, run, "a") == ["holds", "stale", "holds"], "another owner sees that it was shown there"
 
 
-async def test_work_that_takes_back_what_somebody_else_committed_lands(harness):
-    """BX-1: on the tip that the queue landed last it changes nothing; what counts is the tip that there is."""
+async def test_work_that_reverts_a_users_commit_lands(harness):
+    """BX-1: against the last landed tip it changes nothing; the current tip counts."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b")))
     await land(harness, run, queue, "a", "echo more >> list")
     await others_commit(harness, run, "sed -i s/more/less/ list")
@@ -159,8 +159,8 @@ async def test_work_that_takes_back_what_somebody_else_committed_lands(harness):
     assert (fact(harness, run, "a").state, harness.store.actions.failures(harness.action(run, "a").id)) == ("holds", 0)
 
 
-async def test_a_candidate_lands_on_what_others_committed_once_facts_are_settled(harness):
-    """SC-4: what it was built on has fallen meanwhile, so it is given back."""
+async def test_a_candidate_lands_on_a_users_commit_once_facts_are_settled(harness):
+    """SC-4: a precondition has fallen meanwhile, so it is returned."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", needs=["a_done"])))
     await land(harness, run, queue, "a", "echo more >> list")
     await harness.work(run, "b", "echo x > b")
@@ -170,8 +170,8 @@ async def test_a_candidate_lands_on_what_others_committed_once_facts_are_settled
     assert harness.statuses(run) == {"a": "pending", "b": "pending"}
 
 
-async def test_a_goal_that_was_reached_goes_on_when_its_fact_is_refuted(harness):
-    """BX-1: staleness crosses goals; a goal is complete for as long as its state holds."""
+async def test_a_completed_goal_reopens_when_its_fact_is_refuted(harness):
+    """BX-1: staleness crosses goals; a goal is complete only while its state holds."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE)), goal("h", act("b")))
     await land(harness, run, queue, "a", "echo more >> list")
     reached = harness.store.goals.by_name(run.id, "g")
@@ -183,8 +183,8 @@ async def test_a_goal_that_was_reached_goes_on_when_its_fact_is_refuted(harness)
     assert harness.statuses(run)["a"] == "pending"
 
 
-async def test_a_compound_runs_again_when_what_a_child_has_shown_is_refuted(harness):
-    """SC-5: from above, so that its children may start."""
+async def test_a_compound_runs_again_when_an_effect_of_its_child_is_refuted(harness):
+    """SC-5: parents first, so that its children may start."""
     parts = act("whole", kind="compound"), act("a", check=MORE, parent="whole", effects=("whole_done", "a_done"))
     run, queue = await begin(harness, goal("g", *parts, act("b")))
     with harness.store.transaction():
@@ -198,8 +198,8 @@ async def test_a_compound_runs_again_when_what_a_child_has_shown_is_refuted(harn
     assert harness.action(run, "a").unmet == 0
 
 
-async def test_who_died_before_a_landing_was_recorded_leaves_nothing_that_was_not_looked_at(harness):
-    """SC-16, BX-1: read back from the branch alone, what it touches is in question until it is tested."""
+async def test_a_recovered_landing_leaves_no_touched_fact_unchecked(harness):
+    """SC-16, BX-1: recovered from the branch alone, the facts it touches are stale until they are checked."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", check="test -f b")))
     await land(harness, run, queue, "a", "echo more >> list")
     await harness.work(run, "b", "echo x > b; echo again >> list")
@@ -212,7 +212,7 @@ async def test_who_died_before_a_landing_was_recorded_leaves_nothing_that_was_no
 
 
 async def land_without_recording(harness, run, key):
-    """Let the owner die once the branch has moved, and be the next one, who reads that back."""
+    """Let the owner die once the branch has moved; the next owner recovers the landing."""
     tip, attempt = await harness.tip(run), harness.attempts(run, key)[-1]
     tree = await commits.tree_of(harness.site.git, attempt.head_sha)
     people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
@@ -245,8 +245,8 @@ async def approve(harness, run, queue):
     assert isinstance(await queue.step(), ReviewRecorded)
 
 
-async def test_a_review_is_given_again_when_what_it_cites_has_changed(harness):
-    """SC-7, BX-1: stale, and its action pending again; once for each landing, so that it comes to an end."""
+async def test_a_review_is_repeated_when_cited_lines_have_changed(harness):
+    """SC-7, BX-1: stale, and its action pending again; once per landing, so that it comes to an end."""
     run, queue = await begin(harness, goal("g", act("a"), act("look", needs=["a_done"], role="reviewer"), act("b")))
     await land(harness, run, queue, "a", "echo x > a")
     await approve(harness, run, queue)
@@ -259,8 +259,8 @@ async def test_a_review_is_given_again_when_what_it_cites_has_changed(harness):
     assert status_of(harness.action(run, "look").state) == "completed"
 
 
-async def test_what_falls_in_a_goal_that_failed_is_done_again_once_that_is_retried(harness):
-    """SC-5: nothing waits for what nobody would do."""
+async def test_a_fact_refuted_in_a_failed_goal_is_provided_again_after_a_retry(harness):
+    """SC-5: no action waits for one that will not run."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b")))
     await land(harness, run, queue, "a", "echo more >> list")
     (one,) = harness.store.goals.of_run(run.id)
@@ -272,8 +272,8 @@ async def test_what_falls_in_a_goal_that_failed_is_done_again_once_that_is_retri
     assert harness.store.goals.get(one.id).state == Failed("for a reason")
 
 
-async def test_what_falls_in_a_goal_that_is_over_without_it_stays_as_it_is(harness):
-    """BX-1: refuted, and nobody's need."""
+async def test_a_fact_refuted_in_an_ended_goal_that_does_not_need_it_is_left(harness):
+    """BX-1: refuted, and not needed."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b"), wants=["b_done"]))
     await land(harness, run, queue, "a", "echo more >> list")
     await land(harness, run, queue, "b", "echo x > b")
@@ -287,8 +287,8 @@ async def test_what_falls_in_a_goal_that_is_over_without_it_stays_as_it_is(harne
     assert harness.store.goals.get(one.id).state == Completed()
 
 
-async def test_what_took_long_on_the_base_has_as_long_when_it_is_tested_again(harness):
-    """BX-1: a check that is tested again ends as slowly as it did; that it is slow does not refute what it shows."""
+async def test_a_check_that_was_slow_on_the_base_gets_the_same_time_again(harness):
+    """BX-1: a slow check does not refute its fact."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE)))
     await land(harness, run, queue, "a", "echo more >> list")
     (claim,) = affected_claims(harness.store, run, ["list"])

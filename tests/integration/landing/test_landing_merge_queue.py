@@ -1,4 +1,4 @@
-"""Candidates on their way to the session branch: real git, real checks."""
+"""Candidates that land on the session branch: real git, real checks."""
 
 import pytest
 
@@ -17,7 +17,7 @@ async def begin(harness, *actions: ActionSpec, **settings):
 
 
 async def test_a_candidate_lands_as_one_commit_and_its_effect_becomes_a_fact(harness):
-    """AL-12, BX-2, SC-4: a squash by the stored signatures, with trailers; evidence in the same transaction."""
+    """AL-12, BX-2, SC-4: a squash with the stored signatures and trailers; evidence in the same transaction."""
     run, queue = await begin(harness, act("a", check="test -f a", description="Make a.\n\nWell."))
     await harness.work(run, "a", "echo x > a; git add a; git commit -qm mine; echo y > b")
     landed = await queue.step()
@@ -37,14 +37,14 @@ async def test_a_candidate_lands_as_one_commit_and_its_effect_becomes_a_fact(har
     assert harness.store.intents.open_of_run(run.id) == ()
 
 
-async def test_nothing_waits_nothing_happens(harness):
+async def test_an_empty_queue_does_nothing(harness):
     _, queue = await begin(harness, act("a"))
     assert await queue.step() == QueueIdle()
     await queue.close()
 
 
-async def test_what_fits_together_lands_on_top_of_each_other(harness):
-    """AL-13: merged in memory, in the order they were handed in; the user's checkout stays as it is."""
+async def test_compatible_candidates_land_one_after_another(harness):
+    """AL-13: merged in memory, in order of submission; the user's checkout is unchanged."""
     run, queue = await begin(harness, act("a"), act("b"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
     await harness.carry_attempt_out(second, {"b": ["sed -i s/three/THREE/ list"]})
@@ -58,8 +58,8 @@ async def test_what_fits_together_lands_on_top_of_each_other(harness):
     assert await harness.worktrees(spare=False) == 0
 
 
-async def test_what_contradicts_is_given_back_with_its_work_pinned(harness):
-    """AL-13, BX-3, SC-20: a conflict is nobody's failure, and the next attempt sees both sides."""
+async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness):
+    """AL-13, BX-3, SC-20: a conflict does not count as a failure, and the next attempt sees both sides."""
     run, queue = await begin(harness, act("a"), act("b"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
     await harness.carry_attempt_out(first, {"a": ["sed -i s/two/A/ list"]})
@@ -77,8 +77,8 @@ async def test_what_contradicts_is_given_back_with_its_work_pinned(harness):
     assert "+A" in again.briefing
 
 
-async def test_what_passed_alone_must_pass_together(harness):
-    """AL-13: the contract runs on the very tree that lands; its failure is the action's own, and is told."""
+async def test_candidates_that_pass_alone_must_pass_together(harness):
+    """AL-13: the contract runs on the very tree that lands; a failure is the action's own, and is reported."""
     run, queue = await begin(harness, act("a", check="! test -f a || ! test -f b"), act("b", check="! test -f a"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
     await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
@@ -95,7 +95,7 @@ async def test_what_passed_alone_must_pass_together(harness):
     assert "Changes that landed meanwhile" in briefing
 
 
-async def test_a_check_that_does_not_end_where_it_lands_is_a_timeout(harness):
+async def test_a_check_that_hangs_during_landing_is_a_timeout(harness):
     slow = Check(command='test -n "$SCAFFOLD_ATTEMPT" || sleep 60', timeout_s=0.3)
     run, queue = await begin(harness, act("a", contract=Contract(commands=(slow,))))
     await harness.work(run, "a", "echo x > a")
@@ -104,8 +104,8 @@ async def test_a_check_that_does_not_end_where_it_lands_is_a_timeout(harness):
     assert refused.outcome == "timeout"
 
 
-async def test_what_lands_without_a_contract_is_a_weak_fact(harness):
-    """BX-5: a change alone is marked as the weak evidence it is."""
+async def test_a_landing_without_a_contract_is_a_weak_fact(harness):
+    """BX-5: a change by itself is weak evidence and marked so."""
     run, queue = await begin(harness, act("a"))
     await harness.work(run, "a", "echo x > a")
     assert isinstance(await queue.step(), CandidateLanded)
@@ -115,7 +115,7 @@ async def test_what_lands_without_a_contract_is_a_weak_fact(harness):
 
 
 async def test_the_same_change_twice_lands_once(harness):
-    """BX-2: on top of itself a change is empty, and proves nothing."""
+    """BX-2: the second merge is empty, and proves nothing."""
     run, queue = await begin(harness, act("a"), act("b"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
     await harness.carry_attempt_out(first, {"a": ["echo x > same"]})
@@ -127,8 +127,8 @@ async def test_the_same_change_twice_lands_once(harness):
     assert await harness.landed(run) == ["a"]
 
 
-async def test_nothing_lands_while_somebody_has_the_branch_checked_out(harness, tmp_path):
-    """AL-12: a branch checked out anywhere is never moved under its user; a folder that is gone holds nothing."""
+async def test_nothing_lands_while_the_branch_is_checked_out(harness, tmp_path):
+    """AL-12: a branch checked out anywhere is never moved; a folder that is gone does not count."""
     run, queue = await begin(harness, act("a"))
     await harness.work(run, "a", "echo x > a")
     await harness.sh(f"git worktree add -q '{tmp_path}/mine' {run.session_branch}")
@@ -138,7 +138,7 @@ async def test_nothing_lands_while_somebody_has_the_branch_checked_out(harness, 
     assert isinstance(await queue.step(), CandidateLanded)
 
 
-async def test_a_branch_that_is_checked_out_while_its_candidate_is_checked_is_not_moved(harness, tmp_path):
+async def test_a_branch_checked_out_during_the_checks_is_not_moved(harness, tmp_path):
     mine = tmp_path / "mine"
     take = f'test -n "$SCAFFOLD_ATTEMPT" || test -d {mine} || git worktree add -q {mine} session-$SCAFFOLD_RUN'
     run, queue = await begin(harness, act("a", check=take), **UNHELD)
@@ -147,7 +147,7 @@ async def test_a_branch_that_is_checked_out_while_its_candidate_is_checked_is_no
     assert await harness.tip(run) == run.base_sha
 
 
-async def test_a_branch_that_moves_while_its_candidate_is_checked_is_built_upon(harness):
+async def test_a_branch_that_moves_during_the_checks_is_merged_again(harness):
     """BX-2: compare-and-swap; the loser merges and checks again."""
     move = (
         'test -n "$SCAFFOLD_ATTEMPT" || test -f moved || git update-ref refs/heads/session-$SCAFFOLD_RUN '
@@ -162,7 +162,7 @@ async def test_a_branch_that_moves_while_its_candidate_is_checked_is_built_upon(
     assert harness.store.intents.open_of_run(run.id) == ()
 
 
-async def test_a_branch_that_never_stops_moving_gives_the_candidate_back(harness):
+async def test_a_branch_that_never_stops_moving_returns_the_candidate(harness):
     move = (
         'test -n "$SCAFFOLD_ATTEMPT" || git update-ref refs/heads/session-$SCAFFOLD_RUN '
         "$(date +%N | git commit-tree -p HEAD~1 HEAD~1^{tree})"
@@ -176,8 +176,8 @@ async def test_a_branch_that_never_stops_moving_gives_the_candidate_back(harness
     assert harness.statuses(run) == {"a": "pending"}
 
 
-async def test_a_fact_that_fell_refuses_what_was_built_on_it(harness):
-    """SC-4: preconditions are looked at once more before the branch moves."""
+async def test_a_refuted_precondition_refuses_the_candidate(harness):
+    """SC-4: preconditions are checked once more before the branch moves."""
     run, queue = await begin(harness, act("a"), act("b", needs=["a_done"]))
     await harness.work(run, "a", "echo x > a")
     await queue.step()
@@ -192,7 +192,7 @@ async def test_a_fact_that_fell_refuses_what_was_built_on_it(harness):
     assert harness.store.intents.open_of_run(run.id) == ()
 
 
-async def test_an_owner_that_was_overtaken_moves_nothing(harness):
+async def test_a_superseded_owner_moves_nothing(harness):
     """BX-8: fences on every landing."""
     run, queue = await begin(harness, act("a"))
     await harness.work(run, "a", "echo x > a")
@@ -217,8 +217,8 @@ async def test_names_that_are_not_utf_8_land_and_conflict_like_others(harness):
     )
 
 
-async def test_no_candidate_finds_what_the_checks_of_another_left_in_their_caches(harness):
-    """BX-4, BX-5: what one's tests write there could speak for the next."""
+async def test_no_candidate_sees_the_caches_of_another_ones_checks(harness):
+    """BX-4, BX-5: what one candidate's tests write there could influence the next."""
     left = '"$TMPDIR/left"'
     check = f'test -n "$SCAFFOLD_ATTEMPT" || {{ test ! -e {left} && touch {left}; }}'
     run, queue = await begin(harness, act("a", check=check), act("b", check=f"{check} && true"))
@@ -233,7 +233,7 @@ async def test_no_candidate_finds_what_the_checks_of_another_left_in_their_cache
 @pytest.mark.parametrize(
     "ruin", ["rm .git; git init -q; git commit -q --allow-empty -m x", "echo gitdir: /nowhere > .git"]
 )
-async def test_a_queue_survives_what_checks_do_to_its_worktree(harness, ruin):
+async def test_a_queue_survives_damage_to_its_worktree_by_checks(harness, ruin):
     ruin = f'test -n "$SCAFFOLD_ATTEMPT" || {{ {ruin}; }}'
     run, queue = await begin(harness, act("a", check=ruin), act("b", check="test ! -e junk && test -f a"), **UNHELD)
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
@@ -245,8 +245,8 @@ async def test_a_queue_survives_what_checks_do_to_its_worktree(harness, ruin):
     assert await harness.worktrees(spare=False) == 0
 
 
-async def test_a_rewritten_branch_is_noticed_before_anything_lands_on_it(harness):
-    """BX-2: what has landed must stay reachable, or facts would lie."""
+async def test_a_rewritten_branch_is_noticed_before_a_landing(harness):
+    """BX-2: landed commits must stay reachable, or facts would be wrong."""
     run, queue = await begin(harness, act("a"), act("b"))
     await harness.work(run, "a", "echo x > a")
     landed = await queue.step()
@@ -259,7 +259,7 @@ async def test_a_rewritten_branch_is_noticed_before_anything_lands_on_it(harness
     assert isinstance(await queue.step(), CandidateLanded)
 
 
-async def test_a_deleted_branch_is_an_error_that_says_how_to_bring_it_back(harness):
+async def test_a_deleted_branch_is_an_error_with_a_fix(harness):
     run, queue = await begin(harness, act("a"), act("b"))
     await harness.work(run, "a", "echo x > a")
     landed = await queue.step()

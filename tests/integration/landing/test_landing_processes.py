@@ -1,4 +1,4 @@
-"""How many git processes an attempt and its landing take, counted by a git that writes down how it is called."""
+"""How many git processes an attempt and its landing take, counted by a git that logs its calls."""
 
 import shlex
 import shutil
@@ -20,7 +20,7 @@ CHECKING = ["diff-tree", "ls-tree"]
 
 @pytest.fixture
 def log(tmp_path, monkeypatch):
-    """The file in which every call of git is written down."""
+    """The file that logs every call of git."""
     real, log, folder = shutil.which("git"), tmp_path / "calls", tmp_path / "counting"
     folder.mkdir()
     (folder / "git").write_text(f'#!/bin/sh\necho "$1" >> {shlex.quote(str(log))}\nexec {real} "$@"\n')
@@ -37,7 +37,7 @@ async def harness(tmp_path, log):
 
 
 async def landings(harness, log, **contract):
-    """Land two candidates side by side and return the calls of git that each took."""
+    """Land two candidates concurrently and return the calls of git of each."""
     run = await harness.own(goal("g", act("a", **contract), act("b", **contract)))
     queue = MergeQueue(harness.site, run)
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
@@ -52,22 +52,22 @@ async def landings(harness, log, **contract):
     return calls
 
 
-async def test_a_landing_whose_checks_run_nothing_takes_five_git_processes_at_most(harness, log):
-    """No worktree is made where nothing runs."""
+async def test_a_landing_whose_checks_run_nothing_takes_at_most_five_git_processes(harness, log):
+    """Without a check to run, no worktree is made."""
     first, second = await landings(harness, log, check=None)
     assert second == ["merge-tree", "commit-tree", *CHECKING, "update-ref"]
     assert len(first) <= MOST + 1, "the first one reads settings, too"
 
 
-async def test_a_landing_without_what_its_checks_take_takes_five_git_processes_at_most(harness, log):
+async def test_a_landing_takes_at_most_five_git_processes_besides_its_checks(harness, log):
     """Its worktree included."""
     _, second = await landings(harness, log, check="true")
     assert second == ["merge-tree", "commit-tree", "clean", "checkout", *CHECKING, "update-ref"]
     assert len(second) - len(CHECKING) <= MOST
 
 
-async def test_an_attempt_in_a_used_worktree_takes_twelve_git_processes_at_most(harness, log):
-    """From its worktree to its candidate, besides its proof; without the submodules and filters that others have."""
+async def test_an_attempt_in_a_used_worktree_takes_at_most_twelve_git_processes(harness, log):
+    """From its worktree to its candidate, without its verification, submodules and filters."""
     run = await harness.own(goal("g", act("a", check="true"), act("b", check="true")))
     first = await harness.queue(run, "a")
     await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
@@ -81,8 +81,8 @@ async def test_an_attempt_in_a_used_worktree_takes_twelve_git_processes_at_most(
     assert len(calls) - len(proving) <= MOST_OF_AN_ATTEMPT, calls
 
 
-async def test_a_repository_is_opened_by_two_git_processes(harness, log):
-    """One tells how old it is, the other where the repository is."""
+async def test_opening_a_repository_takes_two_git_processes(harness, log):
+    """One for the version, the other for the location."""
     log.unlink()
     await open_repository(harness.site.repository.root, environ=harness.site.environ)
     assert log.read_text().split() == OPENING

@@ -1,4 +1,4 @@
-"""Approvals on their way to facts: nothing moves, one transaction, and never about what has changed since."""
+"""Approvals that become facts: no commit, one transaction, and never about lines that have changed since."""
 
 import json
 
@@ -38,7 +38,7 @@ async def approve(harness, run, attempt, citations=CITED):
 
 
 async def land(harness, run, queue, key, command):
-    """Have other work done and landed."""
+    """Have another action done and landed."""
     await harness.work(run, key, command)
     assert isinstance(await queue.step(), CandidateLanded)
 
@@ -48,8 +48,8 @@ def fact_of(harness, run, assertion):
     return next((fact for fact in facts if fact.assertion == assertion), None)
 
 
-async def test_an_approval_is_recorded_without_a_commit_and_its_effect_is_a_fact(harness):
-    """SC-7, BX-2: the evidence is the review with its citations, at the commit that was reviewed."""
+async def test_an_approval_is_recorded_without_a_commit_and_makes_a_fact(harness):
+    """SC-7, BX-2: the evidence is the review with its citations, at the reviewed commit."""
     run, queue = await begin(harness)
     tip = await harness.tip(run)
     attempt = await harness.queue(run, "look")
@@ -73,8 +73,8 @@ async def test_an_approval_is_recorded_without_a_commit_and_its_effect_is_a_fact
 
 
 @pytest.mark.parametrize("path", ["list", "a"], ids=["cited", "changed by what it judges"])
-async def test_what_has_changed_since_is_judged_anew(harness, path):
-    """BX-2, SC-20: a conflict, which is nobody's failure; the next attempt begins on the new tip."""
+async def test_an_approval_of_changed_lines_is_repeated(harness, path):
+    """BX-2, SC-20: a conflict, which does not count as a failure; the next attempt begins on the new tip."""
     run, queue = await begin(harness, act("b"))
     attempt = await harness.queue(run, "look")
     await land(harness, run, queue, "b", f"echo more >> {path}")
@@ -91,8 +91,8 @@ async def test_what_has_changed_since_is_judged_anew(harness, path):
     assert isinstance(await queue.step(), ReviewRecorded)
 
 
-async def test_what_has_changed_elsewhere_is_no_reason_to_look_again(harness):
-    """BX-2: it depends on what it cites and what it judges, on nothing else."""
+async def test_an_approval_is_not_repeated_for_other_changes(harness):
+    """BX-2: it depends only on its citations and the reviewed change."""
     run, queue = await begin(harness, act("b"))
     attempt = await harness.queue(run, "look")
     await land(harness, run, queue, "b", "echo more >> README")
@@ -101,8 +101,8 @@ async def test_what_has_changed_elsewhere_is_no_reason_to_look_again(harness):
     assert fact_of(harness, run, "look_done").commit == attempt.base_sha
 
 
-async def test_a_fact_that_fell_refuses_the_approval_of_what_it_stood_for(harness):
-    """SC-4: preconditions are looked at once more."""
+async def test_a_refuted_precondition_refuses_the_approval(harness):
+    """SC-4: preconditions are checked once more."""
     run, queue = await begin(harness)
     attempt = await harness.queue(run, "look")
     await approve(harness, run, attempt)
@@ -111,7 +111,7 @@ async def test_a_fact_that_fell_refuses_the_approval_of_what_it_stood_for(harnes
     assert await queue.step() == CandidateRefused("conflict", "its preconditions no longer hold: a_done")
 
 
-async def test_an_owner_that_was_overtaken_records_nothing(harness):
+async def test_a_superseded_owner_records_nothing(harness):
     """BX-8: the transaction is fenced by the run."""
     run, queue = await begin(harness)
     attempt = await harness.queue(run, "look")
@@ -123,7 +123,7 @@ async def test_an_owner_that_was_overtaken_records_nothing(harness):
     assert harness.statuses(run)["look"] == "landing"
 
 
-async def test_a_candidate_survives_its_owner_and_is_recorded_once(harness):
+async def test_an_approval_survives_its_owner_and_is_recorded_once(harness):
     """BX-15, SC-16: killed before the record, or after it."""
     run, queue = await begin(harness)
     attempt = await harness.queue(run, "look")

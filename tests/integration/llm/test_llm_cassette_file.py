@@ -64,7 +64,7 @@ def test_every_part_of_the_format_is_read(tmp_path):
     assert cassette_digest(f"cassette:{path}") == cassette.digest
 
 
-def test_json_says_the_same(tmp_path):
+def test_json_is_equivalent(tmp_path):
     reply = {"when": {"role": "planner"}, "text": "plan", "tool_calls": [{"name": "shell", "args": {"command": "ls"}}]}
     path = written(tmp_path, json.dumps({"version": 1, "replies": [reply]}, indent="\t"), "tape.json")
     assert load_cassette(path).entries == (
@@ -74,12 +74,12 @@ def test_json_says_the_same(tmp_path):
     )
 
 
-def test_a_date_among_the_arguments_stays_text(tmp_path):
+def test_a_date_in_the_arguments_stays_text(tmp_path):
     path = written(tmp_path, "{version: 1, replies: [{tool_calls: [{name: t, args: {day: 2024-05-01, n: 3}}]}]}")
     assert load_cassette(path).entries[0].tool_calls[0].args == {"day": "2024-05-01", "n": 3}
 
 
-def test_an_anchor_may_be_used_again_but_not_inside_itself(tmp_path):
+def test_an_anchor_may_be_reused_but_not_inside_itself(tmp_path):
     path = written(tmp_path, "version: 1\nreplies: [{text: &t hi}, {text: *t}, {when: &w {turn: 1}}, {when: *w}]\n")
     first, second, third, fourth = load_cassette(path).entries
     assert (first, third) == (second, fourth)
@@ -110,7 +110,7 @@ def test_an_anchor_may_be_used_again_but_not_inside_itself(tmp_path):
         ("", 1, "the file is empty"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(tmp_path, text, line, says):
+def test_an_error_is_reported_with_its_line(tmp_path, text, line, says):
     path = written(tmp_path, text)
     with pytest.raises(ModelError) as caught:
         load_cassette(path)
@@ -127,7 +127,7 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path, text, line, says):
         ('{"version": 1, "replies": [{"txt": "a"}]}', "unknown field `txt` - at `$.replies[0]`"),
     ],
 )
-def test_what_is_wrong_in_json_is_said_too(tmp_path, text, says):
+def test_an_error_in_json_is_reported_too(tmp_path, text, says):
     with pytest.raises(ModelError) as caught:
         load_cassette(written(tmp_path, text, "tape.json"))
     assert says in caught.value.what
@@ -138,7 +138,7 @@ def test_a_character_that_yaml_forbids_is_refused(tmp_path):
         load_cassette(written(tmp_path, "version: 1\nreplies: [{text: \a}]\n"))
 
 
-def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path):
+def test_a_missing_or_binary_file_is_refused(tmp_path):
     with pytest.raises(ModelError, match="No such file"):
         load_cassette(tmp_path / "none.yaml")
     (tmp_path / "latin.yaml").write_bytes(b"caf\xe9: 1\n")

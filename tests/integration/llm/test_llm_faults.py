@@ -1,4 +1,4 @@
-"""Everything that goes wrong between us and a model, over real sockets, on all three wires."""
+"""Faults between us and a model, over real sockets, on all three wires."""
 
 import asyncio
 from itertools import pairwise
@@ -23,7 +23,7 @@ def size(wire, turn, model="m" * 20):
 
 
 class EveryOther:
-    """Answers badly, then well, and so on; what is bad is set from outside."""
+    """Answers badly and well by turns; the bad answer is set from outside."""
 
     def __init__(self):
         self.bad = CALL
@@ -35,7 +35,7 @@ class EveryOther:
 
 
 async def expect_the_whole_reply_after_drops(wire, framing, bytes_to_drop_at):
-    """Let a stream drop at each of the bytes, and see that what comes in the end is what came at first."""
+    """Let a stream drop at each of the bytes; check that the final reply is always the undisturbed one."""
     script = EveryOther()
     async with serve(wire, script) as server, asking(server, deadlines=None) as asked:
         whole = await asked.reply()
@@ -52,7 +52,7 @@ async def expect_the_whole_reply_after_drops(wire, framing, bytes_to_drop_at):
 
 
 def said_last(heard):
-    """Return the words that nothing superseded; each repetition is told, and marked if there was something to mark."""
+    """Return the text that was not voided; each retry is reported, and voids what was shown."""
     said = []
     for before, delta in pairwise([None, *heard]):
         match delta:
@@ -67,21 +67,21 @@ def said_last(heard):
 
 @pytest.mark.parametrize("framing", ["chunked", "close"])
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_stream_that_drops_is_repeated_whole_and_no_call_is_ever_half(wire, framing):
-    """RA-21, RA-2: what was shown of it is marked, and the reply is the one that came whole."""
+async def test_a_dropped_stream_is_retried_whole_and_no_call_is_partial(wire, framing):
+    """RA-21, RA-2: its shown text is voided, and the reply is the complete one."""
     await expect_the_whole_reply_after_drops(wire, framing, range(-1, size(wire, CALL), 29))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framing", ["chunked", "close"])
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_stream_may_drop_at_every_single_byte(wire, framing):
+async def test_a_stream_may_drop_at_every_byte(wire, framing):
     """RA-21, RA-2."""
     await expect_the_whole_reply_after_drops(wire, framing, range(-1, size(wire, CALL)))
 
 
 async def reply_after(wire, *turns, stream=True, deadlines=None):
-    """Return what was asked, once the reply after `turns` came."""
+    """Return the server and the reply that follows `turns`."""
     async with serve(wire, [*turns, FINE]) as server:
         kind = {"deadlines": deadlines} if deadlines else {}
         async with asking(server, stream=stream, **kind) as asked:
@@ -93,7 +93,7 @@ async def reply_after(wire, *turns, stream=True, deadlines=None):
 
 
 async def trouble_of(wire, *turns, stream=True, environ=None, **options):
-    """Return the server and the trouble that asking it ends with."""
+    """Return the server and the error that a request to it ends with."""
     async with serve(wire, turns) as server, asking(server, stream=stream, **options) as asked:
         with pytest.raises(ModelError) as caught:
             await asked.reply()
@@ -107,7 +107,7 @@ async def trouble_of(wire, *turns, stream=True, environ=None, **options):
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_refusal_that_passes_is_asked_again(wire, status, stream):
+async def test_a_transient_refusal_is_retried(wire, status, stream):
     """RA-21."""
     asked = await reply_after(wire, Turn(status=status), stream=stream)
     assert 0.5 <= asked.clock.slept_s <= 1.5
@@ -132,7 +132,7 @@ async def test_retry_after_is_honoured(wire, status, headers, wait_s):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_retry_after_beyond_the_minute_is_told_and_not_waited_for(wire):
+async def test_a_retry_after_beyond_the_minute_is_reported_and_not_waited_for(wire):
     """RA-21."""
     server, trouble, asked = await trouble_of(wire, Turn(status=429, headers={"Retry-After": "3600"}))
     assert len(server.requests) == 1
@@ -140,7 +140,7 @@ async def test_a_retry_after_beyond_the_minute_is_told_and_not_waited_for(wire):
     assert "retry in 3600 s" in trouble.what
 
 
-async def test_a_refusal_that_breaks_off_is_the_refusal_its_status_says():
+async def test_a_truncated_refusal_is_classified_by_its_status():
     asked = await reply_after("anthropic", Turn(status=529, cut_at=9))
     assert "529" in next(delta.reason for delta in asked.heard if isinstance(delta, RetryWait))
     _, trouble, _ = await trouble_of("anthropic", Turn(status=401, body="x" * 100_000, cut_at=90_000))
@@ -148,7 +148,7 @@ async def test_a_refusal_that_breaks_off_is_the_refusal_its_status_says():
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_an_endpoint_that_never_answers_well_is_given_up_after_a_minute(wire):
+async def test_an_endpoint_that_keeps_failing_is_given_up_after_a_minute(wire):
     """RA-21."""
     server, trouble, asked = await trouble_of(wire, Turn(status=500, times=100))
     assert asked.clock.slept_s <= 60
@@ -157,7 +157,7 @@ async def test_an_endpoint_that_never_answers_well_is_given_up_after_a_minute(wi
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_wrong_key_is_told_at_once_with_what_to_set_and_never_shown(wire):
+async def test_a_wrong_key_is_reported_at_once_with_the_fix_and_never_shown(wire):
     server, trouble, _ = await trouble_of(
         wire, Turn(status=401, error=("authentication_error", f"Incorrect API key provided: {KEY}"))
     )
@@ -167,7 +167,7 @@ async def test_a_wrong_key_is_told_at_once_with_what_to_set_and_never_shown(wire
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_an_unknown_model_is_told_at_once(wire):
+async def test_an_unknown_model_is_reported_at_once(wire):
     server, trouble, _ = await trouble_of(wire, Turn(status=404, error=("not_found_error", "model: nobody")))
     assert len(server.requests) == 1
     assert "nobody" in trouble.what
@@ -175,7 +175,7 @@ async def test_an_unknown_model_is_told_at_once(wire):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_conversation_that_is_too_long_is_told_apart(wire):
+async def test_a_context_overflow_is_recognised(wire):
     error = {
         "anthropic": ("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
         "chat": ("context_length_exceeded", "This model's maximum context length is 128000 tokens."),
@@ -187,8 +187,8 @@ async def test_a_conversation_that_is_too_long_is_told_apart(wire):
 
 @pytest.mark.parametrize("kind", ["overloaded_error", "api_error", "rate_limit_error", "server_error"])
 @pytest.mark.parametrize(("wire", "stream"), [(wire, True) for wire in WIRES] + [("chat", False), ("responses", False)])
-async def test_an_error_within_a_reply_is_an_error_and_passes(wire, stream, kind):
-    """RA-1: errors at HTTP 200 are surfaced; RA-21: and what passes is asked again."""
+async def test_an_error_event_within_a_reply_is_retried(wire, stream, kind):
+    """RA-1: errors at HTTP 200 are reported; RA-21: and transient ones retried."""
     asked = await reply_after(wire, Turn(text="I was go", error=(kind, "Sorry.")), stream=stream)
     if stream:
         assert [d for d in asked.heard if isinstance(d, TextDelta | StreamReset)][:2] == [
@@ -198,7 +198,7 @@ async def test_an_error_within_a_reply_is_an_error_and_passes(wire, stream, kind
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_an_error_within_a_reply_that_stays_is_told_with_its_words(wire):
+async def test_a_permanent_error_event_is_reported_with_its_message(wire):
     server, trouble, _ = await trouble_of(wire, Turn(text="I", error=("invalid_request_error", "No such tool.")))
     assert "No such tool" in trouble.what
     assert len(server.requests) == 1
@@ -221,20 +221,20 @@ async def test_an_error_within_a_reply_that_stays_is_told_with_its_words(wire):
     ],
 )
 @pytest.mark.parametrize("wire", WIRES)
-async def test_what_cannot_be_read_is_asked_for_again(wire, garbage):
+async def test_an_unreadable_reply_is_retried(wire, garbage):
     """RA-21."""
     asked = await reply_after(wire, garbage)
     assert "".join(said_last(asked.heard)) == FINE.text
     assert len([delta for delta in asked.heard if isinstance(delta, RetryWait)]) == 1
 
 
-async def test_a_web_page_instead_of_a_reply_is_called_one():
+async def test_a_web_page_instead_of_a_reply_is_reported_as_such():
     asked = await reply_after("chat", Turn(body="<html>log in to this hotel</html>", content_type="text/html"))
     assert any("a web page" in delta.reason for delta in asked.heard)
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_reply_that_is_whole_is_there_although_the_server_does_not_hang_up(wire):
+async def test_a_complete_reply_is_returned_even_if_the_server_keeps_the_connection_open(wire):
     def never_ending(received):
         whole = size(wire, FINE, received.json["model"])
         return Turn(text=FINE.text, stall_at=whole)
@@ -247,7 +247,7 @@ async def test_a_reply_that_is_whole_is_there_although_the_server_does_not_hang_
 
 @pytest.mark.parametrize("byte", [-1, 0, 60, 400])
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_stream_that_stalls_is_left_after_the_idle_time(wire, byte):
+async def test_a_stalled_stream_is_abandoned_after_the_idle_time(wire, byte):
     """RA-21: idle deadline."""
     async with serve(wire, [Turn(text="x" * 400, stall_at=byte), FINE]) as server, asking(server) as asked:
         await asked.reply()
@@ -267,7 +267,7 @@ async def test_a_slow_stream_that_makes_progress_is_not_cut(wire):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_an_endless_stream_is_ended_by_the_total_time(wire):
+async def test_an_endless_stream_is_ended_by_the_total_deadline(wire):
     """RA-21: total deadline."""
     asked = await reply_after(wire, Turn(text="and so on ", endless=True))
     reasons = [delta.reason for delta in asked.heard if isinstance(delta, StreamReset)]
@@ -275,14 +275,14 @@ async def test_an_endless_stream_is_ended_by_the_total_time(wire):
     assert "was not complete after 0.6 s" in reasons[0]
 
 
-async def test_a_stream_of_nothing_without_end_is_ended_by_its_size():
+async def test_an_endless_stream_without_content_is_ended_by_its_size():
     nothing = Turn(body=(":" + "x" * 2**20 + "\n") * 65, content_type="text/event-stream")
     asked = await reply_after("anthropic", nothing, deadlines=Deadlines())
     assert any("more than 67,108,864 bytes" in delta.reason for delta in asked.heard if isinstance(delta, RetryWait))
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_redirect_is_not_followed_because_the_key_would_go_along(wire):
+async def test_a_redirect_is_not_followed_because_it_would_carry_the_key(wire):
     async with serve(wire, [FINE]) as elsewhere:
         moved = Turn(status=307, headers={"Location": f"{elsewhere.base_url}/v1/messages"})
         server, trouble, _ = await trouble_of(wire, moved)
@@ -293,7 +293,7 @@ async def test_a_redirect_is_not_followed_because_the_key_would_go_along(wire):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_server_nobody_reaches_is_named_without_secrets(wire):
+async def test_an_unreachable_server_is_named_without_secrets(wire):
     async with serve(wire, []) as server:
         pass
     async with asking(server) as asked:
@@ -305,7 +305,7 @@ async def test_a_server_nobody_reaches_is_named_without_secrets(wire):
     assert asked.clock.slept_s <= 60
 
 
-async def test_the_troubles_of_one_conversation_leave_the_next_request_alone():
+async def test_errors_of_one_conversation_do_not_affect_the_next_request():
     refusal = Turn(status=400, error=("invalid_request_error", "no"))
     async with serve("anthropic", [refusal, FINE]) as server, asking(server) as asked:
         with pytest.raises(ModelError):

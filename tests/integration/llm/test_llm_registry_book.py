@@ -1,4 +1,4 @@
-"""Our compact price book against the whole data it was made of."""
+"""Our compact price table compared with the full data it is generated from."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -24,13 +24,13 @@ MODELS = [
 ]
 
 
-def test_the_book_is_what_the_installed_data_make_it():
-    """RA-1: it cannot drift from its source unnoticed; `python tests/price_table.py` writes it anew."""
+def test_the_table_is_generated_from_the_installed_data():
+    """RA-1: it cannot drift from its source unnoticed; `python tests/support/price_table.py` rewrites it."""
     assert price_table.BOOK.read_text() == price_table.build()
 
 
 @pytest.mark.parametrize(("provider", "model"), MODELS, ids=[model.id for _, model in MODELS])
-def test_our_costs_are_those_of_the_data(provider, model):
+def test_our_costs_equal_those_of_the_data(provider, model):
     """RA-1."""
     prices = model_card(ModelName(provider.id, model.id)).prices
     assert prices is not None

@@ -28,13 +28,13 @@ async def trouble_at(url, **deadlines):
     return caught.value
 
 
-async def test_a_name_that_leads_nowhere_may_lead_somewhere_later():
+async def test_an_unresolvable_name_is_a_transient_error():
     trouble = await trouble_at("http://nowhere.invalid:1/v1/x")
     assert "http://nowhere.invalid:1/v1/x" in trouble.what
     assert trouble.transient
 
 
-async def test_nobody_speaks_in_the_clear_where_a_certificate_was_expected():
+async def test_a_server_without_the_expected_certificate_is_refused():
     async def answer(reader, writer):
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
@@ -47,14 +47,14 @@ async def test_nobody_speaks_in_the_clear_where_a_certificate_was_expected():
     assert "SSL_CERT_FILE" in trouble.fix
 
 
-async def test_a_server_that_says_nothing_is_left_after_a_while():
+async def test_a_silent_server_is_abandoned_after_the_idle_time():
     async with serve("chat", [Turn(stall_at=-1)]) as server:
         trouble = await trouble_at(f"{server.base_url}/chat/completions", idle_s=0.1)
     assert trouble.what == f"{server.base_url}/chat/completions sent nothing for 0.1 s."
     assert trouble.transient
 
 
-async def test_a_url_is_shown_without_login_and_query():
+async def test_a_url_is_shown_without_credentials_and_query():
     trouble = await trouble_at("http://user:pw@127.0.0.1:1/v1?key=k")
     assert "http://127.0.0.1:1/v1 " in trouble.what
 
@@ -87,8 +87,8 @@ async def test_a_body_of_many_megabytes_is_sent():
     assert len(server.requests[0].body) > 3_700_000
 
 
-def test_another_event_loop_gets_a_session_of_its_own():
-    """As after a fork: nothing of the parent's connections is used."""
+def test_another_event_loop_gets_its_own_session():
+    """As after a fork: the parent's connections are not used."""
     wire = Transport({})
 
     async def once(server):
@@ -107,7 +107,7 @@ def test_another_event_loop_gets_a_session_of_its_own():
 
 
 @pytest.mark.filterwarnings("ignore:Unclosed")
-def test_a_session_whose_event_loop_is_gone_is_not_used_again():
+def test_a_session_of_a_closed_event_loop_is_not_reused():
     wire = Transport({})
 
     async def once():
@@ -125,7 +125,7 @@ def test_a_session_whose_event_loop_is_gone_is_not_used_again():
     gc.collect()
 
 
-async def test_the_end_of_a_stream_may_come_a_moment_later_and_the_connection_is_still_of_use():
+async def test_a_connection_is_reusable_if_the_stream_ends_a_moment_later():
     late = Turn(text="a", drip_s=0.01)
     async with serve("anthropic", [late, FINE]) as server, asking(server) as asked:
         await asked.reply()
@@ -133,7 +133,7 @@ async def test_the_end_of_a_stream_may_come_a_moment_later_and_the_connection_is
     assert server.connections == 1
 
 
-async def test_a_connection_the_server_closed_meanwhile_is_not_the_users_problem():
+async def test_a_connection_closed_by_the_server_meanwhile_is_replaced_silently():
     async with serve("chat", [Turn(text="a", framing="close"), FINE]) as server, asking(server) as asked:
         await asked.reply()
         reply = await asked.reply()
@@ -155,7 +155,7 @@ async def test_a_connection_the_server_closed_meanwhile_is_not_the_users_problem
         ("", False),
     ],
 )
-def test_this_machine_is_known_by_its_names(host, local):
+def test_local_names_are_recognised(host, local):
     assert is_loopback(host) is local
 
 
@@ -177,12 +177,12 @@ def test_this_machine_is_known_by_its_names(host, local):
         ("http://10.0.0.9:8000/v1", {}, None),
     ],
 )
-def test_the_proxy_is_the_environments_and_never_for_this_machine(url, environ, proxy):
+def test_the_proxy_of_the_environment_is_used_except_for_local_servers(url, environ, proxy):
     way = ProxySettings(environ).way(url)
     assert (None if way.proxy is None else str(way.proxy).rstrip("/")) == proxy
 
 
-async def test_a_proxy_gets_its_login_and_the_request():
+async def test_a_proxy_gets_its_credentials_and_the_request():
     async with serve("chat", [FINE]) as proxy:
         environ = {"http_proxy": f"http://me:p%20w@127.0.0.1:{proxy.port}"}
         async with asking(proxy, model="local:tiny@http://models.example/v1", environ=environ) as asked:
@@ -194,7 +194,7 @@ async def test_a_proxy_gets_its_login_and_the_request():
 
 
 @pytest.mark.parametrize(("status", "transient"), [(407, False), (502, True)])
-async def test_a_proxy_gets_its_login_when_it_is_asked_for_a_tunnel_and_may_refuse(status, transient):
+async def test_a_proxy_gets_its_credentials_for_a_tunnel_and_may_refuse(status, transient):
     seen = []
 
     async def refuse(reader, writer):
@@ -214,7 +214,7 @@ async def test_a_proxy_gets_its_login_when_it_is_asked_for_a_tunnel_and_may_refu
     assert b"secret" not in seen[0]
 
 
-async def test_a_proxy_that_cannot_be_reached_is_told_apart():
+async def test_an_unreachable_proxy_is_reported_as_such():
     environ = {"http_proxy": "http://127.0.0.1:1"}
     async with Transport(environ) as wire:
         with pytest.raises(ModelError, match=r"The proxy for http://models\.example/v1 cannot be reached"):
@@ -222,8 +222,8 @@ async def test_a_proxy_that_cannot_be_reached_is_told_apart():
                 pass
 
 
-async def test_a_hundred_streams_over_one_client_cost_no_more_than_one_after_the_other():
-    """RA-1: one client that is shared must not slow down with the number of its streams."""
+async def test_a_hundred_concurrent_streams_over_one_client_cost_no_more_than_sequential_ones():
+    """RA-1: one shared client must not slow down with the number of its streams."""
     turn = Turn(text="some words that come in a few pieces, as they do")
 
     async def ask(asked, times):

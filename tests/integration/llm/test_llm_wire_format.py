@@ -1,4 +1,4 @@
-"""Good replies over real sockets, on all three wires."""
+"""Valid replies over real sockets, on all three wires."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def joined(heard, kind):
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
-async def test_thoughts_words_calls_and_usage_arrive_whole_and_are_told(wire, stream):
+async def test_thinking_text_calls_and_usage_arrive_complete_and_are_streamed(wire, stream):
     """RA-1, RA-2: with and without streaming."""
     async with serve(wire, [SAID]) as server, asking(server, stream=stream) as asked:
         reply = await asked.reply(tools=(SHELL,))
@@ -69,14 +69,14 @@ async def test_thoughts_words_calls_and_usage_arrive_whole_and_are_told(wire, st
 
 
 @pytest.mark.parametrize(("wire", "usd"), [("anthropic", 2_400e-6), ("chat", 1_990e-6), ("responses", 1_112.5e-6)])
-async def test_what_a_request_cost_is_worked_out_with_cached_input_cheaper(wire, usd):
+async def test_the_cost_of_a_request_counts_cached_input_at_its_price(wire, usd):
     """RA-1."""
     async with serve(wire, [SAID]) as server, asking(server) as asked:
         reply = await asked.reply()
     assert reply.usage.cost_usd == pytest.approx(usd)
 
 
-async def test_a_local_server_costs_nobody_knows_what_and_needs_no_key():
+async def test_a_local_server_has_an_unknown_cost_and_needs_no_key():
     """RA-1."""
     async with (
         serve("chat", [Turn(text="<think>hm</think>hello")]) as server,
@@ -90,7 +90,7 @@ async def test_a_local_server_costs_nobody_knows_what_and_needs_no_key():
     assert server.requests[0].json["model"] == "tiny"
 
 
-async def test_each_provider_gets_its_key_where_it_looks_for_it():
+async def test_each_provider_gets_its_key_in_its_header():
     seen = {}
     for wire in WIRES:
         async with serve(wire, [Turn(text="hi")]) as server, asking(server) as asked:
@@ -101,8 +101,8 @@ async def test_each_provider_gets_its_key_where_it_looks_for_it():
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_conversation_goes_on_over_one_connection_and_its_beginning_stays_the_same(wire):
-    """RA-3: what was sent once is sent the same way again, or no provider could cache it."""
+async def test_a_conversation_reuses_its_connection_and_its_prefix_is_stable(wire):
+    """RA-3: sent messages are sent the same way again, or no provider could cache them."""
     messages = [UserMessage((Text("look"),))]
     async with serve(wire, [SAID, Turn(text="done")]) as server, asking(server) as asked:
         first = await asked.reply(*messages, tools=(SHELL,))
@@ -120,7 +120,7 @@ async def test_a_conversation_goes_on_over_one_connection_and_its_beginning_stay
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_call_that_was_cut_at_the_limit_is_told_apart(wire, stream):
+async def test_a_call_truncated_at_the_limit_is_recognised(wire, stream):
     """RA-2: a call cut by the limit never looks whole."""
     cut = Turn(text="so", calls=(Call("shell", {"command": "rm -r build"}),), stop="max_tokens")
     async with serve(wire, [cut]) as server, asking(server, stream=stream) as asked:
@@ -130,7 +130,7 @@ async def test_a_call_that_was_cut_at_the_limit_is_told_apart(wire, stream):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_an_estimate_learns_from_the_reply_before(wire):
+async def test_an_estimate_learns_from_the_previous_reply(wire):
     """BX-11."""
     start = UserMessage((Text("word " * 400),))
     async with serve(wire, [SAID]) as server, asking(server) as asked:
@@ -143,7 +143,7 @@ async def test_an_estimate_learns_from_the_reply_before(wire):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_thoughts_go_back_to_the_model_that_had_them_and_to_no_other(wire):
+async def test_thinking_goes_back_only_to_the_model_that_wrote_it(wire):
     foreign = AssistantMessage((Thinking("secret thought", signature="s"), ToolCall("a", "shell", {})), model="other:m")
     after = UserMessage((ToolResult("a", "shell", "x"),))
     async with serve(wire, [Turn(text="ok")]) as server, asking(server) as asked:
@@ -151,7 +151,7 @@ async def test_thoughts_go_back_to_the_model_that_had_them_and_to_no_other(wire)
     assert b"secret thought" not in server.requests[0].body
 
 
-async def test_a_server_that_does_not_stream_is_read_all_the_same():
+async def test_a_server_that_does_not_stream_is_supported():
     whole = '{"choices":[{"message":{"role":"assistant","content":"all at once"},"finish_reason":"stop"}]}'
     async with (
         serve("chat", [Turn(body=whole, content_type="application/json")]) as server,
@@ -162,8 +162,8 @@ async def test_a_server_that_does_not_stream_is_read_all_the_same():
     assert asked.heard == [TextDelta("all at once")]
 
 
-async def test_a_local_server_that_takes_one_system_message_gets_one_from_then_on():
-    """RA-1, RA-3: two system messages, base first; a server whose template refuses that is asked again in one."""
+async def test_a_local_server_that_refuses_two_system_messages_gets_one_from_then_on():
+    """RA-1, RA-3: two system messages, base first; a server whose template refuses that is asked again with one."""
 
     def strict(received):
         systems = [message for message in received.json["messages"] if message["role"] == "system"]

@@ -1,4 +1,4 @@
-"""Servers that others wrote, each a process of its own on loopback, from the environment that `setup` makes."""
+"""Servers of other projects, each a process on loopback, from the environment that `setup` makes."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def llama() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def mock() -> Iterator[str]:
-    """The root URL of a provider somebody else wrote; its replies are those of `replies.json`."""
+    """The root URL of a third-party mock provider; its replies are those of `replies.json`."""
     node = shutil.which("node")
     if node is None or not MOCK.exists():
         pytest.skip(f"no Node or no provider from npm in {HOME.name}: {SET_UP}")
@@ -53,7 +53,7 @@ def mock() -> Iterator[str]:
 
 @contextmanager
 def served(argv: list[str], more: Mapping[str, str]) -> Iterator[str]:
-    """Hold a server that prints its URL; it is ended with the block."""
+    """Start a server that prints its URL; it is ended with the block."""
     with (
         tempfile.TemporaryFile("w+") as complaints,
         subprocess.Popen(
@@ -85,7 +85,7 @@ async def wire() -> AsyncIterator[Transport]:
 
 @pytest.fixture
 def line(wire: Transport, request: pytest.FixtureRequest) -> LiveContext:
-    """A line whose keys and base URLs lead to the provider, if the test asks for it."""
+    """A live context whose keys and base URLs lead to the provider."""
     root = request.getfixturevalue("mock") if "mock" in request.fixturenames else ""
     environ = {
         "ANTHROPIC_API_KEY": "a-key",

@@ -1,4 +1,4 @@
-"""A real model on a real server of llama.cpp's: small and often wrong, but nothing of it is made up by us."""
+"""A real small model on a real llama.cpp server."""
 
 from random import Random  # noqa: TID251 - seeded
 
@@ -33,7 +33,7 @@ CITY = {
 
 
 class City(msgspec.Struct, forbid_unknown_fields=True):
-    """What the schema promises."""
+    """The type that the schema describes."""
 
     city: str
     sure: bool
@@ -54,7 +54,7 @@ def user(text: str) -> UserMessage:
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_a_local_model_answers_and_counts_its_tokens(llama: str, line: LiveContext, stream: bool) -> None:
-    """RA-1, RA-2: chosen by URL, streamed or in one piece."""
+    """RA-1, RA-2: chosen by URL, streamed or whole."""
     heard: list[Delta] = []
     reply = await opened(llama, line, stream=stream).reply(asked(user("What is the capital of France?")), heard.append)
     assert reply.message.text
@@ -67,21 +67,21 @@ async def test_a_local_model_answers_and_counts_its_tokens(llama: str, line: Liv
     assert len(pieces) == 1 or stream
 
 
-async def test_a_streamed_reply_comes_in_many_pieces(llama: str, line: LiveContext) -> None:
+async def test_a_streamed_reply_comes_in_many_chunks(llama: str, line: LiveContext) -> None:
     heard: list[Delta] = []
     await opened(llama, line).reply(asked(user("Count from one to ten.")), heard.append)
     assert len(heard) > 3
 
 
-async def test_an_answer_keeps_to_its_schema(llama: str, line: LiveContext) -> None:
+async def test_an_answer_matches_its_schema(llama: str, line: LiveContext) -> None:
     """RA-2: JSON output; a model this small would not keep to a form by itself."""
     request = asked(user("Which city is the capital of France?"), answer_schema=CITY, max_output_tokens=200)
     reply = await opened(llama, line).reply(request)
     assert msgspec.json.decode(reply.message.text, type=City).city
 
 
-async def test_a_conversation_goes_on_from_what_was_said(llama: str, line: LiveContext) -> None:
-    """RA-3: the server had read the beginning before."""
+async def test_a_conversation_continues_from_the_cached_prefix(llama: str, line: LiveContext) -> None:
+    """RA-3: the server had processed the beginning before."""
     model = opened(llama, line)
     first = asked(user("My name is Ada. " * 8 + "Say hello."), max_output_tokens=10)
     reply = await model.reply(first)
@@ -91,14 +91,14 @@ async def test_a_conversation_goes_on_from_what_was_said(llama: str, line: LiveC
     assert second.usage.cached_input_tokens > reply.usage.input_tokens // 2
 
 
-async def test_a_reply_is_cut_at_the_length_that_was_asked_for(llama: str, line: LiveContext) -> None:
+async def test_a_reply_is_truncated_at_the_requested_length(llama: str, line: LiveContext) -> None:
     request = asked(user("Tell a long story of the sea."), max_output_tokens=5)
     reply = await opened(llama, line).reply(request)
     assert reply.stop == "max_tokens"
     assert reply.usage.output_tokens == 5
 
 
-async def test_more_than_the_window_holds_is_told_as_such(llama: str, line: LiveContext) -> None:
-    """RA-21: classified, whatever the words of this server are."""
+async def test_a_context_overflow_is_reported_as_such(llama: str, line: LiveContext) -> None:
+    """RA-21: classified, whatever this server's wording."""
     with pytest.raises(ContextOverflow):
         await opened(llama, line).reply(asked(user("word " * 6000)))

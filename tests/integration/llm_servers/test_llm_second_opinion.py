@@ -1,4 +1,4 @@
-"""A provider that somebody else wrote speaks all three wires: it takes what we send, and we read what it sends."""
+"""A third-party mock provider speaks all three wires: it accepts our requests, and we parse its replies."""
 
 import json
 from random import Random  # noqa: TID251 - seeded
@@ -69,7 +69,7 @@ def user(text: str) -> UserMessage:
 
 
 def taken(mock: str) -> dict[str, Any]:
-    """Return the provider's own reading of the last request, the same form for each wire."""
+    """Return the provider's own parse of the last request, in the same form for each wire."""
     with urlopen(f"{mock}/v1/_requests") as answer:
         body: dict[str, Any] = json.load(answer)[-1]["body"]
     return body
@@ -94,7 +94,7 @@ async def test_a_tool_is_called_and_its_result_is_understood(
     assert [(message["tool_call_id"], message["content"]) for message in told] == [(call.id, "rain")]
 
 
-async def test_the_provider_reads_what_was_meant(wire_name: str, mock: str, line: LiveContext) -> None:
+async def test_the_provider_parses_our_request_correctly(wire_name: str, mock: str, line: LiveContext) -> None:
     await opened(wire_name, mock, line).reply(asked(user("Say hello.")))
     body = taken(mock)
     words = json.dumps(body["messages"])
@@ -105,7 +105,7 @@ async def test_the_provider_reads_what_was_meant(wire_name: str, mock: str, line
     assert (tool["function"]["name"], tool["function"]["parameters"]["required"]) == ("get_weather", ["city"])
 
 
-async def test_words_are_heard_while_they_come(wire_name: str, mock: str, line: LiveContext) -> None:
+async def test_text_is_streamed(wire_name: str, mock: str, line: LiveContext) -> None:
     """RA-2: the provider sends twenty characters at a time."""
     heard: list[Delta] = []
     reply = await opened(wire_name, mock, line).reply(asked(user("Say hello.")), heard.append)
@@ -114,21 +114,21 @@ async def test_words_are_heard_while_they_come(wire_name: str, mock: str, line: 
     assert len(pieces) > 1
 
 
-async def test_thoughts_are_kept_apart_from_the_answer(wire_name: str, mock: str, line: LiveContext) -> None:
+async def test_thinking_is_separated_from_the_answer(wire_name: str, mock: str, line: LiveContext) -> None:
     """RA-2."""
     reply = await opened(wire_name, mock, line).reply(asked(user("Now think."), effort="low"))
     thoughts = [part.text for part in reply.message.parts if isinstance(part, Thinking)]
     assert (reply.message.text, thoughts) == ("Four.", ["Two and two."])
 
 
-async def test_a_picture_goes_along(wire_name: str, mock: str, line: LiveContext) -> None:
+async def test_an_image_is_sent(wire_name: str, mock: str, line: LiveContext) -> None:
     """RA-20."""
     said = UserMessage((Text("What is in this picture?"), Image("image/png", DOT)))
     reply = await opened(wire_name, mock, line).reply(asked(said))
     assert reply.message.text == "A red dot."
 
 
-async def test_a_wrong_key_is_told_and_not_tried_again(wire_name: str, mock: str, line: LiveContext) -> None:
+async def test_a_wrong_key_is_reported_and_not_retried(wire_name: str, mock: str, line: LiveContext) -> None:
     """RA-21."""
     with pytest.raises(ModelError, match=r"HTTP 401.* key") as caught:
         await opened(wire_name, mock, line).reply(asked(user("This is wrong.")))

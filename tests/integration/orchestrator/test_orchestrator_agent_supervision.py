@@ -1,4 +1,4 @@
-"""An agent that takes every step itself: when it is woken, what it may do, and when it has had its chances."""
+"""A supervisor's agent that decides every step: when it is woken, what it may do, and when it is given up."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def land(harness, run, key):
         harness.store.facts.show_all(action.goal_id, action.effects, commit=COMMIT, weak=False, paths=(), evidence=())
 
 
-async def test_an_agent_that_drives_is_woken_by_news_alone_and_brings_the_goal_home(harness):
+async def test_an_agent_is_woken_only_by_news_and_completes_the_goal(harness):
     """SC-14: an initial turn, then sleep until an attempt has ended, until the goal state holds."""
     run = await begun(harness, goal("shop", act("a"), act("b", needs=["a_done"])))
     assert why(harness, run) == "the goal has started"
@@ -92,8 +92,8 @@ async def test_an_agent_that_drives_is_woken_by_news_alone_and_brings_the_goal_h
     assert [(turn.event, turn.outcome) for turn in harness.store.turns.of_run(run.id)] == [("judge", "done")] * 2
 
 
-async def test_what_was_known_is_read_from_the_store_so_that_the_next_supervisor_goes_on(harness):
-    """SC-16: news of a turn that was cut off are not lost, however many events came in between."""
+async def test_earlier_news_is_read_from_the_store_by_the_next_supervisor(harness):
+    """SC-16: news of an interrupted turn is not lost, however many events came in between."""
     run = await begun(harness, goal("shop", act("a"), act("b")), goal("blog", act("post")))
     await judge(harness, run, Mind(dispatching("a"), dispatching("b"), "both"))
     attempt = harness.attempts(run, "a")[-1]
@@ -113,8 +113,8 @@ BUILD = act("build", kind="compound")
 CHILDREN = create("shop", piece("x", gives=["build_done"]), parent="build")
 
 
-async def test_an_agent_that_dispatches_the_children_it_made_is_not_told_of_its_own_doing(harness):
-    """SC-5: the compound has begun with the first of its children that is dispatched."""
+async def test_an_agent_that_dispatches_children_is_not_woken_by_its_own_action(harness):
+    """SC-5: the compound begins with the first of its children that is dispatched."""
     run = await begun(harness, goal("shop", BUILD, act("a")))
     mind = Mind([CHILDREN, dispatching("x"), dispatching("a")], "broken down")
     await judge(harness, run, mind)
@@ -123,8 +123,8 @@ async def test_an_agent_that_dispatches_the_children_it_made_is_not_told_of_its_
     assert why(harness, run) is None
 
 
-async def test_an_agent_that_tries_again_what_failed_is_not_told_of_its_own_doing(harness):
-    """SC-20: another approach, and the attempt that is granted for it."""
+async def test_an_agent_that_retries_a_failure_is_not_woken_by_its_own_action(harness):
+    """SC-20: another approach, and the attempt granted for it."""
     run = await begun(harness, goal("shop", act("a")), attempts=1)
     await judge(harness, run, Mind(dispatching("a"), "go"))
     end_attempt(harness.store, run, harness.attempts(run, "a")[-1].id, AttemptEnd("executor_failed", "no disk"))
@@ -135,7 +135,7 @@ async def test_an_agent_that_tries_again_what_failed_is_not_told_of_its_own_doin
 
 
 @pytest.mark.parametrize("moment", [2, 3])
-async def test_children_that_became_ready_behind_the_agents_back_are_told_of(harness, moment):
+async def test_children_that_became_ready_without_the_agent_wake_it(harness, moment):
     """SC-5: a compound that begins by itself, during a turn or after it, leaves children to dispatch."""
     run = await begun(harness, goal("shop", BUILD, act("a")))
 
@@ -149,8 +149,8 @@ async def test_children_that_became_ready_behind_the_agents_back_are_told_of(har
     assert why(harness, run) == "`build` is running"
 
 
-async def test_a_turn_that_changes_nothing_while_nothing_runs_is_wasted_and_three_are_enough(harness):
-    """OR-3: whatever it says, an agent that gets nowhere fails its goal, with the reason."""
+async def test_three_fruitless_turns_while_nothing_runs_fail_the_goal(harness):
+    """OR-3: whatever it says, an agent without progress fails its goal, with the reason."""
     run = await begun(harness, goal("shop", act("a")))
     for at in range(MAX_WASTED_TURNS):
         assert give_up_reason(harness.store, run, goal_of(harness, run)) is None, f"after {at} turns"
@@ -166,7 +166,7 @@ async def test_a_turn_that_changes_nothing_while_nothing_runs_is_wasted_and_thre
     assert give_up_reason(harness.store, run, goal_of(harness, run)) is None, "a human gave it another chance"
 
 
-async def test_a_turn_that_did_something_breaks_the_row(harness):
+async def test_a_productive_turn_resets_the_count(harness):
     run = await begun(harness, goal("shop", act("a")))
     for _ in range(MAX_WASTED_TURNS - 1):
         await judge(harness, run, Mind("hm"))
@@ -176,8 +176,8 @@ async def test_a_turn_that_did_something_breaks_the_row(harness):
     assert give_up_reason(harness.store, run, goal_of(harness, run)) is None
 
 
-async def test_many_busy_turns_without_anything_shown_are_enough_as_well(harness):
-    """OR-3: an agent that adds to the plan and never dispatches is not busy for ever."""
+async def test_many_turns_without_a_new_fact_fail_the_goal_too(harness):
+    """OR-3: an agent cannot keep adding to the plan without ever dispatching."""
     run = await begun(harness, goal("shop", act("a")))
     for at in range(MAX_FRUITLESS_TURNS - 1):
         turn = a_turn(harness, run, f"t{at}")
@@ -190,7 +190,7 @@ async def test_many_busy_turns_without_anything_shown_are_enough_as_well(harness
     assert give_up_reason(harness.store, run, goal_of(harness, run)) == "40 turns led to no new fact"
 
 
-async def test_an_agent_that_says_so_makes_nothing_true(harness):
+async def test_an_agents_claims_make_no_fact(harness):
     """SC-3: neither a proposal nor a status completes anything."""
     run = await begun(harness, goal("shop", act("a")))
     mind = Mind(
@@ -204,7 +204,7 @@ async def test_an_agent_that_says_so_makes_nothing_true(harness):
     assert harness.statuses(run) == {"a": "pending"}
 
 
-async def test_the_cap_is_kept_whoever_dispatches(harness):
+async def test_the_cap_applies_to_an_agents_dispatches(harness):
     """SC-13, SC-15: at the cap dispatching is an error that says to wait."""
     run = await begun(harness, goal("shop", act("a"), act("b")), agents=1)
     mind = Mind([dispatching("a"), dispatching("b")], "one at a time")
@@ -213,8 +213,8 @@ async def test_the_cap_is_kept_whoever_dispatches(harness):
     assert harness.statuses(run) == {"a": "running", "b": "pending"}
 
 
-async def test_a_driver_whose_run_was_taken_over_changes_nothing(harness):
-    """SC-16: its tools refuse, and its turn is not done."""
+async def test_a_superseded_supervisor_changes_nothing(harness):
+    """SC-16: its tools refuse, and its turn is not recorded."""
     run = await begun(harness, goal("shop", act("a")))
 
     def meanwhile(at):

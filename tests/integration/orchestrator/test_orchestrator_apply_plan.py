@@ -1,4 +1,4 @@
-"""From proposals to the store: all or nothing, held against the run as it is then, and read back as it was written."""
+"""Storing proposals: all or nothing, checked against the current run, and read back unchanged."""
 
 import pytest
 from msgspec.structs import replace
@@ -55,7 +55,7 @@ def show(store, assertion):
     store.facts.show(goal.id, assertion, commit=HEAD, weak=False, paths=(), evidence=())
 
 
-def test_what_was_proposed_is_stored_as_it_was_proposed_and_told(store, run):
+def test_a_proposal_is_stored_unchanged_with_its_events(store, run):
     """SC-4, SC-10, SC-12."""
     draft = read_draft(store, run)
     for change in LAYOUT:
@@ -75,8 +75,8 @@ def test_what_was_proposed_is_stored_as_it_was_proposed_and_told(store, run):
     ]
 
 
-def test_what_was_written_once_is_not_written_again(store, run):
-    """SC-12: a turn that is done again after a crash adds nothing twice."""
+def test_a_stored_proposal_is_not_stored_again(store, run):
+    """SC-12: a turn repeated after a crash adds nothing twice."""
     write(store, run, *LAYOUT)
     before = events_of(store)
     assert write(store, run, *LAYOUT) == ()
@@ -84,7 +84,7 @@ def test_what_was_written_once_is_not_written_again(store, run):
     assert len(store.actions.of_run(run.id)) == 3
 
 
-def test_goals_wait_for_their_run_unless_it_goes_on_or_they_persist(store, run):
+def test_goals_wait_for_their_run_unless_it_is_active_or_they_are_persistent(store, run):
     """SC-9: a persistent goal is active at once."""
     write(store, run, CreateGoal(SHOP), CreateGoal(replace(SHOP, name="watch", persistent=True)))
     assert [goal.state for goal in store.goals.of_run(run.id)] == [Planning(), Active()]
@@ -94,8 +94,8 @@ def test_goals_wait_for_their_run_unless_it_goes_on_or_they_persist(store, run):
     assert store.goals.by_name(run.id, "later").state == Active()
 
 
-def test_a_change_that_no_longer_fits_keeps_out_all_of_them(store, run):
-    """SC-12: the parent completed while the agent thought."""
+def test_a_change_that_no_longer_applies_refuses_all_of_them(store, run):
+    """SC-12: the parent completed during the turn."""
     write(store, run, *LAYOUT)
     roof = CreateActions("shop", (replace(WALLS, key="roof"),))
     assert read_draft(store, run).apply(roof)
@@ -109,7 +109,7 @@ def test_a_change_that_no_longer_fits_keeps_out_all_of_them(store, run):
     assert store.goals.by_name(run.id, "annex") is None
 
 
-def test_a_failed_action_gets_one_more_attempt_with_its_other_approach(store, run):
+def test_a_failed_action_gets_one_more_attempt_with_another_approach(store, run):
     """SC-20."""
     write(store, run, *LAYOUT)
     with store.transaction():
@@ -127,7 +127,7 @@ def test_a_failed_action_gets_one_more_attempt_with_its_other_approach(store, ru
         write(store, run, UpdateAction("walls", "pending", "use stone"))
 
 
-def test_what_is_skipped_blocks_who_depended_on_it_until_somebody_else_provides(store, run):
+def test_a_skipped_action_blocks_its_dependents_until_another_provides(store, run):
     """SC-10, SC-12."""
     write(store, run, *LAYOUT)
     with store.transaction():
@@ -140,7 +140,7 @@ def test_what_is_skipped_blocks_who_depended_on_it_until_somebody_else_provides(
     assert named(store, "door").state == Pending()
 
 
-def test_a_dropped_compound_takes_what_is_left_of_it_along(store, run):
+def test_a_dropped_compound_drops_its_remaining_children(store, run):
     """SC-12."""
     write(store, run, *LAYOUT)
     write(store, run, UpdateAction("build", "skipped", "bought"))
@@ -150,7 +150,7 @@ def test_a_dropped_compound_takes_what_is_left_of_it_along(store, run):
     assert [action.state for action in store.actions.of_run(run.id)] == [Skipped("bought")] * 3 + [Skipped("too dear")]
 
 
-def test_a_claim_becomes_an_event_and_a_summary_and_never_a_fact(store, run):
+def test_a_proposed_assertion_becomes_an_event_and_never_a_fact(store, run):
     """SC-3, SC-12: evidence decides."""
     write(store, run, *LAYOUT)
     write(store, run, ProposeAssertions("shop", {"open": True, "walls": False}, "I saw it", "nearly there"))
@@ -165,7 +165,7 @@ def test_a_claim_becomes_an_event_and_a_summary_and_never_a_fact(store, run):
     assert len(events_of(store)) == 5
 
 
-def test_where_the_run_stands_is_read_with_it(store, run):
+def test_the_state_of_the_run_is_read_with_the_plan(store, run):
     """SC-8, SC-10."""
     write(store, run, *LAYOUT, CreateGoal(replace(SHOP, name="old")))
     with store.transaction():

@@ -1,4 +1,4 @@
-"""What the agent that talks with the user can have done: plans carried out, goals and projects seen and steered."""
+"""The chat agent's tools: plans executed, goals and projects listed and controlled."""
 
 import json
 
@@ -59,7 +59,7 @@ async def office(harness):
 
 @pytest.fixture
 def told(office):
-    """Return the answer of a call that works."""
+    """Return the answer of a call that succeeds."""
 
     async def told(name, /, **args):
         result = await call(office, name, args)
@@ -71,7 +71,7 @@ def told(office):
 
 @pytest.fixture
 def refusal(office):
-    """Return the words of a call that does not."""
+    """Return the message of a call that fails."""
 
     async def refusal(name, /, **args):
         result = await call(office, name, args)
@@ -91,7 +91,7 @@ def state(harness, run_id, name):
     return harness.store.goals.by_name(run_id, name).state
 
 
-def test_the_tools_have_the_names_they_are_known_by(office):
+def test_the_tools_have_their_documented_names(office):
     """SC-17, OR-7."""
     assert [tool.name for tool in orchestrator_tools(office)] == [
         "execute_plan",
@@ -111,7 +111,7 @@ def test_the_tools_have_the_names_they_are_known_by(office):
     ]
 
 
-async def test_a_plan_is_handed_over_whole(office, told, refusal):
+async def test_a_plan_is_passed_on_whole(office, told, refusal):
     """SC-17, SC-18."""
     assert await told("execute_plan", plan=" Build a shop.\n") == {"note": "run r1 goes on"}
     assert office.asked == [("plan", "Build a shop.")]
@@ -120,13 +120,13 @@ async def test_a_plan_is_handed_over_whole(office, told, refusal):
     assert await refusal("execute_plan", plan="Build.") == "the model is away. Try later."
 
 
-async def test_before_the_first_run_there_is_nothing_to_see(told, refusal):
+async def test_before_the_first_run_the_lists_are_empty(told, refusal):
     """SC-17."""
     assert await told("list_goals") == {"goals": [], "note": "There is no run yet."}
     assert "call execute_plan or create_project" in await refusal("goal_status", goal="shop")
 
 
-async def test_goals_are_listed_and_seen_from_the_store(harness, office, told, refusal):
+async def test_goals_are_listed_and_shown_from_the_store(harness, office, told, refusal):
     """SC-17, OR-8: the store is the one source of truth."""
     run = await harness.own(goal("shop", act("store"), act("api", needs=["store_done"])), goal("lab", act("x")))
     office.run_id = run.id
@@ -145,8 +145,8 @@ async def test_goals_are_listed_and_seen_from_the_store(harness, office, told, r
     assert "is a goal, not a project" in await refusal("project_status", project="shop")
 
 
-async def test_a_goal_is_paused_and_goes_on(harness, office, told):
-    """SC-17: what nobody carries out is settled at once; to go on, somebody has to carry it out."""
+async def test_a_goal_is_paused_and_resumed(harness, office, told):
+    """SC-17: without an owner a pause takes effect at once; to resume, a process must own the run."""
     run = await harness.own(goal("shop", act("store")))
     office.run_id = run.id
     harness.orphan(run)
@@ -161,7 +161,7 @@ async def test_a_goal_is_paused_and_goes_on(harness, office, told):
     assert office.asked == [("go on", run.id)]
 
 
-async def test_a_goal_that_is_pursued_is_not_started_twice(harness, office, told):
+async def test_an_active_goal_is_not_started_twice(harness, office, told):
     """SC-17."""
     run = await harness.own(goal("shop", act("store")))
     office.run_id = run.id
@@ -169,7 +169,7 @@ async def test_a_goal_that_is_pursued_is_not_started_twice(harness, office, told
     assert office.asked == []
 
 
-async def test_a_goal_is_cancelled_for_good(harness, office, told):
+async def test_cancelling_a_goal_is_final(harness, office, told):
     """SC-17."""
     run = await harness.own(goal("shop", act("store")), goal("lab", act("x")))
     office.run_id = run.id
@@ -179,7 +179,7 @@ async def test_a_goal_is_cancelled_for_good(harness, office, told):
     assert state(harness, run.id, "lab") == Active()
 
 
-async def test_what_failed_is_for_the_user_to_retry(harness, office, refusal):
+async def test_only_the_user_can_retry_a_failure(harness, office, refusal):
     """SC-20."""
     run = await harness.own(goal("shop", act("store")))
     office.run_id = run.id
@@ -188,7 +188,7 @@ async def test_what_failed_is_for_the_user_to_retry(harness, office, refusal):
     assert "has failed: no way" in await refusal("start_goal", goal="shop")
 
 
-async def test_a_project_is_a_goal_whose_tasks_depend_on_each_other(harness, office, told):
+async def test_a_project_is_a_goal_with_dependent_tasks(harness, office, told):
     """OR-2, OR-6, OR-7, SC-22."""
     made = await told("create_project", **PROJECT)
     assert made["tasks"] == 3
@@ -207,7 +207,7 @@ async def test_a_project_is_a_goal_whose_tasks_depend_on_each_other(harness, off
     assert (await told("project_status", project="Web Shop"))["complete"] is False
 
 
-async def test_the_same_project_again_is_the_same_project(harness, office, told, refusal):
+async def test_creating_the_same_project_again_changes_nothing(harness, office, told, refusal):
     """OR-7: safe to repeat."""
     await told("create_project", **PROJECT)
     again = await told("create_project", **PROJECT)
@@ -217,7 +217,7 @@ async def test_the_same_project_again_is_the_same_project(harness, office, told,
     assert "already, with another description" in await refusal("create_project", **other)
 
 
-async def test_several_projects_live_in_one_run_and_a_new_run_follows_one_that_ended(harness, office, told):
+async def test_several_projects_share_one_run_and_a_new_run_follows_an_ended_one(harness, office, told):
     """OR-8."""
     await told("create_project", **PROJECT)
     first = office.run_id
@@ -249,21 +249,21 @@ async def test_several_projects_live_in_one_run_and_a_new_run_follows_one_that_e
         (["Look."], "tasks[0]"),
     ],
 )
-async def test_a_malformed_list_of_tasks_names_the_place_and_nothing_is_applied(harness, office, refusal, tasks, words):
-    """OR-5, OR-6: indices and cycles are checked before anything is opened."""
+async def test_a_malformed_list_of_tasks_is_refused_whole_with_the_position(harness, office, refusal, tasks, words):
+    """OR-5, OR-6: indices and cycles are checked before anything is stored."""
     assert words in await refusal("create_project", **(PROJECT | {"tasks": tasks}))
     assert office.asked == []
     assert harness.store.runs.latest() is None
 
 
-async def test_a_large_project_is_laid_out_whole(harness, office, told):
+async def test_a_large_project_is_created_in_one_call(harness, office, told):
     """OR-2."""
     tasks = [{"description": f"Step {n}.", "depends_on": [n - 1] if n else []} for n in range(80)]
     assert (await told("create_project", name="!!", description="x", tasks=tasks))["tasks"] == 80
     assert harness.store.actions.of_run(office.run_id)[79].key == "project-task-80"
 
 
-async def test_a_project_starts_when_it_is_started(harness, office, told):
+async def test_a_project_starts_on_request(harness, office, told):
     """OR-7, SC-17."""
     await told("create_project", **PROJECT)
     assert state(harness, office.run_id, "Web Shop") == Paused(PAUSED_BY_USER)
@@ -274,7 +274,7 @@ async def test_a_project_starts_when_it_is_started(harness, office, told):
     assert (await told("cancel_project", project="Web Shop"))["status"] == "cancelled"
 
 
-async def test_a_project_in_a_run_under_way_waits_for_its_start(harness, office, told):
+async def test_a_project_in_an_active_run_waits_for_its_start(harness, office, told):
     """OR-7, OR-8."""
     run = await harness.own(goal("shop", act("store")))
     office.run_id = run.id

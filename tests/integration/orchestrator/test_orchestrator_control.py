@@ -1,4 +1,4 @@
-"""What a human asks of a run from outside, with an owner or without one."""
+"""Control requests of a human from outside, with and without an owner."""
 
 import asyncio
 
@@ -28,8 +28,8 @@ def of_goal(harness, run):
 
 
 @pytest.mark.parametrize(("wish", "reason"), [("stop", "stopped by the user"), ("pause", "paused by the user")])
-async def test_a_run_whose_owner_is_dead_is_put_down_here(harness, wish, reason):
-    """SC-16: what it left is recovered, and `resume` goes on."""
+async def test_a_run_with_a_dead_owner_is_stopped_here(harness, wish, reason):
+    """SC-16: what it left is recovered, and `resume` continues."""
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
     run = harness.orphan(run)
@@ -40,16 +40,16 @@ async def test_a_run_whose_owner_is_dead_is_put_down_here(harness, wish, reason)
 
 
 @pytest.mark.parametrize("wish", ["stop", "cancel"])
-async def test_a_run_that_is_put_down_here_leaves_no_worktree(harness, wish):
-    """AL-15: neither the attempts' nor the one that merged trees are checked in."""
+async def test_a_run_stopped_here_leaves_no_worktree(harness, wish):
+    """AL-15: neither the attempts' nor that of the merge queue."""
     run = await harness.own(goal("g", act("a")))
     await worktree.add(harness.site.repository, harness.site.landing_folder(run.id), run.base_sha)
     await halt_run(harness.site, harness.orphan(run), wish, timeout_s=0.1)
     assert await harness.worktrees() == 0
 
 
-async def test_cancelling_without_an_owner_ends_all_and_keeps_the_candidates_pin(harness):
-    """BX-3: what waited to land stays pinned."""
+async def test_cancelling_without_an_owner_ends_everything_and_keeps_the_candidates_pin(harness):
+    """BX-3: candidates in the queue stay pinned."""
     run = await harness.own(goal("g", act("a"), act("b", needs=["a_done"])))
     await harness.work(run, "a", "echo x > a")
     run = harness.orphan(run)
@@ -60,7 +60,7 @@ async def test_cancelling_without_an_owner_ends_all_and_keeps_the_candidates_pin
         await halt_run(harness.site, harness.store.runs.get(run.id), "stop", timeout_s=0.1)
 
 
-async def test_a_failed_run_can_be_cancelled_and_nothing_else(harness):
+async def test_a_failed_run_can_only_be_cancelled(harness):
     run = await failed(harness)
     with pytest.raises(UsageError, match="already failed"):
         await halt_run(harness.site, run, "pause", timeout_s=0.1)
@@ -76,8 +76,8 @@ async def test_an_owner_that_does_not_answer_is_busy(harness):
     assert harness.store.runs.control_request(run.id) == "stop"
 
 
-async def test_a_wish_whose_owner_dies_over_it_is_carried_out_here(harness):
-    """OR-10: nobody has to ask twice."""
+async def test_a_request_whose_owner_dies_is_executed_here(harness):
+    """OR-10: the user does not have to repeat it."""
     run = await harness.lay_out(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
@@ -87,7 +87,7 @@ async def test_a_wish_whose_owner_dies_over_it_is_carried_out_here(harness):
     assert await asked == Cancelled()
 
 
-async def test_a_living_owner_carries_a_wish_out(harness):
+async def test_a_living_owner_executes_a_request(harness):
     run = await harness.lay_out(goal("g", act("a")))
     conductor = await harness.conductor(run, {"a": ["sleep 60"]})
     carried = asyncio.create_task(conductor.execute())
@@ -96,8 +96,8 @@ async def test_a_living_owner_carries_a_wish_out(harness):
     assert (await carried).cause == "cancelled"
 
 
-async def test_a_retried_action_has_all_its_attempts_again_and_unblocks_what_waited(harness):
-    """SC-20: the run is paused then, and goes on."""
+async def test_a_retried_action_has_all_attempts_again_and_unblocks_its_dependents(harness):
+    """SC-20: the run is paused then, and can be resumed."""
     run = await failed(harness)
     assert harness.statuses(run) == {"b": "failed", "c": "blocked", "d": "blocked"}
     retry_action(harness.store, run, harness.action(run, "b"))
@@ -107,7 +107,7 @@ async def test_a_retried_action_has_all_its_attempts_again_and_unblocks_what_wai
 
 
 @pytest.mark.parametrize("retry", ["goal", "run"])
-async def test_a_goal_or_a_run_is_retried_whole(harness, retry):
+async def test_a_whole_goal_or_run_can_be_retried(harness, retry):
     run = await failed(harness)
     if retry == "goal":
         retry_goal(harness.store, run, of_goal(harness, run))
@@ -117,8 +117,8 @@ async def test_a_goal_or_a_run_is_retried_whole(harness, retry):
     assert harness.status(run) == "paused"
 
 
-async def test_what_another_failure_still_blocks_stays_blocked(harness):
-    """AL-19: the reason names the failure that is left."""
+async def test_actions_blocked_by_another_failure_stay_blocked(harness):
+    """AL-19: the reason names the remaining failure."""
     run = await failed(
         harness,
         act("b", check="false"),
@@ -147,7 +147,7 @@ async def test_a_compound_and_its_children_are_retried_together(harness, key):
     assert harness.statuses(run) == {"phase": "pending", "b": "pending"}
 
 
-async def test_only_what_failed_can_be_retried(harness):
+async def test_only_failures_can_be_retried(harness):
     run = await failed(harness)
     with pytest.raises(UsageError, match="`c` is blocked") as caught:
         retry_action(harness.store, run, harness.action(run, "c"))
@@ -162,7 +162,7 @@ async def test_only_what_failed_can_be_retried(harness):
             again()
 
 
-async def test_nothing_is_retried_in_a_run_that_has_ended_for_good(harness):
+async def test_nothing_is_retried_in_an_ended_run(harness):
     run = await failed(harness)
     await halt_run(harness.site, run, "cancel", timeout_s=0.1)
     with pytest.raises(UsageError, match="nothing in it can be retried"):
@@ -170,7 +170,7 @@ async def test_nothing_is_retried_in_a_run_that_has_ended_for_good(harness):
     assert harness.statuses(run)["b"] == "failed", "the refusal left no trace"
 
 
-async def test_a_run_ends_as_its_goals_did(harness):
+async def test_the_end_of_a_run_follows_from_its_goals(harness):
     """SC-3: completed when all are, failed when one is, open while one is."""
     run = await harness.own(goal("g", act("a")), goal("h", act("b")))
     first, second = harness.store.goals.of_run(run.id)

@@ -1,4 +1,4 @@
-"""What a human wishes of one goal or one action: by the run's owner, or here where it has none."""
+"""Control requests for one goal or one action, executed by the owner, or here if there is none."""
 
 import asyncio
 
@@ -56,7 +56,7 @@ async def wished(harness, run, kind, *args, **options):
 
 
 async def begun(harness, *goals_of_run, **settings):
-    """Return a run under way in a task of its own, as soon as something runs in each of its goals."""
+    """Return a run executed by a task, as soon as an attempt runs in each of its goals."""
     run = await harness.lay_out(*goals_of_run, **settings)
     conductor = await harness.conductor(run, work_for("a", "b") | {"c": ["echo x > c"]})
     carried = asyncio.create_task(conductor.execute())
@@ -64,8 +64,8 @@ async def begun(harness, *goals_of_run, **settings):
     return harness.store.runs.get(run.id), conductor, carried
 
 
-async def test_a_stopped_action_is_cancelled_with_its_work_pinned_and_the_goal_goes_on(harness):
-    """SC-17: its running attempt ends at once; what needs it can never become ready."""
+async def test_a_stopped_action_is_cancelled_with_its_work_pinned_and_the_goal_continues(harness):
+    """SC-17: its running attempt ends at once; its dependents can never become ready."""
     run, _, carried = await begun(
         harness, goal("g", act("a"), act("c"), act("d", needs=["a_done"]), wants=["c_done"]), agents=1
     )
@@ -84,8 +84,8 @@ async def test_a_stopped_action_is_cancelled_with_its_work_pinned_and_the_goal_g
     assert await harness.show(f"{pin}:a") == "begun"
 
 
-async def test_a_paused_goal_is_set_aside_until_it_is_resumed_and_others_go_on(harness):
-    """SC-17: nothing new starts in it; the run pauses when nothing else is left, and stays so when it is resumed."""
+async def test_a_paused_goal_waits_until_it_is_resumed_and_others_continue(harness):
+    """SC-17: nothing new starts in it; the run pauses when nothing else is left, and the pause outlasts a resume."""
     run = await harness.lay_out(goal("g", act("a")), goal("h", act("c")))
     await wished(harness, run, "pause", "g")
     ending = await harness.carry_out(run, a=["echo x > a"], c=["echo x > c"])
@@ -97,7 +97,7 @@ async def test_a_paused_goal_is_set_aside_until_it_is_resumed_and_others_go_on(h
     assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
 
 
-async def test_a_goal_is_paused_and_resumed_while_its_run_is_carried_out(harness):
+async def test_a_goal_is_paused_and_resumed_while_its_run_is_active(harness):
     run, conductor, carried = await begun(harness, goal("g", act("c"), act("d", needs=["c_done"])), goal("h", act("a")))
     await wished(harness, run, "pause", "g")
     assert goals(harness, run) == {"g": "paused", "h": "active"}
@@ -108,7 +108,7 @@ async def test_a_goal_is_paused_and_resumed_while_its_run_is_carried_out(harness
 
 
 async def test_a_stopped_goal_ends_its_attempts_at_once_and_their_actions_wait(harness):
-    """SC-20: an attempt that was stopped is nobody's failure."""
+    """SC-20: a stopped attempt does not count as a failure."""
     run, conductor, carried = await begun(harness, goal("g", act("a")), goal("h", act("b")))
     await until(lambda: set(harness.statuses(run).values()) == {"running"})
     await wished(harness, run, "stop", "g")
@@ -121,7 +121,7 @@ async def test_a_stopped_goal_ends_its_attempts_at_once_and_their_actions_wait(h
     await carried
 
 
-async def test_a_cancelled_goal_ends_for_good_and_the_run_ends_with_the_others(harness):
+async def test_a_cancelled_goal_is_final_and_the_run_ends_with_the_others(harness):
     """SC-17: the run is completed when all its other goals are."""
     run, _, carried = await begun(harness, goal("g", act("a"), act("d", needs=["a_done"])), goal("h", act("c")))
     await wished(harness, run, "cancel", "g")
@@ -132,8 +132,8 @@ async def test_a_cancelled_goal_ends_for_good_and_the_run_ends_with_the_others(h
     assert await harness.worktrees() == 0
 
 
-async def test_without_an_owner_a_wish_is_done_here(harness):
-    """SC-16: what a dead owner left is recovered first; the run is nobody's afterwards."""
+async def test_without_an_owner_a_request_is_executed_here(harness):
+    """SC-16: what a dead owner left is recovered first; the run has no owner afterwards."""
     run = await harness.own(goal("g", act("a"), act("b")))
     attempt = await harness.queue(run, "a")
     run = harness.orphan(run)
@@ -145,7 +145,7 @@ async def test_without_an_owner_a_wish_is_done_here(harness):
     assert goal_of(harness, run, "g").state == Cancelled()
 
 
-async def test_an_owner_that_does_not_come_to_it_is_busy_and_the_wish_stays(harness):
+async def test_an_owner_that_does_not_react_is_busy_and_the_request_stays(harness):
     run = await harness.lay_out(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
@@ -155,7 +155,7 @@ async def test_an_owner_that_does_not_come_to_it_is_busy_and_the_wish_stays(harn
     assert harness.store.control_requests.open_of_run(run.id) == (wish,)
 
 
-async def test_a_candidate_that_is_being_checked_is_cancelled_and_the_queue_goes_on(harness):
+async def test_a_candidate_under_check_is_cancelled_and_the_queue_continues(harness):
     """BX-3: it does not land, and stays pinned; the next one lands."""
     slow = act("a", check="test -e ../go || sleep 1; test -s a")
     run = await harness.own(goal("g", slow), goal("h", act("c")))
@@ -174,8 +174,8 @@ async def test_a_candidate_that_is_being_checked_is_cancelled_and_the_queue_goes
     assert await harness.sh("git for-each-ref --format='%(refname)' refs/scaffold/work") != ""
 
 
-async def test_what_moves_the_branch_just_now_lands_and_the_wish_waits_for_it(harness):
-    """A crash in between is read back from the intent; nobody cancels what may have landed."""
+async def test_a_landing_in_progress_completes_and_the_request_waits_for_it(harness):
+    """A crash in between is recovered from the intent; a commit that may have landed is not cancelled."""
     run = await harness.own(goal("g", act("a"), act("b")))
     await harness.work(run, "a", "echo x > a")
     (attempt,) = harness.attempts(run, "a")
@@ -202,7 +202,7 @@ async def test_what_moves_the_branch_just_now_lands_and_the_wish_waits_for_it(ha
     assert harness.store.control_requests.open_of_run(run.id) == ()
 
 
-async def test_a_stopped_compound_takes_all_below_it_along(harness):
+async def test_a_stopped_compound_stops_all_its_descendants(harness):
     run = await harness.own(
         goal("g", act("phase", kind="compound", effects=("x",)), act("a", parent="phase"), act("c"), wants=["c_done"])
     )
@@ -211,7 +211,7 @@ async def test_a_stopped_compound_takes_all_below_it_along(harness):
     assert harness.statuses(run) == {"phase": "cancelled", "a": "cancelled", "c": "pending"}
 
 
-async def test_wishes_are_done_once_and_in_order(harness):
+async def test_requests_are_executed_once_and_in_order(harness):
     run = await harness.own(goal("g", act("a")))
     for kind in ("pause", "resume", "pause", "pause"):
         leave(harness, a_wish(harness, run, kind))
@@ -223,7 +223,7 @@ async def test_wishes_are_done_once_and_in_order(harness):
 
 
 @pytest.mark.parametrize("kind", ["stop", "pause", "resume"])
-async def test_a_goal_that_has_ended_stays_as_it_is(harness, kind):
+async def test_an_ended_goal_does_not_change(harness, kind):
     run = await harness.own(goal("g", act("a")), goal("h", act("b")))
     with harness.store.transaction():
         harness.store.goals.move(goal_of(harness, run, "g").id, Completed())
@@ -234,15 +234,15 @@ async def test_a_goal_that_has_ended_stays_as_it_is(harness, kind):
 
 
 class Cut:
-    """An engine whose owner dies as soon as it is told to stop an attempt."""
+    """An engine whose owner dies as soon as it is asked to stop an attempt."""
 
     async def stop_attempt(self, attempt, *, grace_s):
         raise KeyboardInterrupt(attempt, grace_s)
 
 
 @pytest.mark.parametrize("kind", ["stop", "cancel"])
-async def test_a_wish_whose_owner_dies_in_the_middle_is_done_once_by_the_next_one(harness, kind):
-    """SC-16: what was ended stays ended and is pinned; the wish is not done twice."""
+async def test_a_request_whose_owner_dies_midway_is_executed_once_by_the_next_one(harness, kind):
+    """SC-16: ended attempts stay ended and pinned; the request is not executed twice."""
     run = await harness.own(goal("g", act("a")), goal("h", act("b")))
     attempt = await harness.queue(run, "a")
     leave(harness, a_wish(harness, run, kind))
@@ -259,8 +259,8 @@ async def test_a_wish_whose_owner_dies_in_the_middle_is_done_once_by_the_next_on
     assert harness.statuses(run)["b"] == "pending"
 
 
-async def test_goals_that_have_all_ended_are_not_set_aside(harness):
-    """SC-17: a run whose last goals ended in this very moment is not put down as paused."""
+async def test_a_run_whose_goals_have_all_ended_is_not_paused(harness):
+    """SC-17: also if the last goals end at this very moment."""
     run = await harness.lay_out(goal("g", act("a")), goal("h", act("b")))
     conductor = await harness.conductor(run, {})
     with harness.store.transaction():

@@ -1,4 +1,4 @@
-"""Dispatching by tool: the same readiness, caps and fences as everywhere, and an error that says which of them."""
+"""Dispatching by tool: the same readiness, caps and fences, and an error that names the violated one."""
 
 import json
 from functools import partial
@@ -20,7 +20,7 @@ STORE, API = act("store"), act("api", needs=["store_done"])
 
 @pytest.fixture
 async def pursued(harness):
-    """A run under way, and the desk of a supervisor's agent in it."""
+    """An active run, and the planning desk of its supervisor's agent."""
 
     async def pursued(*actions, **settings):
         run = await harness.own(goal("shop", *actions), **settings)
@@ -48,8 +48,8 @@ async def test_a_ready_action_is_started_and_its_attempt_named(harness, pursued)
     assert "`store` is running" in await dispatch(desk, "store")
 
 
-async def test_what_is_not_ready_names_what_it_waits_for(harness, pursued):
-    """SC-13: readiness is not the model's to decide."""
+async def test_an_action_that_is_not_ready_names_what_it_waits_for(harness, pursued):
+    """SC-13: readiness is not decided by the model."""
     build = act("build", kind="compound", needs=["store_done"], effects=("x",))
     run, desk = await pursued(STORE, API, build, act("part", parent="build", effects=("x",)))
     assert "`api` is not ready: `store_done` not shown yet" in await dispatch(desk, "api")
@@ -59,8 +59,8 @@ async def test_what_is_not_ready_names_what_it_waits_for(harness, pursued):
     assert harness.store.attempts.open_of_run(run.id) == ()
 
 
-async def test_a_compound_that_is_ready_begins_with_its_first_child(harness, pursued):
-    """SC-5, SC-13: who breaks a compound down need not wait for it to begin."""
+async def test_a_ready_compound_begins_with_its_first_child(harness, pursued):
+    """SC-5, SC-13: after breaking it down, the agent need not wait for it to begin."""
     outer, inner = act("outer", kind="compound", effects=("x",)), act("inner", kind="compound", effects=("x",))
     inner = msgspec.structs.replace(inner, parent="outer")
     run, desk = await pursued(outer, inner, act("part", parent="inner", effects=("x",)))
@@ -68,7 +68,7 @@ async def test_a_compound_that_is_ready_begins_with_its_first_child(harness, pur
     assert harness.statuses(run) == {"outer": "running", "inner": "running", "part": "running"}
 
 
-async def test_the_cap_is_an_error_that_says_how_many_run(harness, pursued):
+async def test_the_cap_error_says_how_many_attempts_run(harness, pursued):
     """SC-13, SC-15."""
     run, desk = await pursued(act("a"), act("b"), act("c"), agents=2)
     assert (await dispatch(desk, "a"))["attempt"] == (await dispatch(desk, "b"))["attempt"] == 1
@@ -78,8 +78,8 @@ async def test_the_cap_is_an_error_that_says_how_many_run(harness, pursued):
     assert len(harness.store.attempts.open_of_run(run.id)) == 2
 
 
-async def test_a_goal_may_have_fewer_than_the_run(harness, pursued):
-    """SC-15, SC-22: the nearer of both caps counts; each goal has its own."""
+async def test_a_goal_may_have_a_lower_cap_than_the_run(harness, pursued):
+    """SC-15, SC-22: the lower of both caps counts; each goal has its own."""
     run, desk = await pursued(act("a"), act("b"), agents=5, goal_agents=1)
     assert (await dispatch(desk, "a"))["attempt"] == 1
     assert (
@@ -97,8 +97,8 @@ async def test_nothing_starts_in_a_goal_that_is_not_active(harness, pursued):
     assert "goal `shop` is paused" in await dispatch(desk, "store")
 
 
-async def test_a_slot_that_was_taken_meanwhile_is_told(harness, pursued):
-    """SC-13: whoever hands attempts out has the last word."""
+async def test_a_slot_taken_meanwhile_is_reported(harness, pursued):
+    """SC-13: the transaction that opens the attempt decides."""
     run, _ = await pursued(STORE)
 
     async def nothing_left(goal_id, action_id):
@@ -107,8 +107,8 @@ async def test_a_slot_that_was_taken_meanwhile_is_told(harness, pursued):
     assert "`store` was not started" in await dispatch(LiveProposals(harness.site, run, nothing_left), "store")
 
 
-async def test_whoever_was_overtaken_writes_and_starts_nothing(harness, pursued):
-    """SC-13, SC-16: the fence of the run holds for tools, too."""
+async def test_a_superseded_supervisor_writes_and_starts_nothing(harness, pursued):
+    """SC-13, SC-16: the fence of the run applies to tools, too."""
     run, desk = await pursued(STORE)
     harness.orphan(run)
     await harness.take(run)
@@ -121,8 +121,8 @@ async def test_whoever_was_overtaken_writes_and_starts_nothing(harness, pursued)
     assert harness.store.attempts.open_of_run(run.id) == ()
 
 
-async def test_a_live_desk_writes_each_change_at_once(harness, pursued):
-    """SC-12: what was written is there for the next call, and only once."""
+async def test_a_live_desk_stores_each_change_at_once(harness, pursued):
+    """SC-12: the next call sees it, and it is stored only once."""
     run, desk = await pursued(STORE)
     assert desk.change(CreateActions("shop", (act("more"),)))
     assert not desk.change(CreateActions("shop", (act("more"),)))

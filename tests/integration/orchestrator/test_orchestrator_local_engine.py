@@ -13,7 +13,7 @@ from support.harness import act, goal, until
 
 @pytest.fixture
 async def engine(tmp_path):
-    """Workers and supervisors are shells; what each is to do is in a file of its name."""
+    """Workers and supervisors are shells; each runs a script named after it."""
 
     def argv(_part, name):
         return ["/bin/sh", str(tmp_path / f"{name}.sh")]
@@ -37,7 +37,7 @@ async def attempt(harness):
 
 @pytest.fixture
 def doing(tmp_path):
-    """Have the attempt's worker, or the goal's supervisor, do this."""
+    """Make the attempt's worker, or the goal's supervisor, run this script."""
 
     def make(of, command):
         name = of if isinstance(of, str) else of.id
@@ -53,19 +53,19 @@ async def next_exit(engine):
 
 
 @pytest.mark.parametrize(("command", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9)])
-async def test_how_a_worker_ended_is_told(engine, attempt, doing, command, code):
+async def test_a_workers_exit_is_reported(engine, attempt, doing, command, code):
     await engine.start_attempt(doing(attempt, command))
     assert await next_exit(engine) == AttemptExit(attempt.id, code)
 
 
-async def test_what_a_worker_prints_goes_to_its_log(engine, attempt, doing, tmp_path):
+async def test_a_workers_output_goes_to_its_log(engine, attempt, doing, tmp_path):
     await engine.start_attempt(doing(attempt, "echo out; echo err >&2"))
     await next_exit(engine)
     assert sorted((tmp_path / "logs" / f"worker {attempt.id}").read_text().split()) == ["err", "out"]
 
 
-async def test_a_stopped_worker_takes_its_group_along(engine, attempt, doing, tmp_path):
-    """OR-10: TERM, then KILL, for all it started."""
+async def test_stopping_a_worker_ends_its_process_group(engine, attempt, doing, tmp_path):
+    """OR-10: TERM, then KILL, for all its processes."""
     await engine.start_attempt(doing(attempt, "trap '' TERM; sleep 60 & echo $! > pid; wait; sleep 60"))
     await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     sleeper = identify(int((tmp_path / "pid").read_text()))
@@ -85,8 +85,8 @@ async def test_close_leaves_no_child(engine, attempt, doing):
     ]
 
 
-async def test_a_supervisor_is_a_process_whose_end_is_told(engine, doing):
-    """SC-14, SC-16: who it is is known while it lives, and how it ended afterwards."""
+async def test_a_supervisor_is_a_process_whose_exit_is_reported(engine, doing):
+    """SC-14, SC-16: its identity is known while it lives, and its exit afterwards."""
     identity = await engine.start_supervisor(doing("goal", "read line; exit 4"))
     assert is_alive(identity)
     await engine.stop_supervisor("goal", grace_s=0.1)
@@ -96,8 +96,8 @@ async def test_a_supervisor_is_a_process_whose_end_is_told(engine, doing):
     assert await next_exit(engine) == SupervisorExit("goal", 4)
 
 
-async def test_a_goal_may_be_pursued_inside(tmp_path):
-    """SC-22: what is too little for a process of its own; a stop ends it, and whatever it raises is told."""
+async def test_a_goal_may_be_supervised_in_the_owners_process(tmp_path):
+    """SC-22: for runs too small for a separate process; a stop ends it, and its errors are reported."""
     waiting = asyncio.Event()
 
     async def pursue(goal):
@@ -119,7 +119,7 @@ async def test_a_goal_may_be_pursued_inside(tmp_path):
     assert await next_exit(made) == SupervisorExit("long", FAILED_EXIT_CODE)
 
 
-async def test_a_program_that_is_not_there_cannot_be_started(tmp_path, attempt):
+async def test_a_missing_program_cannot_be_started(tmp_path, attempt):
     main = ProcessMain(argv=lambda *_: ["/no/such"], environ={}, cwd=tmp_path, log=lambda _part, name: tmp_path / name)
     with pytest.raises(OSError, match="/no/such"):
         await LocalEngine(FreshProcessStarter(main)).start_attempt(attempt)

@@ -1,4 +1,4 @@
-"""`notify`: a real command is told, beside the run, and never holds it up."""
+"""`notify`: a real command gets the events of a run, and never delays it."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ TELL = 'cat >> "$HOME/told"; echo " $SCAFFOLD_EVENT $SCAFFOLD_RUN" >> "$HOME/tol
 
 
 class Told:
-    """A run whose happenings are told to a command until `end`."""
+    """A run whose events are sent to a command until `end`."""
 
     def __init__(self, harness, run, command, *, timeout_s=10.0):
         self.harness, self.run, self.over = harness, run, False
@@ -45,7 +45,7 @@ def ask(harness, run, text):
         return harness.store.inbox.ask(item)
 
 
-async def test_the_inbox_and_the_end_are_told_with_the_event_in_json_and_environment(harness):
+async def test_inbox_items_and_the_end_are_sent_as_json_and_environment(harness):
     run = await harness.own(goal("g", act("a")))
     old = ask(harness, run, "asked before")
     told = Told(harness, run, TELL)
@@ -63,7 +63,7 @@ async def test_the_inbox_and_the_end_are_told_with_the_event_in_json_and_environ
     assert old.id not in "".join(told.lines)
 
 
-async def test_a_failure_is_told_with_its_reason_and_without_secrets(harness):
+async def test_a_failure_is_sent_with_its_reason_and_without_secrets(harness):
     """BX-9: secrets are told to nobody."""
     run = await harness.own(goal("g", act("a")))
     told = Told(harness, run, TELL)
@@ -76,8 +76,8 @@ async def test_a_failure_is_told_with_its_reason_and_without_secrets(harness):
     assert "a1B2a1B2" not in line
 
 
-async def test_the_command_sees_no_key_that_is_not_configured(harness):
-    """BX-9: the environment of children is an allow-list, that of the user's own command, too."""
+async def test_the_command_gets_no_key_that_is_not_configured(harness):
+    """BX-9: the environment of children is an allowlist, for the user's own command, too."""
     harness.site.environ.update(OPENAI_API_KEY="not-told", BELL_KEY="told", DISPLAY=":7")
     run = await harness.own(goal("g", act("a")), environment=("BELL_KEY",))
     told = Told(harness, run, 'echo "[$OPENAI_API_KEY] $BELL_KEY $DISPLAY" > "$HOME/told"; exit 0')
@@ -88,7 +88,7 @@ async def test_the_command_sees_no_key_that_is_not_configured(harness):
     assert told.lines == ["[] told :7"]
 
 
-async def test_a_budget_that_runs_out_is_told_once(harness):
+async def test_an_exhausted_budget_is_sent_once(harness):
     run = await harness.own(goal("g", act("a")), budget_usd=1.0)
     told = Told(harness, run, TELL)
     await asyncio.sleep(0)
@@ -98,7 +98,7 @@ async def test_a_budget_that_runs_out_is_told_once(harness):
     assert [line.rpartition("}")[2].split()[0] for line in told.lines] == ["budget"]
 
 
-async def test_a_command_that_fails_is_told_to_the_run_once(harness):
+async def test_a_failing_command_raises_one_notice(harness):
     run = await harness.own(goal("g", act("a")))
     told = Told(harness, run, "echo no bell >&2; exit 3")
     await asyncio.sleep(0)
@@ -109,7 +109,7 @@ async def test_a_command_that_fails_is_told_to_the_run_once(harness):
     assert told.warnings == ["The `notify` command failed: exit code 3: no bell"]
 
 
-async def test_a_command_that_hangs_is_ended_and_holds_nothing_up(harness):
+async def test_a_hanging_command_is_ended_and_delays_nothing(harness):
     run = await harness.own(goal("g", act("a")))
     told = Told(harness, run, 'echo began > "$HOME/told"; sleep 60', timeout_s=0.5)
     await asyncio.sleep(0)
@@ -120,7 +120,7 @@ async def test_a_command_that_hangs_is_ended_and_holds_nothing_up(harness):
     assert told.warnings == ["The `notify` command failed: it timed out after 0.5 s"]
 
 
-async def test_without_a_command_nothing_is_read_of_the_run(harness):
+async def test_without_a_command_no_events_are_read(harness):
     run = await harness.lay_out(goal("g", act("a")))
     await notify_until_done(harness.site, run, "", lambda: False)
     assert harness.store.events.last_seq(run.id) == 1

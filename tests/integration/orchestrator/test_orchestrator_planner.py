@@ -1,4 +1,4 @@
-"""The planner's turn in process: what it can look at, what it cannot, and what a request becomes."""
+"""The planner's turn in process: what it can and cannot read, and the plan of a request."""
 
 import asyncio
 from random import Random  # noqa: TID251 - seeded
@@ -45,7 +45,7 @@ def opened(site, request="greet the world"):
 
 
 def laid_out(site, run, tmp_path, *steps):
-    """Have a run laid out by a planner who says this."""
+    """Have a run planned by a planner with these replies."""
     path = tmp_path / "replies.yaml"
     path.write_text(yaml.safe_dump({"version": 1, "replies": []}))
     model = open_model(add_planner(path, *steps), clock=SystemClock(), rng=Random(0))
@@ -53,7 +53,7 @@ def laid_out(site, run, tmp_path, *steps):
 
 
 def test_a_request_becomes_goals_and_actions_in_the_store(site, tmp_path):
-    """SC-8, AL-3: description, criteria, check, files and order of each task are kept."""
+    """SC-8, AL-3: description, criteria, check, files and order of each task are stored."""
     run = opened(site)
     task = {
         **action("hello", effects=["hello_there"], check="test -f hello.txt", files=["hello.txt"]),
@@ -75,7 +75,7 @@ def test_a_request_becomes_goals_and_actions_in_the_store(site, tmp_path):
     assert (turn.event, turn.outcome, turn.goal_id) == ("plan", "done", None)
 
 
-def test_a_turn_that_proposes_nothing_is_unsound_and_writes_nothing(site, tmp_path):
+def test_a_turn_without_proposals_is_unsound_and_stores_nothing(site, tmp_path):
     """SC-8: bounded rounds, then the findings."""
     run = opened(site)
     ending = laid_out(site, run, tmp_path, "no", "no", "no", "no")
@@ -84,7 +84,7 @@ def test_a_turn_that_proposes_nothing_is_unsound_and_writes_nothing(site, tmp_pa
     assert site.store.goals.of_run(run.id) == ()
 
 
-def test_the_whole_request_is_what_the_planner_reads(site, tmp_path):
+def test_the_planner_reads_the_whole_request(site, tmp_path):
     """SC-18: however long it is."""
     run = opened(site, "x" * 200_000 + " THE END")
     path = tmp_path / "replies.yaml"
@@ -95,8 +95,8 @@ def test_the_whole_request_is_what_the_planner_reads(site, tmp_path):
     assert site.store.turns.of_run(run.id)[0].usage.requests == 3
 
 
-def test_the_planner_looks_at_files_but_not_at_secrets_and_writes_none(site):
-    """SC-8: what it reads is guarded as everywhere."""
+def test_the_planner_reads_files_but_no_secrets_and_writes_none(site):
+    """SC-8: the usual policy applies to its reads."""
     root = site.repository.root
     (root / ".env").write_text("TOKEN=hunter2hunter2hunter2\n")
     tools = {tool.name: tool for tool in read_only_tools(site, opened(site))}
@@ -109,7 +109,7 @@ def test_the_planner_looks_at_files_but_not_at_secrets_and_writes_none(site):
     assert "TOKEN=hunter2" not in found.content
 
 
-def test_what_lint_calls_an_error_is_a_fault_and_a_warning_is_none(site):
+def test_lint_errors_refuse_a_plan_and_warnings_do_not(site):
     draft = read_draft(site.store, opened(site))
     assert [finding.code for finding in plan_errors(draft)] == ["no-goal"]
     draft.apply(CreateGoal(GoalSpec(name="g", goal_state=(Assertion("x"),))))

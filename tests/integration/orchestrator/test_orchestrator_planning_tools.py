@@ -60,7 +60,7 @@ def act(key, **fields):
 
 
 def land(store, key, result):
-    """Have an action completed with a result, and its effects shown."""
+    """Complete an action with a result, and add its effects as facts."""
     action = store.actions.by_key("run-1", key)
     with store.transaction():
         for state in (Running(), Verifying(), Landing()):
@@ -70,7 +70,7 @@ def land(store, key, result):
 
 
 def fail(store, key, error):
-    """Have an attempt at an action fail, and the action with it."""
+    """Fail an attempt at an action, and the action with it."""
     attempt = an_attempt(store.actions.by_key("run-1", key))
     claim(store, attempt, "executing")
     with store.transaction():
@@ -80,20 +80,20 @@ def fail(store, key, error):
 
 
 async def call(desk, name, /, **args):
-    """Return what the model is told, and whether it counts as failed."""
+    """Return the result that the model gets, and whether it is marked as failed."""
     result = await Toolbox(supervisor_tools(desk)).result(ToolCall("1", name, args))
     return result.content, result.failed
 
 
 async def told(desk, name, /, **args):
-    """Return the answer of a call that works."""
+    """Return the answer of a call that succeeds."""
     content, failed = await call(desk, name, **args)
     assert not failed, content
     return json.loads(content)
 
 
 async def refusal(desk, name, /, **args):
-    """Return the words of a call that does not."""
+    """Return the message of a call that fails."""
     content, failed = await call(desk, name, **args)
     assert failed, content
     assert "broke" not in content
@@ -114,14 +114,14 @@ async def a_goal_is_made(desk):
     return await told(desk, "goap_create_goal", name="shop", description="A shop.", goal_state=["store", "api"])
 
 
-def test_a_planner_lays_out_and_a_supervisor_has_all_nine(desk):
+def test_a_planner_has_the_drafting_tools_and_a_supervisor_all_nine(desk):
     """SC-12."""
     assert [tool.name for tool in planning_tools(desk)] == NINE[:4]
     assert [tool.name for tool in supervisor_tools(desk)] == NINE
 
 
-async def test_a_plan_is_laid_out_call_by_call_and_nothing_is_stored_yet(store, desk):
-    """SC-8, SC-12: the draft holds all of it; writing it stores all of it."""
+async def test_a_plan_is_drafted_call_by_call_before_anything_is_stored(store, desk):
+    """SC-8, SC-12: the draft holds all of it; applying it stores all of it."""
     assert await a_goal_is_made(desk) == {"goal": "shop", "created": True}
     made = await told(desk, "goap_create_actions", goal="shop", actions=[spec("all", kind="compound", effects=["api"])])
     assert made == {
@@ -139,8 +139,8 @@ async def test_a_plan_is_laid_out_call_by_call_and_nothing_is_stored_yet(store, 
     assert read_draft(store, desk.run).plan == desk.draft.plan
 
 
-async def test_what_exists_with_the_same_content_is_returned(desk):
-    """SC-12: idempotent by name and key; other content is an error."""
+async def test_an_item_that_exists_with_the_same_content_is_returned(desk):
+    """SC-12: idempotent by name and key; different content is an error."""
     await a_goal_is_made(desk)
     assert (await a_goal_is_made(desk))["note"] == "An identical goal already exists."
     await told(desk, "goap_create_actions", goal="shop", actions=[spec("store")])
@@ -179,7 +179,7 @@ async def test_what_exists_with_the_same_content_is_returned(desk):
         ("goap_dispatch_action", {"action": "nobody"}, "there is no action `nobody`"),
     ],
 )
-async def test_errors_teach_the_model(desk, name, args, words):
+async def test_errors_tell_the_model_how_to_fix_the_call(desk, name, args, words):
     """SC-12: what was wrong with which thing, and what to do."""
     await a_goal_is_made(desk)
     await told(desk, "goap_create_actions", goal="shop", actions=[spec("store")])
@@ -188,15 +188,15 @@ async def test_errors_teach_the_model(desk, name, args, words):
     assert desk.draft.changes == before
 
 
-async def test_the_answer_to_a_change_names_the_first_few_faults(desk):
-    """SC-8, SC-12: a plan that is not sound yet is said to be so at once."""
+async def test_the_result_of_a_change_names_the_first_errors(desk):
+    """SC-8, SC-12: an unsound draft is reported at once."""
     await told(desk, "goap_create_goal", name="shop", description="A shop.", goal_state=["a", "b", "c", "d", "e"])
     made = await told(desk, "goap_create_actions", goal="shop", actions=[spec("a")])
     assert len(made["not_sound_yet"]) == 4
     assert made["not_sound_yet"][3] == "... and 1 more"
 
 
-async def test_goals_and_actions_are_meant_by_name_key_or_id(store):
+async def test_goals_and_actions_are_identified_by_name_key_or_id(store):
     """SC-12."""
     lay(store, act("store", effects=("store_works",)), act("api"))
     desk = DraftProposals(store, store.runs.get("run-1"))
@@ -210,7 +210,7 @@ async def test_goals_and_actions_are_meant_by_name_key_or_id(store):
     }
 
 
-async def test_complete_is_what_the_facts_say(store):
+async def test_completeness_follows_from_the_facts(store):
     """SC-3, SC-12: decided mechanically."""
     lay(store, act("store", effects=("store_works",)), act("api", effects=("api_works",)))
     land(store, "store", "Wrote it.")
@@ -229,8 +229,8 @@ async def test_complete_is_what_the_facts_say(store):
     assert (await told(desk, "goap_check_complete", goal="shop"))["complete"] is True
 
 
-async def test_a_claim_is_answered_with_what_the_evidence_says(store):
-    """SC-3, SC-12: a claim is recorded, and makes nothing true."""
+async def test_a_proposal_is_answered_with_the_existing_evidence(store):
+    """SC-3, SC-12: a proposal is recorded, and makes nothing true."""
     lay(store, act("store", effects=("store_works",)), act("api", effects=("api_works",)))
     land(store, "store", "Wrote it.")
     desk = DraftProposals(store, store.runs.get("run-1"))
@@ -250,7 +250,7 @@ async def test_a_claim_is_answered_with_what_the_evidence_says(store):
     assert store.goals.get("goal-1").summary == "no"
 
 
-async def test_a_list_has_what_needs_a_thought_first_and_counts_the_rest(store):
+async def test_a_list_shows_items_that_need_attention_first_and_counts_the_rest(store):
     """SC-12: at most 50, filtered by status and parent."""
     lay(
         store,
@@ -270,8 +270,8 @@ async def test_a_list_has_what_needs_a_thought_first_and_counts_the_rest(store):
     assert (await told(desk, "goap_list_actions", goal="shop", status="running"))["actions"] == []
 
 
-async def test_results_are_cut_and_the_way_to_the_rest_is_told(store):
-    """SC-11, SC-12: truncated for context, whole in the store."""
+async def test_results_are_shortened_with_the_call_that_returns_the_rest(store):
+    """SC-11, SC-12: shortened for the context, complete in the store."""
     lay(store, *(act(f"a{n}") for n in range(6)), act("broken", guidance="use bricks"))
     for n in range(6):
         land(store, f"a{n}", f"{n}" * 10_000)
@@ -296,8 +296,8 @@ async def test_results_are_cut_and_the_way_to_the_rest_is_told(store):
     assert store.actions.by_key("run-1", "a3").result == "3" * 10_000
 
 
-async def test_no_answer_is_long_however_much_there_is(store):
-    """OR-4, SC-12: a thousand actions with long words cost no more than fifty."""
+async def test_every_answer_is_bounded(store):
+    """OR-4, SC-12: a thousand actions with long texts cost no more than fifty."""
     long = tuple(f"{n}-{'x' * 150}" for n in range(90))
     lay(store, *(act(f"a{n}", description="x" * 5_000, effects=long, preconditions=long) for n in range(200)))
     desk = DraftProposals(store, store.runs.get("run-1"))
@@ -307,7 +307,7 @@ async def test_no_answer_is_long_however_much_there_is(store):
         assert len(content) <= RESPONSE_CHARS
 
 
-async def test_in_a_draft_dispatching_happens_by_itself(store):
+async def test_in_a_draft_actions_are_dispatched_automatically(store):
     """SC-13."""
     lay(store, act("store"))
     desk = DraftProposals(store, store.runs.get("run-1"))
@@ -345,8 +345,8 @@ arguments = st.fixed_dictionaries(
 
 @settings(max_examples=up_to(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(NINE), args=arguments)
-async def test_rubbish_of_every_kind_is_a_told_failure(store, name, args):
-    """SC-12: whatever a model sends, the tool answers; it never breaks."""
+async def test_garbage_of_every_kind_is_answered_with_an_error(store, name, args):
+    """SC-12: whatever a model sends, the tool answers; it never raises."""
     if store.goals.get("goal-1") is None:
         lay(store, act("store", effects=("store_works",)))
     content, _ = await call(DraftProposals(store, store.runs.get("run-1")), name, **args)

@@ -1,4 +1,4 @@
-"""Turns of planners and supervisors: proposals are written whole or not at all, whatever happens meanwhile."""
+"""Turns of planners and supervisors: proposals are stored whole or not at all, whatever happens meanwhile."""
 
 import asyncio
 from datetime import datetime
@@ -39,7 +39,7 @@ PARTIAL = create("shop", STORE, parent="build")
 
 
 async def planned(harness, **settings):
-    """Return a run with a compound that is ready, owned by this process."""
+    """Return a run with a ready compound, owned by this process."""
     return await harness.own(SHOP, planner=True, **settings)
 
 
@@ -60,13 +60,13 @@ def keys(harness, run):
 
 
 def expect_untouched(harness, run):
-    """Nothing of a proposal may be there."""
+    """Check that nothing of a proposal was stored."""
     assert keys(harness, run) == ["build"]
     assert not any(isinstance(each.event, PlanExtended) for each in harness.store.events.since(run.id, 0))
 
 
-async def test_a_proposal_is_written_when_the_agent_says_that_it_is_done(harness):
-    """SC-5, SC-14: a turn is asked on a fresh context; what it proposes and its end are one transaction."""
+async def test_a_proposal_is_stored_when_the_agent_says_it_is_done(harness):
+    """SC-5, SC-14: a turn has a fresh context; its proposals and its end are one transaction."""
     run = await planned(harness)
     mind = Mind(WHOLE, "two children", usd=0.5)
     ending = await ask(harness, run, mind)
@@ -86,8 +86,8 @@ async def test_a_proposal_is_written_when_the_agent_says_that_it_is_done(harness
     assert all('"role":"supervisor"' in line and '"goal":"shop"' in line for line in lines)
 
 
-async def test_what_is_wrong_goes_back_into_the_same_conversation(harness):
-    """OR-5: an unsound answer is asked again, never applied."""
+async def test_errors_go_back_into_the_same_conversation(harness):
+    """OR-5: an unsound answer is corrected, never applied."""
     run = await planned(harness)
     mind = Mind(PARTIAL, "done", create("shop", WEB, parent="build"), "now it is")
     assert isinstance(await ask(harness, run, mind), PlanWritten)
@@ -98,8 +98,8 @@ async def test_what_is_wrong_goes_back_into_the_same_conversation(harness):
 
 
 @pytest.mark.parametrize("nonsense", [["I cannot", "no", "still not"], [PARTIAL, "done", "done", "done"]])
-async def test_an_agent_that_never_becomes_sound_is_asked_so_often_and_no_more(harness, nonsense):
-    """OR-5: after the rounds nothing is written, and the reason is in the store."""
+async def test_an_agent_that_never_becomes_sound_gets_a_limited_number_of_rounds(harness, nonsense):
+    """OR-5: afterwards nothing is stored, except the reason."""
     run = await planned(harness)
     mind = Mind(*nonsense)
     ending = await ask(harness, run, mind)
@@ -113,7 +113,7 @@ async def test_an_agent_that_never_becomes_sound_is_asked_so_often_and_no_more(h
     expect_untouched(harness, run)
 
 
-async def test_an_agent_that_goes_round_in_circles_is_stopped(harness):
+async def test_an_agent_in_a_loop_is_stopped(harness):
     """SC-14: the same call with the same answer three times ends the turn."""
     run = await planned(harness)
     ending = await ask(harness, run, Mind(*[("goap_get_goal", {"goal": "shop"})] * 9))
@@ -123,8 +123,8 @@ async def test_an_agent_that_goes_round_in_circles_is_stopped(harness):
     expect_untouched(harness, run)
 
 
-async def test_what_is_sound_is_written_though_its_agent_says_it_again_and_again(harness):
-    """SC-14, SC-5: it has nothing to add; what does not work is written no more than before."""
+async def test_a_sound_proposal_is_stored_even_if_its_agent_keeps_repeating_it(harness):
+    """SC-14, SC-5: it has nothing to add; an unsound one is not stored."""
     run = await planned(harness)
     ending = await ask(harness, run, Mind(*[PARTIAL] * 9))
     assert isinstance(ending, PlanRejected)
@@ -150,8 +150,8 @@ async def test_what_is_sound_is_written_though_its_agent_says_it_again_and_again
         ),
     ],
 )
-async def test_where_no_reply_is_to_be_had_nothing_is_written_and_the_reason_is_kept(harness, said, again, error):
-    """SC-14: a broken answer, a silent one and one without an end leave the plan as it was."""
+async def test_without_a_usable_reply_only_the_reason_is_stored(harness, said, again, error):
+    """SC-14: a broken answer, a silent one and an endless one leave the plan as it was."""
     hangs = said == [CassetteFault(kind="hang")]
     run = await planned(harness, attempt_timeout_s=0.2 if hangs else 60.0)
     ending = await ask(harness, run, Mind(*said))
@@ -162,7 +162,7 @@ async def test_where_no_reply_is_to_be_had_nothing_is_written_and_the_reason_is_
     expect_untouched(harness, run)
 
 
-async def test_a_turn_that_costs_more_than_there_is_ends_as_a_matter_of_budget(harness):
+async def test_a_turn_that_exceeds_the_budget_ends_with_a_budget_error(harness):
     run = await planned(harness, budget_usd=1.0)
     ending = await ask(harness, run, Mind(PARTIAL, "done", "never", usd=0.6))
     assert isinstance(ending, TurnOverBudget)
@@ -171,7 +171,7 @@ async def test_a_turn_that_costs_more_than_there_is_ends_as_a_matter_of_budget(h
     expect_untouched(harness, run)
 
 
-async def test_no_secret_stands_in_what_is_kept_of_a_turn(tmp_path):
+async def test_the_stored_turn_contains_no_secret(tmp_path):
     harness = await Harness.build(tmp_path)
     harness.site.environ["SHOP_API_KEY"] = "correct-horse-battery-staple"
     run = await planned(harness)
@@ -184,13 +184,13 @@ async def test_no_secret_stands_in_what_is_kept_of_a_turn(tmp_path):
 
 
 def rewrite(harness, run, *actions):
-    """Add actions as somebody else would."""
+    """Add actions as another process would."""
     with harness.store.transaction():
         apply_changes(harness.store, run, (CreateActions("shop", actions),), now=harness.clock.now())
 
 
-async def test_a_plan_that_changed_meanwhile_is_told_and_the_rest_is_proposed_again(harness):
-    """OR-5: what no longer fits is refused by the store as it is then, not written over it."""
+async def test_conflicts_with_a_changed_plan_are_reported_and_the_rest_is_proposed_again(harness):
+    """OR-5: what no longer applies is refused, and overwrites nothing."""
     run = await planned(harness)
 
     def meanwhile(at):
@@ -205,7 +205,7 @@ async def test_a_plan_that_changed_meanwhile_is_told_and_the_rest_is_proposed_ag
     assert turns(harness, run) == [("done", None)]
 
 
-async def test_a_compound_that_is_over_meanwhile_gets_no_children(harness):
+async def test_a_compound_that_ended_meanwhile_gets_no_children(harness):
     run = await planned(harness)
 
     def meanwhile(at):
@@ -219,8 +219,8 @@ async def test_a_compound_that_is_over_meanwhile_gets_no_children(harness):
     assert {harness.action(run, key).parent_id for key in ("schema", "pages")} == {None}
 
 
-async def test_an_orchestrator_that_was_overtaken_writes_nothing(harness):
-    """SC-16: whoever lost the run finds its fence stale, and stops."""
+async def test_a_superseded_orchestrator_stores_nothing(harness):
+    """SC-16: it finds its fence stale, and stops."""
     run = await planned(harness)
 
     def meanwhile(at):
@@ -233,8 +233,8 @@ async def test_an_orchestrator_that_was_overtaken_writes_nothing(harness):
     expect_untouched(harness, run)
 
 
-async def test_of_two_supervisors_of_one_goal_only_the_later_ones_turn_is_written(harness):
-    """SC-16: the turn of the other was ended, so it finds that out and writes nothing; nothing is there twice."""
+async def test_only_the_later_of_two_supervisors_stores_its_turn(harness):
+    """SC-16: the turn of the other was ended, so it stores nothing; nothing is there twice."""
     run = await planned(harness)
     asked, answer = asyncio.Event(), asyncio.Event()
 
@@ -255,12 +255,12 @@ async def test_of_two_supervisors_of_one_goal_only_the_later_ones_turn_is_writte
 
 
 async def expect_stale(turn):
-    """The turn has to find that somebody else is at it."""
+    """Check that the turn finds its fence stale."""
     with pytest.raises(StaleFence):
         await turn
 
 
-async def test_a_turn_that_is_called_off_is_lost_and_leaves_nothing(harness):
+async def test_a_cancelled_turn_is_lost_and_leaves_nothing(harness):
     run = await planned(harness)
     asked = asyncio.Event()
     mind = Mind(WHOLE, CassetteFault(kind="hang"), meanwhile=lambda at: asked.set() if at == 2 else None)
@@ -274,11 +274,11 @@ async def test_a_turn_that_is_called_off_is_lost_and_leaves_nothing(harness):
 
 
 class Cut(BaseException):
-    """The process ends here."""
+    """Raised in place of the end of the process."""
 
 
 class Brittle(SystemClock):
-    """A clock that can be looked at so often; at the next look the process ends."""
+    """A clock that can be read a given number of times; at the next reading the process ends."""
 
     def __init__(self, looks: int) -> None:
         self._looks = looks
@@ -292,8 +292,8 @@ class Brittle(SystemClock):
         return super().now()
 
 
-async def test_wherever_a_turn_is_cut_off_all_of_it_is_there_or_nothing(harness):
-    """SC-16: cut at every look at a clock, in transactions and outside; the next turn ends what was left open."""
+async def test_an_interrupted_turn_is_stored_completely_or_not_at_all(harness):
+    """SC-16: interrupted at every reading of a clock; the next turn ends what was left open."""
     looks, cut = 0, True
     while cut:
         run = await planned(harness)
@@ -317,14 +317,14 @@ async def test_wherever_a_turn_is_cut_off_all_of_it_is_there_or_nothing(harness)
 
 
 def expect_all_or_nothing(harness, run):
-    """The proposal stands in the store exactly if its turn is done."""
+    """Check that the proposal is stored exactly if its turn is done."""
     done = [outcome for outcome, _ in turns(harness, run)] == ["done"]
     assert keys(harness, run) == (["build", "schema", "pages"] if done else ["build"])
     grown = [each.event for each in harness.store.events.since(run.id, 0) if isinstance(each.event, PlanExtended)]
     assert len(grown) == done
 
 
-async def test_what_else_belongs_to_a_proposal_is_written_with_it_or_not_at_all(harness):
+async def test_extra_records_of_a_proposal_are_stored_with_it_or_not_at_all(harness):
     """OR-5: one transaction, or none."""
     run = await planned(harness)
 

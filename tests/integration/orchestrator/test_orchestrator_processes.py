@@ -1,4 +1,4 @@
-"""Workers, fresh and forked."""
+"""Workers as fresh and as forked processes."""
 
 import os
 import signal
@@ -58,20 +58,20 @@ async def told(processes, name="a", part="worker"):
     return log.read_text()
 
 
-async def test_a_fresh_worker_is_a_program_of_its_own(main):
+async def test_a_fresh_worker_is_a_separate_program(main):
     assert await told(FreshProcessStarter(main)) == "fresh worker for a\n"
 
 
-async def test_warm_processes_are_forked_by_one(warm):
-    """OR-1: each is told its part, and which attempt or goal it is for."""
+async def test_one_zygote_forks_warm_processes(warm):
+    """OR-1: each gets its role, and its attempt or goal."""
     processes = warm(WARM)
     first, second = await told(processes), await told(processes, "shop", "supervisor")
     assert first.startswith("forked for worker a by ")
     assert second.removeprefix("forked for supervisor shop by ") == first.rpartition(" by ")[2]
 
 
-async def test_a_zygote_that_was_killed_is_replaced(warm):
-    """BX-12: its death costs nobody anything."""
+async def test_a_killed_zygote_is_replaced(warm):
+    """BX-12: its death has no other effect."""
     workers = warm(WARM)
     await workers.preload()
     before = workers._zygote.identity
@@ -81,13 +81,13 @@ async def test_a_zygote_that_was_killed_is_replaced(warm):
     assert workers._zygote.identity != before
 
 
-async def test_where_zygotes_die_again_and_again_workers_are_fresh_in_the_end(warm):
+async def test_after_repeated_deaths_of_zygotes_workers_start_fresh(warm):
     workers = warm(ONCE)
     for _ in range(MAX_ZYGOTES + 2):
         assert await told(workers) == "fresh worker for a\n"
     assert workers._made == MAX_ZYGOTES
 
 
-async def test_a_zygote_that_hangs_is_given_up(warm):
+async def test_a_hanging_zygote_is_given_up(warm):
     workers = warm("import time; time.sleep(60)", timeout_s=0.2)
     assert await told(workers) == "fresh worker for a\n"

@@ -1,4 +1,4 @@
-"""Whatever a dead owner leaves half done, work goes on from there."""
+"""Recovery of what a dead owner left half done."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ from support.harness import GHOST, Thoughtless, act, goal
 
 
 async def executing(harness, run, key, *, worker=GHOST):
-    """Return an attempt whose worker wrote `half` and got no further."""
+    """Return an attempt whose worker wrote `half` and stopped there."""
     attempt = await harness.queue(run, key)
     path = harness.site.attempt_folder(run.id, attempt.id)
     await worktree.add(harness.site.repository, path, attempt.base_sha)
@@ -32,8 +32,8 @@ async def executing(harness, run, key, *, worker=GHOST):
     return attempt
 
 
-async def test_an_orphan_is_put_back_with_its_work_pinned(harness):
-    """SC-16, OR-10, BX-3, AL-19: `orphaned_by_crash`, no attempt lost to it, and the next one sees the work."""
+async def test_an_orphaned_attempt_is_returned_with_its_work_pinned(harness):
+    """SC-16, OR-10, BX-3, AL-19: `orphaned_by_crash`, which does not count as a failure; the next one sees the work."""
     run = await harness.own(goal("g", act("a")))
     attempt = await executing(harness, run, "a")
     run = await harness.take(harness.orphan(run))
@@ -48,14 +48,14 @@ async def test_an_orphan_is_put_back_with_its_work_pinned(harness):
     assert "+done" in (await harness.queue(run, "a")).briefing
 
 
-async def test_recovery_may_be_repeated(harness):
+async def test_recovery_is_idempotent(harness):
     run = await harness.own(goal("g", act("a")))
     await executing(harness, run, "a")
     assert [await recover_run(harness.site, run) for _ in range(3)] == [1, 0, 0]
 
 
-async def test_killed_between_pin_and_record_the_attempt_still_knows_its_work(harness):
-    """BX-3: the pin is found again though its worktree is gone."""
+async def test_an_attempt_killed_between_pin_and_record_keeps_its_work(harness):
+    """BX-3: the pin is found again although its worktree is gone."""
     run = await harness.own(goal("g", act("a")))
     attempt = await executing(harness, run, "a")
     await refs.pin(harness.site.git, refs.rescue_ref(attempt.id), attempt.base_sha)
@@ -65,7 +65,7 @@ async def test_killed_between_pin_and_record_the_attempt_still_knows_its_work(ha
 
 
 async def test_a_worker_that_outlived_its_owner_is_killed_first(harness, tmp_path):
-    """OR-10, BX-8: nobody writes into a worktree that is being put away."""
+    """OR-10, BX-8: no process may write into a worktree that is removed."""
     run = await harness.own(goal("g", act("a")))
     child = await start_child(["sleep", "60"], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, log=tmp_path / "log")
     await executing(harness, run, "a", worker=child.identity)
@@ -75,7 +75,7 @@ async def test_a_worker_that_outlived_its_owner_is_killed_first(harness, tmp_pat
 
 
 async def test_a_candidate_of_a_dead_owner_stays_in_the_queue(harness):
-    """SC-16: what was verified is landed, not done again."""
+    """SC-16: verified work lands, and is not redone."""
     run = await harness.own(goal("g", act("a")))
     await harness.work(run, "a", "echo x > a")
     (attempt,) = harness.attempts(run, "a")
@@ -88,7 +88,7 @@ async def test_a_candidate_of_a_dead_owner_stays_in_the_queue(harness):
     assert await harness.worktrees() == 0
 
 
-async def test_what_a_workers_last_breath_handed_in_is_not_put_back(harness):
+async def test_a_candidate_submitted_just_before_the_kill_is_kept(harness):
     """BX-2: killed a moment too late, the candidate counts."""
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
@@ -98,7 +98,7 @@ async def test_what_a_workers_last_breath_handed_in_is_not_put_back(harness):
     assert harness.attempt(attempt.id).status == "claimed"
 
 
-async def test_a_worktree_that_no_attempt_knows_is_removed(harness):
+async def test_a_worktree_without_an_attempt_is_removed(harness):
     run = await harness.own(goal("g", act("a")))
     stray = harness.site.run_folder(run.id) / "attempts" / "stray"
     await worktree.add(harness.site.repository, stray, run.base_sha)
@@ -106,15 +106,15 @@ async def test_a_worktree_that_no_attempt_knows_is_removed(harness):
     assert not stray.exists()
 
 
-async def test_an_attempt_that_nobody_claimed_is_put_back(harness):
+async def test_an_unclaimed_attempt_is_returned(harness):
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
     await recover_run(harness.site, run)
     assert (harness.attempt(attempt.id).outcome, harness.statuses(run)) == ("lost", {"a": "pending"})
 
 
-async def test_the_session_branch_is_made_once_and_must_keep_what_landed(harness):
-    """BX-2, AL-12: nothing has landed, it is made; something has, it must be there with all of it."""
+async def test_the_session_branch_is_created_once_and_must_keep_landed_work(harness):
+    """BX-2, AL-12: without landings it is created; otherwise it must exist and contain them."""
     run = await harness.own(goal("g", act("a"), act("b", needs=["a_done"])))
     await harness.sh(f"git branch -D {run.session_branch}")
     await ensure_session_branch(harness.site, run)
@@ -133,8 +133,8 @@ async def test_the_session_branch_is_made_once_and_must_keep_what_landed(harness
     assert tip in caught.value.fix
 
 
-async def test_nobody_writes_between_a_supervisors_look_and_its_decision(harness):
-    """OR-3, SC-16: a worker that gives up in that moment would be seen neither running nor pending."""
+async def test_no_write_happens_between_a_supervisors_snapshot_and_its_decision(harness):
+    """OR-3, SC-16: an attempt that ends in that moment would be seen neither running nor pending."""
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
     rival = Store.open(harness.repo / ".git/scaffold/state.db", clock=harness.clock, timeout_s=0.01)
@@ -159,6 +159,6 @@ async def test_nobody_writes_between_a_supervisors_look_and_its_decision(harness
     assert status_of(harness.store.goals.get(goal_id).state) == "active"
 
 
-async def test_identities_of_ghosts_are_dead(harness):
+async def test_identities_of_fake_processes_are_dead(harness):
     assert not is_alive(GHOST)
     assert identify(1) != GHOST

@@ -1,4 +1,4 @@
-"""Whole runs: supervisors, workers and landings together, in one process, without a clock that matters."""
+"""Whole runs: supervisors, workers and landings together, in one process, independent of real time."""
 
 import asyncio
 
@@ -28,8 +28,8 @@ def goals(harness, run):
     return {each.name: status_of(each.state) for each in harness.store.goals.of_run(run.id)}
 
 
-async def test_a_plan_is_carried_out_in_the_order_of_its_needs(harness):
-    """SC-3, SC-4, OR-3: no edges are given; facts open the way, and the goal is reached when all hold."""
+async def test_a_plan_is_executed_in_the_order_of_its_preconditions(harness):
+    """SC-3, SC-4, OR-3: no edges are given; facts make actions ready, and the goal is reached when all hold."""
     run = await harness.lay_out(
         goal("shop", act("ui", needs=["api_done"]), act("api", needs=["store_done"]), act("store")),
         goal("docs", act("guide")),
@@ -51,7 +51,7 @@ async def test_a_plan_is_carried_out_in_the_order_of_its_needs(harness):
 
 
 async def test_a_compound_opens_its_children_and_completes_with_them(harness):
-    """SC-5: children wait for it; it is done when they are and its effects hold."""
+    """SC-5: children wait for it; it completes when they have and its effects hold."""
     run = await harness.lay_out(
         goal(
             "g",
@@ -63,7 +63,7 @@ async def test_a_compound_opens_its_children_and_completes_with_them(harness):
 
 
 async def test_a_compound_whose_children_end_without_its_effects_fails_with_the_reason(harness):
-    """SC-5, SC-20: without a planner the gap cannot be closed; what needs it is blocked."""
+    """SC-5, SC-20: without a planner the gap cannot be closed; its dependents are blocked."""
     run = await harness.lay_out(
         goal(
             "g",
@@ -78,15 +78,15 @@ async def test_a_compound_whose_children_end_without_its_effects_fails_with_the_
     assert "without `one_done`" in harness.action(run, "phase").state.reason
 
 
-async def test_what_a_reached_goal_does_not_need_is_skipped(harness):
+async def test_actions_that_a_reached_goal_does_not_need_are_skipped(harness):
     """SC-3: complete when the goal state holds, mechanically."""
     run = await harness.lay_out(goal("g", act("a"), act("more", needs=["a_done"]), wants=["a_done"]))
     assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
     assert harness.statuses(run) == {"a": "completed", "more": "skipped"}
 
 
-async def test_a_failed_goal_does_not_keep_another_from_its_end(harness):
-    """OR-8, AL-19: each goal for itself; the run tells which one failed."""
+async def test_a_failed_goal_does_not_stop_another(harness):
+    """OR-8, AL-19: goals are independent; the run says which one failed."""
     run = await harness.lay_out(
         goal("bad", act("b", check="false")), goal("good", act("g1"), act("g2", needs=["g1_done"])), attempts=1
     )
@@ -96,8 +96,8 @@ async def test_a_failed_goal_does_not_keep_another_from_its_end(harness):
     assert goals(harness, run) == {"bad": "failed", "good": "completed"}
 
 
-async def test_own_failures_use_up_the_attempts_and_what_is_left_lands(harness):
-    """SC-20: the third attempt may still succeed, with what the second one showed."""
+async def test_own_failures_use_up_the_attempts_and_a_later_success_lands(harness):
+    """SC-20: the third attempt may still succeed, with the lessons of the second."""
     tries = "n=$(GIT_CONFIG_GLOBAL=/dev/null git for-each-ref refs/scaffold/rescue | wc -l); echo $n > a"
     run = await harness.lay_out(goal("g", act("a", check="grep -q 2 a")))
     assert (await harness.carry_out(run, a=[tries])).state == Completed()
@@ -107,7 +107,7 @@ async def test_own_failures_use_up_the_attempts_and_what_is_left_lands(harness):
     assert "+1" in attempts[2].briefing
 
 
-async def test_as_many_agents_work_as_the_run_and_the_goal_allow_and_no_more(harness):
+async def test_the_caps_of_run_and_goal_limit_the_agents(harness):
     """SC-15: three for a goal, four for this run; the caps hold in the transaction that fills them."""
     run = await harness.lay_out(
         goal("g", *(act(f"g{n}") for n in range(5))), goal("h", *(act(f"h{n}") for n in range(3))), agents=4
@@ -135,8 +135,8 @@ async def test_as_many_agents_work_as_the_run_and_the_goal_allow_and_no_more(har
     assert max(sum(key.startswith("g") for key in crowd) for crowd in crowds) <= 3
 
 
-async def test_a_spent_budget_pauses_the_run_and_more_money_finishes_it(harness):
-    """SC-16: start and resume are the same thing."""
+async def test_an_exhausted_budget_pauses_the_run_and_a_higher_one_finishes_it(harness):
+    """SC-16: start and resume are the same operation."""
     run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])), budget_usd=1.5)
     turns = {"a": ["echo x > a"], "b": ["echo x > b"]}
     ending = await harness.carry_out(run, usd=1.0, **turns)
@@ -149,7 +149,7 @@ async def test_a_spent_budget_pauses_the_run_and_more_money_finishes_it(harness)
     assert (await harness.carry_out(run, usd=1.0, **turns)).state == Completed()
 
 
-async def test_stopping_pins_what_runs_and_resuming_finishes_it(harness):
+async def test_stopping_pins_running_work_and_resuming_finishes_it(harness):
     """SC-16, BX-3."""
     run = await harness.lay_out(goal("g", act("a"), act("b")), **UNHELD)
     mark = harness.repo.parent / "begun"
@@ -165,7 +165,7 @@ async def test_stopping_pins_what_runs_and_resuming_finishes_it(harness):
     assert (await harness.carry_out(run, b=["echo x > b"])).state == Completed()
 
 
-async def test_pausing_lets_what_runs_finish_and_land(harness):
+async def test_pausing_lets_running_attempts_finish_and_land(harness):
     run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])))
     conductor = await harness.conductor(run, {"a": ["sleep 0.2; echo x > a"], "b": ["echo x > b"]})
     carried = asyncio.create_task(conductor.execute())
@@ -177,8 +177,8 @@ async def test_pausing_lets_what_runs_finish_and_land(harness):
     assert harness.statuses(run) == {"a": "completed", "b": "pending"}
 
 
-async def test_a_run_is_put_down_though_a_supervisor_queued_what_nobody_began(harness):
-    """SC-16: an attempt without a worker is not waited for; it starts anew with the run."""
+async def test_a_run_stops_although_a_queued_attempt_never_began(harness):
+    """SC-16: an attempt without a worker is not waited for; it starts again with the run."""
     run = await harness.lay_out(goal("g", act("a")))
     conductor = await harness.conductor(run, {"a": ["echo x > a"]})
     action = harness.action(run, "a")
@@ -192,7 +192,7 @@ async def test_a_run_is_put_down_though_a_supervisor_queued_what_nobody_began(ha
     assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
 
 
-async def test_nothing_starts_for_an_action_that_was_cancelled_since_it_was_decided(harness):
+async def test_an_action_cancelled_after_the_decision_does_not_start(harness):
     """BX-8, SC-16"""
     run = await harness.own(goal("g", act("a")))
     action = harness.action(run, "a")
@@ -202,7 +202,7 @@ async def test_nothing_starts_for_an_action_that_was_cancelled_since_it_was_deci
     assert harness.attempts(run, "a") == ()
 
 
-async def test_cancelling_is_final_and_keeps_what_landed(harness):
+async def test_cancelling_is_final_and_keeps_landed_work(harness):
     run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])))
     conductor = await harness.conductor(run, {"a": ["echo x > a"], "b": ["sleep 60"]})
     carried = asyncio.create_task(conductor.execute())
@@ -213,7 +213,7 @@ async def test_cancelling_is_final_and_keeps_what_landed(harness):
     assert await harness.landed(run) == ["a"]
 
 
-async def test_a_branch_that_stays_checked_out_puts_the_run_down_and_its_release_finishes_it(harness, tmp_path):
+async def test_a_branch_that_stays_checked_out_pauses_the_run_until_its_release(harness, tmp_path):
     """AL-12: landing waits for the user, the run does not."""
     run = await harness.lay_out(goal("g", act("a")))
     await harness.sh(f"git branch {run.session_branch}; git worktree add -q '{tmp_path}/mine' {run.session_branch}")
@@ -225,8 +225,8 @@ async def test_a_branch_that_stays_checked_out_puts_the_run_down_and_its_release
     assert [each.outcome for each in harness.attempts(run, "a")] == ["landed"]
 
 
-async def test_what_is_ready_but_not_needed_keeps_no_held_run_waiting(harness, tmp_path):
-    """AL-12: the goal is reached, a candidate is held, and nobody will ever start the rest."""
+async def test_a_ready_but_unneeded_action_does_not_keep_a_held_run_waiting(harness, tmp_path):
+    """AL-12: the goal is reached, a candidate is held, and the rest will never start."""
     wanted = goal("g", act("a"), act("x"), act("y", needs=["a_done"]), wants=["a_done"])
     run = await harness.lay_out(wanted, agents=2, **UNHELD)
     go = tmp_path / "go"
@@ -241,8 +241,8 @@ async def test_what_is_ready_but_not_needed_keeps_no_held_run_waiting(harness, t
     assert harness.statuses(run) == {"a": "completed", "x": "landing", "y": "pending"}
 
 
-async def test_a_goal_that_is_retried_while_the_run_goes_on_is_taken_up_again(harness):
-    """SC-16: a supervisor of every active goal, though it had ended before."""
+async def test_a_goal_retried_during_the_run_is_supervised_again(harness):
+    """SC-16: a supervisor for every active goal, although it had ended before."""
     run = await harness.lay_out(
         goal("bad", act("b", check=f"test -f '{harness.repo}/now'")), goal("slow", act("s")), attempts=1, **UNHELD
     )
@@ -259,8 +259,8 @@ async def test_a_goal_that_is_retried_while_the_run_goes_on_is_taken_up_again(ha
     assert (await carried).state == Completed()
 
 
-async def test_a_worker_that_fails_without_a_word_is_accounted_for(harness):
-    """SC-20, AL-20: an exit code is its own failure, a signal nobody's; who never began is started again unseen."""
+async def test_a_worker_that_dies_silently_is_accounted_for(harness):
+    """SC-20, AL-20: an exit code is its own failure, a signal is not; one that never began starts again."""
     run = await harness.lay_out(goal("g", act("a")))
     codes = iter([*[-9] * TRIES, *[3] * TRIES, 0])
 
@@ -281,7 +281,7 @@ async def test_a_worker_that_fails_without_a_word_is_accounted_for(harness):
 
 
 async def test_a_worker_that_is_killed_every_time_is_given_up(harness):
-    """The loop ends: after many losses in a row it is the action's own failure."""
+    """The loop ends: after many losses in a row it counts as the action's own failure."""
     run = await harness.lay_out(goal("g", act("a")), attempts=1)
 
     async def work(attempt):
@@ -296,7 +296,7 @@ async def test_a_worker_that_is_killed_every_time_is_given_up(harness):
 
 
 @pytest.mark.slow
-async def test_a_worker_that_does_not_notice_its_deadline_is_ended(harness):
+async def test_a_worker_that_misses_its_deadline_is_ended(harness):
     run = await harness.lay_out(goal("g", act("a")), attempts=1, attempt_timeout_s=-120.0)
 
     async def work(attempt):
@@ -311,8 +311,8 @@ async def test_a_worker_that_does_not_notice_its_deadline_is_ended(harness):
     assert harness.attempts(run, "a")[0].outcome == "timeout"
 
 
-async def test_a_machine_that_gives_no_process_is_an_error_that_can_be_resumed(harness):
-    """No child, no task, no candidate is left behind; the run goes on later."""
+async def test_a_machine_that_cannot_start_processes_is_an_error_that_can_be_resumed(harness):
+    """No child, task or candidate is left behind; the run can continue later."""
 
     class Barren(TaskEngine):
         async def start_attempt(self, attempt):
@@ -329,7 +329,7 @@ async def test_a_machine_that_gives_no_process_is_an_error_that_can_be_resumed(h
     assert [each.outcome for each in harness.attempts(run, "a")] == ["lost", "landed"]
 
 
-async def test_a_run_that_a_living_process_owns_is_busy(harness):
+async def test_a_run_owned_by_a_living_process_is_busy(harness):
     """OR-8, BX-8: one owner."""
     run = await harness.lay_out(goal("g", act("a")))
     with harness.store.transaction():
@@ -338,7 +338,7 @@ async def test_a_run_that_a_living_process_owns_is_busy(harness):
         take_over_run(harness.site, run.id)
 
 
-async def test_taking_over_forgets_what_was_asked_of_the_owner_before(harness):
+async def test_taking_over_discards_requests_to_the_previous_owner(harness):
     run = await harness.lay_out(goal("g", act("a")))
     harness.orphan(run)
     with harness.store.transaction():
@@ -346,7 +346,7 @@ async def test_taking_over_forgets_what_was_asked_of_the_owner_before(harness):
     assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
 
 
-async def test_what_is_asked_between_taking_over_and_starting_is_heeded(harness):
+async def test_a_request_between_takeover_and_start_is_executed(harness):
     run = await harness.lay_out(goal("g", act("a")))
     conductor = await harness.conductor(run, {"a": ["echo x > a"]})
     with harness.store.transaction():

@@ -1,4 +1,4 @@
-"""What a run rests on before it begins, and what it is held to at its end: real gates in a small repository."""
+"""The baseline of a run and the gates at its end: real gates in a small repository."""
 
 import asyncio
 
@@ -29,8 +29,8 @@ def events(harness, run, kind):
     return [each.event for each in harness.store.events.since(run.id, 0) if isinstance(each.event, kind)]
 
 
-async def test_a_repository_without_gates_rests_on_nothing_and_needs_no_worktree(harness):
-    """AL-10: known all the same, so that nobody looks again."""
+async def test_a_repository_without_gates_has_an_empty_baseline_and_needs_no_worktree(harness):
+    """AL-10: stored all the same, so that detection runs once."""
     run = await harness.own(goal("g", act("a")))
     await ensure_baseline(harness.site, run)
     baseline = harness.store.baselines.of_run(run.id)
@@ -40,7 +40,7 @@ async def test_a_repository_without_gates_rests_on_nothing_and_needs_no_worktree
 
 
 async def test_the_gates_are_known_before_the_first_attempt(harness):
-    """AL-10: captured at the base, told, mirrored for people, and the worktree is gone again."""
+    """AL-10: captured at the base, reported, mirrored for people, and the worktree is removed."""
     run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated())
     ending = await harness.carry_out(run, a=["echo more >> list"])
     assert ending.state == Completed()
@@ -52,8 +52,8 @@ async def test_the_gates_are_known_before_the_first_attempt(harness):
     assert await harness.worktrees(spare=False) == 0
 
 
-async def test_what_is_known_is_not_captured_again(harness, tmp_path):
-    """AL-10: a run that goes on asks no gate at its base again; another run of the same base asks none either."""
+async def test_a_known_baseline_is_not_captured_again(harness, tmp_path):
+    """AL-10: a resumed run does not run the gates at its base again, nor does another run of the same base."""
     count = tmp_path / "count"
     settings = gated(f"echo x >> {count}")
     run = await harness.own(goal("g", act("a")), **settings)
@@ -65,8 +65,8 @@ async def test_what_is_known_is_not_captured_again(harness, tmp_path):
     assert [each.reused for each in events(harness, other, BaselineCaptured)] == [True]
 
 
-async def test_a_gate_that_cannot_run_ends_the_run_before_anything_is_spent(harness, tmp_path):
-    """AL-10: environment_not_ready; nothing was queued; mended, retried and resumed it goes on."""
+async def test_a_gate_that_cannot_run_ends_the_run_before_money_is_spent(harness, tmp_path):
+    """AL-10: environment_not_ready; nothing was queued; once fixed, it can be retried and resumed."""
     tool = tmp_path / "gate-tool"
     run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated(str(tool)))
     with pytest.raises(EnvironmentNotReady) as caught:
@@ -85,8 +85,8 @@ async def test_a_gate_that_cannot_run_ends_the_run_before_anything_is_spent(harn
     assert (await harness.carry_out(run, a=["echo more >> list"])).state == Completed()
 
 
-async def test_who_is_interrupted_while_gates_are_asked_leaves_a_run_that_can_go_on(harness, tmp_path):
-    """AL-10, SC-18: nothing is held against half a baseline."""
+async def test_an_interrupted_baseline_leaves_a_run_that_can_continue(harness, tmp_path):
+    """AL-10, SC-18: no comparison uses half a baseline."""
     go, begun = tmp_path / "go", tmp_path / "begun"
     run = await harness.lay_out(goal("g", act("a")), **gated(f"touch {begun}; test -f {go} || sleep 60"))
     conductor = await harness.conductor(run, {"a": ["echo more >> list"]})
@@ -103,7 +103,7 @@ async def test_who_is_interrupted_while_gates_are_asked_leaves_a_run_that_can_go
 
 
 async def landed(harness, run):
-    """Have `a` done and landed, and its goal complete, by an owner that goes no further."""
+    """Have `a` landed and its goal completed, by an owner that stops there."""
     mine = await harness.take(run)
     await ensure_baseline(harness.site, mine)
     queue = MergeQueue(harness.site, mine)
@@ -119,8 +119,8 @@ async def others_commit(harness, run, command):
     await harness.sh(f"git checkout -q {run.session_branch}; {command}; git commit -qam mine; git checkout -q main")
 
 
-async def test_what_the_whole_does_not_pass_fails_the_run_until_it_is_mended(harness):
-    """AL-11, AL-14: all gates once at the end; the branch and the facts stay, and retry asks the gates again."""
+async def test_a_failing_final_gate_fails_the_run_until_it_is_fixed(harness):
+    """AL-11, AL-14: all gates once at the end; the branch and the facts stay, and retry runs the gates again."""
     run = await harness.lay_out(goal("g", act("a", check="test -f a")), **gated())
     await landed(harness, run)
     await others_commit(harness, run, "echo > list")
@@ -133,8 +133,8 @@ async def test_what_the_whole_does_not_pass_fails_the_run_until_it_is_mended(har
     assert (await harness.carry_out(run)).state == Completed()
 
 
-async def test_what_ran_whole_where_it_landed_is_not_run_again_at_the_end(harness, tmp_path):
-    """AL-11, AL-14: one run at the base, one in the worker, one where it lands."""
+async def test_gates_that_ran_completely_at_the_landing_are_not_run_again_at_the_end(harness, tmp_path):
+    """AL-11, AL-14: one run at the base, one in the worker, one at the landing."""
     count = tmp_path / "count"
     run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated(f"echo $SCAFFOLD_ATTEMPT- >> {count}"))
     assert (await harness.carry_out(run, a=["echo more >> list"])).state == Completed()
@@ -142,8 +142,8 @@ async def test_what_ran_whole_where_it_landed_is_not_run_again_at_the_end(harnes
     assert len(runs) == len(set(runs)) + 1 == 3, runs
 
 
-async def test_a_run_that_is_stopped_before_the_whole_is_proven_is_not_completed(harness):
-    """AL-11: paused, though all its goals are complete."""
+async def test_a_run_stopped_before_its_final_gates_is_not_completed(harness):
+    """AL-11: paused, although all its goals are complete."""
     run = await harness.lay_out(goal("g", act("a", check="test -f a")), **gated())
     await landed(harness, run)
     conductor = await harness.conductor(run, {})
@@ -152,8 +152,8 @@ async def test_a_run_that_is_stopped_before_the_whole_is_proven_is_not_completed
     assert (await harness.carry_out(run)).state == Completed()
 
 
-async def test_a_fact_that_others_have_broken_is_mended_before_the_run_ends(harness):
-    """BX-1: what a commit on the session branch broke is done again."""
+async def test_a_fact_broken_by_a_user_is_provided_again_before_the_run_ends(harness):
+    """BX-1: an action whose effect a commit on the session branch broke is redone."""
     run = await harness.lay_out(goal("g", act("a", check="test -f a")), **gated())
     await landed(harness, run)
     await others_commit(harness, run, "git rm -q a")
@@ -163,7 +163,7 @@ async def test_a_fact_that_others_have_broken_is_mended_before_the_run_ends(harn
     assert await harness.show(f"{run.session_branch}:a") == "x"
 
 
-async def test_a_gate_is_evidence_of_what_it_let_through(harness):
+async def test_an_allowing_gate_is_evidence(harness):
     """BX-1, AL-9: beside the contract."""
     run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated())
     await harness.carry_out(run, a=["echo more >> list"])
@@ -172,8 +172,8 @@ async def test_a_gate_is_evidence_of_what_it_let_through(harness):
     assert fact.evidence[1].command == GATE.command
 
 
-async def test_a_candidate_that_a_gate_does_not_pass_with_is_refused(harness):
-    """AL-9, AL-10: a regression against the baseline blocks, told as what it is."""
+async def test_a_candidate_that_fails_a_gate_is_refused(harness):
+    """AL-9, AL-10: a regression against the baseline blocks, reported as such."""
     run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated(attempts=1))
     ending = await harness.carry_out(run, a=["echo more > list"])
     assert isinstance(ending.state, Failed)
@@ -181,7 +181,7 @@ async def test_a_candidate_that_a_gate_does_not_pass_with_is_refused(harness):
     assert harness.facts(run) == set()
 
 
-async def test_gates_that_are_turned_off_are_not_asked(harness, tmp_path):
+async def test_disabled_gates_do_not_run(harness, tmp_path):
     count = tmp_path / "count"
     settings = gated(f"echo x >> {count}") | {"gates": False}
     run = await harness.own(goal("g", act("a")), **settings)
@@ -190,7 +190,7 @@ async def test_gates_that_are_turned_off_are_not_asked(harness, tmp_path):
     assert harness.store.baselines.of_run(run.id).runs == ()
 
 
-async def test_an_owner_that_was_overtaken_captures_nothing(harness):
+async def test_a_superseded_owner_captures_nothing(harness):
     """BX-8."""
     run = await harness.own(goal("g", act("a")), **gated())
     harness.orphan(run)
@@ -199,8 +199,8 @@ async def test_an_owner_that_was_overtaken_captures_nothing(harness):
     assert harness.store.baselines.of_run(run.id) is None
 
 
-async def test_nobody_gives_a_goal_up_while_one_of_its_facts_is_looked_at_again(harness):
-    """BX-1: what is stale counts neither as true nor as lost; once it is refuted, its provider is there to start."""
+async def test_a_goal_is_not_given_up_while_one_of_its_facts_is_rechecked(harness):
+    """BX-1: a stale fact counts neither as true nor as lost; once it is refuted, its provider can start."""
     run = await harness.lay_out(goal("g", act("a", check="test -f a"), act("b")), **gated())
     mine = await harness.take(run)
     queue = MergeQueue(harness.site, mine)
@@ -216,8 +216,8 @@ async def test_nobody_gives_a_goal_up_while_one_of_its_facts_is_looked_at_again(
     assert decide(read_goal_view(harness.store, mine, one)) == (Dispatch(harness.action(mine, "a").id),)
 
 
-async def test_what_nothing_else_can_show_anew_is_shown_by_the_gates(harness):
-    """BX-1, BX-5: a weak fact whose paths are touched stays weak, and says which gates let the change through."""
+async def test_a_weak_fact_is_shown_again_by_the_gates(harness):
+    """BX-1, BX-5: a weak fact whose paths are touched stays weak, and says which gates allowed the change."""
     run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"], check="grep -q again list")), **gated())
     await harness.carry_out(run, a=["echo more >> list"], b=["echo again >> list"])
     facts = {each.assertion: each for each in harness.store.facts.of_goal(harness.action(run, "a").goal_id)}
@@ -229,8 +229,8 @@ async def test_what_nothing_else_can_show_anew_is_shown_by_the_gates(harness):
     ]
 
 
-async def test_a_set_up_that_may_take_long_is_told_before_it_runs(harness):
-    """AL-10: nobody has to guess what a run waits for."""
+async def test_a_slow_setup_is_announced_before_it_runs(harness):
+    """AL-10: the user can see what a run waits for."""
     run = await harness.own(goal("g", act("a")), setup=("true",), trusted=True, **UNHELD)
     await ensure_baseline(harness.site, run)
     told = [notice.text for notice in events(harness, run, NoticeRaised)]

@@ -1,4 +1,4 @@
-"""The agent of a supervisor: what it is asked, how little it is told, and what becomes of what it says."""
+"""A supervisor's agent: the questions it gets, how short they are, and the effect of its answers."""
 
 import json
 
@@ -54,7 +54,7 @@ async def fail(harness, run, key, error):
 
 
 def land(harness, run, key, result):
-    """Let an action be done, with everything it makes true."""
+    """Complete an action, with all its effects as facts."""
     action = harness.action(run, key)
     with harness.store.transaction():
         harness.store.actions.move_each((action,), Running(), Verifying(), Landing(), Completed())
@@ -62,7 +62,7 @@ def land(harness, run, key, result):
 
 
 async def test_a_ready_compound_is_broken_down_into_children_that_cover_its_effects(harness):
-    """SC-5, SC-7, SC-8: what is asked names the effects to cover, and asks for verification actions."""
+    """SC-5, SC-7, SC-8: the prompt names the effects to cover, and asks for verification actions."""
     run = await planned(harness, shop(BUILD))
     mind = Mind(WHOLE, "two children")
     assert isinstance(await decompose(harness, run, mind), PlanWritten)
@@ -73,8 +73,8 @@ async def test_a_ready_compound_is_broken_down_into_children_that_cover_its_effe
     assert "code_review" in mind.asked[0].system
 
 
-async def test_a_compound_without_children_or_with_too_few_is_not_broken_down(harness):
-    """SC-5: children that do not make all of it true are sent back, and none at all."""
+async def test_a_compound_without_enough_children_is_not_broken_down(harness):
+    """SC-5: children that do not provide all its effects are refused, and so are none at all."""
     run = await planned(harness, shop(BUILD))
     mind = Mind("nothing to do", create("shop", piece("schema", gives=["store"]), parent="build"), "one", "that is it")
     ending = await decompose(harness, run, mind)
@@ -84,22 +84,22 @@ async def test_a_compound_without_children_or_with_too_few_is_not_broken_down(ha
     assert harness.statuses(run) == {"build": "pending"}
 
 
-async def test_a_compound_that_is_not_needed_is_dropped(harness):
+async def test_an_unneeded_compound_is_dropped(harness):
     run = await planned(harness, shop(BUILD, act("other", effects=("store", "web"))))
     skip = ("goap_update_action", {"action": "build", "status": "skipped", "result": "`other` does it"})
     assert isinstance(await decompose(harness, run, Mind(skip, "dropped")), PlanWritten)
     assert harness.statuses(run) == {"build": "skipped", "other": "pending"}
 
 
-async def test_an_error_that_was_there_before_is_not_for_whoever_breaks_down_to_mend(harness):
+async def test_an_earlier_error_need_not_be_fixed_by_breaking_down(harness):
     run = await planned(harness, shop(BUILD, act("mail", effects=("mail",)), wants=("store", "web", "mail")))
     await fail(harness, run, "mail", "no server")
     assert isinstance(await decompose(harness, run, Mind(WHOLE, "done")), PlanWritten)
     assert harness.statuses(run)["pages"] == "pending"
 
 
-async def test_a_supervisor_cannot_touch_the_plan_of_another_goal(harness):
-    """SC-8, OR-8: each goal has its own supervisor, and that one alone changes it."""
+async def test_a_supervisor_cannot_change_the_plan_of_another_goal(harness):
+    """SC-8, OR-8: each goal has its own supervisor, the only one that changes it."""
     run = await planned(harness, shop(BUILD), goal("blog", act("post")))
     mind = Mind(
         create("blog", piece("extra", gives=["post_done"])),
@@ -115,8 +115,8 @@ async def test_a_supervisor_cannot_touch_the_plan_of_another_goal(harness):
     assert harness.statuses(run) == {"build": "pending", "post": "pending", "schema": "pending", "pages": "pending"}
 
 
-async def test_a_replan_tells_why_and_deals_with_what_failed(harness):
-    """OR-3, SC-8: the lesson of the failure is told; once another way is written the failure counts as dealt with."""
+async def test_a_replan_gets_the_reason_and_settles_the_failure(harness):
+    """OR-3, SC-8: the lesson is in the prompt; once another way is stored the failure counts as settled."""
     run = await planned(
         harness, shop(act("schema", effects=("store",)), act("pages", needs=["store"], effects=("web",)))
     )
@@ -134,7 +134,7 @@ async def test_a_replan_tells_why_and_deals_with_what_failed(harness):
     assert harness.statuses(run) == {"schema": "skipped", "pages": "pending", "schema-by-hand": "pending"}
 
 
-async def test_a_retry_needs_something_new(harness):
+async def test_a_retry_needs_another_approach(harness):
     """SC-20: the same words again are refused, another approach gives the action one more attempt."""
     run = await planned(harness, shop(act("schema", effects=("store",)), wants=("store",)))
     await fail(harness, run, "schema", "broken")
@@ -149,8 +149,8 @@ async def test_a_retry_needs_something_new(harness):
     assert harness.statuses(run) == {"schema": "pending"}
 
 
-async def test_a_replan_that_proposes_nothing_new_is_fruitless(harness):
-    """OR-3: it is done without changes, the failure is dealt with, and one of the goal's replans is used up."""
+async def test_a_replan_without_anything_new_is_fruitless(harness):
+    """OR-3: it ends without changes, the failure is settled, and one of the goal's replans is used up."""
     run = await planned(
         harness, shop(act("schema", effects=("store",)), act("spare", effects=("store",)), wants=("store",))
     )
@@ -161,7 +161,7 @@ async def test_a_replan_that_proposes_nothing_new_is_fruitless(harness):
     assert (view.exhausted, view.replans_left) == ((), 2)
 
 
-async def test_a_replan_that_leaves_the_goal_out_of_reach_is_refused_and_the_failure_stays(harness):
+async def test_a_replan_that_leaves_the_goal_unreachable_is_refused_and_the_failure_stays(harness):
     run = await planned(harness, shop(act("schema", effects=("store",)), wants=("store",)))
     await fail(harness, run, "schema", "broken")
     ending = await replan(harness, run, Mind("sorry", "really", "no"))
@@ -170,8 +170,8 @@ async def test_a_replan_that_leaves_the_goal_out_of_reach_is_refused_and_the_fai
     assert ([each.key for each in view.exhausted], view.replans_left) == (["schema"], 2)
 
 
-async def test_a_gap_in_a_compound_is_closed_by_further_children(harness):
-    """SC-5: children that ended without its effects get others beside them."""
+async def test_a_gap_in_a_compound_is_closed_by_more_children(harness):
+    """SC-5: children that ended without its effects get siblings."""
     run = await planned(
         harness, shop(BUILD, act("schema", parent="build", effects=("store", "web")), wants=("store", "web"))
     )
@@ -186,8 +186,8 @@ async def test_a_gap_in_a_compound_is_closed_by_further_children(harness):
     assert harness.action(run, "half").parent_id == harness.action(run, "build").id
 
 
-async def test_a_replan_that_finds_everything_as_the_one_before_left_it_says_so(harness):
-    """SC-8: no assertion more, the same error again: the same way once more is not a way."""
+async def test_a_replan_in_the_same_situation_as_the_one_before_says_so(harness):
+    """SC-8: no new fact, the same error again: repeating the approach is no alternative."""
     run = await planned(harness, shop(act("schema", effects=("store",)), wants=("store",)))
     await fail(harness, run, "schema", "3 tests failed at 1a2b3c4")
 
@@ -205,7 +205,7 @@ async def test_a_replan_that_finds_everything_as_the_one_before_left_it_says_so(
     assert "replan: done" in second.said_to(1)
 
 
-async def test_results_of_what_a_compound_builds_on_are_told_in_short(harness):
+async def test_results_of_a_compounds_providers_are_shortened(harness):
     run = await planned(
         harness, shop(act("schema", effects=("store",)), act("ui", kind="compound", needs=["store"], effects=("web",)))
     )
@@ -217,7 +217,7 @@ async def test_results_of_what_a_compound_builds_on_are_told_in_short(harness):
     assert "characters left out]" in mind.said_to(1)
 
 
-async def test_a_model_that_cannot_be_opened_is_told_and_not_asked_again(harness):
+async def test_a_model_that_cannot_be_opened_is_reported_and_not_tried_again(harness):
     run = await planned(harness, shop(BUILD))
 
     def opened():
@@ -231,7 +231,7 @@ async def test_a_model_that_cannot_be_opened_is_told_and_not_asked_again(harness
 
 
 @pytest.mark.parametrize("size", [10, 100, 1_000])
-async def test_what_an_agent_is_told_does_not_grow_with_the_project(harness, size):
+async def test_the_length_of_a_prompt_does_not_grow_with_the_project(harness, size):
     """OR-4: the whole request, tools included, stays below 4 K tokens at 10, 100 and 1,000 actions."""
     run = await grown(harness, size)
     told = Mind("nothing", "nothing", "nothing")
@@ -247,14 +247,14 @@ async def test_what_an_agent_is_told_does_not_grow_with_the_project(harness, siz
 
 
 def tokens(request):
-    """Return about how many tokens a request has."""
+    """Return the approximate number of tokens of a request."""
     words = "".join(part.text for message in request.messages for part in message.parts)
     tools = "".join(tool.name + tool.description + json.dumps(tool.schema) for tool in request.tools)
     return len(request.system + request.context + words + tools) / 4
 
 
 async def grown(harness, size):
-    """Return a run with many long-winded actions in every state, and a compound that is ready."""
+    """Return a run with many verbose actions in every state, and a ready compound."""
     long = "It is a long story, with every detail there is. " * 40
     many = [act(f"modules/part-{at:04}", description=long, effects=(f"module_{at:04}_works",)) for at in range(size)]
     needs = [effect for action in many[: size // 2] for effect in action.effects]

@@ -1,4 +1,4 @@
-"""Supervisors that die, hang or never get anywhere; owners that give no sign of life."""
+"""Supervisors that die, hang or make no progress; owners without a heartbeat."""
 
 import asyncio
 import contextlib
@@ -58,8 +58,8 @@ def worker(harness, run, **turns):
     return work
 
 
-async def test_a_supervisor_that_was_killed_is_begun_again(harness):
-    """SC-16: whoever supervises an active goal is replaced after any end without completion."""
+async def test_a_killed_supervisor_is_restarted(harness):
+    """SC-16: the supervisor of an active goal is replaced after any end without completion."""
     run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])))
     deaths = iter([-9, 1, -15])
 
@@ -76,8 +76,8 @@ async def test_a_supervisor_that_was_killed_is_begun_again(harness):
     assert harness.store.goals.of_run(run.id)[0].supervisor is None
 
 
-async def test_supervisors_that_get_nowhere_fail_their_goal_with_the_reason(harness):
-    """SC-16: five in a row without a change are enough; other goals go on."""
+async def test_supervisors_without_progress_fail_their_goal_with_the_reason(harness):
+    """SC-16: five in a row without a change are enough; other goals continue."""
     run = await harness.lay_out(goal("bad", act("a")), goal("good", act("b")))
     bad = harness.store.goals.of_run(run.id)[0].id
     log = harness.site.process_log(run.id, bad)
@@ -97,8 +97,8 @@ async def test_supervisors_that_get_nowhere_fail_their_goal_with_the_reason(harn
 
 
 @pytest.mark.slow
-async def test_a_supervisor_that_dies_after_each_step_gets_there_all_the_same(harness):
-    """SC-16: what changed in the store counts, not how often somebody died."""
+async def test_a_supervisor_that_dies_after_each_step_still_completes_its_goal(harness):
+    """SC-16: changes in the store count, not the number of deaths."""
     names = [f"a{n}" for n in range(7)]
     chain = [
         act(name, needs=[f"{before}_done"] if before else []) for before, name in zip(["", *names], names, strict=False)
@@ -121,7 +121,7 @@ async def test_a_supervisor_that_dies_after_each_step_gets_there_all_the_same(ha
     assert all(len(harness.attempts(run, name)) == 1 for name in names)
 
 
-async def test_a_goal_that_was_retried_has_a_supervisor_again(harness):
+async def test_a_retried_goal_has_a_supervisor_again(harness):
     """SC-16, OR-10."""
     run = await harness.lay_out(goal("g", act("a")))
     begun = []
@@ -139,8 +139,8 @@ async def test_a_goal_that_was_retried_has_a_supervisor_again(harness):
     assert len(begun) == 2
 
 
-async def test_a_supervisor_that_spent_the_budget_puts_the_run_down(harness):
-    """AL-21: exit 2, and resume goes on."""
+async def test_a_supervisor_that_exhausts_the_budget_pauses_the_run(harness):
+    """AL-21: exit code 2, and resume continues."""
     run = await harness.lay_out(goal("g", act("a")))
 
     async def pursue(goal_id):
@@ -161,7 +161,7 @@ async def timed(harness):
 
 @contextlib.contextmanager
 def unread(path):
-    """Listen at `path` as a process does that was stopped."""
+    """Listen at `path` like a stopped process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(path)
     descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
@@ -171,8 +171,8 @@ def unread(path):
         os.close(descriptor)
 
 
-async def test_a_supervisor_that_does_not_hear_any_more_is_ended(harness, timed):
-    """SC-16: stopped, or stuck: its process lives, so nothing else would tell. One that hears is left alone."""
+async def test_a_supervisor_that_no_longer_listens_is_ended(harness, timed):
+    """SC-16: stopped, or stuck: its process lives, so there is no other sign. A responsive one is left alone."""
     run = await harness.own(goal("deaf", act("a")), goal("awake", act("b")))
     deaf, awake = (each.id for each in harness.store.goals.of_run(run.id))
     listening = set()
@@ -214,7 +214,7 @@ def owned_by(site, run, owner, beat):
             site.store.runs.beat(run.id, fence=fence, at=beat)
 
 
-async def test_an_owner_that_lives_and_beats_keeps_its_run(harness, timed):
+async def test_a_living_owner_with_a_heartbeat_keeps_its_run(harness, timed):
     """OR-8: two orchestrators on one repository."""
     run = await harness.lay_out(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=0.0)
@@ -224,8 +224,8 @@ async def test_an_owner_that_lives_and_beats_keeps_its_run(harness, timed):
         take_over_run(timed, run.id)
 
 
-async def test_an_owner_that_does_not_stir_loses_its_run_when_the_lease_is_over(harness, timed):
-    """SC-16, BX-17: stopped, not dead; when it goes on it is refused."""
+async def test_an_owner_without_a_heartbeat_loses_its_run_when_the_lease_expires(harness, timed):
+    """SC-16, BX-17: stopped, not dead; when it continues it is refused."""
     run = await harness.lay_out(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=0.0)
     old = timed.store.runs.get(run.id)
@@ -242,7 +242,7 @@ async def test_an_owner_that_does_not_stir_loses_its_run_when_the_lease_is_over(
         await renew_lease(timed, old)
 
 
-async def test_an_owner_that_stirs_again_in_time_is_left_alone(harness, timed):
+async def test_an_owner_that_recovers_in_time_is_left_alone(harness, timed):
     run = await harness.lay_out(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=0.0)
     timed.clock.advance(3.0)
@@ -255,8 +255,8 @@ async def test_an_owner_that_stirs_again_in_time_is_left_alone(harness, timed):
         await waiting
 
 
-async def test_clock_jumps_move_no_lease(harness, timed):
-    """A day forward or back on the wall is nothing to a lease: it goes by the monotonic clock."""
+async def test_clock_jumps_do_not_affect_a_lease(harness, timed):
+    """A lease uses the monotonic clock; a day forward or back in wall time does not matter."""
     run = await harness.lay_out(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=timed.clock.monotonic())
     timed.clock._start = timed.clock._start.replace(year=2040)
@@ -272,8 +272,8 @@ async def test_a_dead_owner_is_replaced_at_once(harness, timed):
     assert timed.clock.monotonic() == 0
 
 
-async def test_supervisors_that_a_dead_owner_left_are_ended(harness, tmp_path):
-    """SC-16, OR-10: a stale record is cleared, and nobody supervises beside the new one."""
+async def test_supervisors_left_by_a_dead_owner_are_ended(harness, tmp_path):
+    """SC-16, OR-10: a stale record is cleared, and no other supervisor runs beside the new one."""
     run = harness.orphan(await harness.lay_out(goal("g", act("a"))))
     sleeper = await start_child(["sleep", "60"], cwd=tmp_path, env={"PATH": os.environ["PATH"]}, log=tmp_path / "log")
     (the_goal,) = harness.store.goals.of_run(run.id)
@@ -285,7 +285,7 @@ async def test_supervisors_that_a_dead_owner_left_are_ended(harness, tmp_path):
         assert await sleeper.wait() == -9
 
 
-async def test_a_supervisor_that_was_part_of_the_dead_owner_is_only_forgotten(harness):
+async def test_a_supervisor_inside_the_dead_owner_is_only_forgotten(harness):
     run = await harness.lay_out(goal("g", act("a")))
     ghost = ProcessIdentity(GHOST.pid, "another", GHOST.boot)
     with harness.store.transaction():
@@ -295,8 +295,8 @@ async def test_a_supervisor_that_was_part_of_the_dead_owner_is_only_forgotten(ha
     assert harness.store.goals.of_run(run.id)[0].supervisor is None
 
 
-async def test_a_worker_that_gives_no_sign_of_life_is_ended_and_its_work_begun_again(harness):
-    """BX-12, SC-20: it was stopped, or stuck; that is nobody's failure."""
+async def test_a_worker_without_a_heartbeat_is_ended_and_its_work_restarted(harness):
+    """BX-12, SC-20: it was stopped, or stuck; that does not count as a failure."""
     run = await harness.lay_out(goal("g", act("a")))
     tries = []
 

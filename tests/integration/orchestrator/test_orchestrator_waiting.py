@@ -1,4 +1,4 @@
-"""Runs that need a human: other work goes on, then the run is put down; a decision lets it go on."""
+"""Runs that need a human: other work continues, then the run pauses; a decision resumes it."""
 
 import asyncio
 import sqlite3
@@ -24,12 +24,12 @@ DEED = "echo x > {}"
 
 
 def deeds(*keys):
-    """Return for each action one command that needs a human, each another one."""
+    """Return for each action one command that needs a human, all different."""
     return {key: [f"echo x > {key}"] for key in keys}
 
 
 def decide(harness, to="approved", **how):
-    """Decide about everything that is open."""
+    """Decide all open items."""
     with harness.store.transaction():
         for item in harness.store.inbox.open():
             harness.store.inbox.decide(item.id, to, **how)
@@ -39,7 +39,7 @@ def item_states(harness):
     return [item.state for item in harness.store.inbox.all()]
 
 
-async def test_a_run_in_which_only_a_human_can_help_is_put_down_and_goes_on_after_the_decision(harness):
+async def test_a_run_in_which_only_a_human_can_help_pauses_and_continues_after_the_decision(harness):
     """BX-13: nothing is asked twice, and no attempt counts as failed."""
     run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])), **ASKING)
     assert await harness.carry_out(run, **deeds("a", "b")) == WAITS
@@ -66,8 +66,8 @@ async def test_other_rules_withdraw_open_approvals_and_other_settings_do_not(har
     assert (await harness.carry_out(run, **deeds("a"))).state == Completed()
 
 
-async def test_other_work_goes_on_while_one_action_waits(harness):
-    """BX-13: its slot is free, and goals that need nobody are reached."""
+async def test_other_work_continues_while_one_action_waits(harness):
+    """BX-13: its slot is free, and goals without questions are reached."""
     run = await harness.lay_out(
         goal("asks", act("a"), act("c", needs=["a_done"])),
         goal("free", act("b"), act("d", needs=["b_done"])),
@@ -81,7 +81,7 @@ async def test_other_work_goes_on_while_one_action_waits(harness):
     assert await harness.landed(run) == ["b", "d"]
 
 
-async def test_a_decision_in_a_living_run_lets_it_go_on_by_itself(harness):
+async def test_a_decision_in_a_living_run_resumes_it_automatically(harness):
     """BX-13."""
     run = await harness.lay_out(goal("g", act("a"), act("slow")), **LONG)
     conductor = await harness.conductor(run, deeds("a", "slow"))
@@ -93,8 +93,8 @@ async def test_a_decision_in_a_living_run_lets_it_go_on_by_itself(harness):
     assert [len(harness.attempts(run, key)) for key in ("a", "slow")] == [1, 1]
 
 
-async def test_an_action_that_was_put_away_is_taken_up_again_while_others_still_work(harness):
-    """BX-13: a living run hears of the decision."""
+async def test_a_waiting_action_resumes_while_others_still_run(harness):
+    """BX-13: a living run notices the decision."""
     run = await harness.lay_out(goal("g", act("a"), act("b")), **ASKING, allow=("shell:touch",))
     landed = asyncio.Event()
 
@@ -117,8 +117,8 @@ async def test_an_action_that_was_put_away_is_taken_up_again_while_others_still_
     assert [each.outcome for each in harness.attempts(run, "a")] == ["waiting", "landed"]
 
 
-async def test_a_rejected_command_is_another_way_to_the_goal_or_a_failure(harness):
-    """BX-13: the model is told; what it does then counts."""
+async def test_after_a_rejected_command_the_agent_finds_another_way_or_fails(harness):
+    """BX-13: the model gets the reason; what it does then counts."""
     run = await harness.lay_out(goal("g", act("a")), **ASKING, attempts=1)
     assert await harness.carry_out(run, **deeds("a")) == WAITS
     decide(harness, "rejected", answer="not this")
@@ -128,7 +128,7 @@ async def test_a_rejected_command_is_another_way_to_the_goal_or_a_failure(harnes
     assert len(harness.store.inbox.all()) == 1
 
 
-async def test_a_goal_that_is_reached_otherwise_needs_no_human_any_more(harness):
+async def test_a_goal_reached_in_another_way_needs_no_human(harness):
     """BX-13: the item is withdrawn with the action."""
     run = await harness.lay_out(
         goal("g", act("a", effects=("done",)), act("b", effects=("done",)), wants=["done"]),
@@ -153,7 +153,7 @@ async def test_a_compound_waits_with_its_child(harness):
     assert (await harness.carry_out(run, **deeds("one"))).state == Completed()
 
 
-async def test_what_nobody_decided_in_time_is_asked_anew(harness):
+async def test_an_expired_item_is_asked_again(harness):
     """BX-13."""
     run = await harness.lay_out(goal("g", act("a")), **ASKING)
     assert await harness.carry_out(run, **deeds("a")) == WAITS
@@ -165,13 +165,13 @@ async def test_what_nobody_decided_in_time_is_asked_anew(harness):
 
 
 def expire(harness, item_id):
-    """Let the time for a decision be over."""
+    """Let the items expire."""
     past = (harness.clock.now() - timedelta(hours=1)).isoformat(timespec="microseconds")
     with closing(sqlite3.connect(harness.repo / ".git/scaffold/state.db")) as raw, raw:
         raw.execute("UPDATE inbox SET expires_at = ? WHERE id = ?", [past, item_id])
 
 
-async def test_a_cancelled_run_asks_nothing_any_more(harness):
+async def test_a_cancelled_run_has_no_open_items(harness):
     """BX-13, SC-17."""
     run = await harness.lay_out(goal("g", act("a")), **ASKING)
     await harness.carry_out(run, **deeds("a"))
@@ -180,7 +180,7 @@ async def test_a_cancelled_run_asks_nothing_any_more(harness):
     assert item_states(harness) == ["withdrawn"]
 
 
-async def test_what_waits_for_a_human_cannot_be_retried(harness):
+async def test_an_action_that_waits_for_a_human_cannot_be_retried(harness):
     run = await harness.lay_out(goal("g", act("a")), **ASKING)
     await harness.carry_out(run, **deeds("a"))
     (item,) = harness.store.inbox.open()
@@ -188,8 +188,8 @@ async def test_what_waits_for_a_human_cannot_be_retried(harness):
         retry_action(harness.store, run, harness.action(run, "a"))
 
 
-async def test_a_failure_beside_it_neither_blocks_nor_revives_what_waits_and_who_needs_it(harness):
-    """SC-20, AL-19, BX-13: what waits for a human may still give what others need."""
+async def test_another_failure_neither_blocks_nor_revives_a_waiting_action_and_its_dependents(harness):
+    """SC-20, AL-19, BX-13: an action that waits for a human may still provide effects."""
     run = await harness.lay_out(
         goal("g", act("a"), act("c", needs=["a_done"]), act("bad", check="false")),
         **ASKING,
@@ -203,7 +203,7 @@ async def test_a_failure_beside_it_neither_blocks_nor_revives_what_waits_and_who
     assert harness.statuses(run) == {"a": "blocked", "c": "pending", "bad": "pending"}
 
 
-async def test_what_a_reached_goal_had_asked_is_withdrawn_while_another_goal_waits(harness):
+async def test_items_of_a_reached_goal_are_withdrawn_while_another_goal_waits(harness):
     """BX-13: the human sees only what is needed."""
     run = await harness.lay_out(
         goal("g", act("a", effects=("done",)), act("b", effects=("done",)), wants=["done"]),
@@ -217,8 +217,8 @@ async def test_what_a_reached_goal_had_asked_is_withdrawn_while_another_goal_wai
     assert [item.action_id for item in harness.store.inbox.open()] == [harness.action(run, "c").id]
 
 
-async def test_a_run_is_put_down_for_a_human_only_while_nobody_has_decided(harness):
-    """BX-13: in one transaction, so that no decision falls between looking and pausing."""
+async def test_a_run_pauses_for_a_human_only_while_an_item_is_open(harness):
+    """BX-13: in one transaction, so that no decision is lost between the check and the pause."""
     run = await harness.lay_out(goal("g", act("a")), **ASKING)
     await harness.carry_out(run, **deeds("a"))
     conductor = await harness.conductor(run, deeds("a"))
@@ -227,7 +227,7 @@ async def test_a_run_is_put_down_for_a_human_only_while_nobody_has_decided(harne
     assert (await conductor.execute()).state == Completed()
 
 
-async def test_a_run_that_is_stopped_while_it_is_put_down_is_let_go(harness):
+async def test_a_run_stopped_while_it_pauses_is_released(harness):
     """SC-17: the signal comes when it is paused already."""
     run = await harness.lay_out(goal("g", act("a")), **ASKING)
     await harness.carry_out(run, **deeds("a"))

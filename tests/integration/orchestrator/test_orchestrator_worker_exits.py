@@ -1,4 +1,4 @@
-"""Workers that are over their time, whatever the clock on the wall says."""
+"""Workers that exceed their time, whatever the wall clock says."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ class Jumping(FakeClock):
 
 
 class Noting(TaskEngine):
-    """An engine that notes which attempts it is to stop."""
+    """An engine that records which attempts it is asked to stop."""
 
     def __init__(self):
         super().__init__(None, None)
@@ -33,8 +33,8 @@ class Noting(TaskEngine):
         self.stopped.append(attempt)
 
 
-async def test_a_worker_has_its_time_by_a_clock_that_does_not_jump(harness):
-    """SC-16: somebody sets the clock, or the machine does; nobody's work is lost for that."""
+async def test_a_workers_deadline_uses_a_monotonic_clock(harness):
+    """SC-16: a changed wall clock costs no work."""
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
     clock, engine = Jumping(), Noting()

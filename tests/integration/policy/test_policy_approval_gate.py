@@ -15,7 +15,7 @@ from scaffold.tools.arguments import object_schema
 
 
 class Door:
-    """Tools behind a gate: what ran, what was told, what was asked."""
+    """Tools behind a gate, with what ran, was reported and was asked."""
 
     def __init__(self, root, *, answers=None, asking=None, mode="default", refer=None, **rules):
         self.ran, self.told, self.asked = [], [], []
@@ -57,7 +57,7 @@ class Door:
         return [(approval.decision, approval.rule) for approval in self.told]
 
 
-async def test_where_nobody_can_be_asked_the_call_is_denied_and_the_model_told_what_would_allow_it(tmp_path):
+async def test_without_a_user_the_call_is_denied_with_what_would_allow_it(tmp_path):
     """RA-13: non-interactive denial."""
     door = Door(tmp_path)
     output = await door.write("a.py")
@@ -77,16 +77,16 @@ async def test_where_nobody_can_be_asked_the_call_is_denied_and_the_model_told_w
     )
 
 
-async def test_a_command_that_is_denied_hears_why_and_which_rule_would_allow_its_like(tmp_path):
-    """RA-14: the pattern generator; where no rule is for such a command, none is made up."""
+async def test_a_denied_command_gets_the_reason_and_the_rule_that_would_allow_it(tmp_path):
+    """RA-14: the pattern generator; for a command without a possible rule none is suggested."""
     output = await Door(tmp_path).shell("git commit -m x && git log -1 | head")
     assert output.content.startswith("Denied: `git`: `git commit` is not known to only read here, and no user can")
     assert '`--allow "shell:git commit"`' in output.content
     assert '`--allow "shell:PATTERN"`' in (await Door(tmp_path).shell("rm x > y")).content
 
 
-async def test_what_is_allowed_beforehand_runs_without_a_word(tmp_path):
-    """RA-13: what only follows the defaults or --yolo is not worth an entry; a rule is."""
+async def test_an_allowed_call_runs_silently(tmp_path):
+    """RA-13: a call allowed by defaults or --yolo is not logged; one allowed by a rule is."""
     free = Door(tmp_path, yolo=True)
     await free.shell("ls -la")
     await free.write("a.py")
@@ -97,7 +97,7 @@ async def test_what_is_allowed_beforehand_runs_without_a_word(tmp_path):
     assert (len(ruled.ran), ruled.decided) == (1, [("allow", "shell:git add")])
 
 
-async def test_a_human_decides_what_would_ask(tmp_path):
+async def test_a_human_decides_a_call_that_asks(tmp_path):
     """RA-13: prompt if interactive."""
     door = Door(tmp_path, answers=["allow", "deny"])
     assert not (await door.shell("make")).failed
@@ -148,8 +148,8 @@ ALWAYS = [
 
 
 @pytest.mark.parametrize(("command", "rule", "covered", "not_covered"), ALWAYS)
-async def test_always_makes_the_rule_that_was_shown(tmp_path, command, rule, covered, not_covered):
-    """RA-13, RA-14: allow-always by first words; interpreters, wrappers and what is risky exactly as it was."""
+async def test_always_creates_the_rule_that_was_shown(tmp_path, command, rule, covered, not_covered):
+    """RA-13, RA-14: allow-always by first words; interpreters, wrappers and risky commands exactly as they were."""
     door = Door(tmp_path, answers=["always", *["deny"] * len(not_covered)])
     await door.shell(command)
     assert [question.always for question in door.asked] == [rule]
@@ -161,7 +161,7 @@ async def test_always_makes_the_rule_that_was_shown(tmp_path, command, rule, cov
         assert (await door.shell(other)).failed, other
 
 
-async def test_always_is_for_this_tool_on_this_path_and_for_this_host(tmp_path):
+async def test_always_covers_this_tool_on_this_path_or_host(tmp_path):
     """RA-13."""
     door = Door(tmp_path, answers=["always", "deny", "deny", "always", "deny"])
     await door.write("a[1].py")
@@ -180,7 +180,7 @@ async def test_always_is_for_this_tool_on_this_path_and_for_this_host(tmp_path):
     ]
 
 
-async def test_always_on_a_link_holds_only_while_it_leads_to_the_same_file(tmp_path):
+async def test_always_on_a_link_holds_only_while_its_target_is_the_same(tmp_path):
     """RA-14."""
     (tmp_path / "link").symlink_to("a.py")
     door = Door(tmp_path, answers=["always", "deny"])
@@ -191,8 +191,8 @@ async def test_always_on_a_link_holds_only_while_it_leads_to_the_same_file(tmp_p
     assert (await door.write("link")).failed
 
 
-async def test_an_answer_settles_what_else_waits_and_is_allowed_by_it(tmp_path):
-    """RA-13: questions stand beside each other; a rule that one answer makes answers the others, too."""
+async def test_an_answer_also_settles_waiting_calls_that_it_allows(tmp_path):
+    """RA-13: questions are open concurrently; a rule made by one answer settles the others, too."""
     given, shown, withdrawn = asyncio.Event(), [], []
 
     async def ask(question):
@@ -215,8 +215,8 @@ async def test_an_answer_settles_what_else_waits_and_is_allowed_by_it(tmp_path):
     assert withdrawn == ["git commit -m b", "git commit -m c"]
 
 
-async def test_whoever_is_referred_to_hears_why_and_may_wait_for_a_human(tmp_path):
-    """RA-13, BX-13: what it raises reaches the session, and nothing has run."""
+async def test_a_call_that_needs_a_decision_elsewhere_raises_and_does_not_run(tmp_path):
+    """RA-13, BX-13: the error reaches the session, and nothing has run."""
     heard = []
 
     async def refer(wish, judged):
@@ -232,8 +232,8 @@ async def test_whoever_is_referred_to_hears_why_and_may_wait_for_a_human(tmp_pat
     assert door.ran == []
 
 
-async def test_in_a_mode_that_changes_nothing_reading_goes_on(tmp_path):
-    """RA-13: the mode counts as it is now, whatever else allows more."""
+async def test_in_a_read_only_mode_reading_continues(tmp_path):
+    """RA-13: the current mode counts, whatever else allows more."""
     door = Door(tmp_path, mode="plan", yolo=True)
     assert (await door.write("a.py")).content.startswith("Denied: the mode plan allows no changes")
     assert (await door.shell("touch x")).failed
@@ -245,7 +245,7 @@ async def test_in_a_mode_that_changes_nothing_reading_goes_on(tmp_path):
     assert [rule for _, rule in door.decided] == ["mode:plan"] * 6
 
 
-async def test_a_rule_that_denies_wins_over_every_other_and_pauses_nothing(tmp_path):
+async def test_a_deny_rule_wins_over_every_other_and_causes_no_backoff(tmp_path):
     """RA-13, RA-14."""
     denies = [
         parse_rule(text, denies=True) for text in ("shell:git push", "shell:/make (deploy|release).*/", "*:no/**")
@@ -259,14 +259,14 @@ async def test_a_rule_that_denies_wins_over_every_other_and_pauses_nothing(tmp_p
         assert not (await door.shell(command)).failed, command
 
 
-async def test_every_command_may_be_denied(tmp_path):
+async def test_every_command_can_be_denied(tmp_path):
     """RA-13."""
     door = Door(tmp_path, yolo=True, deny=(parse_rule("shell:*", denies=True),))
     assert [(await door.shell(command)).failed for command in ("ls", "$(x)", "a | b", "ls\u200b")] == [True] * 4
 
 
-async def test_what_cannot_be_parsed_is_still_looked_at(tmp_path):
-    """RA-14: --yolo lifts no denial where a text is too long, or holds what nobody sees."""
+async def test_deny_rules_apply_to_unparsable_commands(tmp_path):
+    """RA-14: --yolo lifts no denial if a text is too long, or contains invisible characters."""
     door = Door(tmp_path, yolo=True)
     commands = [
         "echo x > .e\u200bnv",
@@ -279,7 +279,7 @@ async def test_what_cannot_be_parsed_is_still_looked_at(tmp_path):
     assert not (await door.shell(f"cat > a <<'E'\n{'x' * 9_000}\nE")).failed
 
 
-async def test_after_three_denials_a_category_rests_and_others_do_not(tmp_path):
+async def test_after_three_denials_a_category_backs_off_and_others_do_not(tmp_path):
     """RA-14: 1 s doubling to 60 s, per category."""
     door = Door(tmp_path, allow=(parse_rule("shell:git *"), parse_rule("write_file:*")), answers=["deny"] * 4)
     for _ in range(3):
@@ -298,7 +298,7 @@ async def test_after_three_denials_a_category_rests_and_others_do_not(tmp_path):
 
 
 @pytest.mark.parametrize("path", [".env", "a/../.env", "./sub/.git/config", "link", "folder/config", ".ENV"])
-async def test_protected_files_stay_protected_however_they_are_named(tmp_path, path):
+async def test_protected_files_stay_protected_in_any_spelling(tmp_path, path):
     """RA-13, RA-14: --yolo and rules do not lift it; paths are normalised, links followed."""
     (tmp_path / "link").symlink_to(".env")
     (tmp_path / ".git").mkdir()
@@ -312,7 +312,7 @@ async def test_protected_files_stay_protected_however_they_are_named(tmp_path, p
 
 
 @pytest.mark.parametrize("command", ["echo x > .env", "rm -rf sub/../.git", "tee link", "cp a ~/.ssh/authorized_keys"])
-async def test_commands_that_name_protected_files_as_targets_do_not_run(tmp_path, command):
+async def test_commands_with_protected_files_as_targets_do_not_run(tmp_path, command):
     """RA-14: --yolo does not lift it."""
     (tmp_path / "link").symlink_to(".env")
     door = Door(tmp_path, yolo=True)
@@ -322,14 +322,14 @@ async def test_commands_that_name_protected_files_as_targets_do_not_run(tmp_path
     assert not (await door.shell("cat README .env.example > out")).failed
 
 
-async def test_denials_of_protected_files_do_not_pause_the_category(tmp_path):
+async def test_denials_of_protected_files_cause_no_backoff(tmp_path):
     door = Door(tmp_path, yolo=True)
     for _ in range(5):
         await door.write(".env")
     assert not (await door.write("a.py")).failed
 
 
-async def test_a_rule_must_allow_what_a_link_leads_to(tmp_path):
+async def test_a_rule_must_also_allow_the_target_of_a_link(tmp_path):
     """RA-14."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "src").mkdir()
@@ -341,7 +341,7 @@ async def test_a_rule_must_allow_what_a_link_leads_to(tmp_path):
     assert (await door.write("../docs/a.md")).failed
 
 
-async def test_a_folder_of_an_odd_name_above_the_workspace_protects_nothing(tmp_path):
+async def test_a_folder_with_an_unusual_name_above_the_workspace_protects_nothing(tmp_path):
     root = tmp_path / ".scaffold" / "work"
     root.mkdir(parents=True)
     door = Door(root, yolo=True)
@@ -350,7 +350,7 @@ async def test_a_folder_of_an_odd_name_above_the_workspace_protects_nothing(tmp_
     assert (await door.write("../state.db")).failed
 
 
-def test_paths_that_cannot_be_resolved_are_judged_as_they_are_named(tmp_path):
+def test_paths_that_cannot_be_resolved_are_decided_as_given(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
 
     def wish(**args):
@@ -365,7 +365,7 @@ def at(root):
     return WorkspacePaths(root=str(root), home="/home/u", files=DiskFileSystem())
 
 
-def test_a_call_is_told_by_its_command_path_or_address(tmp_path):
+def test_a_call_is_described_by_its_command_path_or_address(tmp_path):
     def subject(category, **args):
         wish = permission_request(ToolInvocation(tool="t", category=category, args=args), at(tmp_path))
         return (wish.kind, wish.subject)
@@ -378,8 +378,8 @@ def test_a_call_is_told_by_its_command_path_or_address(tmp_path):
     assert subject("mcp", path="a", b=1) == ("text", '{"b":1,"path":"a"}')
 
 
-async def test_a_subagent_that_is_denied_too_often_pauses_nobody_else(tmp_path):
-    """RA-13: the pause after denials is for each agent."""
+async def test_denials_of_one_subagent_delay_no_other_agent(tmp_path):
+    """RA-13: the backoff is per agent."""
     door = Door(tmp_path)
     wish = PermissionRequest(tool="shell", category="shell", kind="command", subject="make")
     rules = [(await door.gate.judge_for("sub-1", wish)).rule for _ in range(4)]

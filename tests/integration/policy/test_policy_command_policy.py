@@ -47,14 +47,14 @@ RULES = [
 
 @pytest.mark.parametrize(("rule", "command", "decision"), RULES)
 async def test_a_rule_covers_what_it_names_and_no_more(rule, command, decision):
-    """RA-14: words, globs for a word each, expressions for a whole command; risks, wrappers and paths are looked at."""
+    """RA-14: words, globs for a word each, expressions for a whole command; risks, wrappers and paths are checked."""
     allow = tuple(each for each in (parse_rule(rule),) if each.is_for("shell"))
     judged = await ShellCommandPolicy().judge(command, DecisionContext(workspace=PLACE, allow=allow))
     assert judged.decision == decision, judged
 
 
-async def test_without_bash_only_what_every_shell_reads_alike_is_allowed(tmp_path):
-    """RA-14: the shell tool falls back to another shell, which none of the two parsers knows."""
+async def test_without_bash_only_portable_commands_are_allowed(tmp_path):
+    """RA-14: the shell tool falls back to another shell, which neither parser knows."""
     ground = DecisionContext(workspace=PLACE, allow=(parse_rule("shell:touch a"),))
     poor, rich = ShellCommandPolicy({"PATH": str(tmp_path)}), ShellCommandPolicy()
     commands = ["ls -la | head -3", "touch a && ls 'x y'", r"ls a\ b", "ls a$", "cat .env"]
@@ -63,8 +63,8 @@ async def test_without_bash_only_what_every_shell_reads_alike_is_allowed(tmp_pat
     assert "bash is not installed here" in (await poor.judge(r"ls a\ b", ground)).reason
 
 
-async def test_without_the_second_parser_what_is_not_plain_is_asked_about(tmp_path):
-    """RA-14: no crash; what needs no second opinion is judged as ever, and denials stand."""
+async def test_without_the_second_parser_complex_commands_ask(tmp_path):
+    """RA-14: no crash; simple commands are decided as usual, and denials apply."""
     commands = ShellCommandPolicy(parser=tmp_path / "nowhere" / "shfmt")
     asked = await commands.judge(r"ls a\ b", DecisionContext(workspace=PLACE))
     assert (asked.decision, "shfmt cannot be run" in asked.reason) == ("ask", True)
@@ -78,7 +78,7 @@ def shop(tmp_path):
     return make_repository(tmp_path / "shop")
 
 
-async def test_a_repository_whose_settings_cannot_be_read_is_asked_about(shop):
+async def test_a_repository_with_unreadable_settings_asks(shop):
     """RA-14."""
     (shop / ".git" / "config").write_text("[core\n")
     ground = DecisionContext(workspace=WorkspacePaths(root=str(shop), home="/home/u", files=DiskFileSystem()))

@@ -7,7 +7,7 @@ from scaffold.policy.path.containment import Refusal, resolve_inside
 
 @pytest.fixture
 def root(tmp_path):
-    """A workspace `work` beside a folder `work-else` that is none of its business."""
+    """A workspace `work` beside a folder `work-else` outside it."""
     root = tmp_path / "work"
     (root / "src").mkdir(parents=True)
     (root / "src" / "a.py").touch()
@@ -37,11 +37,11 @@ def root(tmp_path):
         ("~", "~"),
     ],
 )
-def test_what_stays_inside_is_resolved(root, path, place):
+def test_paths_inside_are_resolved(root, path, place):
     assert resolve_inside(root, path) == root / place
 
 
-def test_an_absolute_path_inside_is_welcome(root):
+def test_an_absolute_path_inside_is_accepted(root):
     assert resolve_inside(root, str(root / "src")) == root / "src"
 
 
@@ -74,11 +74,11 @@ def test_a_root_behind_a_link_is_the_same_root(root, tmp_path):
         ("history/config", "belongs to git"),
     ],
 )
-def test_what_leads_out_or_into_git_is_refused_with_the_reason(root, path, reason):
+def test_paths_outside_or_into_git_are_refused_with_the_reason(root, path, reason):
     refusal = resolve_inside(root, path)
     assert isinstance(refusal, Refusal)
     assert reason in refusal.reason
 
 
-def test_an_absolute_path_to_the_neighbour_with_our_name_as_prefix_is_refused(root):
+def test_an_absolute_path_to_a_sibling_with_our_name_as_prefix_is_refused(root):
     assert isinstance(resolve_inside(root, os.fspath(root) + "-else/secret"), Refusal)

@@ -1,4 +1,4 @@
-"""Between the question and the write the ground may move: what was consented to is what is written, or nothing."""
+"""The file system may change between approval and write: what was approved is written, or nothing."""
 
 import pytest
 
@@ -28,7 +28,7 @@ TARGETS = {
 
 @pytest.fixture
 def ground(tmp_path):
-    """Files of one text, some of which nobody may touch."""
+    """Files with the same text, some of them protected."""
     work = tmp_path / "work"
     for name in ("docs", ".git", ".scaffold"):
         (work / name).mkdir(parents=True)
@@ -48,8 +48,8 @@ def guarded(tool, work, ask):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("writer", WRITERS)
-async def test_a_link_that_is_swapped_in_while_the_question_stands_leads_nowhere(ground, writer, target):
-    """RA-14: consent was for `docs/a`; the tool looks again, and writes by descriptor without following links."""
+async def test_a_link_swapped_in_while_the_question_is_open_leads_nowhere(ground, writer, target):
+    """RA-14: the approval was for `docs/a`; the tool checks again, and writes by descriptor without following links."""
     make, args = WRITERS[writer]
     at, leads_to = TARGETS[target]
 
@@ -65,7 +65,7 @@ async def test_a_link_that_is_swapped_in_while_the_question_stands_leads_nowhere
     assert texts == {"dear\n"}
 
 
-async def test_without_a_swap_the_consent_counts(ground):
+async def test_without_a_swap_the_approval_counts(ground):
     """RA-14: the same calls do write."""
 
     async def ask(question):
@@ -77,7 +77,7 @@ async def test_without_a_swap_the_consent_counts(ground):
 
 
 async def test_a_secret_is_neither_read_nor_found_nor_reached_by_a_link(ground):
-    """RA-14: by the gate, and by the tools themselves where a link was swapped in behind its back."""
+    """RA-14: by the gate, and by the tools themselves if a link was swapped in after the check."""
     (ground / ".env").write_text("dear canary\n")
     (ground / "link").symlink_to(".env")
     workspace = Workspace(ground, {})

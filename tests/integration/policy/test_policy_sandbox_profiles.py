@@ -1,4 +1,4 @@
-"""What the commands of an agent may reach."""
+"""The confinement of an agent's commands."""
 
 import os
 
@@ -45,7 +45,7 @@ def fill(folder, *names):
         path.write_text("canary")
 
 
-def test_what_takes_effect_by_being_there_is_sealed_there_or_not(zone, root):
+def test_paths_with_an_automatic_effect_are_sealed_even_if_absent(zone, root):
     """BX-9, AL-18."""
     sealed = zone().protected
     assert {root / ".git", root / ".scaffold", root / ".husky"} | {root / name for name in ACTIVE_FILES} <= set(sealed)
@@ -53,14 +53,14 @@ def test_what_takes_effect_by_being_there_is_sealed_there_or_not(zone, root):
 
 
 @pytest.mark.parametrize("value", ["tools/hooks", '"tools/hooks"', "./tools/hooks", " tools/../tools/hooks/ "])
-def test_a_folder_of_hooks_in_the_workspace_is_sealed(zone, root, value):
+def test_a_hooks_folder_in_the_workspace_is_sealed(zone, root, value):
     """BX-9"""
     fill(root, ".git/config")
     (root / ".git" / "config").write_text(f"[core]\n\tbare = false\n\thooksPath = {value}\n")
     assert root / "tools" / "hooks" in zone().protected
 
 
-def test_a_folder_of_hooks_is_sealed_in_a_worktree_as_well(zone, root, tmp_path):
+def test_a_hooks_folder_is_sealed_in_a_worktree_as_well(zone, root, tmp_path):
     """BX-9: its settings are those of the repository."""
     fill(tmp_path, "main/config", "main/worktrees/root/commondir")
     (tmp_path / "main" / "config").write_text("[core]\n\thooksPath = .githooks\n")
@@ -70,13 +70,13 @@ def test_a_folder_of_hooks_is_sealed_in_a_worktree_as_well(zone, root, tmp_path)
 
 
 @pytest.mark.parametrize("rubbish", [b"", b"gitdir: ", b"gitdir: /nowhere\n", b"\xff\xfe", b"gitdir: .\n"])
-def test_a_broken_worktree_has_a_zone_all_the_same(zone, root, rubbish):
+def test_a_broken_worktree_still_has_a_confinement(zone, root, rubbish):
     (root / ".git").write_bytes(rubbish)
     assert root / ".git" in zone().protected
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", "/etc", "~/hooks", "../elsewhere"])
-def test_a_folder_of_hooks_elsewhere_seals_no_more(zone, root, value):
+def test_a_hooks_folder_elsewhere_adds_no_seal(zone, root, value):
     plain = zone().protected
     fill(root, ".git/config")
     (root / ".git" / "config").write_text(f"[core]\n\thooksPath = {value}\n[x]\n\thookspathological = tools\n")
@@ -109,7 +109,7 @@ NO_SECRETS_OF_A_HOME = (
 )
 
 
-def test_a_homes_secrets_are_hidden_and_nothing_else_of_it(zone, home):
+def test_only_the_secrets_of_a_home_are_hidden(zone, home):
     """BX-9"""
     fill(home, *SECRETS_OF_A_HOME, *NO_SECRETS_OF_A_HOME)
     hidden = zone().hidden
@@ -118,7 +118,7 @@ def test_a_homes_secrets_are_hidden_and_nothing_else_of_it(zone, home):
     assert not [name for name in NO_SECRETS_OF_A_HOME if any((home / name).is_relative_to(path) for path in hidden)]
 
 
-def test_what_policy_lets_nobody_read_in_a_home_is_hidden_there(zone, home):
+def test_unreadable_paths_of_the_policy_are_hidden_in_a_home(zone, home):
     """BX-9: each entry of the list that has a place in a home."""
     names = [entry.replace("*", "x") for entry in SECRET_FILES if not entry.startswith("/")]
     fill(home, *names)
@@ -126,7 +126,7 @@ def test_what_policy_lets_nobody_read_in_a_home_is_hidden_there(zone, home):
     assert [name for name in names if not any((home / name).is_relative_to(each) for each in hidden)] == []
 
 
-def test_secrets_at_the_top_of_a_workspace_are_hidden_unless_git_keeps_them(zone, root):
+def test_secrets_at_the_top_of_a_workspace_are_hidden_unless_git_tracks_them(zone, root):
     """BX-9"""
     fill(root, ".env", ".env.local", ".env.example", "server.pem", "main.py", "sub/.env")
     hidden = {path for path in zone().hidden if path.is_relative_to(root)}
@@ -134,7 +134,7 @@ def test_secrets_at_the_top_of_a_workspace_are_hidden_unless_git_keeps_them(zone
     assert root / ".env" not in zone(tracked=(".env", "server.pem")).hidden
 
 
-def test_paths_are_without_links(zone, root, tmp_path):
+def test_paths_are_resolved(zone, root, tmp_path):
     (tmp_path / "link").symlink_to(root)
     zone = workspace_profile(
         SandboxInputs(root=tmp_path / "link", home=tmp_path / "link", temporary=tmp_path / "link" / "t")
@@ -143,8 +143,8 @@ def test_paths_are_without_links(zone, root, tmp_path):
     assert zone.temporary == root / "t"
 
 
-def test_nothing_sealed_is_free_to_be_written_by_an_agents_tools_either(zone, root):
-    """BX-9, AL-18: what no command may make or change, no tool may."""
+def test_sealed_paths_cannot_be_written_by_tools_either(zone, root):
+    """BX-9, AL-18: what no command may create or change, no tool may."""
     free = {str(path.relative_to(root)) for path in zone().protected if protected_entry(str(path)) is None}
     assert free <= {".husky", ".claude/hooks", ".claude/plugins", ".worktreeinclude"}
 
@@ -157,8 +157,8 @@ LOOT = "find {} -type f -not -path '*/skills/*' -exec cat {{}} +"
 PLANT = "mkdir .git .husky; echo x > .scaffold.yaml"
 
 
-async def test_a_command_in_its_zone_sees_no_secret_and_plants_nothing(zone, root, home, tmp_path):
-    """BX-9: for real."""
+async def test_a_confined_command_sees_no_secret_and_plants_nothing(zone, root, home, tmp_path):
+    """BX-9: in a real sandbox."""
     finding = await bubblewrap_or_skip()
     fill(root, ".env", "main.py")
     fill(home, *SECRETS_OF_A_HOME)
@@ -177,7 +177,7 @@ async def test_a_command_in_its_zone_sees_no_secret_and_plants_nothing(zone, roo
     assert [path.name for path in root.iterdir()] == [".env"]
 
 
-def test_where_the_home_is_the_workspace_its_programs_and_settings_are_sealed(home, tmp_path):
+def test_in_a_home_as_workspace_programs_and_settings_are_sealed(home, tmp_path):
     """BX-9: a line in `.bashrc` runs outside, and so does a program in `.local/bin`; the rest is the user's work."""
     temporary = home / ".cache" / "scaffold" / "temporary"
     fill(home, ".bashrc", ".config/fish/config.fish", ".cache/scaffold/sandbox.json", ".cache/pip/x", "work/main.py")
@@ -190,13 +190,13 @@ def test_where_the_home_is_the_workspace_its_programs_and_settings_are_sealed(ho
     assert {home / name for name in expected} <= set(around.protected)
 
 
-def test_beside_a_home_nothing_of_it_is_sealed(zone, home, root):
+def test_outside_a_home_nothing_of_it_is_sealed(zone, home, root):
     """BX-9: it cannot be written anyway."""
     fill(home, ".bashrc")
     assert all(path.is_relative_to(root) for path in zone().protected)
 
 
-def test_a_secret_that_comes_later_is_hidden_but_not_what_was_known(zone, root):
+def test_a_secret_created_later_is_hidden_but_not_one_known_before(zone, root):
     """RA-14, BX-9."""
     fill(root, ".env.ci", "main.py")
     before = zone(tracked=[".env.ci"])

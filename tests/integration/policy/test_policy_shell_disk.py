@@ -1,4 +1,4 @@
-"""What the disk shows counts: links, names that a glob stands for, settings that make git run programs."""
+"""The state of the disk counts: links, expansions of globs, settings that make git run programs."""
 
 import os
 from pathlib import Path
@@ -42,7 +42,7 @@ async def said(command: str, workspace: WorkspacePaths, settings: frozenset[str]
     return (await decide_command(command, ground, CommandParser(installed_parser()))).decision
 
 
-async def test_a_link_counts_as_what_it_leads_to(root, workspace):
+async def test_a_link_counts_as_its_target(root, workspace):
     """RA-14."""
     (root / "inside.md").symlink_to("docs/real.md")
     (root / "key.md").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
@@ -52,15 +52,15 @@ async def test_a_link_counts_as_what_it_leads_to(root, workspace):
     assert [await said(command, workspace) for command in commands] == ["allow", "deny", "ask", "ask", "allow", "deny"]
 
 
-async def test_dots_after_a_link_lead_out_of_what_it_leads_to(root, workspace):
-    """RA-14: `link/..` is not the folder the link lies in."""
+async def test_dots_after_a_link_are_relative_to_its_target(root, workspace):
+    """RA-14: `link/..` is not the folder that contains the link."""
     (root / "link").symlink_to(root.parent / "home" / ".ssh")
     assert await said("cat link/../.ssh/id_rsa", workspace) == "deny"
     assert await said("ls link/..", workspace) == "ask"
 
 
-async def test_git_in_a_folder_is_asked_about_where_a_repository_of_its_own_may_be(root, workspace):
-    """RA-14: a bare repository that a clone brings has settings, and they name programs."""
+async def test_git_in_a_folder_asks_if_it_may_contain_its_own_repository(root, workspace):
+    """RA-14: a bare repository inside a clone has settings, and they name programs."""
     for folder in ("src/deep", "vendor/bare/objects", "vendor/module/lib", "empty"):
         (root / folder).mkdir(parents=True)
     (root / "src" / "deep" / "a.py").touch()
@@ -73,7 +73,7 @@ async def test_git_in_a_folder_is_asked_about_where_a_repository_of_its_own_may_
     assert [folder for folder, answer in said_of.items() if answer == "allow"] == ["src", "src/deep", "docs", "vendor"]
 
 
-async def test_a_glob_counts_as_what_is_there(root, workspace):
+async def test_a_glob_counts_as_its_expansion(root, workspace):
     """RA-14."""
     assert await said("cat *", workspace) == "allow"
     (root / "id_rsa").write_text("key")
@@ -82,15 +82,15 @@ async def test_a_glob_counts_as_what_is_there(root, workspace):
     assert await said("wc -l docs/*.md", workspace) == "allow"
 
 
-async def test_a_glob_counts_as_what_the_links_among_it_lead_to(root, workspace):
+async def test_a_glob_counts_as_the_targets_of_its_links(root, workspace):
     """RA-14."""
     (root / "docs" / "notes.md").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
     assert await said("cat docs/*", workspace) == "deny"
     assert await said("cat docs/r*", workspace) == "allow"
 
 
-async def test_a_search_through_folders_counts_as_what_lies_in_them(root, workspace):
-    """RA-14: a secret that is not named is shown all the same; what leaves it out is free."""
+async def test_a_recursive_search_counts_as_its_files(root, workspace):
+    """RA-14: a secret that is not named is shown all the same; a search that excludes it is allowed."""
     (root / "docs" / "deep").mkdir()
     (root / "docs" / "deep" / ".env").write_text("KEY=1")
     (root / "src").mkdir()
@@ -122,7 +122,7 @@ async def test_the_whole_disk_is_no_workspace():
     ]
 
 
-async def test_file_tools_follow_links_and_fold_names(root, workspace):
+async def test_file_tools_follow_links_and_fold_case(root, workspace):
     """RA-14."""
     (root / "key.md").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
     (root / "conf").symlink_to(".git")
@@ -157,7 +157,7 @@ async def test_file_tools_follow_links_and_fold_names(root, workspace):
     assert said == calls
 
 
-async def test_settings_of_a_repository_that_run_programs_turn_reading_into_a_question(shop, tmp_path):
+async def test_repository_settings_that_run_programs_make_reading_ask(shop, tmp_path):
     """RA-14: plain `git status` runs `core.fsmonitor` and hooks, `diff` a filter; scanned in a real repository."""
     workspace = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
     assert await said("git status", workspace, await RepositoryConfig(os.environ).of(shop)) == "allow"
@@ -168,7 +168,7 @@ async def test_settings_of_a_repository_that_run_programs_turn_reading_into_a_qu
     assert [await said(command, workspace, settings) for command in commands] == ["ask", "ask", "allow", "allow"]
 
 
-async def test_a_hook_counts_and_a_sample_does_not(shop, tmp_path):
+async def test_an_active_hook_counts_and_a_sample_does_not(shop, tmp_path):
     """RA-14."""
     hooks = shop / ".git" / "hooks"
     hooks.mkdir(exist_ok=True)
@@ -186,14 +186,14 @@ async def test_a_folder_without_a_repository_has_no_settings(tmp_path):
     assert await RepositoryConfig(os.environ).of(tmp_path / "nowhere") == frozenset()
 
 
-async def test_a_parser_that_cannot_be_run_is_a_failure_that_says_what_to_do(workspace):
+async def test_a_parser_that_cannot_run_is_an_error_with_a_fix(workspace):
     """RA-14: never an answer without the second opinion."""
     reader = CommandParser(Path("/nowhere/shfmt"))
     with pytest.raises(ParserMissing, match="/nowhere/shfmt cannot be run"):
         await decide_command(r"ls a\ b", DecisionContext(workspace=workspace), reader)
 
 
-async def test_a_parser_that_says_nonsense_is_not_believed(workspace, tmp_path):
+async def test_invalid_parser_output_is_rejected(workspace, tmp_path):
     """RA-14."""
     for number, script in enumerate(("exit 1", "echo '{'", "echo '{}'", "echo '{\"Stmts\":[1]}'", "echo []")):
         liar = tmp_path / f"shfmt{number}"

@@ -1,4 +1,4 @@
-"""Whole commands and tool calls against what must become of them: attacks, and work that must go on."""
+"""Whole commands and tool calls with their expected decisions: attacks, and ordinary work."""
 
 import json
 import re
@@ -77,8 +77,8 @@ def reader() -> CommandParser:
     return CommandParser(installed_parser())
 
 
-async def test_the_shared_cases_keep_their_targets(reader):
-    """RA-13, RA-14: nothing is allowed that must not be; 3% of the benign and 5% of the denials may be asked about."""
+async def test_the_shared_cases_meet_their_targets(reader):
+    """RA-13, RA-14: nothing that must be denied is allowed; at most 3% of the benign and 5% of the denials may ask."""
     found = [(case, await judged(reader, case)) for case in rows("attack_vectors.jsonl") if case["id"] not in ELSEWHERE]
     about = [(case, answer.decision) for case, answer in found if answer is not None]
     loose = [case["id"] for case, said in about if said == "allow" and case["expected"] != "allow"]
@@ -90,8 +90,8 @@ async def test_the_shared_cases_keep_their_targets(reader):
     assert sum(said == "ask" for _, said in denials) <= 0.05 * len(denials), denials
 
 
-async def test_each_of_our_own_commands_gets_exactly_what_it_must(reader):
-    """RA-13, RA-14: what reads and what a rule names is allowed, secrets are denied, the rest is asked about."""
+async def test_each_of_our_own_commands_gets_exactly_its_decision(reader):
+    """RA-13, RA-14: read-only commands and those a rule names are allowed, secrets are denied, the rest asks."""
     wrong = []
     for case in rows("commands.jsonl"):
         ground = DecisionContext(
@@ -120,12 +120,12 @@ async def test_each_of_our_own_commands_gets_exactly_what_it_must(reader):
     ],
     ids=range(11),
 )
-async def test_a_command_made_to_break_parsers_is_asked_about(reader, command):
-    """RA-14: neither a crash nor an answer by luck."""
+async def test_a_command_made_to_break_parsers_asks(reader, command):
+    """RA-14: neither a crash nor a lucky answer."""
     assert (await decide_command(command, DecisionContext(workspace=PLACE), reader)).decision == "ask"
 
 
-async def test_a_reason_says_what_is_wrong_with_which_part(reader):
+async def test_a_reason_names_the_part_and_its_problem(reader):
     """RA-13."""
     ground = DecisionContext(workspace=PLACE, allow=rules(("pytest",)))
     answers = {
@@ -142,6 +142,6 @@ async def test_a_reason_says_what_is_wrong_with_which_part(reader):
     assert {command: (await decide_command(command, ground, reader)).reason for command in answers} == answers
 
 
-async def test_a_reading_is_kept_and_given_again(reader):
+async def test_a_parse_is_cached(reader):
     """RA-14."""
     assert await reader.read("ls *.py") is await reader.read("ls *.py")

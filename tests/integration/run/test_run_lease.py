@@ -1,4 +1,4 @@
-"""Signs of life of a worker."""
+"""Heartbeats of a worker."""
 
 import asyncio
 
@@ -24,8 +24,8 @@ async def passed(clock, seconds):
         await asyncio.sleep(0)
 
 
-async def test_a_worker_beats_while_it_works_and_no_longer(harness, attempt):
-    """BX-12: whoever owns the run sees that it lives, by a clock that does not jump."""
+async def test_a_worker_sends_heartbeats_while_it_works(harness, attempt):
+    """BX-12: the owner of the run sees that it lives, by a monotonic clock."""
     clock = FakeClock()
     with harness.store.transaction():
         harness.store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree="/tree", log_file="/log")
@@ -38,8 +38,8 @@ async def test_a_worker_beats_while_it_works_and_no_longer(harness, attempt):
     assert harness.attempt(attempt.id).heartbeat_at == 2 * HEARTBEAT_S
 
 
-async def test_an_attempt_that_is_over_ends_nobodys_heart(harness, attempt):
-    """The next write of the worker itself finds out."""
+async def test_heartbeats_of_an_ended_attempt_raise_no_error(harness, attempt):
+    """The next write of the worker itself is refused."""
     clock = FakeClock()
     stranger = msgspec.structs.replace(attempt, fence=attempt.fence + 1)
     async with send_heartbeats(harness.store, stranger, clock):

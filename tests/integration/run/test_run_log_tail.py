@@ -1,4 +1,4 @@
-"""What a process printed before it died, as the store and people get to read it."""
+"""The output of a process before it died, as the store and the user see it."""
 
 import pytest
 
@@ -17,18 +17,18 @@ def log(harness):
     return path
 
 
-async def test_the_last_words_of_a_process_hold_no_secret(harness, log):
-    """BX-9: secrets are told to nobody; one at the edge of what is kept is not told in half."""
+async def test_the_log_tail_contains_no_secret(harness, log):
+    """BX-9: secrets are shown to no one; one at the edge of the tail is not shown in half."""
     log.write_text(f"{'x' * 500}{SECRET}{'y' * (LOG_TAIL_CHARS - 10)}\n")
     words = harness.site.log_tail(RUN, "a1")
     assert (len(words), "staple" in words) == (LOG_TAIL_CHARS, False)
     assert words.endswith("y" * (LOG_TAIL_CHARS - 10))
 
 
-async def test_of_a_flood_no_more_than_its_end_is_read(harness, log):
+async def test_of_a_long_log_only_the_end_is_read(harness, log):
     log.write_bytes(b"\xff" * LOG_TAIL_BYTES * 3 + b"MemoryError\n")
     assert harness.site.log_tail(RUN, "a1").endswith("MemoryError")
 
 
-async def test_a_process_that_printed_nothing_has_no_last_words(harness):
+async def test_a_silent_process_has_no_log_tail(harness):
     assert harness.site.log_tail(RUN, "a2") == ""

@@ -1,4 +1,4 @@
-"""Services of a run's checks that somebody killed has left up; a stand-in for Docker begins and ends real servers."""
+"""Services that a killed process left running; a fake Docker starts and ends real servers."""
 
 import pytest
 
@@ -18,8 +18,8 @@ async def harness(tmp_path, daemon, monkeypatch):
     made.store.close()
 
 
-async def test_what_was_left_up_is_taken_down_though_the_settings_ask_for_it_no_more(harness, daemon, port):
-    """AL-9: whoever mends `services` after a kill and resumes has the containers of before gone at the end."""
+async def test_leftover_services_are_stopped_even_if_no_longer_configured(harness, daemon, port):
+    """AL-9: after a change of `services` and a resume, the old containers are gone at the end."""
     run = await harness.own(goal("g", act("a")))
     means = check_services(
         harness.site, run, CheckEnvironment(fingerprint="", services=(f"compose @{port}",))

@@ -22,7 +22,7 @@ def seat(store):
         yield seat
 
 
-def test_mode_and_todos_are_kept_as_soon_as_they_change(seat):
+def test_mode_and_todos_are_stored_as_soon_as_they_change(seat):
     """RA-5."""
     modes, todos = stored_modes(seat, None), stored_todos(seat)
     assert (modes.current, todos.entries) == ("default", ())
@@ -32,20 +32,20 @@ def test_mode_and_todos_are_kept_as_soon_as_they_change(seat):
     assert stored_todos(seat).render() == "[ ] 1. mend the clock"
 
 
-def test_the_mode_that_is_asked_for_wins_and_is_kept(seat):
+def test_the_requested_mode_wins_and_is_stored(seat):
     """RA-5."""
     assert stored_modes(seat, "plan").current == "plan"
     assert stored_modes(seat, None).current == "plan"
 
 
-def test_a_mode_of_a_newer_program_is_the_default_one_and_stays_kept(seat):
+def test_an_unknown_stored_mode_counts_as_the_default_and_stays_stored(seat):
     with seat.store.transaction():
         seat.store.conversations.keep_mode(seat.id, "zen", me=seat.owner)
     assert stored_modes(seat, None).current == "default"
     assert seat.store.conversations.state(seat.id).mode == "zen"
 
 
-def test_what_another_process_goes_on_with_is_not_changed_here(seat):
+def test_a_conversation_of_another_process_is_not_changed(seat):
     """RA-10."""
     todos = stored_todos(seat)
     with seat.store.transaction():

@@ -1,4 +1,4 @@
-"""What holds the commands of a session of `ralph`, wherever it begins."""
+"""The sandbox of a session of `ralph`, wherever it starts."""
 
 import os
 from pathlib import Path
@@ -41,7 +41,7 @@ def linked(repository, tmp_path):
 
 @pytest.fixture
 def walls(home):
-    """Return what holds the commands of a session that begins in a folder; skip where nothing does."""
+    """Return the confinement of a session that starts in a folder; skip the test if there is none."""
 
     async def found(folder: Path, mode="auto"):
         enclosure = await session_sandbox(SandboxSettings(mode=mode), folder, home, conversation="one")
@@ -54,7 +54,7 @@ def walls(home):
 
 @pytest.fixture
 def said(walls):
-    """Run a command in a folder as a session there would, and return its answer."""
+    """Run a command in a folder as a session there would, and return its output."""
 
     async def answer(folder: Path, command: str, **changes):
         workspace = Workspace(folder, {"PATH": os.environ["PATH"]}, enclosure=await walls(folder), **changes)
@@ -63,8 +63,8 @@ def said(walls):
     return answer
 
 
-async def test_in_a_subfolder_git_finds_its_repository_and_nobody_the_secrets_above(said, repository, head):
-    """BX-9, RA-14: also below a temporary folder of the system, which is empty otherwise."""
+async def test_in_a_subfolder_git_works_and_secrets_above_are_hidden(said, repository, head):
+    """BX-9, RA-14: also below a system temporary folder, which is otherwise empty."""
     (repository / "a" / "b").mkdir(parents=True)
     (repository / ".env").write_text("canary one")
     (repository / "a" / ".env").write_text("canary two")
@@ -74,7 +74,7 @@ async def test_in_a_subfolder_git_finds_its_repository_and_nobody_the_secrets_ab
     assert not (repository / "a" / "no").exists()
 
 
-async def test_in_a_linked_worktree_git_works_though_its_repository_lies_elsewhere(said, repository, linked, head):
+async def test_git_works_in_a_linked_worktree_of_a_repository_elsewhere(said, repository, linked, head):
     """BX-9"""
     answer = await said(linked, "git status --short; git log --format=%H; git config a.b c")
     assert head in answer
@@ -82,8 +82,8 @@ async def test_in_a_linked_worktree_git_works_though_its_repository_lies_elsewhe
 
 
 @pytest.mark.parametrize("lie", ["gitdir: {0}", "gitdir: {1}"])
-async def test_a_pointer_that_leads_to_no_repository_shows_nothing(said, tmp_path, home, lie):
-    """BX-9, RA-14: it may have come with an archive, to have a key shown."""
+async def test_a_git_file_that_leads_to_no_repository_exposes_nothing(said, tmp_path, home, lie):
+    """BX-9, RA-14: it may have come with an archive, to expose a key."""
     keys, folder = home / ".ssh", tmp_path.resolve() / "unpacked"
     fake = folder / "fake"
     for each in (keys, fake):
@@ -95,8 +95,8 @@ async def test_a_pointer_that_leads_to_no_repository_shows_nothing(said, tmp_pat
     assert "canary" not in await said(folder, f"cat {keys}/id_rsa; echo over")
 
 
-async def test_nobody_sees_what_others_do_but_a_conversation_its_own_outputs(said, repository, home):
-    """BX-9, RA-14: worktrees and temporary folders of other agents lie in the same cache."""
+async def test_a_conversation_sees_its_own_outputs_and_none_of_others(said, repository, home):
+    """BX-9, RA-14: worktrees and temporary folders of other agents are in the same cache."""
     for name in ("runs/other/attempts/a/work.py", "outputs/two/output.txt", "outputs/one/output.txt"):
         path = home / "scaffold" / "cache" / name
         path.parent.mkdir(parents=True)
@@ -108,7 +108,7 @@ async def test_nobody_sees_what_others_do_but_a_conversation_its_own_outputs(sai
     assert "said in runs" not in answer
 
 
-async def test_a_secret_that_the_user_brings_meanwhile_is_hidden_from_the_next_command(walls, repository):
+async def test_a_secret_added_by_the_user_is_hidden_from_the_next_command(walls, repository):
     """BX-9, RA-14."""
     known = frozenset(path.name for path in repository.iterdir())
     place = Workspace(repository, {"PATH": os.environ["PATH"]}, enclosure=await walls(repository), known=known)
@@ -118,14 +118,14 @@ async def test_a_secret_that_the_user_brings_meanwhile_is_hidden_from_the_next_c
 
 
 @pytest.mark.parametrize("folder", ["/", "/proc/sys", "/dev"])
-async def test_the_system_itself_is_no_workspace_that_a_sandbox_could_hold(folder, home):
-    """BX-9: whoever may change /proc is not held by anything. Commands ask first, as without a sandbox."""
+async def test_a_system_folder_cannot_be_a_confined_workspace(folder, home):
+    """BX-9: no sandbox holds a process that may change /proc. Commands ask first, as without a sandbox."""
     assert await session_sandbox(SandboxSettings(), Path(folder), home, conversation="one") is None
     with pytest.raises(TrustError, match="the workspace is the system itself"):
         await session_sandbox(SandboxSettings(mode="require"), Path(folder), home, conversation="one")
 
 
-async def test_a_user_is_told_that_nothing_holds_commands_unless_they_want_it_so(home):
+async def test_a_user_is_warned_of_a_missing_sandbox_unless_it_is_turned_off(home):
     """BX-9"""
     told = await missing_sandbox_notice(SandboxSettings(), Path("/"))
     assert told is not None
@@ -134,8 +134,8 @@ async def test_a_user_is_told_that_nothing_holds_commands_unless_they_want_it_so
     assert await missing_sandbox_notice(SandboxSettings(mode="off"), Path("/")) is None
 
 
-async def test_a_model_is_told_what_its_commands_cannot_do_at_the_weaker_level(walls, repository):
-    """BX-9: else it would try again and again to make a file where none can be made."""
+async def test_a_model_is_told_the_limits_of_the_weaker_level(walls, repository):
+    """BX-9: otherwise it would keep trying to create a file where none can be created."""
     strong = structs.replace(await walls(repository), level="bubblewrap")
     weak = structs.replace(strong, level="landlock")
     assert "with write_file" in describe_sandbox(weak)
@@ -145,8 +145,8 @@ async def test_a_model_is_told_what_its_commands_cannot_do_at_the_weaker_level(w
     assert "127.0.0.1" in describe_sandbox(open_top)
 
 
-async def test_a_folder_that_everybody_may_write_to_is_not_shown_for_a_repository_somebody_put_there(said, tmp_path):
-    """BX-9: such as /tmp itself, with all that other programs keep there."""
+async def test_a_world_writable_folder_is_not_shown_for_a_planted_repository(said, tmp_path):
+    """BX-9: such as /tmp itself, with the files of all other programs."""
     common = tmp_path.resolve() / "common"
     (common / "mine").mkdir(parents=True)
     (common / ".git").mkdir()

@@ -1,4 +1,4 @@
-"""A session whose user is there: real subagents ask for consent, and hear the answer."""
+"""A session with a user present: real subagents ask for approval, and get the answer."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def touches(name, *, turn):
 
 
 def tape(folder, *entries):
-    """Write a cassette: the session starts a subagent and waits for it, the subagent does what `entries` say."""
+    """Write a cassette: the session starts a subagent and waits for it; the subagent follows `entries`."""
     start = {"name": "subagent", "args": {"task": "touch them"}}
     wait = {"name": "subagent_status", "args": {"wait": True}}
     replies = [
@@ -46,8 +46,8 @@ def tape(folder, *entries):
     return f"cassette:{path}"
 
 
-async def test_the_user_of_the_session_is_asked_for_its_subagents(home, tmp_path):
-    """RA-11, RA-13: approvals are proxied to the parent: yes, no and always, each for the process that asked."""
+async def test_the_user_of_the_session_decides_for_its_subagents(home, tmp_path):
+    """RA-11, RA-13: approvals are relayed to the parent: yes, no and always, each for the process that asked."""
     asked = []
 
     async def ask(question):
@@ -76,8 +76,8 @@ async def test_the_user_of_the_session_is_asked_for_its_subagents(home, tmp_path
     assert [tool for agent, tool, _ in asked if not agent] == ["subagent"]
 
 
-async def test_a_subagent_may_have_another_model(home, tmp_path):
-    """RA-11: the parent's by default; one that cannot answer is refused before anything is started."""
+async def test_a_subagent_may_use_another_model(home, tmp_path):
+    """RA-11: the parent's by default; an invalid one is refused before anything starts."""
     work = tmp_path / "work"
     work.mkdir()
     model = tape(tmp_path)
@@ -99,8 +99,8 @@ async def test_a_subagent_may_have_another_model(home, tmp_path):
     assert subagent.usage.requests == 1
 
 
-def test_what_is_handed_down_reads_back_to_the_letter(tmp_path):
-    """RA-11: folders whose names are no text, rules, limits and all that was allowed once and for all."""
+def test_the_options_of_a_subagent_round_trip(tmp_path):
+    """RA-11: folder names that are not text, rules, limits and remembered approvals."""
     rules = RuleSet(
         categories={"shell": "deny"},
         allow=(parse_rule("shell:git *"),),
@@ -120,7 +120,7 @@ def test_what_is_handed_down_reads_back_to_the_letter(tmp_path):
     assert charge.to_json().isascii()
 
 
-def test_all_that_names_a_way_to_a_model_reaches_a_subagent():
+def test_variables_that_lead_to_a_model_reach_a_subagent():
     """RA-11: the same model answers as in the session."""
     named = set(re.findall(r'"([A-Z]+_[A-Z_]+)"', Path(endpoint.__file__).read_text()))
     assert named <= {"ANTHROPIC_VERSION", *PROVIDER_VARIABLES}
@@ -130,6 +130,6 @@ def test_all_that_names_a_way_to_a_model_reaches_a_subagent():
     ("name", "passes"),
     [("SCAFFOLD_HOME", True), ("XDG_DATA_HOME", True), ("OPENAI_API_KEY", True), ("AWS_SECRET_ACCESS_KEY", False)],
 )
-def test_a_subagents_process_gets_the_way_to_data_and_models_and_nothing_else(name, passes):
-    """RA-11: an allow-list."""
+def test_a_subagent_inherits_only_variables_for_data_and_models(name, passes):
+    """RA-11: an allowlist."""
     assert (name in subagent_environment({name: "x", "PATH": "/bin"})) is passes

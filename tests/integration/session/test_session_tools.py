@@ -40,7 +40,7 @@ def own(tmp_path, monkeypatch):
 
 @pytest.fixture
 def open_kit(tmp_path, own):
-    """Return the tools of a session in an empty folder, by name, and what the user is told."""
+    """Return the tools of a session in an empty folder, by name, and the notices to the user."""
     cwd = tmp_path / "work"
     cwd.mkdir()
 
@@ -70,8 +70,8 @@ def open_kit(tmp_path, own):
     return open_kit
 
 
-async def test_the_tools_stand_in_one_order_and_the_users_own_come_last(open_kit, own):
-    """RA-4: what is cached of the built-in ones stays, whatever files somebody adds."""
+async def test_the_order_of_tools_is_fixed_and_the_users_come_last(open_kit, own):
+    """RA-4: the built-in ones stay cached, whatever files are added."""
     (own / "mine.py").write_text('def mine(text: str) -> str:\n    """Say it."""\n    return text\n')
     tools, notices = await open_kit(more=[ECHO])
     assert list(tools)[:2] == ["read_file", "write_file"]
@@ -79,30 +79,30 @@ async def test_the_tools_stand_in_one_order_and_the_users_own_come_last(open_kit
     assert notices == ()
 
 
-async def test_a_tool_of_the_users_takes_no_name_that_is_there(open_kit, own):
+async def test_a_users_tool_cannot_take_an_existing_name(open_kit, own):
     (own / "mine.py").write_text('def echo(text: str) -> str:\n    """Say it."""\n    return "mine"\n')
     tools, notices = await open_kit(more=[ECHO])
     assert (await tools["echo"].run({"text": "a"})).content == "<a>"
     assert "already a tool `echo`" in notices[0]
 
 
-async def test_tool_files_are_loaded_side_by_side(open_kit, own):
-    """A session begins as late as its slowest file, not as late as all of them together."""
+async def test_tool_files_are_loaded_concurrently(open_kit, own):
+    """The start of a session takes as long as its slowest file, not as all of them together."""
     (own / "left.py").write_text(WAITS.format(mine="left", other="right"))
     (own / "right.py").write_text(WAITS.format(mine="right", other="left"))
     tools, notices = await open_kit()
     assert (notices, list(tools)[-2:]) == ((), ["left", "right"])
 
 
-async def test_without_a_folder_of_own_tools_there_are_none_and_nothing_is_said(open_kit, own):
+async def test_without_a_tools_folder_there_are_no_tools_and_no_notice(open_kit, own):
     own.rmdir()
     tools, notices = await open_kit()
     assert list(tools)[-1] == "switch_mode"
     assert notices == ()
 
 
-async def test_output_that_is_too_long_can_be_read_where_it_is_kept(open_kit):
-    """RA-4: whole on disk, and within reach of the tools that read."""
+async def test_long_output_can_be_read_where_it_is_stored(open_kit):
+    """RA-4: whole on disk, and readable by the tools."""
     tools, _ = await open_kit()
     output = await tools["shell"].run({"command": "seq 1 30000"})
     place = re.search(r"/\S+outputs/\S+", output.content)
@@ -111,8 +111,8 @@ async def test_output_that_is_too_long_can_be_read_where_it_is_kept(open_kit):
     assert "15000" in found.content
 
 
-async def test_an_answer_at_hand_is_given_to_nobody_who_may_not_have_it(open_kit, tmp_path):
-    """RA-13, RA-19: the gate judges each call; the cache stands behind it."""
+async def test_a_cached_result_is_not_given_to_a_call_that_is_denied(open_kit, tmp_path):
+    """RA-13, RA-19: the gate decides each call; the cache comes after it."""
     (tmp_path / "work" / "a").write_text("secret")
     answers = ["allow", "deny"]
 
@@ -124,7 +124,7 @@ async def test_an_answer_at_hand_is_given_to_nobody_who_may_not_have_it(open_kit
     assert (await tools["read_file"].run({"path": "a"})).content.startswith("Denied: ")
 
 
-async def test_each_tool_of_a_session_is_guarded(open_kit):
+async def test_each_tool_of_a_session_passes_the_gate(open_kit):
     """RA-13: with everything denied none of them runs."""
     categories = ["file_read", "file_write", "shell", "network", "memory", "python"]
     tools, _ = await open_kit(RuleSet(categories=dict.fromkeys(categories, "deny")))
@@ -133,8 +133,8 @@ async def test_each_tool_of_a_session_is_guarded(open_kit):
         assert output.content.startswith("Denied: "), tool.name
 
 
-async def test_what_one_conversation_kept_is_read_by_no_other(open_kit):
-    """RA-4: but a session reads what its subagents kept."""
+async def test_outputs_of_one_conversation_cannot_be_read_by_another(open_kit):
+    """RA-4: but a session reads those of its subagents."""
     (child, _), (parent, _), (other, _) = [
         await open_kit(conversation=each) for each in ("mine/sub-1", "mine", "other")
     ]

@@ -1,4 +1,4 @@
-"""A real database of its own for each test, on a clock that stands still."""
+"""A separate real database for each test, on a clock that does not move."""
 
 import tempfile
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow])])
 def place(request: pytest.FixtureRequest, path: Path) -> StoreLocation:
-    """A place with nothing in it: a test that asks for one, or for a store, runs on SQLite, and slow on PostgreSQL."""
+    """An empty location: a test that uses it, or a store, runs on SQLite, and in the slow lane on PostgreSQL."""
     return path if request.param == "sqlite" else request.getfixturevalue("emptied")
 
 
 @pytest.fixture(scope="session")
 def shared(postgres_url: str) -> PostgresLocation:
-    """A schema that all tests of a process use one after the other: making its tables takes longer than most tests."""
+    """A schema that all tests of a process use one after another: making its tables takes longer than most tests."""
     place = new_place(postgres_url)
     Store.open(place, clock=FakeClock()).close()
     return place
@@ -52,7 +52,7 @@ def emptied(shared: PostgresLocation) -> PostgresLocation:
 
 @pytest.fixture
 def file_store(path: Path, clock: FakeClock) -> Iterator[Store]:
-    """A store for what is only so on SQLite."""
+    """A store for behaviour specific to SQLite."""
     with closing(Store.open(path, clock=clock)) as store:
         yield store
 
@@ -66,7 +66,7 @@ def store(place: StoreLocation, clock: FakeClock) -> Iterator[Store]:
 
 @pytest.fixture
 def rival(store: Store, place: StoreLocation, clock: FakeClock) -> Iterator[Store]:
-    """A second connection to the same database, of little patience."""
+    """A second connection to the same database, with a short timeout."""
     rival = Store.open(place, clock=clock, timeout_s=0.05)
     yield rival
     rival.close()
@@ -93,7 +93,7 @@ def neighbour(user: UserStore, user_path: Path, clock: FakeClock) -> Iterator[Us
 
 @pytest.fixture
 def public(tmp_path: Path) -> Iterator[Path]:
-    """A directory that any user may look into, outside pytest's private ones."""
+    """A directory readable for any user, outside pytest's private ones."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         directory.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Actions: stored whole, moved by their table, ready exactly when nothing holds them back."""
+"""Actions: stored whole, moved by their transition table, ready exactly when nothing blocks them."""
 
 import pytest
 from msgspec.structs import replace
@@ -91,8 +91,8 @@ def test_actions_come_in_plan_order(store: Store) -> None:
     assert not store.actions.has_children("run-1/part/1")
 
 
-def test_the_count_of_what_is_unmet_is_taken_when_an_action_is_added(store: Store) -> None:
-    """SC-4: what the caller believes does not count, what holds does, and a name twice counts once."""
+def test_the_number_of_unmet_preconditions_is_computed_when_an_action_is_added(store: Store) -> None:
+    """SC-4: the caller's value is ignored, facts count, and a repeated name counts once."""
     lay_out(store)
     _show(store, "a", "gone")
     with store.transaction():
@@ -127,7 +127,7 @@ def test_a_fact_of_another_goal_makes_nothing_ready(store: Store) -> None:
     assert _ready(store) == []
 
 
-def test_ready_actions_come_in_plan_order_and_no_more_than_asked_for(store: Store) -> None:
+def test_ready_actions_come_in_plan_order_up_to_the_limit(store: Store) -> None:
     """SC-10: compounds and primitives alike."""
     lay_out(store, an_action("c", position=2), an_action("a", position=0, kind="compound"), an_action("b", position=1))
     assert _ready(store) == ["a", "b", "c"]
@@ -135,7 +135,7 @@ def test_ready_actions_come_in_plan_order_and_no_more_than_asked_for(store: Stor
     assert _ready(store, 0) == []
 
 
-def test_finding_what_is_ready_walks_the_index_of_ready_actions_only(file_store: Store) -> None:
+def test_finding_ready_actions_uses_only_their_index(file_store: Store) -> None:
     plan = file_store._connection.rows(f"EXPLAIN QUERY PLAN {READY}", goal_id=SHOP, limit=3)
     assert [row["detail"] for row in plan] == ["SEARCH action USING INDEX action_ready (goal_id=?)"]
 
@@ -157,8 +157,8 @@ def test_children_wait_until_their_parent_runs(store: Store) -> None:
 
 @pytest.mark.parametrize(("kind", "moves"), [("primitive", PRIMITIVE_TRANSITIONS), ("compound", COMPOUND_TRANSITIONS)])
 @pytest.mark.parametrize("to", PRIMITIVE_TRANSITIONS)
-def test_an_action_moves_as_its_table_says_and_tells_of_it(store, clock: FakeClock, kind, moves, to) -> None:
-    """SC-4: the statuses and what leads where, for each kind by its own table; one action waits in each status."""
+def test_an_action_moves_by_its_table_and_records_an_event(store, clock: FakeClock, kind, moves, to) -> None:
+    """SC-4: the statuses and transitions of each kind; one action waits in each status."""
     target = parse_action_state(to, "a reason")
     actions = {
         was: an_action(f"x-{was}", kind=kind, state=parse_action_state(was, "before")) for was in PRIMITIVE_TRANSITIONS
@@ -180,8 +180,8 @@ def test_an_action_moves_as_its_table_says_and_tells_of_it(store, clock: FakeClo
     assert events_of(store) == told
 
 
-def test_a_result_stays_until_another_one_comes(store: Store) -> None:
-    """SC-10, SC-11: the worker's own words, whole."""
+def test_a_result_stays_until_another_one_replaces_it(store: Store) -> None:
+    """SC-10, SC-11: the worker's own text, whole."""
     lay_out(store, an_action("x"))
     with store.transaction():
         store.actions.move("run-1/x", Running(), result="first\nand more")
@@ -201,15 +201,15 @@ def test_actions_are_counted_by_status(store: Store) -> None:
     assert store.actions.tally("nobody") == {}
 
 
-def test_running_means_primitives_that_somebody_works_on(store: Store) -> None:
+def test_running_actions_are_primitives_with_a_worker(store: Store) -> None:
     states = [Landing(), Running(), Pending(), Verifying(), Completed(), Failed("no")]
     primitives = [an_action(f"k{n}", position=n, state=state) for n, state in enumerate(states)]
     lay_out(store, an_action("part", kind="compound", state=Running()), *primitives)
     assert [action.key for action in store.actions.running(SHOP)] == ["k0", "k1", "k3"]
 
 
-def test_an_open_compound_tells_how_far_its_children_are(store: Store) -> None:
-    """SC-5: what is open, and which effects do not hold yet."""
+def test_an_open_compound_reports_the_progress_of_its_children(store: Store) -> None:
+    """SC-5: the open ones, and the effects that do not hold yet."""
     part, first, second = _family()
     lay_out(store, part, first, second)
     assert store.actions.open_compounds(SHOP) == ()
@@ -237,7 +237,7 @@ def test_an_open_compound_tells_how_far_its_children_are(store: Store) -> None:
         (Cancelled(), 0),
     ],
 )
-def test_a_child_is_open_as_long_as_it_may_still_do_something(store: Store, state, open_children: int) -> None:
+def test_a_child_is_open_as_long_as_it_can_still_run(store: Store, state, open_children: int) -> None:
     part, first, _ = _family(state=Running())
     lay_out(store, part, replace(first, state=state))
     (compound,) = store.actions.open_compounds(SHOP)
@@ -261,8 +261,8 @@ def test_the_providers_of_an_assertion_can_be_found(store: Store) -> None:
     assert store.actions.providers(SHOP, "z") == ()
 
 
-def test_skipping_leaves_out_what_has_begun_or_ended(store: Store) -> None:
-    """SC-10: skip all pending of a goal."""
+def test_skipping_leaves_out_started_and_ended_actions(store: Store) -> None:
+    """SC-10: skip all pending actions of a goal."""
     lay_out(store, *(an_action(key, position=n) for n, key in enumerate("abcd")))
     _move(store, "a", Running())
     _move(store, "b", Blocked("why"))
@@ -288,13 +288,13 @@ def test_blocked_actions_keep_their_reasons_until_they_are_unblocked(store: Stor
         assert store.actions.unblock(SHOP) == ()
 
 
-def test_what_is_not_pending_cannot_be_blocked(store: Store) -> None:
+def test_only_pending_actions_can_be_blocked(store: Store) -> None:
     lay_out(store, an_action("a", state=Running()))
     with pytest.raises(IllegalTransition, match="from running to blocked"), store.transaction():
         store.actions.block({"run-1/a": "why"})
 
 
-def test_a_key_belongs_to_one_action_of_its_run(store: Store) -> None:
+def test_a_key_is_unique_in_a_run(store: Store) -> None:
     lay_out(store, an_action("a"))
     with pytest.raises(StoreError, match=r"action\.key|action_run_id_key_key"), store.transaction():
         store.actions.add([an_action("a", id="another-id")])
@@ -305,7 +305,7 @@ def test_a_key_belongs_to_one_action_of_its_run(store: Store) -> None:
     assert store.actions.by_key("run-2", "a").run_id == "run-2"
 
 
-def test_an_action_that_is_not_there_is_trouble(store: Store) -> None:
+def test_a_missing_action_is_an_error(store: Store) -> None:
     changes = [
         lambda: store.actions.move("nobody", Running()),
         lambda: store.actions.failures("nobody"),
@@ -316,7 +316,7 @@ def test_an_action_that_is_not_there_is_trouble(store: Store) -> None:
             change()
 
 
-def test_actions_move_along_a_path_together_and_tell_of_every_step(store: Store) -> None:
+def test_actions_move_along_a_path_together_and_record_every_step(store: Store) -> None:
     first, second = an_action("a", effects=("x",)), an_action("b", position=1)
     lay_out(store, first, second)
     with store.transaction():
@@ -337,7 +337,7 @@ def test_a_path_with_an_illegal_step_moves_nothing(store: Store) -> None:
     assert store.actions.of_goal(SHOP) == (first, second)
 
 
-def test_of_actions_that_move_together_none_may_have_changed_since(store: Store) -> None:
+def test_actions_move_together_only_if_none_has_changed_meanwhile(store: Store) -> None:
     first, second = an_action("a"), an_action("b", position=1)
     lay_out(store, first, second)
     _move(store, "b", Running())
@@ -348,7 +348,7 @@ def test_of_actions_that_move_together_none_may_have_changed_since(store: Store)
         store.actions.move_each(())
 
 
-def test_what_a_transaction_counted_is_seen_in_it_and_gone_with_it(store: Store) -> None:
+def test_a_counter_changed_in_a_transaction_is_visible_in_it_and_rolled_back_with_it(store: Store) -> None:
     lay_out(store, an_action("a"))
 
     def move_and_fail() -> None:

@@ -1,4 +1,4 @@
-"""Attempts: one open per action, one worker each, and nothing from those who were overtaken."""
+"""Attempts: one open per action, one worker each, and no writes of superseded processes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -70,7 +70,7 @@ def test_an_attempt_reads_back_with_every_field(store: Store) -> None:
     assert store.attempts.get("nobody") is None
 
 
-def test_opening_an_attempt_tells_of_it(store: Store) -> None:
+def test_opening_an_attempt_records_an_event(store: Store) -> None:
     with store.transaction():
         store.attempts.open(FIRST)
     assert events_of(store) == [AttemptQueued("api", 1, FIRST.base_sha)]
@@ -90,7 +90,9 @@ def test_an_action_has_one_open_attempt_at_a_time(store: Store) -> None:
     assert [attempt.status for attempt in store.attempts.of_action(ACTION.id)] == ["ended", "queued"]
 
 
-def test_of_many_that_dispatch_an_action_at_once_one_wins(store: Store, place: StoreLocation, clock: FakeClock) -> None:
+def test_one_of_many_concurrent_dispatches_of_an_action_wins(
+    store: Store, place: StoreLocation, clock: FakeClock
+) -> None:
     """BX-8: also from several connections."""
 
     def dispatch(number: int) -> bool:
@@ -107,7 +109,7 @@ def test_of_many_that_dispatch_an_action_at_once_one_wins(store: Store, place: S
     assert len(store.attempts.open_of_run("run-1")) == 1
 
 
-def test_of_many_that_claim_an_attempt_at_once_one_wins(store: Store, place: StoreLocation, clock: FakeClock) -> None:
+def test_one_of_many_concurrent_claims_of_an_attempt_wins(store: Store, place: StoreLocation, clock: FakeClock) -> None:
     """BX-8: a queued attempt has one worker."""
     with store.transaction():
         store.attempts.open(FIRST)
@@ -127,7 +129,7 @@ def test_of_many_that_claim_an_attempt_at_once_one_wins(store: Store, place: Sto
     assert store.attempts.get(FIRST.id).worktree == winner
 
 
-def test_numbers_go_on_from_the_highest(store: Store) -> None:
+def test_numbers_continue_from_the_highest(store: Store) -> None:
     assert store.attempts.next_number(ACTION.id) == 1
     with store.transaction():
         store.attempts.open(FIRST)
@@ -147,7 +149,7 @@ def test_attempts_come_in_the_order_they_were_opened(store: Store) -> None:
     assert [attempt.id for attempt in store.attempts.open_of_run("run-1")] == [web.id, "run-1/api#2"]
 
 
-def test_a_claim_names_worker_tree_and_log(store: Store, clock: FakeClock) -> None:
+def test_a_claim_records_worker_tree_and_log(store: Store, clock: FakeClock) -> None:
     with store.transaction():
         store.attempts.open(FIRST)
     clock.advance(5)
@@ -158,7 +160,7 @@ def test_a_claim_names_worker_tree_and_log(store: Store, clock: FakeClock) -> No
     )
 
 
-def test_advancing_sets_what_is_new_and_keeps_the_rest(store: Store) -> None:
+def test_advancing_sets_new_values_and_keeps_the_rest(store: Store) -> None:
     claim(store, FIRST)
     claimed = store.attempts.get(FIRST.id)
     with store.transaction():
@@ -173,7 +175,7 @@ def test_advancing_sets_what_is_new_and_keeps_the_rest(store: Store) -> None:
     ]
 
 
-def test_staying_in_a_phase_is_no_news(store: Store) -> None:
+def test_staying_in_a_phase_records_no_event(store: Store) -> None:
     claim(store, FIRST, phase="executing")
     told = events_of(store)
     with store.transaction():
@@ -183,7 +185,7 @@ def test_staying_in_a_phase_is_no_news(store: Store) -> None:
 
 
 @pytest.mark.parametrize("was", PHASES)
-def test_phases_go_on_and_back_only_to_executing(store: Store, was: str) -> None:
+def test_phases_move_forward_and_back_only_to_executing(store: Store, was: str) -> None:
     for number, to in enumerate(PHASES, start=1):
         attempt = an_attempt(ACTION, number)
         claim(store, attempt, phase=was)
@@ -200,7 +202,7 @@ def test_phases_go_on_and_back_only_to_executing(store: Store, was: str) -> None
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_an_attempt_counts_as_at_work_until_it_is_handed_in(store: Store, phase: str) -> None:
+def test_an_attempt_counts_as_running_until_its_candidate_is_submitted(store: Store, phase: str) -> None:
     """The slots of a goal are counted by this."""
     assert store.attempts.working(FIRST.run_id) == {}
     claim(store, FIRST, phase=phase)
@@ -217,7 +219,7 @@ def test_usage_adds_up(store: Store) -> None:
     assert store.attempts.get(FIRST.id).usage == USED + USED
 
 
-def test_usage_without_a_price_makes_the_cost_unknown_for_good(store: Store) -> None:
+def test_usage_without_a_price_makes_the_cost_unknown_permanently(store: Store) -> None:
     claim(store, FIRST)
     for usage in (USED, Usage(cost_usd=None, requests=1), USED):
         with store.transaction():
@@ -225,7 +227,7 @@ def test_usage_without_a_price_makes_the_cost_unknown_for_good(store: Store) -> 
     assert store.attempts.get(FIRST.id).usage == USED + Usage(cost_usd=None, requests=1) + USED
 
 
-def test_an_end_says_how_and_when(store: Store, clock: FakeClock) -> None:
+def test_an_end_records_outcome_and_time(store: Store, clock: FakeClock) -> None:
     claim(store, FIRST)
     claimed = store.attempts.get(FIRST.id)
     clock.advance(60)
@@ -237,7 +239,7 @@ def test_an_end_says_how_and_when(store: Store, clock: FakeClock) -> None:
     assert events_of(store)[-1] == AttemptEnded("api", 1, "gate_failed", "red")
 
 
-def test_an_end_keeps_the_candidate_it_does_not_name(store: Store) -> None:
+def test_an_end_keeps_a_candidate_that_it_does_not_name(store: Store) -> None:
     claim(store, FIRST)
     with store.transaction():
         store.attempts.advance(FIRST.id, fence=1, phase="candidate", head_sha=HEAD)
@@ -247,7 +249,7 @@ def test_an_end_keeps_the_candidate_it_does_not_name(store: Store) -> None:
 
 @pytest.mark.parametrize("outcome", get_args(AttemptOutcome))
 def test_only_an_attempts_own_failure_counts_against_its_action(store: Store, outcome: AttemptOutcome) -> None:
-    """SC-4, SC-20: crashes, conflicts and cancellations are nobody's failure."""
+    """SC-4, SC-20: crashes, conflicts and cancellations do not."""
     with store.transaction():
         store.attempts.open(FIRST)
     _end(store, outcome=outcome)
@@ -255,7 +257,7 @@ def test_only_an_attempts_own_failure_counts_against_its_action(store: Store, ou
     assert store.actions.failures("run-1/web") == 0
 
 
-def test_failures_add_up_until_they_are_forgiven(store: Store) -> None:
+def test_failures_add_up_until_a_retry_resets_them(store: Store) -> None:
     for number in (1, 2):
         with store.transaction():
             store.attempts.open(an_attempt(ACTION, number))
@@ -279,7 +281,7 @@ def test_an_older_fence_writes_nothing(store: Store, write) -> None:
 
 
 @pytest.mark.parametrize("write", LATE_WRITES)
-def test_after_the_end_nobody_writes_any_more(store: Store, write) -> None:
+def test_after_the_end_no_write_is_accepted(store: Store, write) -> None:
     """BX-8: a worker that was given up cannot come back."""
     claim(store, FIRST)
     _end(store)
@@ -291,7 +293,7 @@ def test_after_the_end_nobody_writes_any_more(store: Store, write) -> None:
 
 
 @pytest.mark.parametrize("write", LATE_WRITES[:2])
-def test_nobody_works_on_what_was_not_claimed(store: Store, write) -> None:
+def test_an_unclaimed_attempt_cannot_advance(store: Store, write) -> None:
     with store.transaction():
         store.attempts.open(FIRST)
     with pytest.raises(StaleFence, match="it is queued, not claimed"), store.transaction():
@@ -305,7 +307,7 @@ def test_an_attempt_cannot_be_claimed_twice(store: Store) -> None:
     assert store.attempts.get(FIRST.id).worker == OWNER
 
 
-def test_candidates_land_in_the_order_they_were_handed_in(store: Store) -> None:
+def test_candidates_land_in_order_of_submission(store: Store) -> None:
     web = an_attempt(an_action("web"))
     claim(store, FIRST, phase="executing")
     claim(store, web, phase="candidate")
@@ -322,12 +324,12 @@ def test_candidates_land_in_the_order_they_were_handed_in(store: Store) -> None:
     assert [attempt.id for attempt in store.attempts.waiting_to_land("run-1")] == [FIRST.id]
 
 
-def test_an_attempt_that_is_not_there_is_trouble(store: Store) -> None:
+def test_a_missing_attempt_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match="no attempt 'nobody'"), store.transaction():
         store.attempts.end("nobody", outcome="lost")
 
 
-def test_an_attempt_at_nothing_is_trouble(store: Store) -> None:
+def test_an_attempt_at_a_missing_action_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match=r"(?i)foreign key"), store.transaction():
         store.attempts.open(an_attempt(an_action("nobody")))
     assert store.attempts.of_run("run-1") == ()

@@ -1,4 +1,4 @@
-"""What gates showed is found again by commit, command and environment, and by nothing less."""
+"""Gate results are found again by commit, command and environment, all of them equal."""
 
 import pytest
 
@@ -19,8 +19,8 @@ def keep(store, *runs):
             store.baselines.keep(each)
 
 
-def test_a_run_of_a_gate_is_found_with_all_it_showed(store):
-    """AL-10: reused only where nothing is different."""
+def test_a_gate_run_is_found_with_all_its_results(store):
+    """AL-10: reused only if nothing is different."""
     keep(store, shown())
     assert store.baselines.find(TEST, "c1", "e1") == shown()
 
@@ -41,19 +41,19 @@ def run(store):
         (Gate(kind="test", command="pytest -q", folder="api"), "c1", "e1"),
     ],
 )
-def test_another_commit_command_folder_or_environment_is_another_question(store, gate, commit, environment):
+def test_a_gate_run_with_another_commit_command_folder_or_environment_is_not_found(store, gate, commit, environment):
     """AL-10: what was shown elsewhere says nothing here."""
     keep(store, shown())
     assert store.baselines.find(gate, commit, environment) is None
 
 
-def test_the_newest_run_counts(store):
+def test_the_newest_gate_run_counts(store):
     keep(store, shown(), shown(outcomes={"t.py::a": "passed"}))
     assert store.baselines.find(TEST, "c1", "e1").outcomes == {"t.py::a": "passed"}
 
 
-def test_a_run_rests_on_its_baseline_until_that_is_dropped(store, run):
-    """AL-10: for whoever resumes; two runs at one base share what the gates showed."""
+def test_a_run_keeps_its_baseline_until_it_is_dropped(store, run):
+    """AL-10: for a resume; two runs at one base share the gate results."""
     environment = CheckEnvironment(
         fingerprint="e1", path=("/v/bin",), copies=(CopiedFolder(source="/g", target="v", made_for="/m"),)
     )

@@ -1,4 +1,4 @@
-"""Budgets: set aside before a request, settled after it, one limit for all processes."""
+"""Budgets: reserved before a request, settled after it, one limit for all processes."""
 
 import asyncio
 import signal
@@ -81,7 +81,7 @@ async def _spend(budget: Budget, usd: float) -> None:
     budget.settle(await budget.reserve(cost(usd)), cost(usd))
 
 
-async def test_what_a_request_used_is_booked_and_what_was_set_aside_is_free(run: Store, clock: FakeClock) -> None:
+async def test_usage_is_settled_and_the_reservation_released(run: Store, clock: FakeClock) -> None:
     """BX-11: reserve before, settle after."""
     budget = a_budget(run, clock)
     reservation = await budget.reserve(cost(0.4))
@@ -93,7 +93,7 @@ async def test_what_a_request_used_is_booked_and_what_was_set_aside_is_free(run:
     assert run.attempts.get(A.id).usage == cost(0.3)
 
 
-async def test_settling_twice_books_once(run: Store, clock: FakeClock) -> None:
+async def test_settling_twice_counts_once(run: Store, clock: FakeClock) -> None:
     budget = a_budget(run, clock)
     reservation = await budget.reserve(cost(0.4))
     for _ in range(2):
@@ -107,8 +107,8 @@ async def test_a_request_without_a_reply_costs_nothing(run: Store, clock: FakeCl
     assert (run.runs.reserved("run-1"), run.runs.paid_usd("run-1")) == (0, 0)
 
 
-async def test_nobody_is_refused_before_all_is_spent_and_everybody_from_then_on(run: Store, clock: FakeClock) -> None:
-    """At 100% no request starts, however little it would cost; before, one of any size does."""
+async def test_requests_start_until_the_budget_is_used_up(run: Store, clock: FakeClock) -> None:
+    """At 100% no request starts, however cheap; before, one of any size does."""
     budget = a_budget(run, clock)
     await _spend(budget, 0.99)
     await _spend(budget, 5.0)
@@ -119,8 +119,8 @@ async def test_nobody_is_refused_before_all_is_spent_and_everybody_from_then_on(
     assert run.runs.reserved("run-1") == 0
 
 
-async def test_a_limit_that_is_reached_but_for_rounding_is_reached(run: Store, clock: FakeClock) -> None:
-    """Ten times 0.1 is a little less than 1 in a computer's numbers."""
+async def test_a_limit_reached_except_for_rounding_is_reached(run: Store, clock: FakeClock) -> None:
+    """Ten times 0.1 is a little less than 1 in floating point."""
     assert sum([0.1] * 10) < 1
     budget = a_budget(run, clock)
     reservations = [await budget.reserve(cost(0.1)) for _ in range(10)]
@@ -134,19 +134,21 @@ async def test_a_limit_that_is_reached_but_for_rounding_is_reached(run: Store, c
     waiting.cancel()
 
 
-async def test_a_limit_of_nothing_allows_nothing(run: Store, clock: FakeClock) -> None:
+async def test_a_limit_of_zero_allows_nothing(run: Store, clock: FakeClock) -> None:
     with pytest.raises(BudgetExceeded):
         await a_budget(run, clock, limit=0.0).reserve(cost(None))
 
 
-async def test_without_a_limit_nobody_waits(run: Store, second: Store, clock: FakeClock) -> None:
+async def test_without_a_limit_no_request_waits(run: Store, second: Store, clock: FakeClock) -> None:
     await a_budget(run, clock, limit=None).reserve(cost(1000.0))
     await a_budget(second, clock, B, limit=None, owner=ALIVE).reserve(cost(1000.0))
     assert run.runs.reserved("run-1") == 2000
 
 
-async def test_others_wait_while_all_that_is_left_is_set_aside(run: Store, second: Store, clock: FakeClock) -> None:
-    """BX-11: what processes have set aside counts for all of them."""
+async def test_requests_wait_while_the_rest_of_the_budget_is_reserved(
+    run: Store, second: Store, clock: FakeClock
+) -> None:
+    """BX-11: reservations of all processes count."""
     first = a_budget(run, clock)
     reservation = await first.reserve(cost(1.0))
     waiting = asyncio.create_task(a_budget(second, clock, B, owner=ALIVE).reserve(cost(0.5)))
@@ -159,7 +161,9 @@ async def test_others_wait_while_all_that_is_left_is_set_aside(run: Store, secon
     assert run.runs.reserved("run-1") == 0.5
 
 
-async def test_who_waits_is_told_when_the_others_spend_the_rest(run: Store, second: Store, clock: FakeClock) -> None:
+async def test_a_waiting_request_is_refused_when_others_spend_the_rest(
+    run: Store, second: Store, clock: FakeClock
+) -> None:
     first = a_budget(run, clock)
     reservation = await first.reserve(cost(1.0))
     waiting = asyncio.create_task(a_budget(second, clock, B, owner=ALIVE).reserve(cost(0.5)))
@@ -171,8 +175,8 @@ async def test_who_waits_is_told_when_the_others_spend_the_rest(run: Store, seco
     assert run.reservations.of_account("run-1") == ()
 
 
-async def test_who_waits_longest_comes_first(run: Store, second: Store, clock: FakeClock) -> None:
-    """Nobody starves: a newcomer stands behind those who wait, even if he could start at once."""
+async def test_the_longest_waiting_request_comes_first(run: Store, second: Store, clock: FakeClock) -> None:
+    """No starvation: a new request queues behind the waiting ones, even if it could start at once."""
     first = a_budget(run, clock)
     reservation = await first.reserve(cost(1.0))
     order: list[str] = []
@@ -195,7 +199,7 @@ async def test_who_waits_longest_comes_first(run: Store, second: Store, clock: F
     assert order == [*"abcdef", "late"]
 
 
-async def test_who_gives_up_waiting_leaves_the_line(run: Store, clock: FakeClock) -> None:
+async def test_a_cancelled_request_leaves_the_queue(run: Store, clock: FakeClock) -> None:
     first = a_budget(run, clock)
     reservation = await first.reserve(cost(1.0))
     gone = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
@@ -209,7 +213,7 @@ async def test_who_gives_up_waiting_leaves_the_line(run: Store, clock: FakeClock
     assert [each.id for each in run.reservations.of_account("run-1")] == [next_one.result()]
 
 
-async def test_waiting_does_not_keep_the_database_busy(run: Store, second: Store, clock: FakeClock) -> None:
+async def test_waiting_does_not_lock_the_database(run: Store, second: Store, clock: FakeClock) -> None:
     await a_budget(run, clock).reserve(cost(1.0))
     waiting = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
     await let_run()
@@ -219,7 +223,7 @@ async def test_waiting_does_not_keep_the_database_busy(run: Store, second: Store
     waiting.cancel()
 
 
-async def test_an_unknown_price_is_kept_and_counts_as_nothing(run: Store, clock: FakeClock) -> None:
+async def test_an_unknown_price_is_stored_and_counts_as_zero(run: Store, clock: FakeClock) -> None:
     budget = a_budget(run, clock)
     reservation = await budget.reserve(cost(None))
     assert run.runs.reserved("run-1") == 0
@@ -231,8 +235,8 @@ async def test_an_unknown_price_is_kept_and_counts_as_nothing(run: Store, clock:
         await budget.reserve(cost(None))
 
 
-async def test_what_the_dead_had_set_aside_counts_as_spent_once(run: Store, second: Store, clock: FakeClock) -> None:
-    """BX-11, OR-8: it may have been billed; the run says so."""
+async def test_reservations_of_the_dead_count_as_spent_once(run: Store, second: Store, clock: FakeClock) -> None:
+    """BX-11, OR-8: they may have been billed; the run says so."""
     await a_budget(run, clock, A, owner=OWNER).reserve(cost(0.25))
     await a_budget(run, clock, A, owner=OWNER).reserve(cost(None))
     for store in (run, second):
@@ -246,7 +250,7 @@ async def test_what_the_dead_had_set_aside_counts_as_spent_once(run: Store, seco
     assert "an unknown cost" in told[1]
 
 
-async def test_who_died_in_line_holds_nobody_up(run: Store, clock: FakeClock) -> None:
+async def test_a_dead_process_in_the_queue_blocks_no_one(run: Store, clock: FakeClock) -> None:
     first = a_budget(run, clock)
     reservation = await first.reserve(cost(1.0))
     waiting = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
@@ -263,7 +267,7 @@ async def test_who_died_in_line_holds_nobody_up(run: Store, clock: FakeClock) ->
     assert run.runs.paid_usd("run-1") == 0.1
 
 
-def test_a_killed_process_frees_what_it_had_set_aside(run: Store, place: StoreLocation, clock: FakeClock) -> None:
+def test_a_killed_process_releases_its_reservations(run: Store, place: StoreLocation, clock: FakeClock) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", RESERVE_AND_WAIT, *words_of(place)],
         stdin=subprocess.PIPE,
@@ -282,7 +286,7 @@ def test_a_killed_process_frees_what_it_had_set_aside(run: Store, place: StoreLo
     assert run.attempts.get(A.id).usage.cost_usd == 0.7
 
 
-async def test_who_was_taken_for_dead_by_mistake_is_told(run: Store, clock: FakeClock) -> None:
+async def test_a_process_declared_dead_by_mistake_gets_an_error(run: Store, clock: FakeClock) -> None:
     await a_budget(run, clock).reserve(cost(1.0))
     waiting = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
     await let_run()
@@ -293,7 +297,7 @@ async def test_who_was_taken_for_dead_by_mistake_is_told(run: Store, clock: Fake
         await waiting
 
 
-async def test_no_request_of_an_attempt_that_was_ended_starts(run: Store, clock: FakeClock) -> None:
+async def test_an_ended_attempt_starts_no_request(run: Store, clock: FakeClock) -> None:
     budget = a_budget(run, clock)
     with run.transaction():
         run.attempts.end(A.id, outcome="cancelled")
@@ -302,8 +306,8 @@ async def test_no_request_of_an_attempt_that_was_ended_starts(run: Store, clock:
     assert run.runs.reserved("run-1") == 0
 
 
-async def test_what_an_attempt_spent_that_was_ended_meanwhile_is_booked(run: Store, clock: FakeClock) -> None:
-    """Money is gone, whoever owns the attempt; its worker is told to stop."""
+async def test_money_spent_by_an_attempt_that_ended_meanwhile_is_counted(run: Store, clock: FakeClock) -> None:
+    """The money is gone, whatever the attempt's state; its worker is told to stop."""
     budget = a_budget(run, clock)
     reservation = await budget.reserve(cost(0.4))
     with run.transaction():
@@ -314,7 +318,7 @@ async def test_what_an_attempt_spent_that_was_ended_meanwhile_is_booked(run: Sto
     assert run.runs.reserved("run-1") == 0
 
 
-async def test_runs_have_accounts_of_their_own(run: Store, clock: FakeClock) -> None:
+async def test_each_run_has_its_own_account(run: Store, clock: FakeClock) -> None:
     await a_budget(run, clock).reserve(cost(1.0))
     assert run.runs.reserved("run-2") == 0
     assert run.reservations.of_account("run-2") == ()
@@ -343,7 +347,7 @@ async def test_a_sessions_agents_share_one_limit(user: UserStore, neighbour: Use
     await other.reserve(cost(0.1))
 
 
-async def test_what_a_dead_agent_of_a_session_had_set_aside_counts_as_spent(user: UserStore, clock: FakeClock) -> None:
+async def test_reservations_of_a_dead_agent_of_a_session_count_as_spent(user: UserStore, clock: FakeClock) -> None:
     for usd in (0.75, None):
         await session_budget(user, "s", limit_usd=9.0, clock=clock, owner=OWNER).reserve(cost(usd))
     mine = session_budget(user, "s", limit_usd=9.0, clock=clock, owner=ME)

@@ -1,4 +1,4 @@
-"""How a conversation stands besides what was said in it: kept by the one process that goes on with it."""
+"""The state of a conversation besides its messages, written only by the process that claimed it."""
 
 import sqlite3
 
@@ -23,13 +23,13 @@ def talk(user):
     return user.conversations
 
 
-def test_a_new_conversation_is_in_the_default_mode_and_has_nothing_to_do(talk):
+def test_a_new_conversation_has_the_default_mode_and_no_todos(talk):
     """RA-5."""
     assert talk.state("talk") == ConversationState("default", TodoList())
 
 
-def test_mode_and_todos_are_there_for_the_next_process(user, user_path, talk):
-    """RA-5, RA-10: durable as soon as they are kept."""
+def test_mode_and_todos_are_visible_to_the_next_process(user, user_path, talk):
+    """RA-5, RA-10: durable as soon as they are stored."""
     with user.transaction():
         talk.keep_mode("talk", "debug", me=ME)
         talk.keep_todos("talk", LIST, me=ME)
@@ -39,7 +39,7 @@ def test_mode_and_todos_are_there_for_the_next_process(user, user_path, talk):
 
 
 @pytest.mark.parametrize("keep", ["mode", "todos"])
-def test_only_who_claimed_a_conversation_changes_how_it_stands(user, talk, keep):
+def test_only_the_claiming_process_changes_a_conversations_state(user, talk, keep):
     """RA-10: two processes never change one conversation."""
     with user.transaction():
         talk.release("talk", ME)
@@ -49,12 +49,12 @@ def test_only_who_claimed_a_conversation_changes_how_it_stands(user, talk, keep)
     assert talk.state("talk") == ConversationState("default", TodoList())
 
 
-def test_a_conversation_that_is_not_there_does_not_stand_anyhow(user):
+def test_a_missing_conversation_has_no_state(user):
     with pytest.raises(StoreError, match="no conversation"):
         user.conversations.state("none")
 
 
-def test_a_list_that_does_not_read_back_is_told_as_such(user, user_path, talk):
+def test_an_unreadable_todo_list_is_reported(user, user_path, talk):
     with sqlite3.connect(user_path) as direct:
         direct.execute("UPDATE conversation SET todos = '[1'")
     direct.close()

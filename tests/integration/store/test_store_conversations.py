@@ -1,4 +1,4 @@
-"""Conversations: kept as they were said, by one process at a time, whatever happens to it."""
+"""Conversations: stored unchanged, by one process at a time, and durable."""
 
 import signal
 import sqlite3
@@ -74,8 +74,8 @@ def _texts(store: UserStore, name: str = "talk") -> list[str]:
     return [message.parts[0].text for message in store.conversations.load(name)[1]]
 
 
-def test_what_was_said_comes_back_as_it_was(user: UserStore, talk: ConversationHistory, neighbour: UserStore) -> None:
-    """RA-10: conversations are kept, with pictures, thoughts and their seals."""
+def test_messages_are_read_back_unchanged(user: UserStore, talk: ConversationHistory, neighbour: UserStore) -> None:
+    """RA-10: with images, thinking and signatures."""
     for message in ALL_KINDS:
         talk.add(message)
     assert neighbour.conversations.load("talk") == (None, ALL_KINDS)
@@ -98,7 +98,7 @@ def test_one_unknown_cost_makes_the_sum_unknown(user: UserStore, talk: Conversat
     assert user.conversations.get("talk").usage == Usage(cost_usd=None, requests=3)
 
 
-def test_a_conversation_knows_where_it_began_and_who_has_it(user: UserStore, clock: FakeClock) -> None:
+def test_a_conversation_has_its_folder_and_owner(user: UserStore, clock: FakeClock) -> None:
     began = clock.now()
     talk = _begin(user, "talk")
     clock.advance(60)
@@ -111,8 +111,8 @@ def test_a_conversation_knows_where_it_began_and_who_has_it(user: UserStore, clo
 @pytest.mark.parametrize(
     "text", ["caf\udce9", "\ud83d", "\\\ud83d\\", 'NUL \x00 "quote"', "\ud83d\ude00", "\U0001f600"]
 )
-def test_no_text_is_too_odd(user: UserStore, talk: ConversationHistory, text: str) -> None:
-    """Names that are not UTF-8 reach us as lone surrogates: they are kept as the escapes that the model sees."""
+def test_any_text_can_be_stored(user: UserStore, talk: ConversationHistory, text: str) -> None:
+    """Names that are not UTF-8 arrive as lone surrogates; they are stored as the escapes that the model sees."""
     kept = text.encode(errors="backslashreplace").decode()
     talk.add(_said(text))
     talk.add(AssistantMessage((ToolCall("1", "shell", {"command": text, text: [text]}),)))
@@ -129,8 +129,8 @@ def test_no_text_is_too_odd(user: UserStore, talk: ConversationHistory, text: st
     assert user.conversations.get(f"nothing like {text}") is None
 
 
-def test_a_crash_loses_nothing_that_was_kept(user: UserStore, user_path: Path) -> None:
-    """RA-10, RA-21: a killed process leaves all it was told to keep, and others may go on with it."""
+def test_a_crash_loses_no_stored_message(user: UserStore, user_path: Path) -> None:
+    """RA-10, RA-21: everything a killed process stored is there, and another may continue."""
     with subprocess.Popen(
         [sys.executable, "-c", SAY_AND_WAIT, user_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
@@ -147,7 +147,7 @@ def test_a_crash_loses_nothing_that_was_kept(user: UserStore, user_path: Path) -
     assert user.conversations.get("talk").usage.requests == 5
 
 
-def test_a_message_and_its_cost_are_kept_together_or_not_at_all(
+def test_a_message_and_its_cost_are_stored_together_or_not_at_all(
     user: UserStore, talk: ConversationHistory, user_path: Path
 ) -> None:
     with closing(sqlite3.connect(user_path)) as raw:
@@ -184,7 +184,7 @@ def test_two_living_processes_never_have_the_same_conversation(user: UserStore, 
     ],
 )
 @pytest.mark.parametrize("owner", [ALIVE, None])
-def test_who_was_overtaken_writes_nothing_more(user: UserStore, talk: ConversationHistory, change, owner) -> None:
+def test_a_superseded_process_writes_nothing_more(user: UserStore, talk: ConversationHistory, change, owner) -> None:
     talk.add(_said("a"))
     with user.transaction():
         user.conversations.release("talk", ME)
@@ -212,16 +212,16 @@ def test_a_dead_process_holds_no_conversation(user: UserStore) -> None:
     assert user.conversations.get("talk").owner == ME
 
 
-def test_another_model_may_go_on(user: UserStore, talk: ConversationHistory) -> None:
-    """RA-1: `/model` switches, and the conversation remembers it."""
+def test_another_model_may_continue(user: UserStore, talk: ConversationHistory) -> None:
+    """RA-1: `/model` switches, and the conversation stores it."""
     _switch(user)
     assert user.conversations.get("talk").model == "m2"
 
 
-def test_after_a_compaction_the_summary_and_the_last_messages_stand_for_all(
+def test_after_a_compaction_the_conversation_is_the_summary_and_the_last_messages(
     user: UserStore, talk: ConversationHistory
 ) -> None:
-    """RA-10: compaction with a rolling summary; what was said before is not deleted."""
+    """RA-10: compaction with a rolling summary; earlier messages are not deleted."""
     for text in "abcd":
         talk.add(_said(text))
     talk.compact(2, "a and b")
@@ -238,7 +238,7 @@ def test_after_a_compaction_the_summary_and_the_last_messages_stand_for_all(
 
 
 def test_conversations_are_found_by_directory_the_latest_first(user: UserStore, clock: FakeClock) -> None:
-    """RA-10: `-c` goes on with what was gone on with last here."""
+    """RA-10: `-c` continues the one used last here."""
     histories = {}
     for name, cwd in (("one", "/shop"), ("two", "/shop"), ("other", "/farm"), ("empty", "/shop")):
         histories[name] = _begin(user, name, cwd)
@@ -253,7 +253,7 @@ def test_conversations_are_found_by_directory_the_latest_first(user: UserStore, 
     assert [each.id for each in conversations.listed(limit=2)] == ["one", "other"]
 
 
-def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(user: UserStore) -> None:
+def test_a_unique_prefix_of_an_id_is_enough(user: UserStore) -> None:
     for name in ("abc", "abcd", "xyz"):
         _begin(user, name)
     assert user.conversations.get("x").id == "xyz"
@@ -264,7 +264,7 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(user: UserStore)
     assert "in full" in caught.value.fix
 
 
-def test_a_forgotten_conversation_leaves_nothing(user: UserStore, talk: ConversationHistory, user_path: Path) -> None:
+def test_a_deleted_conversation_leaves_nothing(user: UserStore, talk: ConversationHistory, user_path: Path) -> None:
     talk.add(_said("a secret"))
     talk.compact(0, "a secret")
     with user.transaction():
@@ -276,7 +276,7 @@ def test_a_forgotten_conversation_leaves_nothing(user: UserStore, talk: Conversa
             assert raw.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (0,)
 
 
-def test_a_conversation_that_goes_on_cannot_be_forgotten(user: UserStore, talk: ConversationHistory) -> None:
+def test_a_conversation_in_use_cannot_be_deleted(user: UserStore, talk: ConversationHistory) -> None:
     with user.transaction(), pytest.raises(ConversationBusy):
         user.conversations.forget("talk")
     assert user.conversations.get("talk") is not None
@@ -291,7 +291,7 @@ def test_a_conversation_that_goes_on_cannot_be_forgotten(user: UserStore, talk: 
         lambda store: store.conversations.add("nobody", _said("a"), Usage(), me=ME),
     ],
 )
-def test_a_conversation_that_is_not_there_is_trouble(user: UserStore, use) -> None:
+def test_a_missing_conversation_is_an_error(user: UserStore, use) -> None:
     with pytest.raises(StoreError, match="no conversation 'nobody'") as caught, user.transaction():
         use(user)
     assert "`ralph -c`" in caught.value.fix

@@ -1,4 +1,4 @@
-"""Facts: shown with evidence, withdrawn when it no longer stands, counted only while they hold."""
+"""Facts: added with evidence, withdrawn when stale or refuted, counted only while they hold."""
 
 import pytest
 
@@ -46,13 +46,13 @@ def _fact(commit: str = HEAD, state: str = "holds") -> Fact:
     )
 
 
-def test_a_fact_reads_back_with_its_evidence_and_is_told(store: Store) -> None:
+def test_a_fact_reads_back_with_its_evidence_and_records_an_event(store: Store) -> None:
     _show(store)
     assert store.facts.of_goal(SHOP) == (_fact(),)
     assert events_of(store) == [FactStateChanged("shop", "a", "holds", HEAD)]
 
 
-def test_a_fact_lowers_the_count_of_those_who_need_it(store: Store) -> None:
+def test_a_fact_lowers_the_unmet_count_of_its_consumers(store: Store) -> None:
     assert _unmet(store) == [2, 1]
     _show(store)
     assert _unmet(store) == [1, 0]
@@ -113,7 +113,7 @@ def test_holding_and_counting_leave_out_what_does_not_hold(store: Store) -> None
     assert [fact.assertion for fact in store.facts.of_goal(SHOP)] == ["b", "c"]
 
 
-def test_a_fact_of_a_goal_that_is_not_there_is_trouble(store: Store) -> None:
+def test_a_fact_of_a_missing_goal_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match=r"(?i)foreign key"), store.transaction():
         store.facts.show("nobody", "a", commit=HEAD, weak=False, paths=(), evidence=())
 
@@ -129,8 +129,8 @@ def test_facts_are_found_by_the_paths_they_depend_on(store: Store) -> None:
     assert store.facts.depending_on("run-1", ()) == ()
 
 
-def test_a_stale_fact_is_unsettled_until_who_showed_it_is_at_work_again(store: Store) -> None:
-    """BX-1: nobody waits for who is at it already."""
+def test_a_stale_fact_is_unsettled_until_its_provider_is_at_work_again(store: Store) -> None:
+    """BX-1: a provider that is already running is not waited for."""
     provider = an_action("z", effects=("a",), position=2, state=Completed())
     with store.transaction():
         store.actions.add([provider])

@@ -1,4 +1,4 @@
-"""Goals: stored in order, moved by the table, reached by facts alone."""
+"""Goals: stored in order, moved by their transition table, reached only by facts."""
 
 import pytest
 from msgspec.structs import replace
@@ -40,7 +40,7 @@ def test_goals_come_in_the_order_they_were_added(store: Store) -> None:
 
 
 @pytest.mark.parametrize("to", GOAL_TRANSITIONS)
-def test_a_goal_moves_as_the_table_says_and_tells_of_it(store: Store, clock: FakeClock, to: str) -> None:
+def test_a_goal_moves_by_its_table_and_records_an_event(store: Store, clock: FakeClock, to: str) -> None:
     """SC-9: one goal waits in each status."""
     target = parse_goal_state(to, "a reason")
     goals = {was: a_goal(f"shop-{was}", state=parse_goal_state(was, "before")) for was in GOAL_TRANSITIONS}
@@ -63,7 +63,7 @@ def test_a_goal_moves_as_the_table_says_and_tells_of_it(store: Store, clock: Fak
     assert events_of(store) == told
 
 
-def test_what_a_goal_lacks_is_told_in_its_own_order(store: Store) -> None:
+def test_missing_assertions_of_a_goal_come_in_its_own_order(store: Store) -> None:
     goal = a_goal(desired=("c", "a", "b"))
     lay_out(store, goal=goal)
     assert store.goals.unmet(goal.id) == ("c", "a", "b")
@@ -83,15 +83,15 @@ def test_facts_of_another_goal_do_not_count(store: Store) -> None:
     assert store.goals.unmet("run-1/shop") == ("done",)
 
 
-def test_a_goal_that_is_not_there_is_trouble(store: Store) -> None:
+def test_a_missing_goal_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match="no goal 'nobody'"):
         store.goals.unmet("nobody")
     with pytest.raises(StoreError, match="no goal 'nobody'"), store.transaction():
         store.goals.move("nobody", Active())
 
 
-def test_a_summary_is_replaced_by_whoever_knows_the_last_one(store: Store, clock: FakeClock) -> None:
-    """SC-9: the rolling summary; of two who add to the same one, the second is told."""
+def test_a_summary_is_replaced_only_by_a_writer_that_knows_the_last_one(store: Store, clock: FakeClock) -> None:
+    """SC-9: the rolling summary; of two concurrent writers, the second is refused."""
     goal = a_goal(summary="half way")
     lay_out(store, goal=goal)
     clock.advance(1)
@@ -103,7 +103,7 @@ def test_a_summary_is_replaced_by_whoever_knows_the_last_one(store: Store, clock
     assert store.goals.get(goal.id).summary == "nearly there"
 
 
-def test_a_supervisor_takes_a_goal_from_whom_it_knows(store: Store, clock: FakeClock) -> None:
+def test_a_supervisor_takes_over_a_goal_only_from_the_expected_one(store: Store, clock: FakeClock) -> None:
     """SC-9: supervisor identity and start time; one at a time."""
     lay_out(store)
     with store.transaction():
@@ -123,7 +123,7 @@ def test_a_supervisor_takes_a_goal_from_whom_it_knows(store: Store, clock: FakeC
     assert (goal.supervisor, goal.supervisor_started_at) == (None, None)
 
 
-def test_a_goal_that_is_not_there_cannot_be_summarised_or_supervised(store: Store) -> None:
+def test_a_missing_goal_cannot_be_summarised_or_supervised(store: Store) -> None:
     for change in (
         lambda: store.goals.set_summary("nobody", "", was=""),
         lambda: store.goals.supervise("nobody", OWNER, was=None),

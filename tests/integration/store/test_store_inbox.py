@@ -1,4 +1,4 @@
-"""The inbox: asked once, decided once, closed when nobody decided in time."""
+"""The inbox: items are asked once, decided once, and closed when they expire."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -44,7 +44,7 @@ def ask(store: Store, item: InboxItem) -> InboxItem:
 
 
 def test_an_item_reads_back_with_every_field(store: Store, item: InboxItem, clock: FakeClock) -> None:
-    """BX-13: what is asked outlives whoever asked."""
+    """BX-13: a question outlives its process."""
     attempt = an_attempt(an_action("a"))
     with store.transaction():
         store.attempts.open(attempt)
@@ -69,7 +69,7 @@ def test_items_come_in_the_order_they_were_asked(store: Store, item: InboxItem) 
 
 @pytest.mark.parametrize("kind", DECISIONS)
 @pytest.mark.parametrize("to", STATES)
-def test_a_kind_takes_the_decisions_that_fit_it_once(
+def test_each_kind_accepts_its_decisions_once(
     store: Store, item: InboxItem, clock: FakeClock, kind: str, to: str
 ) -> None:
     item = ask(store, replace(item, kind=kind))
@@ -88,7 +88,7 @@ def test_a_kind_takes_the_decisions_that_fit_it_once(
         store.inbox.decide("item-1", to)
 
 
-def test_asking_the_same_while_it_is_open_is_asking_once(store: Store, item: InboxItem) -> None:
+def test_asking_the_same_while_it_is_open_makes_one_item(store: Store, item: InboxItem) -> None:
     """BX-13: identical requests of several agents are one question to the human."""
     ask(store, item)
     same = replace(item, id="item-2", detail={"paths": ["a", "b"], "command": "make deploy"})
@@ -98,15 +98,15 @@ def test_asking_the_same_while_it_is_open_is_asking_once(store: Store, item: Inb
         assert ask(store, replace(item, id=f"other-{number}", **other)).id == f"other-{number}"
 
 
-def test_asking_again_after_the_decision_is_a_new_question(store: Store, item: InboxItem) -> None:
-    """A decision is about one request: it is no rule for the next."""
+def test_asking_again_after_the_decision_makes_a_new_item(store: Store, item: InboxItem) -> None:
+    """A decision concerns one request: it is no rule for the next."""
     ask(store, item)
     with store.transaction():
         store.inbox.decide("item-1", "rejected")
     assert ask(store, replace(item, id="item-2")).id == "item-2"
 
 
-def test_of_many_that_ask_and_decide_at_once_one_counts(store: Store, place: StoreLocation, item: InboxItem) -> None:
+def test_of_concurrent_requests_and_decisions_one_counts(store: Store, place: StoreLocation, item: InboxItem) -> None:
     def take_part(number: int) -> tuple[str, bool]:
         with closing(Store.open(place, clock=FakeClock())) as mine:
             asked = ask(mine, replace(item, id=f"asker-{number}"))
@@ -123,8 +123,8 @@ def test_of_many_that_ask_and_decide_at_once_one_counts(store: Store, place: Sto
     assert sorted(decided) == [False, False, False, True]
 
 
-def test_what_nobody_decided_in_time_cannot_be_decided(store: Store, item: InboxItem, clock: FakeClock) -> None:
-    """BX-13: an approval does not lie about for ever."""
+def test_an_expired_item_cannot_be_decided(store: Store, item: InboxItem, clock: FakeClock) -> None:
+    """BX-13: an approval does not stay open for ever."""
     ask(store, replace(item, expires_at=clock.now() + HOUR))
     clock.advance(3599)
     assert len(store.inbox.open_of_run("run-1")) == 1
@@ -134,7 +134,7 @@ def test_what_nobody_decided_in_time_cannot_be_decided(store: Store, item: Inbox
         store.inbox.decide("item-1", "approved")
 
 
-def test_expired_items_are_closed_and_told_of(store: Store, item: InboxItem, clock: FakeClock) -> None:
+def test_expired_items_are_closed_with_an_event(store: Store, item: InboxItem, clock: FakeClock) -> None:
     ask(store, replace(item, expires_at=clock.now() + HOUR))
     ask(store, replace(item, id="patient", text="no hurry"))
     clock.advance(3600)
@@ -147,20 +147,20 @@ def test_expired_items_are_closed_and_told_of(store: Store, item: InboxItem, clo
     assert ask(store, replace(item, id="again")).id == "again"
 
 
-def test_asking_in_place_of_an_expired_item_is_a_new_question(store: Store, item: InboxItem, clock: FakeClock) -> None:
+def test_asking_in_place_of_an_expired_item_makes_a_new_one(store: Store, item: InboxItem, clock: FakeClock) -> None:
     ask(store, replace(item, expires_at=clock.now() + HOUR))
     clock.advance(3600)
     assert ask(store, replace(item, id="item-2")).id == "item-2"
     assert store.inbox.get("item-1").state == "expired"
 
 
-def test_a_decision_about_nothing_is_trouble(store: Store) -> None:
+def test_a_decision_on_a_missing_item_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match="no inbox item 'nobody'"), store.transaction():
         store.inbox.decide("nobody", "approved")
 
 
 def waiting(store: Store, *actions: Action, item: InboxItem) -> InboxItem:
-    """Ask, and have the actions wait for it."""
+    """Ask, and let the actions wait for the item."""
     asked = ask(store, item)
     with store.transaction():
         store.actions.block({action.id: blocked_on_inbox(asked.id).reason for action in actions})
@@ -173,7 +173,7 @@ def states(store: Store) -> dict[str, str]:
 
 @pytest.fixture
 def family(store: Store) -> dict[str, Action]:
-    """Two goals; in one of them a compound with a child."""
+    """Two goals; one of them has a compound with a child."""
     other = a_goal("other")
     actions = {
         "b": an_action("b"),
@@ -193,10 +193,10 @@ def decide(store: Store, item_id: str, to: str, **how: object) -> None:
 
 
 @pytest.mark.parametrize("to", ["approved", "rejected"])
-def test_a_decision_lets_everybody_go_on_who_waits_for_it_and_nobody_else(
+def test_a_decision_unblocks_exactly_the_actions_that_wait_for_it(
     store: Store, item: InboxItem, family: dict[str, Action], to: str
 ) -> None:
-    """BX-13: identical requests wait for one item; the decision and what follows from it are one transaction."""
+    """BX-13: identical requests wait for one item; the decision and its consequences are one transaction."""
     waiting(store, family["b"], family["far"], item=replace(item, action_id="run-1/b"))
     waiting(store, family["child"], item=replace(item, id="item-2", text="another"))
     assert [action.key for action in store.actions.waiters("run-1", "item-1")] == ["b", "far"]
@@ -207,7 +207,7 @@ def test_a_decision_lets_everybody_go_on_who_waits_for_it_and_nobody_else(
     assert store.actions.waiters("run-1", "item-1") == ()
 
 
-def test_a_decision_that_is_rolled_back_lets_nobody_go_on(
+def test_a_decision_that_is_rolled_back_unblocks_nothing(
     store: Store, item: InboxItem, family: dict[str, Action]
 ) -> None:
     waiting(store, family["b"], item=item)
@@ -227,10 +227,10 @@ def test_a_decision_that_is_rolled_back_lets_nobody_go_on(
     ("scope", "covered"),
     [("run", {"b", "child", "parent", "far"}), ("goal", {"b", "child", "parent"}), ("action", {"parent", "child"})],
 )
-def test_a_decision_holds_for_whoever_is_within_its_scope(
+def test_a_decision_covers_actions_within_its_scope(
     store: Store, item: InboxItem, family: dict[str, Action], scope: str, covered: set[str]
 ) -> None:
-    """BX-13: actions below the one that asked inherit it."""
+    """BX-13: descendants of the action that asked inherit it."""
     parent = family["parent"]
     ask(store, replace(item, goal_id=parent.goal_id, action_id=parent.id))
     decide(store, "item-1", "approved", scope=scope)
@@ -238,10 +238,10 @@ def test_a_decision_holds_for_whoever_is_within_its_scope(
     assert {key for key, each in asked.items() if store.inbox.in_force(each)} == covered
 
 
-def test_a_decision_holds_for_exactly_what_was_shown_and_until_its_end(
+def test_a_decision_covers_exactly_what_was_shown_until_it_expires(
     store: Store, item: InboxItem, clock: FakeClock
 ) -> None:
-    """BX-13: another command, another reason or another time is another question."""
+    """BX-13: another command or another reason is another question."""
     ask(store, item)
     assert store.inbox.in_force(item) is None
     decide(store, "item-1", "approved", valid_until=clock.now() + HOUR)
@@ -254,7 +254,7 @@ def test_a_decision_holds_for_exactly_what_was_shown_and_until_its_end(
     assert ask(store, replace(item, id="anew")).id == "anew"
 
 
-def test_of_several_decisions_the_latest_counts(store: Store, item: InboxItem, clock: FakeClock) -> None:
+def test_the_latest_of_several_decisions_counts(store: Store, item: InboxItem, clock: FakeClock) -> None:
     for item_id, to, scope in (("1", "approved", "run"), ("2", "rejected", "run")):
         ask(store, replace(item, id=item_id))
         decide(store, item_id, to, scope=scope, answer=to)
@@ -262,7 +262,7 @@ def test_of_several_decisions_the_latest_counts(store: Store, item: InboxItem, c
     assert store.inbox.in_force(item).answer == "rejected"
 
 
-def test_who_waits_for_what_nobody_decided_in_time_asks_anew(
+def test_an_action_that_waits_for_an_expired_item_asks_again(
     store: Store, item: InboxItem, clock: FakeClock, family: dict[str, Action]
 ) -> None:
     """BX-13."""
@@ -277,8 +277,10 @@ def test_who_waits_for_what_nobody_decided_in_time_asks_anew(
     assert not store.inbox.overdue("run-1")
 
 
-def test_what_nobody_needs_any_more_is_withdrawn(store: Store, item: InboxItem, family: dict[str, Action]) -> None:
-    """BX-13: of an action that ended, unless another one waits for the same; a notice stays."""
+def test_an_item_that_is_no_longer_needed_is_withdrawn(
+    store: Store, item: InboxItem, family: dict[str, Action]
+) -> None:
+    """BX-13: of an ended action, unless another one waits for the same; a notice stays."""
     waiting(store, family["b"], item=replace(item, action_id="run-1/b"))
     waiting(store, family["far"], item=replace(item, id="shared", text="shared", action_id="run-1/b"))
     ask(store, replace(item, id="look", kind="notice", action_id="run-1/b"))
@@ -294,7 +296,7 @@ def test_what_nobody_needs_any_more_is_withdrawn(store: Store, item: InboxItem, 
     assert [each.id for each in store.inbox.all()] == ["item-1", "shared", "look"]
 
 
-def test_another_chance_after_a_failure_is_none_for_what_waits_for_a_human(
+def test_a_retry_after_a_failure_does_not_touch_actions_that_wait_for_a_human(
     store: Store, item: InboxItem, family: dict[str, Action]
 ) -> None:
     waiting(store, family["b"], item=item)
@@ -313,8 +315,8 @@ def test_a_child_that_waits_for_a_human_keeps_its_compound_open(
     assert (compound.children, compound.open_children) == (1, 1)
 
 
-def test_what_a_human_approved_of_an_action_is_found_again(store: Store, item: InboxItem) -> None:
-    """BX-1: a decision that work rests on becomes evidence; what is open, or was rejected, does not."""
+def test_approvals_of_an_action_can_be_found_again(store: Store, item: InboxItem) -> None:
+    """BX-1: an approval the work depends on becomes evidence; open and rejected items do not."""
     mine = replace(item, action_id=an_action("a").id)
     for item_id, decision in (("yes", "approved"), ("no", "rejected"), ("open", None)):
         ask(store, replace(mine, id=item_id, text=item_id))

@@ -1,4 +1,4 @@
-"""Events and intents: what happened, and what was about to."""
+"""Events and intents: what happened, and what was about to happen."""
 
 import pytest
 
@@ -14,7 +14,7 @@ ATTEMPT = an_attempt(ACTION)
 
 
 class Interruption(Exception):
-    """Something that goes wrong in the middle of a transaction."""
+    """An error in the middle of a transaction."""
 
 
 def test_events_are_numbered_by_run_and_read_in_order(store: Store, clock: FakeClock) -> None:
@@ -37,7 +37,7 @@ def test_events_are_numbered_by_run_and_read_in_order(store: Store, clock: FakeC
     assert store.events.last_seq("nobody") == 0
 
 
-def test_an_undone_transaction_leaves_no_gap_in_the_numbers(store: Store) -> None:
+def test_a_rolled_back_transaction_leaves_no_gap_in_the_numbers(store: Store) -> None:
     lay_out(store)
 
     def move_and_fail() -> None:
@@ -51,7 +51,7 @@ def test_an_undone_transaction_leaves_no_gap_in_the_numbers(store: Store) -> Non
         assert store.events.append("run-1", NoticeRaised("info", "hello")) == 1
 
 
-def test_an_event_of_no_run_is_trouble(store: Store) -> None:
+def test_an_event_of_a_missing_run_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match="no run 'nobody'"), store.transaction():
         store.events.append("nobody", NoticeRaised("info", "hello"))
 
@@ -72,7 +72,7 @@ def test_intents_are_open_until_they_are_settled(store: Store) -> None:
 
 
 @pytest.mark.parametrize("done", [True, False])
-def test_an_intent_is_settled_once_and_for_all(store: Store, done: bool) -> None:
+def test_an_intent_is_settled_once(store: Store, done: bool) -> None:
     lay_out(store, ACTION)
     with store.transaction():
         store.attempts.open(ATTEMPT)

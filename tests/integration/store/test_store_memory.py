@@ -1,4 +1,4 @@
-"""A database that nobody keeps."""
+"""A database in memory."""
 
 from builders import make_repository, make_run, make_site
 from scaffold.cli.wiring import context_at
@@ -7,7 +7,7 @@ from scaffold.store.driver.sqlite import IN_MEMORY
 PLAN = "version: 1\ngoals: [{name: g, goal_state: [x], actions: [{key: a, effects: [x]}]}]\n"
 
 
-def test_what_is_kept_in_memory_is_all_there_and_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_a_database_in_memory_works_fully_and_leaves_nothing_behind(tmp_path, monkeypatch):
     """SC-8: `plan` works like `run`, without a trace."""
     monkeypatch.chdir(tmp_path)
     real = make_site(make_repository(tmp_path / "repo"))

@@ -1,4 +1,4 @@
-"""Messages: sent in order, seen before they are taken, taken once, forgotten when too old."""
+"""Messages: sent in order, seen before they are taken, taken once, deleted when expired."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -45,7 +45,7 @@ def texts(store: Store, recipient: str, **options) -> list[str]:
 
 
 def test_a_message_reads_back_with_every_field(store: Store, clock: FakeClock) -> None:
-    """RA-12: direct messages, with an end to how long they count."""
+    """RA-12: direct messages, with an expiry."""
     later = clock.now() + HOUR
     with store.transaction():
         seq = store.messages.send(
@@ -64,7 +64,7 @@ def test_a_message_reads_back_with_every_field(store: Store, clock: FakeClock) -
     )
 
 
-def test_messages_come_in_order_to_whom_they_are_for_in_their_run(store: Store) -> None:
+def test_messages_come_in_order_to_their_recipient_in_their_run(store: Store) -> None:
     assert [send(store, text) for text in ("first", "second")] == [1, 2]
     send(store, "not yours", recipient="eve")
     with store.transaction():
@@ -74,7 +74,7 @@ def test_messages_come_in_order_to_whom_they_are_for_in_their_run(store: Store) 
 
 
 def test_a_message_is_seen_until_it_is_taken_and_taken_once(store: Store) -> None:
-    """RA-12: peek, then consume: who dies in between sees it again."""
+    """RA-12: peek, then consume: after a crash in between it is seen again."""
     seq = send(store, "hello")
     assert texts(store, "bob") == texts(store, "bob") == ["hello"]
     assert consume(store, seq)
@@ -83,7 +83,9 @@ def test_a_message_is_seen_until_it_is_taken_and_taken_once(store: Store) -> Non
     assert not consume(store, 99)
 
 
-def test_of_many_that_take_a_message_at_once_one_gets_it(store: Store, place: StoreLocation, clock: FakeClock) -> None:
+def test_one_of_many_concurrent_takers_of_a_message_gets_it(
+    store: Store, place: StoreLocation, clock: FakeClock
+) -> None:
     seq = send(store, "hello")
 
     def take(_: int) -> bool:
@@ -94,7 +96,7 @@ def test_of_many_that_take_a_message_at_once_one_gets_it(store: Store, place: St
         assert sorted(pool.map(take, range(4))) == [False, False, False, True]
 
 
-def test_what_is_published_reaches_every_subscriber_but_its_sender(store: Store) -> None:
+def test_a_published_message_reaches_every_subscriber_but_its_sender(store: Store) -> None:
     """RA-12: channels; each subscriber takes its own copy."""
     with store.transaction():
         for subscriber in ("ada", "bob", "eve", "bob"):
@@ -110,7 +112,7 @@ def test_what_is_published_reaches_every_subscriber_but_its_sender(store: Store)
     assert texts(store, "eve") == texts(store, "eve", channel="gossip") == []
 
 
-def test_nobody_gets_what_was_published_before_they_subscribed(store: Store) -> None:
+def test_messages_published_before_a_subscription_are_not_received(store: Store) -> None:
     assert publish(store, "early", sender="ada") == 0
     with store.transaction():
         store.messages.subscribe(RUN, "news", "bob")
@@ -118,7 +120,7 @@ def test_nobody_gets_what_was_published_before_they_subscribed(store: Store) -> 
     assert texts(store, "bob", channel="news") == ["late"]
 
 
-def test_old_messages_are_neither_seen_nor_taken_and_then_forgotten(store: Store, clock: FakeClock) -> None:
+def test_expired_messages_are_neither_seen_nor_taken_and_are_deleted(store: Store, clock: FakeClock) -> None:
     """RA-12: expiry."""
     old = send(store, "old", expires_at=clock.now() + HOUR)
     send(store, "lasting")
@@ -136,7 +138,7 @@ def test_old_messages_are_neither_seen_nor_taken_and_then_forgotten(store: Store
     assert send(store, "next") == 4
 
 
-def test_all_that_waits_is_seen_at_once_but_for_one_channel(store: Store) -> None:
+def test_all_waiting_messages_are_seen_at_once_except_of_one_channel(store: Store) -> None:
     """RA-12: direct messages and those of channels, in the order they were sent."""
     send(store, "direct")
     for channel in ("news", "#ours"):
@@ -148,8 +150,8 @@ def test_all_that_waits_is_seen_at_once_but_for_one_channel(store: Store) -> Non
     assert store.messages.waiting(RUN, "eve") == ()
 
 
-def test_a_number_is_never_given_twice(store: Store, clock: FakeClock) -> None:
-    """RA-12: who takes what it saw long ago takes nobody else's message away."""
+def test_a_message_number_is_never_reused(store: Store, clock: FakeClock) -> None:
+    """RA-12: a late consumer removes no other message."""
     assert send(store, "old", expires_at=clock.now()) == 1
     with store.transaction():
         store.messages.expire(RUN)
@@ -159,6 +161,6 @@ def test_a_number_is_never_given_twice(store: Store, clock: FakeClock) -> None:
     assert texts(store, "bob") == ["new"]
 
 
-def test_a_message_in_no_run_is_trouble(store: Store) -> None:
+def test_a_message_in_a_missing_run_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match=r"(?i)foreign key"), store.transaction():
         store.messages.send("nobody", sender="ada", recipient="bob", body={})

@@ -1,4 +1,4 @@
-"""Migrations: a copy first, none beneath a run, and what programs of different age may do with one database."""
+"""Migrations: a backup first, none under an active run, and the use of one database by different versions."""
 
 import shutil
 import sqlite3
@@ -24,7 +24,7 @@ NEXT = NOW + 1
 
 @pytest.fixture
 def new(tmp_path: Path) -> Path:
-    """The migrations of a scaffold that is one schema ahead; its last one only adds."""
+    """The migrations of a version that is one schema ahead; its last one only adds."""
     folder = Path(shutil.copytree(MIGRATIONS, tmp_path / "new"))
     (folder / f"{NEXT:04}_more.sql").write_text("ALTER TABLE run ADD COLUMN mood TEXT;\n")
     return folder
@@ -32,7 +32,7 @@ def new(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def breaking(new: Path) -> Path:
-    """The same, but its last migration changes what older programs read."""
+    """The same, but its last migration breaks older readers."""
     (new / f"{NEXT:04}_more.sql").write_text(
         f"ALTER TABLE run RENAME COLUMN request TO wanted;\nUPDATE schema_migration SET readable_from = {NEXT};\n"
     )
@@ -41,14 +41,14 @@ def breaking(new: Path) -> Path:
 
 @pytest.fixture
 def broken(new: Path) -> Path:
-    """The same, but its last migration fails on the way."""
+    """The same, but its last migration fails midway."""
     (new / f"{NEXT:04}_more.sql").write_text("ALTER TABLE run ADD COLUMN mood TEXT;\nINSERT INTO nowhere VALUES (1);\n")
     return new
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def place(request: pytest.FixtureRequest, path: Path) -> StoreLocation:
-    """A place of its own on either database, for its tables will change."""
+    """A separate location on either database, because its tables will change."""
     return path if request.param == "sqlite" else new_place(request.getfixturevalue("postgres_url"))
 
 
@@ -63,7 +63,7 @@ def _version(store: Store) -> int:
     return store._connection.rows("SELECT MAX(version) AS version FROM schema_migration")[0]["version"]
 
 
-def test_a_newer_program_brings_the_schema_up_to_date_and_keeps_all(
+def test_a_newer_program_migrates_the_schema_and_keeps_all_data(
     store: Store, place: StoreLocation, clock: FakeClock, new: Path
 ) -> None:
     with closing(Store.open(place, clock=clock, migrations=new)) as newer:
@@ -74,8 +74,8 @@ def test_a_newer_program_brings_the_schema_up_to_date_and_keeps_all(
         assert _version(again) == NEXT
 
 
-def test_a_copy_precedes_a_migration(path: Path, clock: FakeClock, new: Path) -> None:
-    """The copy is the database as it was, and opens as one."""
+def test_a_backup_precedes_a_migration(path: Path, clock: FakeClock, new: Path) -> None:
+    """The backup is the database as it was, and opens as one."""
     with closing(Store.open(path, clock=clock)) as store:
         lay_out(store, an_action("a"))
     assert [entry.name for entry in path.parent.iterdir()] == ["state.db"]
@@ -86,12 +86,12 @@ def test_a_copy_precedes_a_migration(path: Path, clock: FakeClock, new: Path) ->
         assert copy.actions.of_run("run-1") == (an_action("a"),)
 
 
-def test_a_new_database_needs_no_copy(path: Path, clock: FakeClock, new: Path) -> None:
+def test_a_new_database_needs_no_backup(path: Path, clock: FakeClock, new: Path) -> None:
     Store.open(path, clock=clock, migrations=new).close()
     assert [entry.name for entry in path.parent.iterdir()] == ["state.db"]
 
 
-def test_without_room_for_a_copy_nothing_is_migrated(path: Path, clock: FakeClock, new: Path) -> None:
+def test_without_space_for_a_backup_nothing_is_migrated(path: Path, clock: FakeClock, new: Path) -> None:
     Store.open(path, clock=clock).close()
     (path.parent / f"state.db.bak-{NOW}").mkdir()
     with pytest.raises(StoreError, match="copy") as caught:
@@ -111,7 +111,9 @@ def test_a_migration_that_fails_leaves_everything_as_it_was(
         store._connection.rows("SELECT mood FROM run")
 
 
-def test_nothing_is_migrated_beneath_a_run(store: Store, place: StoreLocation, clock: FakeClock, new: Path) -> None:
+def test_nothing_is_migrated_under_an_active_run(
+    store: Store, place: StoreLocation, clock: FakeClock, new: Path
+) -> None:
     with store.transaction():
         fence = store.runs.take("run-1", own_identity(), expected_fence=0)
     with pytest.raises(StoreError, match="is executing run run-1") as caught:
@@ -125,14 +127,14 @@ def test_nothing_is_migrated_beneath_a_run(store: Store, place: StoreLocation, c
         assert _version(newer) == NEXT
 
 
-def test_an_owner_that_died_holds_nothing_up(store: Store, place: StoreLocation, clock: FakeClock, new: Path) -> None:
+def test_a_dead_owner_prevents_no_migration(store: Store, place: StoreLocation, clock: FakeClock, new: Path) -> None:
     with store.transaction():
         store.runs.take("run-1", OWNER, expected_fence=0)
     with closing(Store.open(place, clock=clock, migrations=new)) as newer:
         assert _version(newer) == NEXT
 
 
-def test_an_older_program_reads_what_a_newer_one_wrote(
+def test_an_older_program_reads_a_compatible_newer_database(
     store: Store, place: StoreLocation, clock: FakeClock, new: Path
 ) -> None:
     Store.open(place, clock=clock, migrations=new).close()
@@ -147,7 +149,7 @@ def test_an_older_program_reads_what_a_newer_one_wrote(
 
 
 @pytest.mark.parametrize("create", [True, False])
-def test_an_older_program_leaves_alone_what_it_cannot_read(
+def test_an_older_program_refuses_an_incompatible_newer_database(
     store: Store, place: StoreLocation, clock: FakeClock, breaking: Path, create: bool
 ) -> None:
     Store.open(place, clock=clock, migrations=breaking).close()
@@ -156,7 +158,7 @@ def test_an_older_program_leaves_alone_what_it_cannot_read(
 
 
 @pytest.mark.parametrize("create", [True, False])
-def test_a_database_of_before_the_first_release_is_refused_as_such(
+def test_a_pre_release_database_is_refused_as_such(
     place: StoreLocation, clock: FakeClock, tmp_path: Path, create: bool
 ) -> None:
     """Its tables have other names; it is never taken for a newer or a current one, and nothing of it changes."""
@@ -180,7 +182,7 @@ def test_a_database_of_before_the_first_release_is_refused_as_such(
         assert driver.tables() == tables
 
 
-def test_an_old_database_on_a_read_only_medium_is_trouble(public: Path, clock: FakeClock, new: Path) -> None:
+def test_an_old_database_on_a_read_only_medium_is_an_error(public: Path, clock: FakeClock, new: Path) -> None:
     path = public / "state.db"
     Store.open(path, clock=clock).close()
     new = Path(shutil.copytree(new, public / "new"))
@@ -195,7 +197,7 @@ def test_migrations_are_numbered_without_gaps() -> None:
     assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
 
 
-def test_a_copy_holds_what_is_still_in_the_log(path: Path, clock: FakeClock, new: Path) -> None:
+def test_a_backup_includes_the_write_ahead_log(path: Path, clock: FakeClock, new: Path) -> None:
     with closing(Store.open(path, clock=clock)) as store:
         lay_out(store)
         Store.open(path, clock=clock, migrations=new).close()

@@ -36,12 +36,12 @@ def _sql(path: Path, *statements: str) -> None:
             raw.execute(statement)
 
 
-def test_a_new_database_comes_with_its_directories(path: Path, clock: FakeClock) -> None:
+def test_a_new_database_is_created_with_its_directories(path: Path, clock: FakeClock) -> None:
     Store.open(path, clock=clock).close()
     assert path.is_file()
 
 
-def test_what_one_opening_wrote_the_next_one_reads(path: Path, clock: FakeClock) -> None:
+def test_data_of_one_connection_is_read_by_the_next(path: Path, clock: FakeClock) -> None:
     for create in (True, False):
         with closing(Store.open(path, clock=clock, create=create)) as store:
             if create:
@@ -50,13 +50,13 @@ def test_what_one_opening_wrote_the_next_one_reads(path: Path, clock: FakeClock)
             assert store.runs.get("run-1") == a_run()
 
 
-def test_a_path_with_odd_characters_is_taken_literally(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_path_with_special_characters_is_taken_literally(tmp_path: Path, clock: FakeClock) -> None:
     path = tmp_path / "a b?mode=memory&%20#ü" / "state.db"
     Store.open(path, clock=clock).close()
     assert path.is_file()
 
 
-def test_without_create_a_missing_database_is_trouble_and_stays_missing(path: Path, clock: FakeClock) -> None:
+def test_without_create_a_missing_database_is_an_error_and_stays_missing(path: Path, clock: FakeClock) -> None:
     with pytest.raises(StoreError, match="no database yet") as caught:
         Store.open(path, clock=clock, create=False)
     assert str(path) in caught.value.what
@@ -64,7 +64,7 @@ def test_without_create_a_missing_database_is_trouble_and_stays_missing(path: Pa
     assert not path.parent.exists()
 
 
-def test_without_create_an_empty_file_is_trouble_and_stays_empty(tmp_path: Path, clock: FakeClock) -> None:
+def test_without_create_an_empty_file_is_an_error_and_stays_empty(tmp_path: Path, clock: FakeClock) -> None:
     path = tmp_path / "state.db"
     path.touch()
     with pytest.raises(StoreError, match="empty"):
@@ -73,7 +73,7 @@ def test_without_create_an_empty_file_is_trouble_and_stays_empty(tmp_path: Path,
 
 
 @pytest.mark.parametrize("create", [True, False])
-def test_garbage_is_trouble_and_stays_as_it_is(tmp_path: Path, clock: FakeClock, create: bool) -> None:
+def test_garbage_is_an_error_and_is_not_changed(tmp_path: Path, clock: FakeClock, create: bool) -> None:
     path = tmp_path / "state.db"
     path.write_bytes(b"not a database at all " * 400)
     before = path.read_bytes()
@@ -84,7 +84,7 @@ def test_garbage_is_trouble_and_stays_as_it_is(tmp_path: Path, clock: FakeClock,
     assert path.read_bytes() == before
 
 
-def test_another_programs_database_is_left_alone(tmp_path: Path, clock: FakeClock) -> None:
+def test_another_programs_database_is_not_changed(tmp_path: Path, clock: FakeClock) -> None:
     path = tmp_path / "state.db"
     _sql(path, "CREATE TABLE bookmark (url TEXT)")
     before = path.read_bytes()
@@ -93,7 +93,7 @@ def test_another_programs_database_is_left_alone(tmp_path: Path, clock: FakeCloc
     assert path.read_bytes() == before
 
 
-def test_a_newer_database_is_left_alone(path: Path, clock: FakeClock) -> None:
+def test_a_newer_database_is_not_changed(path: Path, clock: FakeClock) -> None:
     Store.open(path, clock=clock).close()
     _sql(path, "INSERT INTO schema_migration (version, applied_at) VALUES (999, '')")
     before = path.read_bytes()
@@ -110,27 +110,27 @@ def test_a_directory_is_not_a_database(tmp_path: Path, clock: FakeClock) -> None
 
 
 @pytest.mark.parametrize("create", [True, False])
-def test_a_parent_that_is_a_file_is_trouble(tmp_path: Path, clock: FakeClock, create: bool) -> None:
+def test_a_parent_that_is_a_file_is_an_error(tmp_path: Path, clock: FakeClock, create: bool) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"file/state\.db"):
         Store.open(tmp_path / "file" / "state.db", clock=clock, create=create)
 
 
 @pytest.mark.parametrize("create", [True, False])
-def test_a_directory_nobody_may_enter_is_trouble(public: Path, clock: FakeClock, create: bool) -> None:
+def test_an_inaccessible_directory_is_an_error(public: Path, clock: FakeClock, create: bool) -> None:
     (public / "closed").mkdir(mode=0)
     with unprivileged(), pytest.raises(StoreError, match="not accessible"):
         Store.open(public / "closed" / "inner" / "state.db", clock=clock, create=create)
 
 
-def test_a_read_only_directory_is_trouble(public: Path, clock: FakeClock) -> None:
+def test_a_read_only_directory_is_an_error(public: Path, clock: FakeClock) -> None:
     public.chmod(0o555)
     with unprivileged(), pytest.raises(StoreError, match="cannot be opened") as caught:
         Store.open(public / "state.db", clock=clock)
     assert "may write" in caught.value.fix
 
 
-def test_a_read_only_database_is_trouble_for_who_wants_to_write(public: Path, clock: FakeClock) -> None:
+def test_a_read_only_database_is_an_error_for_writers(public: Path, clock: FakeClock) -> None:
     path = public / "state.db"
     Store.open(path, clock=clock).close()
     path.chmod(0o444)
@@ -144,7 +144,7 @@ def test_a_read_only_database_is_trouble_for_who_wants_to_write(public: Path, cl
 def test_a_read_only_database_can_be_read(
     public: Path, clock: FakeClock, file: int, directory: int, in_use: bool
 ) -> None:
-    """Reading commands work on a medium that takes no writes, beside a writer who may, too."""
+    """Reading commands work on a read-only medium, beside a writer, too."""
     path = public / "state.db"
     with ExitStack() as until_the_end:
         writer = until_the_end.enter_context(closing(Store.open(path, clock=clock)))
@@ -171,7 +171,7 @@ def test_a_failed_opening_leaves_no_connection_behind(path: Path, clock: FakeClo
     assert caught.traceback  # keeps every frame, and so the connection object, alive until here
 
 
-def test_opening_a_new_database_waits_for_somebody_who_writes_to_it(tmp_path: Path, clock: FakeClock) -> None:
+def test_opening_a_new_database_waits_for_a_writer(tmp_path: Path, clock: FakeClock) -> None:
     """SQLite refuses at once, without waiting, to turn the write-ahead log on beside a writer."""
     path = tmp_path / "state.db"
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as raw:
@@ -186,7 +186,7 @@ def test_opening_a_new_database_waits_for_somebody_who_writes_to_it(tmp_path: Pa
 
 
 def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
-    """OR-8: the store is shared from its first moment on."""
+    """OR-8: the store is shared from the start."""
     for round_ in range(3):
         path = tmp_path / f"round-{round_}" / "state.db"
         children = [

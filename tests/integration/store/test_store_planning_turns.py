@@ -1,4 +1,4 @@
-"""Turns of planners and supervisors, and wishes: what came of them, what they cost, and what counts as fruitless."""
+"""Turns of planners and supervisors, and control requests: results, costs, and fruitless turns."""
 
 from datetime import UTC, datetime
 
@@ -44,8 +44,8 @@ def show(store: Store, assertion: str) -> None:
         store.facts.show(GOAL, assertion, commit=Commit("c" * 40), weak=False, paths=(), evidence=())
 
 
-def test_a_turn_is_told_of_when_it_begins_and_when_it_ends(store: Store) -> None:
-    """SC-14: what a supervisor was asked and what came of it is in the run's story."""
+def test_a_turn_records_events_when_it_begins_and_ends(store: Store) -> None:
+    """SC-14: a supervisor's questions and their results are in the run's events."""
     lay_out(store, an_action("a"))
     begin(store, a_turn("t1", action_id=an_action("a").id, event="decompose"))
     assert [turn.id for turn in store.turns.open_of_run("run-1")] == ["t1"]
@@ -68,7 +68,7 @@ def test_a_turn_ends_once(store: Store) -> None:
         store.turns.check("t1")
 
 
-def test_turns_are_fruitless_until_something_new_is_shown(store: Store) -> None:
+def test_turns_are_fruitless_until_there_is_a_new_fact(store: Store) -> None:
     """OR-3: three replans without progress are enough; a fact that comes and goes is no progress."""
     lay_out(store, an_action("a"))
     for name in ("t1", "t2"):
@@ -95,7 +95,7 @@ def test_turns_are_fruitless_until_something_new_is_shown(store: Store) -> None:
 
 
 @pytest.mark.asyncio
-async def test_what_a_turn_spends_counts_against_the_budget_of_the_run(store: Store, clock: FakeClock) -> None:
+async def test_the_cost_of_a_turn_counts_against_the_runs_budget(store: Store, clock: FakeClock) -> None:
     """BX-11: the planner's money is the run's."""
     lay_out(store)
     turn = a_turn("t1")
@@ -111,8 +111,8 @@ async def test_what_a_turn_spends_counts_against_the_budget_of_the_run(store: St
         await budget.reserve(Usage(cost_usd=0.1))
 
 
-def test_wishes_are_kept_until_they_are_done(store: Store) -> None:
-    """SC-17: what a human asked of a goal or an action outlives the process that was asked."""
+def test_control_requests_are_stored_until_they_are_executed(store: Store) -> None:
+    """SC-17: a human's request concerning a goal or an action outlives the process that received it."""
     lay_out(store, an_action("a"))
     wishes = [
         ControlRequest(id="w1", run_id="run-1", kind="pause", goal_id=GOAL, created_at=AT),

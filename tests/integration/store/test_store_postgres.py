@@ -1,4 +1,4 @@
-"""What only PostgreSQL does, or does in its own way."""
+"""Behaviour specific to PostgreSQL."""
 
 import subprocess  # noqa: TID251 - the test is about other processes
 import sys
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.postgres
 
 @pytest.fixture
 def nowhere(postgres_url: str) -> PostgresLocation:
-    """A schema that is not there."""
+    """A schema that does not exist."""
     return new_place(postgres_url)
 
 
@@ -44,7 +44,7 @@ def _do(place: PostgresLocation, *statements: str) -> list[tuple]:
 
 
 def test_repositories_on_one_server_do_not_see_each_other(postgres_url: str, clock: FakeClock) -> None:
-    """OR-8: several projects at once, each with its own."""
+    """OR-8: several projects at once, each with its own schema."""
     with (
         closing(Store.open(new_place(postgres_url), clock=clock)) as mine,
         closing(Store.open(new_place(postgres_url), clock=clock)) as theirs,
@@ -58,7 +58,9 @@ def test_repositories_on_one_server_do_not_see_each_other(postgres_url: str, clo
         assert mine.data_version() == before
 
 
-def test_what_one_opening_wrote_the_next_one_reads_from_the_server(nowhere: PostgresLocation, clock: FakeClock) -> None:
+def test_data_of_one_connection_is_read_by_the_next_from_the_server(
+    nowhere: PostgresLocation, clock: FakeClock
+) -> None:
     for create in (True, False):
         with closing(Store.open(nowhere, clock=clock, create=create)) as store:
             if create:
@@ -67,7 +69,7 @@ def test_what_one_opening_wrote_the_next_one_reads_from_the_server(nowhere: Post
             assert store.runs.get("run-1") == a_run()
 
 
-def test_without_create_a_missing_schema_is_trouble_and_stays_missing(
+def test_without_create_a_missing_schema_is_an_error_and_stays_missing(
     nowhere: PostgresLocation, clock: FakeClock
 ) -> None:
     with pytest.raises(StoreError, match="empty") as caught:
@@ -76,7 +78,7 @@ def test_without_create_a_missing_schema_is_trouble_and_stays_missing(
     assert _do(nowhere, f"SELECT 1 FROM pg_namespace WHERE nspname = '{nowhere.schema}'") == []
 
 
-def test_another_programs_schema_is_left_alone(nowhere: PostgresLocation, clock: FakeClock) -> None:
+def test_another_programs_schema_is_not_changed(nowhere: PostgresLocation, clock: FakeClock) -> None:
     _do(nowhere, f"CREATE SCHEMA {nowhere.schema}", f"CREATE TABLE {nowhere.schema}.bookmark (url TEXT)")
     with pytest.raises(StoreError, match="another program"):
         Store.open(nowhere, clock=clock)
@@ -91,7 +93,7 @@ def test_another_programs_schema_is_left_alone(nowhere: PostgresLocation, clock:
         ("postgresql://ada:secret@/shop?host=/nowhere&password=secret", "postgresql:///shop (schema shop): the server"),
     ],
 )
-def test_a_server_that_is_not_there_is_trouble_that_tells_no_secret(url: str, said: str, clock: FakeClock) -> None:
+def test_an_unreachable_server_is_an_error_without_secrets(url: str, said: str, clock: FakeClock) -> None:
     with pytest.raises(StoreError) as caught:
         Store.open(PostgresLocation(url, "shop"), clock=clock)
     assert caught.value.what.startswith(said)
@@ -99,12 +101,12 @@ def test_a_server_that_is_not_there_is_trouble_that_tells_no_secret(url: str, sa
     assert "secret" not in caught.value.what
 
 
-def test_a_database_that_is_not_there_is_trouble(postgres_url: str, clock: FakeClock) -> None:
+def test_a_missing_database_is_an_error(postgres_url: str, clock: FakeClock) -> None:
     with pytest.raises(StoreError, match='"nobodys" does not exist'):
         Store.open(PostgresLocation(postgres_url.replace("/postgres?", "/nobodys?"), "shop"), clock=clock)
 
 
-def test_who_may_not_make_a_schema_is_told_so(nowhere: PostgresLocation, clock: FakeClock) -> None:
+def test_a_missing_permission_to_create_a_schema_is_reported(nowhere: PostgresLocation, clock: FakeClock) -> None:
     role = f"guest_{nowhere.schema}"
     _do(nowhere, f"CREATE ROLE {role} LOGIN")
     guest = PostgresLocation(nowhere.url.replace("postgres@", f"{role}@"), nowhere.schema)
@@ -113,12 +115,12 @@ def test_who_may_not_make_a_schema_is_told_so(nowhere: PostgresLocation, clock: 
 
 
 @pytest.mark.parametrize("schema", ["", "Shop", "shop; DROP TABLE run", "1shop", "s" * 64])
-def test_a_name_that_is_none_is_a_bug_of_the_caller(postgres_url: str, clock: FakeClock, schema: str) -> None:
+def test_an_invalid_schema_name_is_a_programming_error(postgres_url: str, clock: FakeClock, schema: str) -> None:
     with pytest.raises(ValueError, match="invalid schema name"):
         Store.open(PostgresLocation(postgres_url, schema), clock=clock)
 
 
-def test_a_server_that_ends_the_connection_is_trouble(nowhere: PostgresLocation, store: Store) -> None:
+def test_a_server_that_closes_the_connection_is_an_error(nowhere: PostgresLocation, store: Store) -> None:
     lay_out(store)
 
     def change() -> None:
@@ -133,8 +135,8 @@ def test_a_server_that_ends_the_connection_is_trouble(nowhere: PostgresLocation,
         store.runs.all()
 
 
-def test_several_processes_may_make_a_schema_at_once(postgres_url: str) -> None:
-    """OR-8: the store is shared from its first moment on."""
+def test_several_processes_may_create_a_schema_at_once(postgres_url: str) -> None:
+    """OR-8: the store is shared from the start."""
     place = new_place(postgres_url)
     command = [sys.executable, "-c", OPEN_WHEN_TOLD, *words_of(place)]
     children = [subprocess.Popen(command, stdin=subprocess.PIPE, env=BESIDE_TESTS, text=True) for _ in range(4)]
@@ -157,8 +159,8 @@ def test_durable_transactions_wait_for_the_disk_and_others_do_not(store: Store, 
             assert (told == level) is (wanted is durable)
 
 
-def test_a_transaction_in_which_something_failed_cannot_be_committed(store: Store) -> None:
-    """PostgreSQL would roll back without a word."""
+def test_a_failed_transaction_cannot_be_committed(store: Store) -> None:
+    """PostgreSQL would roll back silently."""
 
     def change() -> None:
         with store.transaction():
@@ -177,7 +179,7 @@ def test_a_transaction_in_which_something_failed_cannot_be_committed(store: Stor
     assert store.runs.all() == ()
 
 
-def test_a_refusal_of_our_own_does_not_spoil_the_transaction(store: Store) -> None:
+def test_an_error_of_our_own_does_not_abort_the_transaction(store: Store) -> None:
     lay_out(store)
     with store.transaction():
         with pytest.raises(IllegalTransition):
@@ -197,14 +199,14 @@ def test_texts_sort_by_their_bytes(nowhere: PostgresLocation, store: Store) -> N
     assert _do(nowhere, f"{columns} WHERE table_schema = '{nowhere.schema}' AND data_type = 'text'") == [("C",)]
 
 
-def test_a_nul_is_kept_as_the_sign_for_one(store: Store) -> None:
+def test_a_nul_character_is_stored_as_its_symbol(store: Store) -> None:
     with store.transaction():
         store.runs.add(a_run(request="odd\0text"))
     assert store.runs.latest().request == "odd␀text"
 
 
-def test_finding_what_is_ready_walks_the_index_on_a_server_too(nowhere: PostgresLocation, store: Store) -> None:
-    """SC-10: the partial index answers, not a walk over the goal."""
+def test_finding_ready_actions_uses_the_index_on_a_server_too(nowhere: PostgresLocation, store: Store) -> None:
+    """SC-10: the partial index answers, not a scan of the goal."""
     lay_out(store, *(an_action(f"key-{n}", position=n, preconditions=("late",) if n else ()) for n in range(2000)))
     _do(nowhere, "ANALYZE action")
     plan = store._connection.rows(f"EXPLAIN {READY}", goal_id="run-1/shop", limit=3)

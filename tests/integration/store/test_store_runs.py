@@ -1,4 +1,4 @@
-"""Runs: found again, moved by the table, owned by one process at a time."""
+"""Runs: found again, moved by their transition table, owned by one process at a time."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -58,7 +58,7 @@ def test_a_prefix_is_taken_literally(store: Store) -> None:
 
 
 @pytest.mark.parametrize("to", RUN_TRANSITIONS)
-def test_a_run_moves_as_the_table_says_and_tells_of_it(store: Store, clock: FakeClock, to: str) -> None:
+def test_a_run_moves_by_its_table_and_records_an_event(store: Store, clock: FakeClock, to: str) -> None:
     target = parse_goal_state(to, "a reason")
     for was in RUN_TRANSITIONS:
         run = a_run(f"run-{was}", state=parse_goal_state(was, "before"))
@@ -76,7 +76,7 @@ def test_a_run_moves_as_the_table_says_and_tells_of_it(store: Store, clock: Fake
             assert events_of(store, run.id) == []
 
 
-def test_a_run_that_is_not_there_cannot_be_changed(store: Store) -> None:
+def test_a_missing_run_cannot_be_changed(store: Store) -> None:
     changes = [
         lambda: store.runs.move("nobody", Active()),
         lambda: store.runs.take("nobody", OWNER, expected_fence=0),
@@ -103,7 +103,7 @@ def test_each_owner_gets_a_higher_fence(store: Store) -> None:
     assert events_of(store) == [RunClaimed(OWNER.pid, 1), RunClaimed(RIVAL.pid, 2)]
 
 
-def test_whoever_was_overtaken_is_refused_everywhere(store: Store) -> None:
+def test_a_superseded_owner_is_refused_everywhere(store: Store) -> None:
     """BX-8: an older fence writes nothing."""
     with store.transaction():
         store.runs.add(a_run(fence=2, owner=RIVAL))
@@ -132,7 +132,7 @@ def test_the_owner_may_move_check_and_release(store: Store) -> None:
     assert (run.state, run.owner, run.fence) == (Active(), None, 2)
 
 
-def test_of_many_that_take_a_run_at_once_one_wins(store: Store, place: StoreLocation, clock: FakeClock) -> None:
+def test_one_of_many_concurrent_takeovers_of_a_run_wins(store: Store, place: StoreLocation, clock: FakeClock) -> None:
     """BX-8: the fence is raised by compare-and-swap."""
     with store.transaction():
         store.runs.add(a_run())
@@ -157,7 +157,7 @@ def test_settings_can_be_replaced(store: Store) -> None:
     assert store.runs.get("run-1").settings == with_settings(SETTINGS, agents=7, budget_usd=1.5)
 
 
-def test_a_wish_is_found_by_other_connections_and_can_be_taken_back(store: Store, rival: Store) -> None:
+def test_a_control_request_is_visible_to_other_connections_and_can_be_withdrawn(store: Store, rival: Store) -> None:
     with store.transaction():
         store.runs.add(a_run())
     assert rival.runs.control_request("run-1") is None
@@ -167,7 +167,7 @@ def test_a_wish_is_found_by_other_connections_and_can_be_taken_back(store: Store
         assert rival.runs.control_request("run-1") == wish
 
 
-def test_what_a_run_spent_is_the_sum_of_its_attempts(store: Store) -> None:
+def test_the_cost_of_a_run_is_the_sum_of_its_attempts(store: Store) -> None:
     lay_out(store, an_action("a"), an_action("b"))
     assert store.runs.spent("run-1") == Usage()
     used = Usage(input_tokens=10, cached_input_tokens=4, output_tokens=3, cost_usd=0.5, requests=1)
@@ -189,7 +189,7 @@ def test_one_unknown_price_makes_the_sum_unknown(store: Store) -> None:
     assert store.runs.spent("run-1") == Usage(cost_usd=None, requests=2)
 
 
-def test_runs_do_not_mix(store: Store) -> None:
+def test_runs_are_independent(store: Store) -> None:
     """OR-8: several runs share one store."""
     with store.transaction():
         store.runs.add(a_run("run-1", state=Planning()))

@@ -1,4 +1,4 @@
-"""Contracts as they were sealed: once for each phase, and noticed if somebody writes over them."""
+"""Sealed contracts: one for each phase, and any later change is detected."""
 
 import pytest
 
@@ -24,8 +24,8 @@ def _seal(store: Store, phase: str, contract: Contract) -> None:
         store.seals.add(ACTION, phase, contract)
 
 
-def test_the_final_contract_is_in_force_once_there_is_one(store: Store) -> None:
-    """AL-7: the draft until then, and what was given where nothing was ever sealed."""
+def test_the_final_contract_applies_once_there_is_one(store: Store) -> None:
+    """AL-7: until then the draft, or the given one if nothing was sealed."""
     assert store.seals.in_force(ACTION) is None
     _seal(store, "draft", DRAFT)
     assert store.seals.in_force(ACTION).contract == store.actions.get(ACTION).contract == DRAFT
@@ -37,8 +37,8 @@ def test_the_final_contract_is_in_force_once_there_is_one(store: Store) -> None:
     ]
 
 
-def test_what_is_sealed_is_sealed_once(store: Store) -> None:
-    """BX-5: the same again changes nothing, another contract is refused."""
+def test_a_contract_is_sealed_once(store: Store) -> None:
+    """BX-5: the same contract again changes nothing, another one is refused."""
     _seal(store, "draft", DRAFT)
     _seal(store, "draft", DRAFT)
     with pytest.raises(IllegalTransition):
@@ -47,8 +47,8 @@ def test_what_is_sealed_is_sealed_once(store: Store) -> None:
     assert [(event.action, event.phase, event.checks) for event in sealed] == [("x", "draft", 2)]
 
 
-def test_what_is_not_as_it_was_sealed_holds_nobody_to_anything(store: Store) -> None:
-    """BX-5: hashed before work; who writes into the database is found out."""
+def test_a_changed_sealed_contract_is_rejected(store: Store) -> None:
+    """BX-5: hashed before work; a write into the database is detected."""
     _seal(store, "draft", DRAFT)
     with store.transaction():
         store._connection.write(

@@ -1,4 +1,4 @@
-"""The shared back-off: one that is refused parks all processes of the user, and all come back step by step."""
+"""The shared backoff: one refusal stops all processes of the user, and they return step by step."""
 
 import asyncio
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def mine(user: UserStore, clock: FakeClock) -> SharedThrottle:
 
 @pytest.fixture
 def theirs(neighbour: UserStore, clock: FakeClock) -> SharedThrottle:
-    """Another living process's."""
+    """The throttle of another living process."""
     return SharedThrottle(neighbour, clock=clock, me=ALIVE)
 
 
@@ -53,8 +53,8 @@ def _admitted(tasks: list[asyncio.Task]) -> list[str]:
     return [task.result() for task in tasks if task.done()]
 
 
-async def test_while_nothing_is_refused_nothing_is_written(mine: SharedThrottle, onlooker: UserStore) -> None:
-    """AL-31: the back-off costs those who do not need it next to nothing."""
+async def test_without_a_refusal_nothing_is_written(mine: SharedThrottle, onlooker: UserStore) -> None:
+    """AL-31: an unused backoff costs next to nothing."""
     before = onlooker.data_version()
     tickets = await _enter(mine, 50)
     for ticket, verdict in zip(tickets, ["ok", "failed"] * 25, strict=True):
@@ -63,9 +63,7 @@ async def test_while_nothing_is_refused_nothing_is_written(mine: SharedThrottle,
     assert onlooker.data_version() == before
 
 
-async def test_while_nothing_is_refused_nobody_waits_for_the_database(
-    mine: SharedThrottle, onlooker: UserStore
-) -> None:
+async def test_without_a_refusal_no_request_waits_for_the_database(mine: SharedThrottle, onlooker: UserStore) -> None:
     with onlooker.transaction():
         for verdict in ("ok", "failed"):
             (ticket,) = await _enter(mine)
@@ -73,8 +71,10 @@ async def test_while_nothing_is_refused_nobody_waits_for_the_database(
         assert mine.wait_s(HOST) == 0.0
 
 
-async def test_one_refusal_parks_all_processes(mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock) -> None:
-    """AL-31: one 429 parks them all, for as long as Retry-After says."""
+async def test_one_refusal_starts_a_cooldown_for_all_processes(
+    mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock
+) -> None:
+    """AL-31: one 429 stops them all, for as long as Retry-After says."""
     theirs.leave((await _enter(theirs))[0], "ok")
     await _limit(mine, 1, retry_after_s=7.0)
     tasks = _start(mine, 1) + _start(theirs, 1)
@@ -87,14 +87,14 @@ async def test_one_refusal_parks_all_processes(mine: SharedThrottle, theirs: Sha
     assert theirs.wait_s(HOST) == 0
 
 
-async def test_other_endpoints_go_on(mine: SharedThrottle, theirs: SharedThrottle) -> None:
+async def test_other_endpoints_continue(mine: SharedThrottle, theirs: SharedThrottle) -> None:
     await _limit(mine, 1)
     assert theirs.wait_s("elsewhere") == 0
     await _enter(mine, 3, "elsewhere")
     await _enter(theirs, 3, "elsewhere")
 
 
-async def test_without_a_wish_the_parks_of_all_processes_double(
+async def test_cooldowns_without_retry_after_double_for_all_processes(
     mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock
 ) -> None:
     """AL-31: shared exponential with jitter, 1 s doubling to 30 s."""
@@ -106,7 +106,7 @@ async def test_without_a_wish_the_parks_of_all_processes_double(
         clock.advance(longest)
 
 
-async def test_half_as_many_as_were_under_way_come_back(mine: SharedThrottle, clock: FakeClock) -> None:
+async def test_half_as_many_requests_as_were_in_flight_return(mine: SharedThrottle, clock: FakeClock) -> None:
     """AL-31: concurrency lowered."""
     others = await _limit(mine, 8, retry_after_s=1.0)
     for ticket in others:
@@ -116,7 +116,7 @@ async def test_half_as_many_as_were_under_way_come_back(mine: SharedThrottle, cl
     assert len(_admitted(tasks)) == 4
 
 
-async def test_requests_that_are_still_under_way_take_up_room(mine: SharedThrottle, clock: FakeClock) -> None:
+async def test_requests_still_in_flight_count_towards_the_limit(mine: SharedThrottle, clock: FakeClock) -> None:
     others = await _limit(mine, 8, retry_after_s=1.0)
     tasks = _start(mine, 20)
     await pass_time(clock, 3)
@@ -127,7 +127,7 @@ async def test_requests_that_are_still_under_way_take_up_room(mine: SharedThrott
     assert len(_admitted(tasks)) == 2
 
 
-async def test_all_processes_together_keep_to_the_width(
+async def test_all_processes_together_respect_the_limit(
     mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock
 ) -> None:
     for ticket in await _limit(mine, 8, retry_after_s=1.0):
@@ -141,7 +141,7 @@ async def test_all_processes_together_keep_to_the_width(
     assert most == 4
 
 
-async def test_what_others_had_under_way_before_the_trouble_counts_once_they_learn_of_it(
+async def test_requests_of_others_from_before_the_refusal_count_once_they_learn_of_it(
     mine: SharedThrottle, theirs: SharedThrottle, user: UserStore, clock: FakeClock
 ) -> None:
     old = await _enter(theirs, 3)
@@ -159,7 +159,7 @@ async def test_what_others_had_under_way_before_the_trouble_counts_once_they_lea
     assert len(_admitted(tasks)) == 1
 
 
-async def test_many_refused_together_are_one_trouble(mine: SharedThrottle, user: UserStore) -> None:
+async def test_many_simultaneous_refusals_count_once(mine: SharedThrottle, user: UserStore) -> None:
     tickets = await _enter(mine, 16)
     for ticket in tickets:
         mine.leave(ticket, "limited")
@@ -168,7 +168,7 @@ async def test_many_refused_together_are_one_trouble(mine: SharedThrottle, user:
     assert user.endpoints.in_flight(HOST) == 0
 
 
-async def test_answers_raise_the_width_until_the_endpoint_is_free_and_forgotten(
+async def test_answers_raise_the_limit_until_the_endpoint_is_free_and_forgotten(
     mine: SharedThrottle, theirs: SharedThrottle, onlooker: UserStore, clock: FakeClock
 ) -> None:
     """AL-31: and raised again, until nothing is written any more."""
@@ -190,7 +190,7 @@ async def test_answers_raise_the_width_until_the_endpoint_is_free_and_forgotten(
     assert onlooker.data_version() == before
 
 
-async def test_trouble_after_trouble_counts_what_is_under_way_anew(
+async def test_a_second_refusal_counts_requests_in_flight_again(
     mine: SharedThrottle, user: UserStore, clock: FakeClock
 ) -> None:
     await _limit(mine, 1, retry_after_s=1.0)
@@ -203,7 +203,7 @@ async def test_trouble_after_trouble_counts_what_is_under_way_anew(
     assert user.endpoints.state(HOST).max_in_flight == 3
 
 
-async def test_what_is_under_way_since_the_last_trouble_counts_in_the_next(
+async def test_requests_started_since_the_last_refusal_count_in_the_next(
     mine: SharedThrottle, theirs: SharedThrottle, user: UserStore, clock: FakeClock
 ) -> None:
     old = await _limit(theirs, 4, retry_after_s=1.0)
@@ -217,7 +217,7 @@ async def test_what_is_under_way_since_the_last_trouble_counts_in_the_next(
     assert user.endpoints.state(HOST).restore_at == 3
 
 
-async def test_a_failure_of_another_kind_changes_no_pace(
+async def test_a_failure_of_another_kind_does_not_change_the_limit(
     mine: SharedThrottle, user: UserStore, clock: FakeClock
 ) -> None:
     others = await _limit(mine, 4, retry_after_s=1.0)
@@ -229,8 +229,10 @@ async def test_a_failure_of_another_kind_changes_no_pace(
     assert user.endpoints.in_flight(HOST) == 0
 
 
-async def test_a_park_longer_than_patience_is_told_at_once(mine: SharedThrottle, theirs: SharedThrottle) -> None:
-    """RA-21: nobody waits for what cannot come in time, and everybody is told when to ask again."""
+async def test_a_cooldown_longer_than_the_patience_is_reported_at_once(
+    mine: SharedThrottle, theirs: SharedThrottle
+) -> None:
+    """RA-21: no request waits in vain, and the error says when to retry."""
     await _limit(mine, 1, retry_after_s=90.0)
     with pytest.raises(ModelError) as caught:
         await theirs.enter(HOST, timeout_s=60)
@@ -240,7 +242,7 @@ async def test_a_park_longer_than_patience_is_told_at_once(mine: SharedThrottle,
     assert trouble.fix
 
 
-async def test_parks_of_one_call_count_together(mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock) -> None:
+async def test_cooldowns_of_one_call_add_up(mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock) -> None:
     """RA-21: Retry-After is honoured up to a total for each request."""
     others = await _limit(mine, 2, retry_after_s=40.0)
     (waiting,) = _start(theirs, 1)
@@ -251,7 +253,7 @@ async def test_parks_of_one_call_count_together(mine: SharedThrottle, theirs: Sh
         await waiting
 
 
-async def test_waiting_for_others_to_end_takes_no_patience(mine: SharedThrottle, clock: FakeClock) -> None:
+async def test_waiting_for_a_free_place_uses_no_patience(mine: SharedThrottle, clock: FakeClock) -> None:
     others = await _limit(mine, 2, retry_after_s=1.0)
     (waiting,) = _start(mine, 1, timeout_s=2)
     await pass_time(clock, 100)
@@ -261,7 +263,7 @@ async def test_waiting_for_others_to_end_takes_no_patience(mine: SharedThrottle,
     assert waiting.done()
 
 
-async def test_those_who_waited_do_not_come_back_at_the_same_moment(mine: SharedThrottle, clock: FakeClock) -> None:
+async def test_waiting_requests_do_not_return_at_the_same_moment(mine: SharedThrottle, clock: FakeClock) -> None:
     others = await _limit(mine, 100, retry_after_s=1.0)
     for ticket in others:
         mine.leave(ticket, "failed")
@@ -274,8 +276,8 @@ async def test_those_who_waited_do_not_come_back_at_the_same_moment(mine: Shared
     assert len(set(counts)) > 5
 
 
-async def test_the_dead_take_up_no_room(user: UserStore, mine: SharedThrottle, clock: FakeClock) -> None:
-    """OR-8: a process that died during a request holds nobody up."""
+async def test_dead_processes_do_not_count(user: UserStore, mine: SharedThrottle, clock: FakeClock) -> None:
+    """OR-8: a process that died during a request blocks no one."""
     dead = SharedThrottle(user, clock=clock, me=OWNER)
     await _limit(dead, 4, retry_after_s=1.0)
     assert user.endpoints.in_flight(HOST) == 3
@@ -285,9 +287,7 @@ async def test_the_dead_take_up_no_room(user: UserStore, mine: SharedThrottle, c
     assert user.endpoints.owners(HOST) == (ME,)
 
 
-async def test_who_gives_up_waiting_leaves_nothing_behind(
-    mine: SharedThrottle, user: UserStore, clock: FakeClock
-) -> None:
+async def test_a_cancelled_wait_leaves_nothing_behind(mine: SharedThrottle, user: UserStore, clock: FakeClock) -> None:
     others = await _limit(mine, 2, retry_after_s=1.0)
     (waiting,) = _start(mine, 1)
     await pass_time(clock, 2)

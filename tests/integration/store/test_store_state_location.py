@@ -1,4 +1,4 @@
-"""Where the state lies: a file in the git directory, or a schema that only this repository uses."""
+"""The location of the state: a file in the git directory, or a schema that only this repository uses."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_without_a_server_the_state_is_a_file(common_dir: Path, environ: dict) -
     assert existing_state_location(common_dir, environ) == database_path(common_dir)
 
 
-def test_a_schema_is_named_once_and_for_all(common_dir: Path) -> None:
+def test_a_schema_name_is_chosen_once(common_dir: Path) -> None:
     """OR-8: repositories share a server, never a schema."""
     assert existing_state_location(common_dir, ON_SERVER) is None
     assert not common_dir.exists()
@@ -40,12 +40,12 @@ def test_a_schema_is_named_once_and_for_all(common_dir: Path) -> None:
     assert [entry.name for entry in (common_dir / "scaffold").iterdir()] == ["schema"]
 
 
-def test_repositories_of_one_name_get_schemas_of_their_own(tmp_path: Path) -> None:
+def test_repositories_of_the_same_name_get_separate_schemas(tmp_path: Path) -> None:
     places = {state_location(tmp_path / user / "shop" / ".git", ON_SERVER).schema for user in ("ada", "bob")}
     assert len(places) == 2
 
 
-def test_of_many_that_choose_a_name_at_once_one_wins(tmp_path: Path) -> None:
+def test_one_of_many_concurrent_choices_of_a_name_wins(tmp_path: Path) -> None:
     at_once = Barrier(4)
 
     def choose(common_dir: Path) -> StoreLocation:
@@ -59,7 +59,7 @@ def test_of_many_that_choose_a_name_at_once_one_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "shop; DROP SCHEMA public", "\udcff"])
-def test_a_name_that_was_tampered_with_is_trouble(common_dir: Path, content: str) -> None:
+def test_a_name_that_was_tampered_with_is_an_error(common_dir: Path, content: str) -> None:
     path = common_dir / "scaffold" / "schema"
     path.parent.mkdir(parents=True)
     path.write_bytes(content.encode(errors="surrogateescape"))
@@ -68,14 +68,14 @@ def test_a_name_that_was_tampered_with_is_trouble(common_dir: Path, content: str
     assert "backup" in caught.value.fix
 
 
-def test_a_place_that_cannot_be_written_is_trouble(tmp_path: Path) -> None:
+def test_an_unwritable_location_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="schema"):
         state_location(tmp_path / "file" / ".git", ON_SERVER)
 
 
 @pytest.mark.parametrize("url", ["mysql://localhost/work", "state.db", "localhost", "postgresql://["])
-def test_an_address_of_something_else_is_a_usage_problem_that_does_not_show_it(common_dir: Path, url: str) -> None:
+def test_an_invalid_address_is_a_usage_error_that_does_not_show_it(common_dir: Path, url: str) -> None:
     with pytest.raises(UsageError, match=DATABASE_URL) as caught:
         existing_state_location(common_dir, {DATABASE_URL: url})
     assert url not in caught.value.what

@@ -1,4 +1,4 @@
-"""Subagents as they are stored: numbered in their session, ended once."""
+"""Stored subagents: numbered in their session, ended once."""
 
 from datetime import timedelta
 
@@ -35,7 +35,7 @@ def end(user: UserStore, subagent: str, status: str, error: str) -> bool:
 
 
 def test_a_subagent_reads_back_with_every_field(user: UserStore, neighbour: UserStore, clock: FakeClock) -> None:
-    """RA-11: id, task, status, result and what it used."""
+    """RA-11: id, task, status, result and usage."""
     one = add(user, "ann")
     with user.transaction():
         user.subagents.started(one, ALIVE)
@@ -60,15 +60,15 @@ def test_a_subagent_reads_back_with_every_field(user: UserStore, neighbour: User
     assert user.subagents.get(one).name == "sub-1"
 
 
-def test_each_session_counts_its_own(user: UserStore) -> None:
+def test_each_session_has_its_own_numbers(user: UserStore) -> None:
     assert [add(user, parent) for parent in ("ann", "ben", "ann")] == ["ann/sub-1", "ben/sub-1", "ann/sub-2"]
     assert [each.id for each in user.subagents.of_parent("ann")] == ["ann/sub-1", "ann/sub-2"]
     assert end(user, "ann/sub-1", "timeout", "too long")
     assert (user.subagents.running("ann"), user.subagents.running("ben")) == (1, 1)
 
 
-def test_a_subagent_ends_once_and_says_nothing_afterwards(user: UserStore, neighbour: UserStore) -> None:
-    """RA-11: whoever is second, in whatever process, changes nothing."""
+def test_a_subagent_ends_once_and_cannot_change_afterwards(user: UserStore, neighbour: UserStore) -> None:
+    """RA-11: a second end, in any process, changes nothing."""
     one = add(user, "ann")
     assert end(neighbour, one, "timeout", "too long")
     assert not end(user, one, "cancelled", "over")
@@ -78,13 +78,13 @@ def test_a_subagent_ends_once_and_says_nothing_afterwards(user: UserStore, neigh
     assert (ended.status, ended.error, ended.result) == ("timeout", "too long", None)
 
 
-def test_what_no_database_can_carry_is_written_as_escapes(user: UserStore) -> None:
+def test_text_that_no_database_accepts_is_escaped(user: UserStore) -> None:
     one = add(user, "ann")
     with user.transaction():
         user.subagents.report(one, "failure", result="\ud800", error="\udcff")
     assert (user.subagents.get(one).result, user.subagents.get(one).error) == ("\\ud800", "\\udcff")
 
 
-def test_one_that_is_not_there_is_trouble(user: UserStore) -> None:
+def test_a_missing_subagent_is_an_error(user: UserStore) -> None:
     with pytest.raises(StoreError, match="no subagent 'ann/sub-9'"):
         user.subagents.get("ann/sub-9")

@@ -1,4 +1,4 @@
-"""Transactions: whole or not at all, one at a time, patient, and safe from a kill."""
+"""Transactions: atomic, one at a time, with a timeout, and safe from a kill."""
 
 import signal
 import sqlite3
@@ -41,10 +41,10 @@ with store.transaction():
 
 
 class Interruption(Exception):
-    """Something that goes wrong in the middle of a transaction."""
+    """An error in the middle of a transaction."""
 
 
-def test_an_error_undoes_all_of_a_transaction(store: Store) -> None:
+def test_an_error_rolls_back_the_whole_transaction(store: Store) -> None:
     lay_out(store, an_action("a"))
     before = events_of(store)
 
@@ -89,7 +89,7 @@ def test_transactions_do_not_nest(store: Store) -> None:
         lambda store: store.events.append("run-1", NoticeRaised("info", "hello")),
     ],
 )
-def test_a_change_outside_a_transaction_is_a_bug_of_the_caller(store: Store, change) -> None:
+def test_a_change_outside_a_transaction_is_a_programming_error(store: Store, change) -> None:
     lay_out(store)
     with store.transaction():
         store.facts.show("run-1/shop", "done", commit="c", weak=False, paths=(), evidence=())
@@ -123,7 +123,7 @@ def test_a_snapshot_cannot_be_written_to_and_leaves_the_store_ready(store: Store
     assert store.runs.all() == (a_run(),)
 
 
-def test_the_data_version_tells_of_others_commits_only(store: Store, rival: Store) -> None:
+def test_the_data_version_changes_only_with_commits_of_others(store: Store, rival: Store) -> None:
     before = store.data_version()
     assert store.data_version() == before
     with store.transaction():
@@ -134,7 +134,7 @@ def test_the_data_version_tells_of_others_commits_only(store: Store, rival: Stor
     assert store.data_version() != before
 
 
-def test_a_lock_that_is_not_given_back_is_trouble_once_patience_is_over(store: Store, rival: Store) -> None:
+def test_a_lock_that_is_not_released_is_an_error_after_the_timeout(store: Store, rival: Store) -> None:
     with store.transaction():
         start = time.monotonic()
         with pytest.raises(StoreError, match="holds the database lock") as caught, rival.transaction():
@@ -173,7 +173,7 @@ def test_durable_transactions_are_synced_and_others_are_not(tmp_path: Path, dura
         assert connection.rows("PRAGMA synchronous")[0][0] == level
 
 
-def test_a_write_that_breaks_a_rule_is_trouble_that_names_it(store: Store) -> None:
+def test_a_write_that_violates_a_constraint_is_an_error_that_names_it(store: Store) -> None:
     lay_out(store)
     with (
         pytest.raises(StoreError, match=r"goal\.run_id, goal\.name|goal_run_id_name_key") as caught,
@@ -184,14 +184,14 @@ def test_a_write_that_breaks_a_rule_is_trouble_that_names_it(store: Store) -> No
     assert len(store.goals.of_run("run-1")) == 1
 
 
-def test_references_to_nothing_are_refused_at_the_commit_at_the_latest(store: Store) -> None:
+def test_dangling_references_are_refused_at_the_commit_at_the_latest(store: Store) -> None:
     lay_out(store)
     with pytest.raises(StoreError, match=r"(?i)foreign key"), store.transaction():
         store.actions.add([an_action("orphan", parent_id="nobody")])
     assert store.actions.of_run("run-1") == ()
 
 
-def test_a_full_disk_is_trouble_and_keeps_nothing_half_done(path: Path, clock: FakeClock) -> None:
+def test_a_full_disk_is_an_error_without_partial_writes(path: Path, clock: FakeClock) -> None:
     store = Store.open(path, clock=clock)
     pages = store._connection.rows("PRAGMA page_count")[0][0]
     store._connection.rows(f"PRAGMA max_page_count = {pages}")
@@ -202,7 +202,7 @@ def test_a_full_disk_is_trouble_and_keeps_nothing_half_done(path: Path, clock: F
     store.close()
 
 
-def test_damage_inside_the_file_is_trouble(path: Path, clock: FakeClock) -> None:
+def test_a_corrupt_file_is_an_error(path: Path, clock: FakeClock) -> None:
     with closing(Store.open(path, clock=clock)) as store:
         lay_out(store, *(an_action(f"key-{n}", description="x" * 500) for n in range(200)))
     content = bytearray(path.read_bytes())
@@ -212,7 +212,7 @@ def test_damage_inside_the_file_is_trouble(path: Path, clock: FakeClock) -> None
         store.actions.of_run("run-1")
 
 
-def test_wrong_use_of_the_driver_stays_a_bug(store: Store) -> None:
+def test_wrong_use_of_the_driver_stays_a_programming_error(store: Store) -> None:
     with pytest.raises((sqlite3.ProgrammingError, psycopg.ProgrammingError)):
         store._connection.rows("SELECT :missing")
 
@@ -230,8 +230,8 @@ def test_a_change_that_finds_its_row_changed_is_refused(store: Store) -> None:
         store._connection.compare_and_set(statement, "run", "run-1", was="completed")
 
 
-def test_a_killed_process_leaves_the_database_whole(place: StoreLocation, clock: FakeClock) -> None:
-    """BX-8: what was committed stays, what was not is gone, and the next one can go on."""
+def test_a_killed_process_leaves_the_database_consistent(place: StoreLocation, clock: FakeClock) -> None:
+    """BX-8: committed changes stay, others are gone, and the next process can continue."""
     environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(
         [sys.executable, "-c", WRITE_AND_WAIT, *words_of(place)],

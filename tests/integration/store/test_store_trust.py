@@ -1,4 +1,4 @@
-"""What the user agreed to is kept by repository, and forgotten as a whole."""
+"""Folder trust is stored by repository, and revoked as a whole."""
 
 from scaffold.host.clock import FakeClock
 from scaffold.store.user_store import UserStore
@@ -11,7 +11,7 @@ def agree(user, identity, fingerprint, **files):
         user.trust.agree(identity, fingerprint, files)
 
 
-def test_agreements_are_there_for_the_next_process_the_latest_last(user, user_path, clock):
+def test_trust_is_visible_to_the_next_process_the_latest_last(user, user_path, clock):
     agree(user, SHOP, "f1", mcp="1")
     clock.advance(1)
     agree(user, SHOP, "f2", mcp="2")
@@ -24,7 +24,7 @@ def test_agreements_are_there_for_the_next_process_the_latest_last(user, user_pa
     other.close()
 
 
-def test_what_is_taken_back_is_gone_with_all_earlier_agreements(user):
+def test_revoked_trust_is_gone_with_all_earlier_entries(user):
     agree(user, SHOP, "f1", mcp="1")
     agree(user, SHOP, "f2", mcp="2")
     agree(user, FARM, "f1", mcp="1")

@@ -1,4 +1,4 @@
-"""The user's own database: who may read it, how it is opened, and what holds a migration up."""
+"""The user's own database: its permissions, how it is opened, and what prevents a migration."""
 
 import shutil
 import sqlite3
@@ -44,18 +44,18 @@ def _talk(store: UserStore, me=None) -> None:
 
 @pytest.fixture
 def newer(tmp_path: Path) -> Path:
-    """The migrations of a scaffold that is one schema ahead."""
+    """The migrations of a version that is one schema ahead."""
     folder = Path(shutil.copytree(MIGRATIONS, tmp_path / "newer"))
     (folder / f"{NEXT:04}_more.sql").write_text("ALTER TABLE conversation ADD COLUMN mood TEXT;\n")
     return folder
 
 
-def test_it_lies_with_the_users_data() -> None:
+def test_it_is_in_the_users_data_folder() -> None:
     assert user_database(Path("/home/ann/data")) == Path("/home/ann/data/user.db")
 
 
-def test_it_is_nobody_elses_to_read(user: UserStore, user_path: Path) -> None:
-    """RA-10: what was said is the user's alone, in the log beside the database, too."""
+def test_it_is_readable_only_by_its_user(user: UserStore, user_path: Path) -> None:
+    """RA-10: conversations are private, in the log beside the database, too."""
     _talk(user)
     assert _mode(user_path.parent) == 0o700
     assert {path.name: _mode(path) for path in user_path.parent.iterdir()} == {
@@ -65,7 +65,7 @@ def test_it_is_nobody_elses_to_read(user: UserStore, user_path: Path) -> None:
     }
 
 
-def test_what_others_could_read_is_closed_to_them(user_path: Path, clock: FakeClock) -> None:
+def test_wrong_permissions_are_corrected(user_path: Path, clock: FakeClock) -> None:
     user_path.parent.mkdir(mode=0o755)
     UserStore.open(user_path, clock=clock).close()
     user_path.chmod(0o644)
@@ -74,7 +74,7 @@ def test_what_others_could_read_is_closed_to_them(user_path: Path, clock: FakeCl
     assert (_mode(user_path.parent), _mode(user_path)) == (0o700, 0o600)
 
 
-def test_what_is_closed_already_stays_as_it_is(user_path: Path, clock: FakeClock) -> None:
+def test_correct_permissions_are_not_changed(user_path: Path, clock: FakeClock) -> None:
     UserStore.open(user_path, clock=clock).close()
     user_path.parent.chmod(0o500)
     try:
@@ -84,10 +84,8 @@ def test_what_is_closed_already_stays_as_it_is(user_path: Path, clock: FakeClock
         user_path.parent.chmod(0o700)
 
 
-def test_opening_it_again_in_one_process_leaves_the_others_locks_alone(
-    user: UserStore, user_path: Path, clock: FakeClock
-) -> None:
-    """Closing any descriptor of a file gives up all locks the process has on it: another would take the log away."""
+def test_reopening_it_in_one_process_keeps_the_locks(user: UserStore, user_path: Path, clock: FakeClock) -> None:
+    """Closing any descriptor of a file releases all locks of the process on it; others could then remove the log."""
     _talk(user)
     UserStore.open(user_path, clock=clock).close()
     look = (
@@ -98,14 +96,14 @@ def test_opening_it_again_in_one_process_leaves_the_others_locks_alone(
     assert user_path.with_name("user.db-wal").exists()
 
 
-def test_without_create_a_missing_one_is_trouble_and_stays_missing(user_path: Path, clock: FakeClock) -> None:
+def test_without_create_a_missing_one_is_an_error_and_stays_missing(user_path: Path, clock: FakeClock) -> None:
     with pytest.raises(StoreError, match="no database yet") as caught:
         UserStore.open(user_path, clock=clock, create=False)
     assert "ralph" in caught.value.fix
     assert not user_path.parent.exists()
 
 
-def test_garbage_is_trouble_and_stays_as_it_is(user_path: Path, clock: FakeClock) -> None:
+def test_garbage_is_an_error_and_is_not_changed(user_path: Path, clock: FakeClock) -> None:
     user_path.parent.mkdir()
     user_path.write_bytes(b"not a database at all " * 400)
     before = user_path.read_bytes()
@@ -114,7 +112,7 @@ def test_garbage_is_trouble_and_stays_as_it_is(user_path: Path, clock: FakeClock
     assert user_path.read_bytes() == before
 
 
-def test_an_older_program_reads_what_a_newer_one_wrote(user_path: Path, clock: FakeClock, newer: Path) -> None:
+def test_an_older_program_reads_a_compatible_newer_database(user_path: Path, clock: FakeClock, newer: Path) -> None:
     with closing(UserStore.open(user_path, clock=clock, migrations=newer)) as store:
         _talk(store)
     with closing(UserStore.open(user_path, clock=clock, create=False)) as older:
@@ -125,7 +123,7 @@ def test_an_older_program_reads_what_a_newer_one_wrote(user_path: Path, clock: F
         UserStore.open(user_path, clock=clock)
 
 
-def test_a_migration_keeps_everything_and_a_private_copy(user_path: Path, clock: FakeClock, newer: Path) -> None:
+def test_a_migration_keeps_all_data_and_a_private_backup(user_path: Path, clock: FakeClock, newer: Path) -> None:
     with closing(UserStore.open(user_path, clock=clock)) as store:
         _talk(store, OWNER)
     with closing(UserStore.open(user_path, clock=clock, migrations=newer)) as store:
@@ -136,7 +134,7 @@ def test_a_migration_keeps_everything_and_a_private_copy(user_path: Path, clock:
         assert raw.execute("SELECT id FROM conversation").fetchall() == [("talk",)]
 
 
-def test_nothing_is_migrated_beneath_a_conversation(
+def test_nothing_is_migrated_under_an_active_conversation(
     user: UserStore, user_path: Path, clock: FakeClock, newer: Path
 ) -> None:
     _talk(user, ALIVE)

@@ -20,7 +20,7 @@ def append(root):
     return lambda path, content: append_file(Workspace(root, {})).run({"path": path, "content": content})
 
 
-async def test_text_is_added_to_the_end_and_the_rest_is_untouched(root, append):
+async def test_text_is_appended_and_the_rest_is_unchanged(root, append):
     """RA-4."""
     (root / "a").write_bytes(b"one\r\n")
     output = await append("a", "two\nthree")
@@ -28,21 +28,21 @@ async def test_text_is_added_to_the_end_and_the_rest_is_untouched(root, append):
     assert output.content == "a appended: 9 bytes, 2 lines; it has 14 bytes now."
 
 
-async def test_a_file_that_is_not_there_is_made_with_its_folders(root, append):
+async def test_a_missing_file_is_created_with_its_folders(root, append):
     output = await append("new/deep/a", "one\n")
     assert (root / "new" / "deep" / "a").read_text() == "one\n"
     assert not output.failed
     assert "no end" not in output.content
 
 
-async def test_a_last_line_without_an_end_is_told(root, append):
+async def test_a_last_line_without_a_newline_is_reported(root, append):
     (root / "a").write_text("one")
     output = await append("a", "two")
     assert (root / "a").read_text() == "onetwo"
     assert "no newline" in output.content
 
 
-async def test_the_file_itself_is_kept_with_its_mode_and_its_other_names(root, append):
+async def test_the_file_keeps_its_inode_mode_and_hard_links(root, append):
     (root / "a").write_text("one\n")
     (root / "a").chmod(0o750)
     os.link(root / "a", root / "b")
@@ -52,14 +52,14 @@ async def test_the_file_itself_is_kept_with_its_mode_and_its_other_names(root, a
 
 
 @pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
-async def test_what_is_added_is_in_the_encoding_of_the_file(root, append, codec):
+async def test_appended_text_uses_the_encoding_of_the_file(root, append, codec):
     mark = codecs.BOM_UTF16_LE if codec == "utf-16-le" else codecs.BOM_UTF16_BE
     (root / "a").write_bytes(mark + "öl\n".encode(codec))
     await append("a", "€\n")
     assert (root / "a").read_bytes() == mark + "öl\n€\n".encode(codec)
 
 
-async def test_a_character_cut_by_the_end_of_the_sniffed_head_does_not_make_the_file_latin_1(root, append):
+async def test_a_character_cut_by_the_sniffing_limit_does_not_make_the_file_latin_1(root, append):
     text = "x" + "ö" * 10_000
     (root / "a").write_text(text)
     await append("a", "€")
@@ -68,14 +68,14 @@ async def test_a_character_cut_by_the_end_of_the_sniffed_head_does_not_make_the_
 
 @pytest.fixture
 def small_files():
-    """The system lets us write no file of more than 1 MB."""
+    """A limit of 1 MB for the files this process writes."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))
     yield
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-async def test_what_does_not_fit_whole_is_not_added_in_part(root, append, small_files):
+async def test_text_that_does_not_fit_is_not_appended_in_part(root, append, small_files):
     (root / "a").write_text("one\n")
     output = await append("a", "x" * 2_000_000)
     assert output.failed
@@ -83,7 +83,7 @@ async def test_what_does_not_fit_whole_is_not_added_in_part(root, append, small_
     assert (root / "a").read_text() == "one\n"
 
 
-async def test_what_cannot_be_added_to_is_refused_and_left_alone(root, append):
+async def test_an_unsuitable_file_is_refused_and_not_changed(root, append):
     (root / "folder").mkdir()
     (root / "binary").write_bytes(b"\0\1")
     (root / "latin").write_bytes(b"caf\xe9\n")

@@ -17,7 +17,7 @@ def tools(tmp_path):
     return all_tools(workspace, fetch=web_fetch().run, todos=Todos(), **folders)
 
 
-def test_all_tools_have_the_names_arguments_and_categories_that_cassettes_and_rules_use(tools):
+def test_all_tools_have_the_names_arguments_and_categories_used_by_cassettes_and_rules(tools):
     """RA-4, RA-5."""
     assert {tool.name: (tool.category, list(tool.schema["properties"])) for tool in tools} == {
         "read_file": ("file_read", ["path", "start_line", "end_line"]),
@@ -37,20 +37,20 @@ def test_all_tools_have_the_names_arguments_and_categories_that_cassettes_and_ru
     }
 
 
-def test_the_first_tools_are_the_builtin_ones_word_for_word(tools, tmp_path):
+def test_the_first_tools_are_the_built_in_ones_unchanged(tools, tmp_path):
     few = builtin_tools(Workspace(tmp_path, {"PATH": os.environ["PATH"]}))
     told = [[(tool.name, tool.description, tool.schema) for tool in each] for each in (few, tools[: len(few)])]
     assert told[0] == told[1]
 
 
-def test_what_only_reads_is_marked_as_such(tools):
-    """RA-19: these may run side by side."""
+def test_read_only_tools_are_marked_as_such(tools):
+    """RA-19: these may run concurrently."""
     reading = {"read_file", "list_dir", "search_files", "file_info", "web_fetch", "pip_list", "TodoRead"}
     assert {tool.name for tool in tools if is_read_only(tool)} == reading
 
 
 @pytest.mark.parametrize("number", range(14))
-async def test_every_tool_says_what_it_needs_and_none_raises_for_an_odd_path_or_text(tools, number):
+async def test_every_tool_documents_its_arguments_and_none_raises_for_unusual_ones(tools, number):
     tool = tools[number]
     if tool.schema["required"]:
         assert f"{tool.name} needs" in (argument_problems(tool, {}) or "")

@@ -16,7 +16,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def edit(root):
-    """Change a file by operations that fit the schema."""
+    """Edit a file with operations that match the schema."""
     tool = apply_delta(Workspace(root, {}))
 
     async def edit(path, *operations):
@@ -31,7 +31,7 @@ def replace(line, content, **more):
     return {"operation": "replace", "start_line": line, "content": content, **more}
 
 
-async def test_lines_are_changed_and_the_change_is_shown(root, edit):
+async def test_lines_are_edited_and_the_diff_is_shown(root, edit):
     """RA-4."""
     (root / "a").write_text("one\ntwo\nthree\n")
     output = await edit("a", replace(2, "zwei", expected="two"))
@@ -39,7 +39,7 @@ async def test_lines_are_changed_and_the_change_is_shown(root, edit):
     assert output.content == "a changed: +1 -1 lines\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three"
 
 
-async def test_a_fit_apart_from_white_space_is_done_with_a_warning(root, edit):
+async def test_a_match_that_ignores_white_space_is_applied_with_a_warning(root, edit):
     """RA-4."""
     (root / "a").write_text("\tone\n")
     output = await edit("a", replace(1, "\tuno", expected="  one"))
@@ -55,7 +55,7 @@ async def test_a_fit_apart_from_white_space_is_done_with_a_warning(root, edit):
         (b"\xf6\nb\n", b"\xe4\nb\n"),
     ],
 )
-async def test_encoding_line_ends_and_mode_stay(root, edit, before, after):
+async def test_encoding_line_endings_and_mode_are_kept(root, edit, before, after):
     """RA-4."""
     (root / "a").write_bytes(before)
     (root / "a").chmod(0o751)
@@ -66,7 +66,7 @@ async def test_encoding_line_ends_and_mode_stay(root, edit, before, after):
     assert len(list(root.iterdir())) == 1
 
 
-async def test_what_cannot_be_changed_is_refused_and_left_alone(root, edit):
+async def test_an_uneditable_file_is_refused_and_not_changed(root, edit):
     (root / "text").write_text("one\n")
     (root / "latin").write_bytes(b"caf\xe9\n")
     (root / "binary").write_bytes(b"\0")
@@ -93,7 +93,7 @@ async def test_what_cannot_be_changed_is_refused_and_left_alone(root, edit):
 
 
 class Meanwhile(list):
-    """Operations of somebody who sees to it that the file is changed before they are carried out."""
+    """Operations that change the file before they are executed."""
 
     def __init__(self, operations, change):
         super().__init__(operations)
@@ -104,7 +104,7 @@ class Meanwhile(list):
         return super().__iter__()
 
 
-async def test_a_file_that_changes_while_it_is_edited_is_left_as_it_became(root):
+async def test_a_file_that_changes_during_the_edit_is_not_overwritten(root):
     """RA-4: a file that changes while edited."""
     (root / "a").write_text("one\ntwo\n")
     operations = Meanwhile([replace(1, "uno", expected="one")], lambda: (root / "a").write_text("theirs\n"))
@@ -115,7 +115,7 @@ async def test_a_file_that_changes_while_it_is_edited_is_left_as_it_became(root)
     assert len(list(root.iterdir())) == 1
 
 
-async def test_a_large_change_is_shown_in_part(root, edit):
+async def test_a_large_diff_is_shortened(root, edit):
     (root / "a").write_text("x\n")
     output = await edit("a", replace(1, "line of text\n" * 10_000))
     assert len(output.content) < MAX_ANSWER_CHARS + 200

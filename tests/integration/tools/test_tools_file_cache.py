@@ -32,7 +32,7 @@ def keep(cache, call, output=ANSWER):
     cache.keep(call, output, cache.version(call))
 
 
-def test_an_answer_is_kept_for_equal_calls_alone(cache):
+def test_a_result_is_cached_for_equal_calls_only(cache):
     """RA-19."""
     keep(cache, read())
     assert cache.find(read()) == ANSWER
@@ -42,7 +42,7 @@ def test_an_answer_is_kept_for_equal_calls_alone(cache):
 
 
 @pytest.mark.parametrize("change", ["time", "size", "another file", "gone", "link", "time put back"])
-def test_an_answer_is_void_once_the_file_is_another(cache, root, change):
+def test_a_cached_result_expires_when_the_file_changes(cache, root, change):
     """RA-19."""
     keep(cache, read())
     match change:
@@ -66,7 +66,7 @@ def test_an_answer_is_void_once_the_file_is_another(cache, root, change):
     assert cache.find(read()) is None
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_kept(cache, root):
+def test_a_file_that_changes_while_it_is_read_is_not_cached(cache, root):
     version = cache.version(read())
     (root / "a").write_text("meanwhile")
     cache.keep(read(), ANSWER, version)
@@ -76,17 +76,17 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(cache, root):
 @pytest.mark.parametrize(
     "call", [read("none"), read("../x"), read(name="shell"), ToolCall("id", "read_file", {"path": 1})]
 )
-def test_what_depends_on_more_than_one_file_is_not_kept(cache, call):
+def test_a_result_that_depends_on_several_files_is_not_cached(cache, call):
     keep(cache, call)
     assert cache.find(call) is None
 
 
-def test_a_failed_answer_is_not_kept(cache):
+def test_a_failed_result_is_not_cached(cache):
     keep(cache, read(), ToolOutput("no", failed=True))
     assert cache.find(read()) is None
 
 
-def test_only_the_latest_used_answers_are_kept(cache):
+def test_only_the_most_recently_used_results_are_cached(cache):
     keep(cache, read())
     keep(cache, read("b"))
     cache.find(read())
@@ -97,7 +97,7 @@ def test_only_the_latest_used_answers_are_kept(cache):
 
 @pytest.fixture
 def tools(root):
-    """Real tools that remember, and how often files were really read."""
+    """Real tools with a cache, and the number of real reads."""
     reads = []
 
     def counting(tool):
@@ -112,8 +112,8 @@ def tools(root):
     return {tool.name: tool for tool in with_read_cache(named, root)}, reads
 
 
-async def test_a_file_that_is_still_the_same_is_not_read_again(tools):
-    """RA-19: looks of other kinds do not matter."""
+async def test_an_unchanged_file_is_not_read_again(tools):
+    """RA-19: other kinds of calls in between do not matter."""
     made, reads = tools
     first = await made["read_file"].run({"path": "a"})
     await made["list_dir"].run({"path": "."})
@@ -131,8 +131,8 @@ async def test_a_file_that_is_still_the_same_is_not_read_again(tools):
         ("python", {"code": "import os; open('a', 'w').write('uno'); os.utime('a', ns=(5, 5))"}),
     ],
 )
-async def test_what_the_tools_change_is_seen_at_the_next_look(tools, root, name, args):
-    """RA-19: also where size and time are what they were."""
+async def test_changes_by_our_tools_are_seen_by_the_next_read(tools, root, name, args):
+    """RA-19: even if size and time are the same."""
     made, _ = tools
     assert "one" in (await made["read_file"].run({"path": "a"})).content
     output = await made[name].run(args)
@@ -141,8 +141,8 @@ async def test_what_the_tools_change_is_seen_at_the_next_look(tools, root, name,
     assert "uno" in (await made["read_file"].run({"path": "a"})).content
 
 
-async def test_whatever_may_write_lets_everything_be_read_anew(tools):
-    """RA-19: a tool of a user, or of a server, writes where nobody looks."""
+async def test_any_tool_that_may_write_clears_the_cache(tools):
+    """RA-19: a tool of a user, or of a server, writes unobserved."""
     made, reads = tools
     await made["read_file"].run({"path": "a"})
     await made["shell"].run({"command": "true"})

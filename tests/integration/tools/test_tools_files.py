@@ -27,7 +27,7 @@ def call(root):
     return call
 
 
-def test_the_tools_have_the_names_and_arguments_that_cassettes_use(root):
+def test_the_tools_have_the_names_and_arguments_used_by_cassettes(root):
     """RA-4."""
     tools = {tool.name: set(tool.schema["properties"]) for tool in builtin_tools(Workspace(root, {}))}
     assert tools == {
@@ -60,7 +60,7 @@ async def test_a_file_is_read_with_line_numbers_total_and_range(root, call):
         ({"start_line": 3, "end_line": 99}, "a: total_lines 3, range 3-3\n3\tc"),
     ],
 )
-async def test_a_range_is_both_ends_included(root, call, wanted, content):
+async def test_a_range_includes_both_ends(root, call, wanted, content):
     (root / "a").write_text("a\nb\nc\n")
     output = await call("read_file", path="a", **wanted)
     assert output.content == content
@@ -73,7 +73,7 @@ async def test_a_range_outside_the_file_is_refused_with_its_length(root, call):
     assert "3 lines" in output.content
 
 
-async def test_a_range_that_ends_before_it_begins_is_told_as_such(root, call):
+async def test_a_reversed_range_is_reported_as_such(root, call):
     """RA-4: the length of the file has nothing to do with it."""
     (root / "a").write_text("a\nb\nc\n")
     output = await call("read_file", path="a", start_line=3, end_line=2)
@@ -81,7 +81,7 @@ async def test_a_range_that_ends_before_it_begins_is_told_as_such(root, call):
     assert output.content.startswith("`end_line` 2 is before `start_line` 3")
 
 
-async def test_a_long_file_is_read_in_pieces_that_join(root, call):
+async def test_a_long_file_can_be_read_in_adjoining_pieces(root, call):
     (root / "long").write_text("".join(f"{n}\n" for n in range(1, MAX_LINES + 6)))
     first = await call("read_file", path="long")
     assert first.content.endswith(f"... continue with start_line {MAX_LINES + 1}")
@@ -90,7 +90,7 @@ async def test_a_long_file_is_read_in_pieces_that_join(root, call):
     assert "go on" not in rest.content
 
 
-async def test_wide_lines_do_not_flood_the_answer(root, call):
+async def test_wide_lines_are_shortened(root, call):
     (root / "wide").write_text(("x" * 5_000 + "\n") * 100)
     output = await call("read_file", path="wide")
     assert len(output.content) < MAX_ANSWER_CHARS + 3_000
@@ -98,14 +98,14 @@ async def test_wide_lines_do_not_flood_the_answer(root, call):
     assert "continue with start_line" in output.content
 
 
-async def test_an_empty_file_is_said_to_be_empty(root, call):
+async def test_an_empty_file_is_reported_as_empty(root, call):
     (root / "empty").touch()
     output = await call("read_file", path="empty")
     assert "total_lines 0" in output.content
     assert not output.failed
 
 
-async def test_what_cannot_be_read_as_text_is_refused_with_a_way_out(root, call):
+async def test_a_binary_file_is_refused_with_an_alternative(root, call):
     (root / "folder").mkdir()
     (root / "picture").write_bytes(b"\x89PNG\0\0")
     os.mkfifo(root / "pipe")
@@ -133,7 +133,7 @@ async def test_what_cannot_be_read_as_text_is_refused_with_a_way_out(root, call)
         ("vier ö".encode("latin-1"), ", encoding latin-1 (a guess: it is not UTF-8)"),
     ],
 )
-async def test_text_is_read_in_its_encoding_and_an_unusual_one_is_said(root, call, data, note):
+async def test_text_is_decoded_and_an_unusual_encoding_is_reported(root, call, data, note):
     """RA-4."""
     (root / "a").write_bytes(data)
     output = await call("read_file", path="a")
@@ -143,7 +143,7 @@ async def test_text_is_read_in_its_encoding_and_an_unusual_one_is_said(root, cal
 @pytest.mark.parametrize(
     "data", [b"\x89PNG\r\n\x1a\n", b"text\0", b"\xff\xfe\0", "x".encode("utf-32"), b"\x7fELF\x02\xff"]
 )
-async def test_bytes_that_are_no_text_are_never_shown(root, call, data):
+async def test_binary_bytes_are_never_shown(root, call, data):
     (root / "a").write_bytes(data)
     output = await call("read_file", path="a")
     assert output.failed
@@ -151,14 +151,14 @@ async def test_bytes_that_are_no_text_are_never_shown(root, call, data):
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that nobody can read from its start")
-def test_a_file_the_system_will_not_read_is_refused_with_its_reason():
+def test_an_unreadable_file_is_refused_with_the_reason():
     process = Path("/proc/self").resolve()
     refusal = decode_file(ReadablePath(process, process / "mem"), "mem")
     assert isinstance(refusal, Refusal)
     assert "mem cannot be read" in refusal.reason
 
 
-async def test_a_file_is_created_with_its_folders_and_the_mode_the_umask_asks_for(root, call):
+async def test_a_file_is_created_with_its_folders_and_the_umask_mode(root, call):
     """RA-4."""
     output = await call("write_file", path="new/deep/a.py", content="x = 'ö'\ny = 2\n")
     written = root / "new" / "deep" / "a.py"
@@ -168,7 +168,7 @@ async def test_a_file_is_created_with_its_folders_and_the_mode_the_umask_asks_fo
     assert written.stat().st_mode == (root / "plain").stat().st_mode
 
 
-async def test_a_replaced_file_keeps_its_mode_and_leaves_nothing_beside_it(root, call):
+async def test_a_replaced_file_keeps_its_mode_and_leaves_no_temporary_file(root, call):
     script = root / "run.sh"
     script.write_text("old")
     script.chmod(0o755)
@@ -179,7 +179,7 @@ async def test_a_replaced_file_keeps_its_mode_and_leaves_nothing_beside_it(root,
     assert list(root.iterdir()) == [script]
 
 
-async def test_writing_through_a_link_changes_what_it_points_to(root, call):
+async def test_writing_through_a_link_changes_its_target(root, call):
     (root / "real").write_text("old")
     (root / "link").symlink_to("real")
     await call("write_file", path="link", content="new")
@@ -187,7 +187,7 @@ async def test_writing_through_a_link_changes_what_it_points_to(root, call):
     assert (root / "real").read_text() == "new"
 
 
-async def test_nothing_is_written_where_nothing_may_be(root, call):
+async def test_a_forbidden_path_is_not_written(root, call):
     (root / "folder").mkdir()
     (root / "file").write_text("here")
     refused = {
@@ -225,7 +225,7 @@ async def test_a_folder_is_listed_by_name_with_kind_size_and_time(root, call):
     ]
 
 
-async def test_a_crowded_folder_is_listed_in_part(root, call):
+async def test_a_long_listing_is_shortened(root, call):
     for n in range(MAX_ENTRIES + 3):
         (root / f"{n:05}").touch()
     output = await call("list_dir", path=".")
@@ -235,7 +235,7 @@ async def test_a_crowded_folder_is_listed_in_part(root, call):
 
 
 @pytest.mark.parametrize("path", ["file", "none", ".."])
-async def test_what_is_no_folder_inside_is_not_listed(root, call, path):
+async def test_a_path_that_is_no_folder_inside_is_not_listed(root, call, path):
     (root / "file").touch()
     output = await call("list_dir", path=path)
     assert output.failed
@@ -250,8 +250,8 @@ async def test_what_is_no_folder_inside_is_not_listed(root, call, path):
         ("apply_delta", {"operations": [{"operation": "delete", "start_line": 1}]}),
     ],
 )
-async def test_the_workspace_itself_is_no_file(root, call, tool, args):
-    """RA-4: an answer to act on, not a broken tool."""
+async def test_the_workspace_itself_is_not_a_file(root, call, tool, args):
+    """RA-4: a helpful error, not an exception."""
     output = await call(tool, path=".", **args)
     assert output.failed
     assert "a folder" in output.content or "Is a directory" in output.content
@@ -260,8 +260,8 @@ async def test_the_workspace_itself_is_no_file(root, call, tool, args):
 
 @pytest.mark.parametrize("tool", ["write_file", "append_file"])
 @pytest.mark.parametrize("path", ["~", "~/notes.txt", "new/", "new/folder/"])
-async def test_a_home_and_a_folder_are_not_made_into_files(root, call, tool, path):
-    """RA-4: a folder named `~` is one that somebody removes the wrong way."""
+async def test_a_home_or_folder_path_does_not_become_a_file(root, call, tool, path):
+    """RA-4: removing a folder named `~` is dangerous."""
     output = await call(tool, path=path, content="a")
     assert output.failed
     assert list(root.iterdir()) == []

@@ -25,7 +25,7 @@ def info(root):
     return info
 
 
-async def test_a_file_is_described_whole(root, info):
+async def test_a_file_is_described_completely(root, info):
     """RA-4."""
     (root / "a").write_bytes(b"caf\xe9\ntwo")
     (root / "a").chmod(0o640)
@@ -92,7 +92,7 @@ async def test_folders_and_special_files_have_no_lines(root, info):
     assert "total_lines" not in pipe
 
 
-async def test_a_target_that_is_no_text_is_told_escaped(root, info):
+async def test_an_undecodable_target_is_shown_escaped(root, info):
     (root / "link").symlink_to(os.fsdecode(b"to-\xff"))
     assert (await info("link"))["target"] == "to-\\udcff"
 
@@ -110,7 +110,7 @@ async def test_a_target_that_is_no_text_is_told_escaped(root, info):
         ("\ud800", "There is no"),
     ],
 )
-async def test_what_is_not_there_or_not_ours_is_refused(root, path, reason):
+async def test_a_missing_or_outside_path_is_refused(root, path, reason):
     output = await file_info(Workspace(root, {})).run({"path": path})
     assert output.failed
     assert reason in output.content

@@ -1,4 +1,4 @@
-"""What is kept of long output holds no secret."""
+"""Stored output contains no secret."""
 
 import sys
 
@@ -20,8 +20,8 @@ def kept(folder):
 
 
 @pytest.mark.parametrize("lines", [1_000, 30_000])
-async def test_a_secret_in_long_output_is_not_on_disk(tmp_path, lines):
-    """BX-9: wherever it stands; the rest is kept, byte by byte, though it be no text."""
+async def test_a_secret_in_long_output_is_not_written_to_disk(tmp_path, lines):
+    """BX-9: at any position; the rest is stored byte by byte, even if it is binary."""
     program = f"import sys; w = sys.stdout.buffer.write; [w(b'{SECRET} \\xff\\n' + b'x' * 99) for _ in range({lines})]"
     command = CommandSpec(
         argv=[sys.executable, "-c", program],
@@ -36,8 +36,8 @@ async def test_a_secret_in_long_output_is_not_on_disk(tmp_path, lines):
     assert kept(tmp_path / "out") == [(b"[redacted:MY_TOKEN] \xff\n" + b"x" * 99) * lines]
 
 
-async def test_output_without_secrets_is_kept_as_it_came(tmp_path):
-    """RA-4: nothing is written a second time, and nothing but the file is left."""
+async def test_output_without_secrets_is_stored_unchanged(tmp_path):
+    """RA-4: nothing is written twice, and only the file is left."""
     argv = [sys.executable, "-c", f"print({NOISE!r} * 1000, end='')"]
     command = CommandSpec(argv=argv, cwd=tmp_path, env={}, timeout_s=60, outputs=tmp_path / "out", clean=REDACTOR.clean)
     told = await run_spooled(command)
@@ -45,8 +45,8 @@ async def test_output_without_secrets_is_kept_as_it_came(tmp_path):
     assert kept(tmp_path / "out") == [NOISE.encode() * 1000]
 
 
-async def test_tools_that_run_commands_keep_no_secret(tmp_path):
-    """BX-9: shell and python; what they answer is cleaned by who asked."""
+async def test_tools_that_run_commands_store_no_secret(tmp_path):
+    """BX-9: shell and python; their answers are redacted by the caller."""
     workspace = Workspace(tmp_path, {"PATH": "/usr/bin:/bin"}, redactor=REDACTOR)
     outputs = tmp_path / "out"
     await shell(workspace, outputs).run({"command": f"for n in $(seq 3000); do echo {SECRET}; done"})

@@ -1,4 +1,4 @@
-"""Files of any length, and what commands left on disk, through the tools that read."""
+"""Files of any length, and stored output of commands, through the tools that read."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def outputs(tmp_path):
 
 @pytest.fixture
 def call(root, outputs):
-    """Run a tool by name, in a workspace with a folder of outputs that may be read."""
+    """Run a tool by name, in a workspace with a readable folder of outputs."""
     workspace = Workspace(root, {"PATH": os.environ["PATH"]}, readable=(outputs,))
     makes = (read_file, write_file, list_dir, file_info, search_files, apply_delta)
     tools = {tool.name: tool for tool in (shell(workspace, outputs), *(make(workspace) for make in makes))}
@@ -54,7 +54,7 @@ def grown():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
-async def test_any_range_of_a_long_file_is_read_with_its_total(root, call, codec):
+async def test_any_range_of_a_long_file_is_read_with_the_total(root, call, codec):
     """RA-4."""
     text = "".join(f"größe {n:09}\r\n" for n in range(1, LINES + 1))
     (root / "long").write_bytes(text.encode(codec))
@@ -80,7 +80,7 @@ async def test_a_range_beyond_a_long_file_is_refused_with_its_length(call):
 
 
 @pytest.mark.parametrize("size", [50_000_000, pytest.param(1_000_000_000, marks=pytest.mark.slow)])
-async def test_a_line_of_any_length_is_not_held_in_memory(root, call, size):
+async def test_a_line_of_any_length_is_not_kept_in_memory(root, call, size):
     """RA-4."""
     with (root / "line").open("wb") as file:
         for _ in range(size // 1_000_000):
@@ -98,7 +98,7 @@ async def test_a_line_of_any_length_is_not_held_in_memory(root, call, size):
     assert grown() - before < 60_000
 
 
-async def test_long_files_are_searched_with_their_context(call):
+async def test_long_files_are_searched_with_context(call):
     """RA-4."""
     output = await call("search_files", pattern="000999999|001000010", context_lines=1, max_matches=2)
     assert output.content.splitlines() == [
@@ -115,7 +115,7 @@ async def test_long_files_are_searched_with_their_context(call):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [CHUNK_BYTES // 10, CHUNK_BYTES // 10 + 1])
-async def test_the_context_of_a_match_is_whole_where_a_piece_of_the_file_ends(call, number):
+async def test_the_context_of_a_match_is_complete_at_chunk_boundaries(call, number):
     """RA-4."""
     output = await call("search_files", pattern=f"{number:09}", context_lines=2)
     shown = [f"{n}{':' if n == number else '-'} {n:09}" for n in range(number - 2, number + 3)]
@@ -138,7 +138,7 @@ async def test_a_long_binary_file_is_not_shown(root, call):
 
 
 @pytest.mark.slow
-async def test_output_that_was_kept_can_be_read_searched_and_listed(call, outputs):
+async def test_stored_output_can_be_read_searched_and_listed(call, outputs):
     """RA-4."""
     output = await call("shell", command="seq 1 2000000")
     file = output.content.splitlines()[-1].partition(" are in ")[2]
@@ -158,7 +158,7 @@ async def test_output_that_was_kept_can_be_read_searched_and_listed(call, output
     assert (known["kind"], known["total_lines"]) == ("file", 2_000_000)
 
 
-async def test_what_may_be_read_besides_is_never_written(call, outputs):
+async def test_additional_readable_folders_are_never_written(call, outputs):
     outputs.mkdir(parents=True)
     (outputs / "a").write_text("one\n")
     for tool, args in (
@@ -171,7 +171,7 @@ async def test_what_may_be_read_besides_is_never_written(call, outputs):
     assert (outputs / "a").read_text() == "one\n"
 
 
-async def test_nothing_leads_out_of_what_may_be_read_besides(call, outputs, tmp_path):
+async def test_no_path_leads_out_of_an_additional_readable_folder(call, outputs, tmp_path):
     outputs.mkdir(parents=True)
     (tmp_path / "secret").write_text("secret")
     (outputs / "link").symlink_to(tmp_path / "secret")
@@ -188,15 +188,15 @@ async def test_nothing_leads_out_of_what_may_be_read_besides(call, outputs, tmp_
 
 @pytest.fixture
 def sparse(root):
-    """A file that nobody reads to its end: ten lines, and a terabyte of zeros."""
+    """A file too long to read to its end: ten lines, and a terabyte of zeros."""
     with (root / "sparse").open("wb") as file:
         file.write(b"x" * 999 + b"\n" + b"x\n" * 9 + b"x" * 9_000)
         file.truncate(1 << 40)
 
 
 @pytest.mark.parametrize(("path", "time_limit_s"), [("long", 0.0), ("short", 0.0), ("sparse", 0.3)])
-async def test_a_search_through_much_is_stopped_at_its_time(root, sparse, path, time_limit_s):
-    """RA-4: a tool that never ends."""
+async def test_a_long_search_is_stopped_at_its_timeout(root, sparse, path, time_limit_s):
+    """RA-4: a tool that would never end."""
     (root / "short").write_text("one\n")
     tool = search_files(Workspace(root, {}), time_limit_s=time_limit_s)
     output = await tool.run({"pattern": "plain", "path": path})
@@ -204,7 +204,7 @@ async def test_a_search_through_much_is_stopped_at_its_time(root, sparse, path, 
     assert f"took more than {time_limit_s:g} s" in output.content
 
 
-async def test_of_a_file_that_is_not_counted_in_time_it_is_said(root, sparse):
+async def test_a_file_too_long_to_count_in_time_is_reported_as_such(root, sparse):
     """RA-4."""
     read = read_file(Workspace(root, {}), time_limit_s=0.3)
     head, *lines = (await read.run({"path": "sparse", "start_line": 2, "end_line": 3})).content.splitlines()
@@ -220,7 +220,7 @@ async def test_a_file_of_which_nothing_was_read_in_time_is_not_called_empty(root
     assert (output.failed, "timed out after 0 lines" in output.content) == (True, True)
 
 
-async def test_a_read_that_nobody_waits_for_any_more_ends(call, sparse):
+async def test_a_cancelled_read_ends(call, sparse):
     """RA-19."""
     running = asyncio.create_task(call("read_file", path="sparse"))
     await asyncio.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Files that are no ordinary ones, through every tool that touches files."""
+"""Special files, through every tool that touches files."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def call(root):
-    """Run a tool by name on a path; the rest of its arguments is made up unless given."""
+    """Run a tool by name on a path; the other arguments have defaults."""
 
     async def call(name, path, folder=root, **args):
         tool = next(tool for tool in (make(Workspace(folder, {})) for make in MAKES) if tool.name == name)
@@ -57,7 +57,7 @@ def call(root):
     ],
     ids=["CRLF", "BOM", "UTF-16-LE", "UTF-16-BE", "latin-1", "a last carriage return"],
 )
-async def test_what_is_read_can_be_changed_and_keeps_its_form(root, call, before, after):
+async def test_a_readable_file_can_be_changed_and_keeps_its_format(root, call, before, after):
     """RA-4."""
     (root / "a").write_bytes(before)
     assert "2\ttwo" in (await call("read_file", "a")).content
@@ -67,7 +67,7 @@ async def test_what_is_read_can_be_changed_and_keeps_its_form(root, call, before
     assert (root / "a").read_bytes() == after
 
 
-async def test_nothing_is_added_to_half_a_character(root, call):
+async def test_text_is_not_appended_to_half_a_character(root, call):
     (root / "a").write_bytes(b"\xff\xfeo\0n")
     output = await call("append_file", "a")
     assert output.failed
@@ -76,7 +76,7 @@ async def test_nothing_is_added_to_half_a_character(root, call):
 
 
 @pytest.mark.parametrize("tool", ["read_file", *CHANGING])
-async def test_pipes_and_devices_hold_nobody_and_are_refused(root, call, tool):
+async def test_pipes_and_devices_are_refused_without_blocking(root, call, tool):
     """RA-4."""
     os.mkfifo(root / "pipe")
     assert (await call(tool, "pipe")).failed
@@ -84,7 +84,7 @@ async def test_pipes_and_devices_hold_nobody_and_are_refused(root, call, tool):
     assert stat.S_ISFIFO((root / "pipe").lstat().st_mode)
 
 
-async def test_pipes_and_devices_have_no_lines_to_be_found(root, call):
+async def test_pipes_and_devices_are_not_searched(root, call):
     os.mkfifo(root / "pipe")
     for folder, path in ((root, "pipe"), (Path("/dev"), "zero")):
         output = await call("search_files", path, folder=folder)
@@ -92,7 +92,7 @@ async def test_pipes_and_devices_have_no_lines_to_be_found(root, call):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs files that the system makes up")
-async def test_files_without_a_size_are_read(call):
+async def test_files_without_a_size_are_readable(call):
     process = Path(f"/proc/{os.getpid()}")
     output = await call("read_file", "status", folder=process)
     assert f"Pid:\t{os.getpid()}" in output.content
@@ -103,7 +103,7 @@ async def test_files_without_a_size_are_read(call):
 
 @pytest.fixture
 def open_root(root):
-    """A folder that somebody without rights can work in, which we are meanwhile."""
+    """A folder that an unprivileged user can work in; the test runs as that user."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o777)
     was = os.geteuid()
@@ -115,8 +115,8 @@ def open_root(root):
 
 
 @pytest.mark.parametrize("mode", [0o444, 0o000])
-async def test_a_file_that_may_not_be_written_is_left_alone(open_root, call, mode):
-    """RA-4: its folder would let it be replaced."""
+async def test_a_file_without_write_permission_is_not_changed(open_root, call, mode):
+    """RA-4: although its folder would allow it to be replaced."""
     place = open_root / "a"
     place.write_text("one\ntwo\n")
     place.chmod(mode)
@@ -130,7 +130,7 @@ async def test_a_file_that_may_not_be_written_is_left_alone(open_root, call, mod
     assert [entry.name for entry in open_root.iterdir()] == ["a"]
 
 
-async def test_what_may_not_be_read_is_refused_with_the_reason(open_root, call):
+async def test_an_unreadable_path_is_refused_with_the_reason(open_root, call):
     (open_root / "folder").mkdir()
     (open_root / "folder" / "a").write_text("two")
     (open_root / "b").write_text("two")
@@ -153,7 +153,7 @@ async def test_what_may_not_be_read_is_refused_with_the_reason(open_root, call):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-async def test_a_file_that_is_replaced_stays_with_its_owner(root, call):
+async def test_a_replaced_file_keeps_its_owner(root, call):
     (root / "a").write_text("one\ntwo\n")
     os.chown(root / "a", NOBODY, NOBODY)
     (root / "a").chmod(0o4755)
@@ -166,7 +166,7 @@ ODD_NAMES = {"new\nline": '"new\\nline"', os.fsdecode(b"in\xffvalid"): '"in\\udc
 
 
 @pytest.mark.parametrize(("name", "shown"), ODD_NAMES.items(), ids=["line break", "invalid UTF-8", "escape"])
-async def test_a_name_is_never_taken_for_something_else(root, call, name, shown):
+async def test_an_unusual_name_is_taken_literally(root, call, name, shown):
     """RA-4: such names are shown in quotes."""
     (root / name).write_text("two\n")
     (root / "link").symlink_to(name)

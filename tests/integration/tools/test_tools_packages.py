@@ -11,7 +11,7 @@ from scaffold.tools.workspace import Workspace
 
 @pytest.fixture
 def index(tmp_path):
-    """A folder with wheels: one that needs another, and one that is bound to a machine."""
+    """A folder with wheels: one that depends on another, and one for a specific platform."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     wheel(folder, "alpha_pure", "py3-none-any", needs="beta_pure")
@@ -42,7 +42,7 @@ def tools(index, tmp_path):
     return {tool.name: tool for tool in made}
 
 
-async def test_pure_packages_are_installed_with_what_they_need(tools, tmp_path):
+async def test_pure_packages_are_installed_with_their_dependencies(tools, tmp_path):
     """RA-4."""
     output = await tools["pip_install"].run({"packages": ["alpha-pure >= 1, < 2"]})
     assert not output.failed, output
@@ -58,7 +58,7 @@ async def test_pure_packages_are_installed_with_what_they_need(tools, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gamma_bound", "delta_pure", "none_such"])
-async def test_what_is_bound_to_a_machine_is_not_installed(tools, tmp_path, name):
+async def test_a_platform_specific_package_is_not_installed(tools, tmp_path, name):
     """RA-4."""
     output = await tools["pip_install"].run({"packages": [name]})
     assert output.failed
@@ -81,25 +81,25 @@ async def test_what_is_bound_to_a_machine_is_not_installed(tools, tmp_path, name
         "a b",
     ],
 )
-async def test_nothing_but_names_and_versions_reaches_pip(tools, tmp_path, name):
+async def test_only_names_and_versions_reach_pip(tools, tmp_path, name):
     output = await tools["pip_install"].run({"packages": ["alpha_pure", name]})
     assert output.failed
     assert f"{name!r} is not a package name" in output.content
     assert not (tmp_path / "data").exists()
 
 
-async def test_an_empty_wish_is_refused(tools):
+async def test_an_empty_request_is_refused(tools):
     assert (await tools["pip_install"].run({"packages": []})).failed
 
 
-async def test_the_packages_of_our_own_python_are_listed_too(tools):
+async def test_packages_of_our_own_python_are_listed_too(tools):
     listed = json.loads((await tools["pip_list"].run({})).content)
     assert {"msgspec"} <= {each["name"] for each in listed if not each["added"]}
     listed = json.loads((await tools["pip_list"].run({"name": "pyyaml"})).content)
     assert {"PyYAML"} <= {each["name"] for each in listed}
 
 
-async def test_a_folder_that_cannot_be_made_is_a_failed_answer(tools, tmp_path):
+async def test_a_folder_that_cannot_be_created_is_a_failed_result(tools, tmp_path):
     (tmp_path / "data").touch()
     output = await tools["pip_install"].run({"packages": ["alpha_pure"]})
     assert output.failed

@@ -19,7 +19,7 @@ def py(root, tmp_path):
     return lambda code, **args: tool.run({"code": code, **args})
 
 
-async def test_code_runs_in_the_workspace_and_its_prints_are_told(py, root):
+async def test_code_runs_in_the_workspace_and_its_output_is_returned(py, root):
     """RA-4."""
     output = await py("import os, sys\nprint(os.getcwd(), 'ö', sys.argv, __name__)\nprint(sys.stdin.read(), end='')")
     head, *rest = output.content.splitlines()
@@ -28,7 +28,7 @@ async def test_code_runs_in_the_workspace_and_its_prints_are_told(py, root):
     assert not output.failed
 
 
-async def test_an_error_is_told_with_the_line_it_stands_in(py):
+async def test_an_error_is_reported_with_its_line(py):
     output = await py("def f():\n    return 1 / 0\nf()\n")
     assert output.failed
     assert "    return 1 / 0" in output.content
@@ -36,14 +36,14 @@ async def test_an_error_is_told_with_the_line_it_stands_in(py):
     assert "ZeroDivisionError" in output.content
 
 
-async def test_wrong_syntax_is_told_with_its_line(py):
+async def test_a_syntax_error_is_reported_with_its_line(py):
     output = await py("x = 1\nif x\n")
     assert output.failed
     assert "line 2" in output.content
     assert "SyntaxError" in output.content
 
 
-async def test_modules_of_the_workspace_are_imported_only_when_asked_for(py, root):
+async def test_modules_of_the_workspace_are_imported_only_on_request(py, root):
     (root / "json.py").write_text("raise SystemExit('the wrong one')")
     (root / "ours.py").write_text("x = 7")
     assert not (await py("import json")).failed
@@ -51,7 +51,7 @@ async def test_modules_of_the_workspace_are_imported_only_when_asked_for(py, roo
     assert "7" in (await py("import sys; sys.path.insert(0, '.'); import ours; print(ours.x)")).content
 
 
-async def test_installed_packages_are_imported(py, tmp_path):
+async def test_installed_packages_can_be_imported(py, tmp_path):
     (tmp_path / "packages").mkdir()
     (tmp_path / "packages" / "extra.py").write_text("x = 8")
     assert "8" in (await py("import extra; print(extra.x)")).content
@@ -64,5 +64,5 @@ async def test_long_code_runs_and_endless_code_is_stopped(py):
     assert output.content.startswith("stopped at its time limit")
 
 
-async def test_what_no_file_can_hold_is_refused(py):
+async def test_code_that_no_file_can_hold_is_refused(py):
     assert "surrogate" in (await py("'\ud800'")).content

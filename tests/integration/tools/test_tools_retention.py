@@ -1,4 +1,4 @@
-"""How long the output of conversations is kept."""
+"""How long stored output of conversations is retained."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def keep(tmp_path):
-    """Have an output that a conversation kept, and its folders, as long ago."""
+    """Create stored output of a conversation, and its folders, of a given age."""
 
     def keep(conversation, ago, size=1):
         file = tmp_path / "outputs" / conversation / "output-a-stdout.txt"
@@ -28,7 +28,7 @@ def keep(tmp_path):
 
 @pytest.fixture
 def left(tmp_path):
-    """Retire while a conversation goes on; return whose outputs are left."""
+    """Remove old output during a conversation; return whose output is left."""
 
     def left(conversation):
         remove_expired(tmp_path / "outputs", conversation=conversation, now=NOW)
@@ -37,33 +37,33 @@ def left(tmp_path):
     return left
 
 
-def test_what_nobody_added_to_for_a_week_goes_but_for_the_conversation_that_goes_on(keep, left):
-    """RA-4: a resumed conversation finds what it kept."""
+def test_output_older_than_a_week_is_removed_except_for_the_active_conversation(keep, left):
+    """RA-4: a resumed conversation finds its output."""
     old, young = MAX_AGE + timedelta(seconds=1), MAX_AGE - timedelta(hours=1)
     keep("mine", old), keep("old", old), keep("young", young)
     assert left("mine") == {"mine", "young"}
 
 
-def test_a_subagent_and_its_session_keep_what_is_the_others(keep, left):
+def test_a_subagent_and_its_session_retain_each_others_output(keep, left):
     """RA-4, RA-11."""
     old = MAX_AGE * 2
     keep("mine", old), keep("mine/sub-1", old), keep("other", old), keep("other/sub-1", timedelta(0))
     assert left("mine/sub-2") == {"mine", "other"}
 
 
-def test_the_oldest_go_where_all_together_are_too_long(keep, left):
-    """RA-4: bounded in bytes; files with holes here."""
+def test_the_oldest_output_is_removed_above_the_total_limit(keep, left):
+    """RA-4: bounded in bytes; sparse files here."""
     keep("first", timedelta(hours=3), 1), keep("second", timedelta(hours=2), MAX_TOTAL_BYTES)
     keep("third", timedelta(hours=1), MAX_TOTAL_BYTES // 2)
     assert left("mine") == {"third"}
 
 
-def test_without_a_folder_there_is_nothing_to_do(tmp_path):
+def test_without_a_folder_nothing_is_removed(tmp_path):
     remove_expired(tmp_path / "outputs", conversation="mine", now=NOW)
     assert not (tmp_path / "outputs").exists()
 
 
-def test_what_is_no_folder_and_what_a_link_leads_to_stay(keep, left, tmp_path):
+def test_files_and_link_targets_are_not_removed(keep, left, tmp_path):
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "file").touch()
     keep("old", MAX_AGE * 2)

@@ -1,4 +1,4 @@
-"""The search with ripgrep, by the real one where it is installed and by a stand-in everywhere."""
+"""Searching with ripgrep: the real one if it is installed, and a fake one everywhere."""
 
 import os
 import re
@@ -69,7 +69,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def stand_in(tmp_path):
-    """A folder with an `rg` that knows just what we ask of it, and the log of its calls."""
+    """A folder with an `rg` that supports only the options we use, and the log of its calls."""
     folder = tmp_path / "bin"
     return put_program(folder, STAND_IN.format(python=sys.executable, log=str(folder / "log")))
 
@@ -89,7 +89,7 @@ async def both(root, folder, **args):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS)
-async def test_a_search_with_ripgrep_finds_the_same(root, stand_in, pattern):
+async def test_a_search_with_ripgrep_returns_the_same(root, stand_in, pattern):
     """RA-4."""
     for more in ({}, {"path": "a"}, {"path": "node_modules"}, {"glob": "*.py"}, {"context_lines": 1}, {"path": "a.py"}):
         without, with_it = await both(root, stand_in, pattern=pattern, **more)
@@ -99,7 +99,7 @@ async def test_a_search_with_ripgrep_finds_the_same(root, stand_in, pattern):
 
 @needs("rg")
 @pytest.mark.parametrize("pattern", PATTERNS)
-async def test_a_search_with_the_real_ripgrep_finds_the_same(root, pattern):
+async def test_a_search_with_the_real_ripgrep_returns_the_same(root, pattern):
     """RA-4."""
     assert REAL is not None
     for more in ({}, {"path": "a"}, {"path": "node_modules"}, {"glob": "*.py"}, {"context_lines": 1}):
@@ -108,7 +108,7 @@ async def test_a_search_with_the_real_ripgrep_finds_the_same(root, pattern):
 
 
 @pytest.mark.parametrize("rg", [pytest.param(REAL, marks=needs("rg")), None])
-async def test_only_files_with_the_word_are_opened_in_the_order_of_a_walk(root, stand_in, rg):
+async def test_only_files_with_the_word_are_opened_in_walk_order(root, stand_in, rg):
     path = Path(rg).parent if rg else stand_in
     found = await candidate_files(Workspace(root, {"PATH": str(path)}), root, re.compile("needle [12]"))
     assert found is not None
@@ -123,13 +123,13 @@ async def test_only_files_with_the_word_are_opened_in_the_order_of_a_walk(root, 
     ]
 
 
-async def test_a_program_in_the_workspace_is_not_run(root):
+async def test_a_ripgrep_in_the_workspace_is_not_run(root):
     put_program(root / "bin", "#!/bin/sh\nexit 0\n")
     assert await candidate_files(Workspace(root, {"PATH": str(root / "bin")}), root, re.compile("needle")) is None
 
 
 @pytest.mark.parametrize("program", ["#!/bin/sh\nexit 2\n", "#!/bin/sh\nkill -9 $$\n", "#!/nonexistent\n"])
-async def test_a_ripgrep_that_fails_is_done_without(root, tmp_path, program):
+async def test_a_failing_ripgrep_is_not_used(root, tmp_path, program):
     without, with_it = await both(root, put_program(tmp_path / "bin", program), pattern="needle")
     assert without == with_it
     assert "total_matches_found 6" in without

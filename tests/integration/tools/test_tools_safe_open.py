@@ -26,7 +26,7 @@ def swap_folder(root):
     (root / "sub").symlink_to("../outside")
 
 
-def test_a_link_that_appears_after_the_check_is_not_followed(root):
+def test_a_link_created_after_the_check_is_not_followed(root):
     (root / "sub" / "a").unlink()
     (root / "sub" / "a").symlink_to("../../outside/a")
     assert isinstance(read(root), Refusal)
@@ -37,7 +37,7 @@ def test_a_link_that_appears_after_the_check_is_not_followed(root):
     assert (root.parent / "outside" / "a").read_text() == "secret"
 
 
-def test_a_folder_that_becomes_a_link_out_is_not_entered(root):
+def test_a_folder_replaced_by_a_link_outside_is_not_entered(root):
     swap_folder(root)
     assert isinstance(read(root), Refusal)
     with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
@@ -47,7 +47,7 @@ def test_a_folder_that_becomes_a_link_out_is_not_entered(root):
     assert (root.parent / "outside" / "a").read_text() == "secret"
 
 
-def test_a_file_that_becomes_a_pipe_holds_nobody(root):
+def test_a_file_replaced_by_a_pipe_does_not_block(root):
     (root / "sub" / "a").unlink()
     os.mkfifo(root / "sub" / "a")
     assert isinstance(read(root), Refusal)
@@ -80,7 +80,7 @@ def test_a_file_that_changed_since_it_was_read_is_not_overwritten(root, change):
     assert [entry.name for entry in (root / "sub").iterdir()] == ([] if before is None else ["a"])
 
 
-def test_a_version_that_was_read_is_replaced_with_its_mode(root):
+def test_an_unchanged_version_is_replaced_with_its_mode(root):
     place = root / "sub" / "a"
     place.chmod(0o4751)
     content = read(root)
@@ -90,7 +90,7 @@ def test_a_version_that_was_read_is_replaced_with_its_mode(root):
     assert stat.S_IMODE(place.stat().st_mode) == 0o4751
 
 
-def test_more_than_the_limit_is_not_read(root):
+def test_a_file_above_the_limit_is_not_read(root):
     assert isinstance(read(root, limit_bytes=3), FileContent)
     refusal = read(root, limit_bytes=2)
     assert isinstance(refusal, Refusal)

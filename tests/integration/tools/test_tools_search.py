@@ -10,7 +10,7 @@ from scaffold.tools.workspace import MAX_ANSWER_CHARS, Deadline, Workspace
 
 @pytest.fixture
 def root(tmp_path):
-    """A small tree; `needle` stands in four text files that are searched and in five that are not."""
+    """A small tree; `needle` occurs in four text files that are searched and in five that are not."""
     files = {
         "a.py": "one\nneedle 1\nthree\nfour\nneedle 2\nsix\n",
         "src/b.py": "needle 3\n",
@@ -33,7 +33,7 @@ def search(root):
     return lambda **args: search_files(Workspace(root, {})).run(args)
 
 
-async def test_matches_are_counted_and_shown_by_file(search):
+async def test_matches_are_counted_and_grouped_by_file(search):
     """RA-4."""
     output = await search(pattern=r"needle \d")
     assert output.content.splitlines() == [
@@ -50,7 +50,7 @@ async def test_matches_are_counted_and_shown_by_file(search):
     ]
 
 
-async def test_context_lines_stand_around_a_match_once(search):
+async def test_context_lines_are_shown_once_around_matches(search):
     """RA-4."""
     apart = await search(pattern="needle", path="a.py", context_lines=1)
     assert apart.content.splitlines()[2:] == [
@@ -79,14 +79,14 @@ async def test_context_lines_stand_around_a_match_once(search):
         ({"glob": "*.rs"}, set()),
     ],
 )
-async def test_path_and_glob_say_where_to_look(search, where, files):
+async def test_path_and_glob_limit_the_search(search, where, files):
     output = await search(pattern="needle", **where)
     found = {line for line in output.content.splitlines()[1:] if not line[0].isdigit()}
     assert found == files
     assert not output.failed
 
 
-async def test_no_more_matches_are_shown_than_asked_for_but_all_are_counted(search):
+async def test_matches_are_shown_up_to_the_limit_and_all_are_counted(search):
     output = await search(pattern="needle", max_matches=1)
     assert output.content.splitlines() == [
         "total_matches_found 5, matched_files 4",
@@ -96,7 +96,7 @@ async def test_no_more_matches_are_shown_than_asked_for_but_all_are_counted(sear
     ]
 
 
-async def test_a_flood_of_matches_stays_within_the_answer(root, search):
+async def test_many_matches_fit_into_the_answer(root, search):
     for name in range(200):
         (root / f"flood{name}").write_text("x" * 2_000 + "\n")
     output = await search(pattern="x{5}", max_matches=1_000)
@@ -105,7 +105,7 @@ async def test_a_flood_of_matches_stays_within_the_answer(root, search):
     assert "more matches" in output.content
 
 
-async def test_a_flood_in_a_single_file_is_shown_as_far_as_it_goes(root, search):
+async def test_many_matches_in_one_file_are_shown_as_far_as_they_fit(root, search):
     (root / "flood").write_text(("x" * 500 + "\n") * 500)
     output = await search(pattern="x{5}", max_matches=1_000)
     lines = output.content.splitlines()
@@ -116,8 +116,8 @@ async def test_a_flood_in_a_single_file_is_shown_as_far_as_it_goes(root, search)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a{1,50}){1,50}$", "(a|aa)+$", "(a*)*b", "a?" * 40 + "a" * 40 + "b"])
-async def test_a_pattern_that_never_ends_is_stopped_and_holds_nobody_meanwhile(root, pattern):
-    """RA-4: a tool that never ends."""
+async def test_an_endless_pattern_is_stopped_without_blocking(root, pattern):
+    """RA-4: a tool that would never end."""
     (root / "long").write_text("a" * 60 + "!\n")
     alive = 0
     running = asyncio.create_task(search_files(Workspace(root, {}), time_limit_s=0.5).run({"pattern": pattern}))
@@ -131,7 +131,7 @@ async def test_a_pattern_that_never_ends_is_stopped_and_holds_nobody_meanwhile(r
 
 
 @pytest.mark.parametrize("pattern", [r"n\w+e \d", "needle( 1|x{0,2})", "^.*needle"])
-async def test_a_search_in_a_process_of_its_own_finds_the_same(root, pattern):
+async def test_a_search_in_a_separate_process_returns_the_same(root, pattern):
     (root / os.fsdecode(b"odd-\xff")).write_text("needle 9\n")
     workspace = Workspace(root, {})
     apart = await search_files(workspace).run({"pattern": pattern, "context_lines": 1, "max_matches": 3})
@@ -152,20 +152,20 @@ async def test_a_search_in_a_process_of_its_own_finds_the_same(root, pattern):
         ({"pattern": "x", "path": ".git"}, "belongs to git"),
     ],
 )
-async def test_what_cannot_be_searched_is_refused_with_the_reason(search, args, reason):
+async def test_an_invalid_search_is_refused_with_the_reason(search, args, reason):
     output = await search(**args)
     assert output.failed
     assert reason in output.content
 
 
-async def test_a_workspace_that_is_gone_is_told_so(tmp_path):
+async def test_a_missing_workspace_is_reported(tmp_path):
     output = await search_files(Workspace(tmp_path / "gone", {})).run({"pattern": "x"})
     assert (output.failed, output.content[:12]) == (True, "There is no ")
 
 
 @pytest.mark.parametrize("pattern", ["[[:alpha:]]", "[a-z&&b]"])
-async def test_a_class_of_another_syntax_is_refused_without_a_word_to_the_user(search, capfd, pattern):
-    """RA-4: it is never searched for what it does not mean; standard error is the user's."""
+async def test_a_character_class_of_another_syntax_is_refused_silently(search, capfd, pattern):
+    """RA-4: it is never searched for with another meaning; standard error belongs to the user."""
     output = await search(pattern=pattern)
     assert output.failed
     assert "Python" in output.content
@@ -182,12 +182,12 @@ async def test_a_class_of_another_syntax_is_refused_without_a_word_to_the_user(s
         ("{" + "a,b}{" * 40 + "c,d}", 0),
     ],
 )
-async def test_a_glob_may_name_choices(search, glob, files):
-    """RA-4: as shells and ripgrep have it."""
+async def test_a_glob_may_contain_alternatives(search, glob, files):
+    """RA-4: as in shells and ripgrep."""
     output = await search(pattern="needle", glob=glob)
     assert output.content.splitlines()[0].endswith(f"matched_files {files}")
 
 
-async def test_a_name_with_braces_is_found_by_itself(search, root):
+async def test_a_name_with_braces_matches_itself(search, root):
     (root / "{a,b}").write_text("needle")
     assert "matched_files 1" in (await search(pattern="needle", glob="{a,b}")).content

@@ -12,7 +12,7 @@ from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace
 
 @pytest.fixture
 def sh(tmp_path):
-    """Run a command in a fresh workspace."""
+    """Run a command in a new workspace."""
     env = {"PATH": os.environ["PATH"], "GREETING": "hello"}
     return lambda command, **args: shell(Workspace(tmp_path, env)).run({"command": command, **args})
 
@@ -27,33 +27,33 @@ async def test_a_command_runs_in_the_workspace_with_its_environment(sh, tmp_path
     assert (tmp_path / "made").exists()
 
 
-async def test_a_failing_command_is_a_failed_answer_with_its_exit_code(sh):
+async def test_a_failing_command_is_a_failed_result_with_its_exit_code(sh):
     output = await sh("exit 3")
     assert output.failed
     assert output.content.startswith("exit code 3 after ")
 
 
-async def test_a_command_that_a_signal_ends_says_which(sh):
+async def test_a_command_ended_by_a_signal_says_which(sh):
     output = await sh("kill -9 $$")
     assert output.failed
     assert output.content.startswith("killed by signal 9 after ")
 
 
-async def test_a_command_that_makes_a_file_too_long_is_told_so(sh):
-    """RA-4: the number of a signal would help nobody."""
+async def test_a_command_that_exceeds_the_file_size_limit_is_reported(sh):
+    """RA-4: the number of a signal would not help."""
     output = await sh("ulimit -f 1; exec cat /dev/zero > long")
     assert output.failed
     assert output.content.startswith("stopped: it exceeded the file size limit after ")
 
 
-async def test_a_command_is_stopped_at_its_time_limit_with_what_it_said_so_far(sh):
+async def test_a_command_is_stopped_at_its_timeout_with_its_output_so_far(sh):
     output = await sh("echo begun; sleep 60", timeout_s=0.5)
     assert output.failed
     assert output.content.startswith("stopped at its time limit")
     assert "begun" in output.content
 
 
-async def test_much_output_is_shown_with_head_and_tail(sh):
+async def test_long_output_is_shown_with_head_and_tail(sh):
     output = await sh("seq 1 100000; seq 200000 300000 >&2")
     assert len(output.content) < MAX_ANSWER_CHARS + 500
     lines = output.content.splitlines()
@@ -62,7 +62,7 @@ async def test_much_output_is_shown_with_head_and_tail(sh):
     assert output.content.count("bytes left out") == 2
 
 
-async def test_nothing_goes_on_after_the_command(sh, tmp_path):
+async def test_no_process_survives_the_command(sh, tmp_path):
     await sh("(sleep 0.4; touch late) >/dev/null 2>&1 &")
     await asyncio.sleep(0.8)
     assert not (tmp_path / "late").exists()
@@ -70,7 +70,7 @@ async def test_nothing_goes_on_after_the_command(sh, tmp_path):
 
 @pytest.fixture
 def kept(tmp_path):
-    """Run a command whose long output is kept, and return the answer with the file it names, if any."""
+    """Run a command whose long output is stored; return the answer with the file it names, if any."""
     env = {"PATH": os.environ["PATH"]}
     tool = shell(Workspace(tmp_path, env), tmp_path / "outputs")
 
@@ -82,7 +82,7 @@ def kept(tmp_path):
     return kept
 
 
-async def test_output_too_long_to_be_shown_is_kept_whole(kept):
+async def test_output_too_long_to_show_is_stored_whole(kept):
     """RA-4."""
     output, file = await kept("seq 1 100000; echo oops >&2")
     assert "568896 bytes left out" in output.content
@@ -102,13 +102,13 @@ async def test_both_streams_may_be_too_long(kept):
     assert len({line.split(" are in ")[1] for line in told}) == len(list(file.parent.iterdir())) == 2
 
 
-async def test_short_output_is_not_kept(kept, tmp_path):
+async def test_short_output_is_not_stored(kept, tmp_path):
     _, file = await kept("seq 1 100")
     assert file is None
     assert not (tmp_path / "outputs").exists()
 
 
-async def test_only_the_latest_outputs_are_kept(kept, tmp_path):
+async def test_only_the_latest_outputs_are_stored(kept, tmp_path):
     (tmp_path / "outputs").mkdir()
     for n in range(MAX_FILES):
         old = tmp_path / "outputs" / f"output-{n}.txt"
@@ -119,7 +119,7 @@ async def test_only_the_latest_outputs_are_kept(kept, tmp_path):
     assert names == {f"output-{n}.txt" for n in range(1, MAX_FILES)} | {file.name}
 
 
-async def test_what_cannot_be_removed_does_not_lose_the_answer(kept, tmp_path):
+async def test_a_file_that_cannot_be_removed_does_not_lose_the_answer(kept, tmp_path):
     for n in range(MAX_FILES):
         (tmp_path / "outputs" / f"output-{n}.txt").mkdir(parents=True)
     output, file = await kept("seq 1 100000")
@@ -127,7 +127,7 @@ async def test_what_cannot_be_removed_does_not_lose_the_answer(kept, tmp_path):
     assert file.read_text().endswith("\n100000\n")
 
 
-async def test_kept_outputs_are_bounded_in_bytes_too(kept, tmp_path):
+async def test_stored_outputs_are_bounded_in_bytes_too(kept, tmp_path):
     (tmp_path / "outputs").mkdir()
     for n in range(3):
         old = tmp_path / "outputs" / f"output-{n}.txt"
@@ -138,7 +138,7 @@ async def test_kept_outputs_are_bounded_in_bytes_too(kept, tmp_path):
     assert {entry.name for entry in (tmp_path / "outputs").iterdir()} == {"output-2.txt", file.name}
 
 
-async def test_a_command_that_is_cancelled_leaves_no_output_behind(kept, tmp_path):
+async def test_a_cancelled_command_leaves_no_output_behind(kept, tmp_path):
     running = asyncio.create_task(kept("seq 1 100000; touch said; sleep 60"))
     while not (tmp_path / "said").exists():  # noqa: ASYNC110 - another process cannot set an event of ours
         await asyncio.sleep(0.01)
@@ -149,7 +149,7 @@ async def test_a_command_that_is_cancelled_leaves_no_output_behind(kept, tmp_pat
     assert list(tmp_path.glob("outputs/*")) == []
 
 
-async def test_a_folder_that_cannot_keep_it_does_not_lose_the_answer(tmp_path):
+async def test_a_folder_that_cannot_store_output_does_not_lose_the_answer(tmp_path):
     (tmp_path / "outputs").touch()
     tool = shell(Workspace(tmp_path, {"PATH": os.environ["PATH"]}), tmp_path / "outputs")
     output = await tool.run({"command": "seq 1 100000"})
@@ -169,7 +169,7 @@ FLOODS = {
 @pytest.mark.parametrize(
     "size", [50_000_000, pytest.param(1_000_000_000, marks=pytest.mark.slow)], ids=["50 MB", "1 GB"]
 )
-async def test_a_flood_without_a_line_break_is_whole_on_disk_and_not_in_memory(kept, flood, size):
+async def test_endless_output_without_a_newline_is_stored_and_not_kept_in_memory(kept, flood, size):
     """RA-4, RA-19."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     output, file = await kept(flood.format(size), timeout_s=100)
@@ -181,7 +181,7 @@ async def test_a_flood_without_a_line_break_is_whole_on_disk_and_not_in_memory(k
     file.unlink()
 
 
-async def test_many_children_that_never_end_end_with_the_command(sh, tmp_path):
+async def test_children_that_never_end_are_ended_with_the_command(sh, tmp_path):
     spawn = "for i in $(seq 100); do (setsid sleep 600 & ) ; echo $i; done; touch spawned; sleep 600"
     output = await sh(spawn, timeout_s=2)
     assert output.failed
@@ -201,14 +201,14 @@ def _leads_to(link):
 
 
 @pytest.mark.parametrize("command", ["echo a\0b", "echo \ud800"])
-async def test_what_no_system_can_run_is_refused(sh, command):
+async def test_a_command_that_cannot_run_is_refused(sh, command):
     output = await sh(command)
     assert output.failed
     assert "escapes" in output.content
 
 
-async def test_a_command_longer_than_the_system_takes_is_sent_to_a_file(sh):
-    """RA-4: the longest one runs, one byte more is answered with another way."""
+async def test_a_command_that_is_too_long_is_refused_with_an_alternative(sh):
+    """RA-4: the longest one runs, one byte more is refused with an alternative."""
     assert (await sh("#" * MAX_COMMAND_BYTES)).content.startswith("exit code 0")
     output = await sh("#" * (MAX_COMMAND_BYTES + 1))
     assert output.failed

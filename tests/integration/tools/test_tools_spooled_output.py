@@ -1,4 +1,4 @@
-"""What commands say, kept on disk while it comes, and told in bounds."""
+"""Output of commands, stored on disk as it comes, and shown in part."""
 
 import os
 import sys
@@ -25,17 +25,17 @@ def finished(**how):
         (finished(signal=9, crowded=True), "stopped: it started more than 1000 processes after 1.5 s"),
     ],
 )
-def test_how_a_command_ended_is_said_in_words(how, said):
+def test_the_end_of_a_command_is_described_in_words(how, said):
     """RA-4."""
     assert describe_exit(how, "ask for more") == said
 
 
-def test_where_no_more_time_can_be_had_none_is_spoken_of():
-    """RA-4: a tool of the user's takes no timeout_s."""
+def test_a_fixed_timeout_is_not_offered_to_be_raised():
+    """RA-4: a user's tool has no timeout_s."""
     assert describe_exit(finished(signal=9, timed_out=True)) == "stopped at its time limit after 1.5 s"
 
 
-def test_a_short_stream_makes_no_file(tmp_path):
+def test_a_short_stream_creates_no_file(tmp_path):
     spool = Spool(tmp_path / "out", "a", 3)
     for piece in (b"a", b"b", b"c"):
         spool.write(piece)
@@ -52,7 +52,7 @@ def test_a_longer_stream_is_in_its_file_from_the_first_byte(tmp_path):
     assert (spool.kept, spool.problem) == (6, "")
 
 
-def test_no_more_is_kept_than_may_be(tmp_path):
+def test_stored_output_is_bounded(tmp_path):
     spool = Spool(tmp_path, "a", 0, limit_bytes=5)
     for piece in (b"abc", b"def", b"ghi"):
         spool.write(piece)
@@ -61,7 +61,7 @@ def test_no_more_is_kept_than_may_be(tmp_path):
     assert spool.problem == "at most 5 bytes of a stream are saved"
 
 
-def test_a_disk_that_is_nearly_full_is_left_alone(tmp_path):
+def test_a_nearly_full_disk_is_not_filled(tmp_path):
     """RA-4."""
     spool = Spool(tmp_path, "a", 0, free_bytes=1 << 60)
     spool.write(b"abc")
@@ -70,7 +70,7 @@ def test_a_disk_that_is_nearly_full_is_left_alone(tmp_path):
     assert "bytes free" in spool.problem
 
 
-def test_another_s_file_is_never_written(tmp_path):
+def test_a_file_of_another_user_is_never_written(tmp_path):
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "output-a.txt").symlink_to("secret")
     spool = Spool(tmp_path, "a", 0)
@@ -80,7 +80,7 @@ def test_another_s_file_is_never_written(tmp_path):
 
 
 @pytest.mark.parametrize("total", [10, 11, 12, 1000])
-def test_what_is_cut_says_how_much_is_missing(total):
+def test_shortened_output_says_how_much_is_missing(total):
     data = bytes(65 + n % 26 for n in range(total))
     text = cut_middle(data, total, 10)
     head, _, rest = text.partition("\n... ")
@@ -91,7 +91,7 @@ def test_what_is_cut_says_how_much_is_missing(total):
     assert len(head) + len(tail) <= 10
 
 
-async def test_output_of_a_few_words_is_told_whole(tmp_path):
+async def test_short_output_is_shown_whole(tmp_path):
     command = CommandSpec(argv=["sh", "-c", "echo a; echo b >&2"], cwd=tmp_path, env=os.environ, timeout_s=9)
     told = await run_spooled(command)
     assert (told.stdout, told.stderr, told.kept) == ("a", "b", ())
@@ -99,8 +99,8 @@ async def test_output_of_a_few_words_is_told_whole(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who comes from whom")
-async def test_a_command_that_starts_too_many_processes_is_told_so(tmp_path):
-    """RA-4: a fork bomb, one that would stop by itself."""
+async def test_a_command_that_starts_too_many_processes_is_reported(tmp_path):
+    """RA-4: a fork bomb with a bound."""
     tool = shell(Workspace(tmp_path, {"PATH": os.environ["PATH"]}))
     output = await tool.run({"command": "for i in $(seq 1200); do sleep 20 & done; wait", "timeout_s": 60})
     assert output.failed

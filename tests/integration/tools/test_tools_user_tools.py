@@ -47,7 +47,7 @@ with open({log!r}, "a") as log:
 
 
 @pytest.mark.slow
-async def test_only_so_many_files_are_loaded_at_once(root, folder, tmp_path):
+async def test_the_number_of_files_loaded_at_once_is_limited(root, folder, tmp_path):
     log = tmp_path / "log"
     for n in range(3 * MAX_PARALLEL_LOADS):
         (folder / f"file{n}.py").write_text(CROWDED.format(log=str(log)))
@@ -152,7 +152,7 @@ async def test_nothing_of_a_tool_file_is_imported_into_our_process(load, tmp_pat
         ("def größe(x: int):\n    'Do.'\n", "is not a valid tool name"),
     ],
 )
-async def test_a_broken_file_is_told_and_does_not_stop_the_others(load, folder, text, said):
+async def test_a_broken_file_is_reported_and_does_not_affect_the_others(load, folder, text, said):
     """RA-4."""
     tools, notices = await load(taken={"shell"}, a="def good() -> int:\n    'Good.'\n    return 1\n", broken=text)
     assert list(tools) == ["good"]
@@ -161,7 +161,7 @@ async def test_a_broken_file_is_told_and_does_not_stop_the_others(load, folder, 
     assert said in notices[0]
 
 
-async def test_a_call_that_raises_is_a_failed_answer_with_its_traceback(load):
+async def test_a_call_that_raises_is_a_failed_result_with_its_traceback(load):
     tools, _ = await load(a="def f(x: int) -> int:\n    'Divide.'\n    return 1 // x\n")
     output = await tools["f"].run({"x": 0})
     assert output.failed
@@ -170,7 +170,7 @@ async def test_a_call_that_raises_is_a_failed_answer_with_its_traceback(load):
     assert (await tools["f"].run({"x": 1})).content == "1"
 
 
-async def test_a_file_may_import_its_neighbours_and_the_installed_packages(load, folder, tmp_path):
+async def test_a_file_may_import_its_neighbours_and_installed_packages(load, folder, tmp_path):
     (tmp_path / "packages").mkdir()
     (tmp_path / "packages" / "extra.py").write_text("x = 3")
     (folder / "_shared.py").write_text("y = 4")
@@ -186,7 +186,7 @@ async def test_without_a_folder_there_are_no_tools(root, tmp_path):
     assert made.tools == made.notices == ()
 
 
-async def test_a_function_that_yields_is_no_tool(load):
+async def test_a_generator_function_is_no_tool(load):
     """RA-4: its answer would be the name of a generator."""
     yields = (
         'def many() -> list:\n    """Count."""\n    yield 1\n',

@@ -11,7 +11,7 @@ from scaffold.tools.web.http import MAX_REDIRECTS, PAGE_BYTES, web_fetch
 
 @pytest.fixture
 async def site():
-    """A server on the loopback; the port it listens on and what it was asked for."""
+    """A server on the loopback: its port, and the requests it got."""
     asked = []
 
     async def handle(request):
@@ -109,7 +109,7 @@ def only_this(address):
 
 @pytest.fixture
 def fetch(site):
-    """Fetch a page of the site, which is admitted; its name needs a look-up."""
+    """Fetch a page of the site, which is allowed; its name needs a lookup."""
 
     async def fetch(page, **args):
         return await web_fetch(admits=only_this, time_limit_s=1.5).run(
@@ -119,7 +119,7 @@ def fetch(site):
     return fetch
 
 
-async def test_a_page_is_told_as_text(fetch, site):
+async def test_a_page_is_returned_as_text(fetch, site):
     """RA-4."""
     output = await fetch("html")
     at = f"http://localhost:{site[0]}"
@@ -127,7 +127,7 @@ async def test_a_page_is_told_as_text(fetch, site):
     assert not output.failed
 
 
-async def test_redirects_are_followed_and_the_end_is_told(fetch, site):
+async def test_redirects_are_followed_and_the_final_address_is_reported(fetch, site):
     output = await fetch("moved")
     assert output.content.splitlines() == [
         f"200 http://localhost:{site[0]}/json (application/json, 8 bytes)",
@@ -146,20 +146,20 @@ async def test_redirects_are_followed_and_the_end_is_told(fetch, site):
         ("slow", "timed out after 1.5 s"),
     ],
 )
-async def test_what_is_no_page_is_a_failed_answer(fetch, page, said):
+async def test_an_error_or_unsupported_page_is_a_failed_result(fetch, page, said):
     """RA-4."""
     output = await fetch(page)
     assert output.failed
     assert said in output.content
 
 
-async def test_a_circle_of_redirects_ends(fetch, site):
+async def test_a_loop_of_redirects_ends(fetch, site):
     await fetch("around")
     assert len(site[1]) == MAX_REDIRECTS + 1
 
 
-async def test_a_page_made_to_be_read_for_ever_holds_nobody(fetch):
-    """RA-4: a tool that never ends."""
+async def test_a_page_that_never_ends_does_not_block(fetch):
+    """RA-4: a tool that would never end."""
     alive = 0
     running = asyncio.create_task(fetch("nasty"))
     while not running.done():
@@ -172,7 +172,7 @@ async def test_a_page_made_to_be_read_for_ever_holds_nobody(fetch):
 
 
 @pytest.mark.parametrize("page", ["huge", "bomb", "endless"])
-async def test_no_more_than_the_limit_is_read(fetch, page):
+async def test_a_page_is_read_up_to_the_limit(fetch, page):
     """RA-4."""
     output = await fetch(page, max_chars=10)
     head, text, more = output.content.splitlines()
@@ -189,7 +189,7 @@ async def test_an_unknown_charset_is_read_as_utf_8(fetch):
     "host",
     ["localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254", "2130706433", "127.1"],
 )
-async def test_nothing_of_this_machine_is_asked_by_whatever_name(site, host):
+async def test_no_local_address_is_contacted_under_any_name(site, host):
     """RA-4."""
     output = await web_fetch(admits=is_public).run({"url": f"http://{host}:{site[0]}/html"})
     assert output.failed
@@ -210,7 +210,7 @@ async def test_nothing_of_this_machine_is_asked_by_whatever_name(site, host):
         ("http://127.0.0.1:99999/", "Fetching http"),
     ],
 )
-async def test_what_cannot_be_fetched_is_refused_with_the_reason(url, said):
+async def test_an_unfetchable_address_is_refused_with_the_reason(url, said):
     output = await web_fetch(admits=only_this, time_limit_s=5).run({"url": url})
     assert output.failed
     assert said in output.content

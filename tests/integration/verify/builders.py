@@ -112,7 +112,7 @@ class Bench:
         return {each.gate.name: each for each in await self._judge_in(tree, captured, terms)}
 
     async def judge_in(self, tree, captured, **terms):
-        """Return how the one gate does in a tree that is there already."""
+        """Return the result of the only gate in an existing tree."""
         (result,) = await self._judge_in(tree, captured, terms)
         return result
 
@@ -138,7 +138,7 @@ def lay_out(folder: Path, files: dict[str, str]) -> Path:
 
 
 def tree_in(folder: Path, **variables: str) -> Tree:
-    """Return a folder as a checkout to be judged, of a commit of all that is in it, with our own Python first."""
+    """Return a folder as a checkout of a commit of all its files, with our own Python first on PATH."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environ = child_environment(os.environ, {**BARE, "PATH": path, **variables})
     done = subprocess.run(["sh", "-c", COMMIT], cwd=folder, check=True, capture_output=True, text=True)
@@ -154,7 +154,7 @@ async def tried(
 
 
 def finished(exit_code=0, *, out="", err="", signal=None, timed_out=False) -> CommandResult:
-    """Return how a command ended and what it printed."""
+    """Return the result of a command with this exit code and output."""
     ended = timed_out or signal is not None
     return CommandResult(
         exit_code=None if ended else exit_code,
@@ -183,7 +183,7 @@ class Ground:
 
     @asynccontextmanager
     async def enclose(self, root: Path) -> AsyncIterator[SandboxSpec | None]:
-        """Yield what holds commands in a checkout, as for a run; nothing unless this ground is `held`."""
+        """Yield the confinement of commands in a checkout, as for a run; None unless `held`."""
         grounds = SandboxInputs(
             root=root,
             home=self._folder / "home",
@@ -206,7 +206,7 @@ class Ground:
         return await self.head()
 
     async def head(self) -> Commit:
-        """Return the commit that the user's checkout is at."""
+        """Return the commit of the user's checkout."""
         head = await refs.resolve(self.harness.site.git, "HEAD")
         assert head is not None
         return head
@@ -227,14 +227,14 @@ class Ground:
         return await prepare_environment(wanted)
 
     async def prepared(self, *setup: str, **options: Any) -> CheckEnvironment:
-        """Do so where nothing can go wrong."""
+        """Prepare an environment and expect success."""
         found = await self.prepare(*setup, **options)
         assert isinstance(found, PreparedEnvironment), found
         return found.environment
 
     @asynccontextmanager
     async def tree(self, environment: CheckEnvironment, name: str = "a tree") -> AsyncIterator[Tree]:
-        """Yield a checkout of the head, furnished."""
+        """Yield a checkout of the head with its environment."""
         head = await self.head()
         git = await worktree.add(self.harness.site.repository, self.cache / "runs" / name, head)
         await provision_checkout(environment, git.cwd)
@@ -257,7 +257,7 @@ async def look(tree: Tree, command: str, cwd: Path | None = None) -> CommandResu
 
 
 async def seen(tree: Tree, command: str, cwd: Path | None = None) -> str:
-    """Return what a command prints that has to succeed."""
+    """Return the output of a command that must succeed."""
     finished = await look(tree, command, cwd)
     assert finished.exit_code == 0, finished
     return finished.stdout.decode().strip()

@@ -1,4 +1,4 @@
-"""What a change asks of the gates of a real repository, told by git alone."""
+"""Which tests the gates of a real repository run for a change, from git alone."""
 
 import pytest
 
@@ -19,7 +19,7 @@ async def committed(harness, files):
 
 
 async def asked(harness, tmp_path, files, changed, gate, outcomes, tagged=()):
-    """Return what a gate is asked after a change, and what tells which of its tests have to run."""
+    """Return the selection of a gate after a change, and its reason."""
     base = await committed(harness, files)
     head = await committed(harness, changed)
     git = await worktree.add(harness.site.repository, tmp_path / "tree", head)
@@ -41,8 +41,8 @@ SHOP = {
 }
 
 
-async def test_packages_of_go_that_import_what_changed_are_asked_too(harness, tmp_path):
-    """AL-11: though no exported name of it changed; tests of the others need not run."""
+async def test_go_packages_that_import_the_change_are_tested_too(harness, tmp_path):
+    """AL-11: although no exported name changed; tests of other packages need not run."""
     names = [f"example.org/shop/{each}.TestIt{number}" for each in ("pay", "till", "payroll") for number in range(3)]
     change = {"api/pay/pay.go": "package pay\n\nfunc inner() int { return 2 }\n"}
     only, expected = await asked(harness, tmp_path, SHOP, change, GO, names)
@@ -50,8 +50,8 @@ async def test_packages_of_go_that_import_what_changed_are_asked_too(harness, tm
     assert [name for name in names if not expected(name)] == names[6:]
 
 
-async def test_tests_of_go_that_were_deleted_are_missed_though_their_package_has_none_left(harness, tmp_path):
-    """AL-11, BX-4: whatever else is asked."""
+async def test_deleted_go_tests_are_missed_even_if_their_package_has_none_left(harness, tmp_path):
+    """AL-11, BX-4: whatever else is selected."""
     names = [f"example.org/shop/{each}.TestIt{number}" for each in ("pay", "till") for number in range(9)]
     base = await committed(harness, SHOP)
     await harness.sh("git rm -q api/pay/pay_test.go")
@@ -65,8 +65,8 @@ async def test_tests_of_go_that_were_deleted_are_missed_though_their_package_has
     assert all(map(change.expected(GO, only), names))
 
 
-async def test_a_command_that_names_its_packages_itself_runs_whole(harness, tmp_path):
-    """AL-11: it cannot be asked for some."""
+async def test_a_command_that_names_its_packages_runs_whole(harness, tmp_path):
+    """AL-11: no selection is possible."""
     gate = Gate(kind="test", command="go test ./pay ./till", runner="go", folder="api")
     names = [f"example.org/shop/pay.TestIt{number}" for number in range(9)]
     only, expected = await asked(harness, tmp_path, SHOP, {"api/pay/pay.go": "package pay\n"}, gate, names)
@@ -91,8 +91,8 @@ MARKED = {
         ("src/au", []),
     ],
 )
-async def test_tests_that_carry_a_tag_of_what_changed_are_added(harness, tmp_path, path, found):
-    """AL-11: by pytest's marker, or the word in the file; a part of a word is none."""
+async def test_tests_with_a_tag_of_the_change_are_added(harness, tmp_path, path, found):
+    """AL-11: by pytest's marker, or the word in the file; a part of a word does not count."""
     names = [f"{test}::test_{number}" for test in MARKED if "test_" in test for number in range(5)]
     tagged = (TaggedTests(path=path, tags=("auth",)),)
     only, _ = await asked(harness, tmp_path, MARKED, {"src/auth/login.py": "x = 2\n"}, PYTEST, names, tagged)

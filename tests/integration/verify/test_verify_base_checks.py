@@ -1,4 +1,4 @@
-"""What contracts show before the work."""
+"""Results of contracts before the work."""
 
 import msgspec
 import pytest
@@ -32,8 +32,8 @@ def memory(harness):
     return CheckResultCache(harness.store, "e1")
 
 
-async def test_what_fails_before_the_work_is_red_for_whatever_reason(base, memory):
-    """BX-5: it failed, its tool or test is not there yet, it ran no test at all, its file is missing."""
+async def test_a_check_that_fails_before_the_work_is_red_for_any_reason(base, memory):
+    """BX-5: it failed, its tool or test does not exist yet, it ran no test, its file is missing."""
     contract = Contract(
         commands=(
             Check(command="grep -q four list"),
@@ -55,7 +55,7 @@ async def test_what_fails_before_the_work_is_red_for_whatever_reason(base, memor
     )
 
 
-async def test_no_attempt_repeats_what_is_known_of_the_same_base(base, memory, tmp_path, harness):
+async def test_known_results_on_the_same_base_are_not_repeated(base, memory, tmp_path, harness):
     """BX-5: by commit, command, expectation and environment."""
     check = Check(command=COUNTED.format(count=tmp_path / "count"))
     other = msgspec.structs.replace(check, expect=ExitCode(1))
@@ -68,7 +68,7 @@ async def test_no_attempt_repeats_what_is_known_of_the_same_base(base, memory, t
     assert recall_results(Contract(commands=(Check(command="new"),)), base.commit, memory) == BaseCheckResults()
 
 
-async def test_a_check_finds_the_base_as_committed_whatever_the_one_before_did(base, memory):
+async def test_a_check_runs_on_the_base_as_committed_whatever_the_previous_one_did(base, memory):
     contract = Contract(commands=(Check(command="echo four >> list"), Check(command="grep -q four list")))
     assert (await run_on_base(contract, base, memory)).red == ("grep -q four list",)
 
@@ -83,7 +83,9 @@ async def test_a_check_finds_the_base_as_committed_whatever_the_one_before_did(b
         (Contract(must_exist=("list",), must_not_change=("README",)), True),
     ],
 )
-async def test_what_no_required_check_tells_from_nothing_is_weak(harness, tmp_path, base, memory, contract, weak):
+async def test_a_contract_without_a_distinguishing_required_check_is_weak(
+    harness, tmp_path, base, memory, contract, weak
+):
     """BX-5: red on the base, or marked weak."""
     found = await run_on_base(contract, base, memory)
     await harness.sh("echo four >> list; touch new; git add -A; git commit -qm work")
@@ -95,7 +97,7 @@ async def test_what_no_required_check_tells_from_nothing_is_weak(harness, tmp_pa
     assert set(verification.failed_on_base) == set(found.red)
 
 
-def test_a_check_gets_three_times_what_it_took_on_the_base_but_never_less_than_a_minute():
+def test_a_checks_timeout_is_three_times_its_time_on_the_base_and_at_least_a_minute():
     """AL-8: the default of a timeout."""
     contract = Contract(commands=(Check(command="slow"), Check(command="quick"), Check(command="given", timeout_s=5.0)))
     found = BaseCheckResults(durations={"slow": 40.0, "quick": 1.0, "given": 100.0})

@@ -1,4 +1,4 @@
-"""Contracts run for real, on a real checkout."""
+"""Contracts run on a real checkout."""
 
 import msgspec
 import pytest
@@ -30,7 +30,7 @@ def verdicts(verification):
     return [result.verdict for result in verification.results]
 
 
-async def test_every_command_runs_though_an_earlier_one_fails(tree):
+async def test_every_command_runs_even_if_an_earlier_one_fails(tree):
     checked = await verify_contract(contract("exit 1", "grep four list", "nosuchcommand"), tree)
     assert verdicts(checked) == ["fail", "pass", "error"]
     assert [failure.name for failure in checked.failures] == ["exit 1", "nosuchcommand"]
@@ -38,25 +38,25 @@ async def test_every_command_runs_though_an_earlier_one_fails(tree):
 
 
 async def test_a_failing_optional_check_warns_and_proves_nothing(tree):
-    """AL-8: it does not block, and where all checks are optional the fact is weak."""
+    """AL-8: it does not block, and if all checks are optional the fact is weak."""
     checked = await verify_contract(contract("false", required=False), tree)
     assert (verdicts(checked), checked.passed, checked.weak) == (["warn"], True, True)
 
 
-async def test_without_a_contract_a_change_has_to_do(tree):
+async def test_without_a_contract_a_change_is_enough(tree):
     for nothing in (None, Contract(intent="just do it")):
         checked = await verify_contract(nothing, tree)
         assert (checked.results[0].name, checked.passed, checked.weak) == ("change", True, True)
 
 
-async def test_the_same_tree_as_before_is_vacuous_whatever_the_contract_says(tree):
+async def test_an_unchanged_tree_is_vacuous_whatever_the_contract_says(tree):
     """BX-5: an empty change proves nothing."""
     same = Tree(git=tree.git, base=tree.commit, commit=tree.commit, environ=tree.environ)
     assert verdicts(await verify_contract(contract("true"), same)) == ["vacuous"]
 
 
-async def test_a_check_finds_tracked_files_as_committed_and_what_earlier_checks_made(tree):
-    """What lands is what passed: no check mends the tree for the next one."""
+async def test_a_check_finds_tracked_files_as_committed_and_untracked_files_of_earlier_checks(tree):
+    """What lands is what passed: no check repairs the tree for the next one."""
     checked = await verify_contract(
         contract(
             "echo mended > list; echo built > out",
@@ -70,7 +70,7 @@ async def test_a_check_finds_tracked_files_as_committed_and_what_earlier_checks_
     assert verdicts(checked) == ["pass", "fail", "pass", "fail", "pass"]
 
 
-async def test_a_check_that_a_signal_ends_is_asked_once_more(tree, tmp_path):
+async def test_a_check_ended_by_a_signal_is_repeated_once(tree, tmp_path):
     once = f"test -f {tmp_path}/again || {{ touch {tmp_path}/again; kill -9 $$; }}"
     assert verdicts(await verify_contract(contract(once), tree)) == ["pass"]
     always = await verify_contract(contract("kill -9 $$"), tree)
@@ -78,7 +78,7 @@ async def test_a_check_that_a_signal_ends_is_asked_once_more(tree, tmp_path):
     assert "signal 9 twice" in always.results[0].detail
 
 
-async def test_a_check_killed_inside_its_shell_is_asked_once_more(tree, tmp_path):
+async def test_a_check_killed_inside_its_shell_is_repeated_once(tree, tmp_path):
     inside = f"test -f {tmp_path}/again || {{ touch {tmp_path}/again; sh -c 'kill -9 $$'; exit $?; }}"
     assert verdicts(await verify_contract(contract(inside), tree)) == ["pass"]
 
@@ -90,7 +90,7 @@ async def test_a_check_with_too_many_processes_is_stopped_and_not_repeated(tree,
     assert "too many processes" in checked.results[0].detail
 
 
-async def test_a_check_that_does_not_end_is_ended(tree):
+async def test_a_check_that_hangs_is_ended(tree):
     checked = await verify_contract(contract("echo begun; sleep 60", timeout_s=0.3), tree)
     assert (verdicts(checked), checked.results[0].exit_code) == (["timeout"], None)
     assert "begun" in checked.results[0].detail
@@ -102,7 +102,7 @@ async def test_the_end_of_a_long_output_is_kept(tree):
     assert len(checked.results[0].detail) < 2100
 
 
-async def test_a_check_sees_no_more_of_the_environment_than_it_is_given(tree):
+async def test_a_check_gets_only_the_given_environment(tree):
     told = Tree(git=tree.git, base=tree.base, commit=tree.commit, environ={**tree.environ, "SCAFFOLD_RUN": "r1"})
     assert verdicts(await verify_contract(contract('test "$SCAFFOLD_RUN" = r1', 'test -z "$SECRET"'), told)) == [
         "pass",
@@ -111,12 +111,12 @@ async def test_a_check_sees_no_more_of_the_environment_than_it_is_given(tree):
 
 
 async def test_a_test_run_without_tests_is_no_proof(tree):
-    """AL-8: zero tests is a verdict of its own."""
+    """AL-8: zero tests have a separate verdict."""
     assert verdicts(await verify_contract(contract("python3 -m unittest discover -s ."), tree)) == ["vacuous"]
 
 
-async def test_what_a_check_prints_is_told_without_secrets_and_judged_with_them(tree):
-    """BX-9: the detail goes into prompts, stores and reports; what is expected may be looked for in the whole."""
+async def test_output_of_a_check_is_redacted_after_it_is_judged(tree):
+    """BX-9: the detail goes into prompts, stores and reports; expected text is searched in the original."""
     expected = Contract(commands=(Check(command="echo token canary-7f3e6a1d", expect=OutputContains("canary-7f3e")),))
     discreet = msgspec.structs.replace(tree, clean=Redactor({"MY_TOKEN": "canary-7f3e6a1d"}).clean)
     checked = await verify_contract(expected, discreet)
@@ -135,8 +135,8 @@ KINDS = (
 
 
 @pytest.mark.parametrize("wrong", KINDS)
-async def test_every_declared_check_is_executed_and_counts(tree, wrong):
-    """AL-8: whichever kind the one is that does not hold, all others are shown beside it, and it blocks."""
+async def test_every_declared_check_runs_and_counts(tree, wrong):
+    """AL-8: whichever check fails, all others are shown beside it, and it blocks."""
     right = Contract(
         commands=(Check(command="true"), Check(command="cat list", expect=OutputContains("four"))),
         must_exist=("list",),

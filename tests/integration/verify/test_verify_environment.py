@@ -1,4 +1,4 @@
-"""What checks stand on: prepared once, copied often. Programs that only pretend stand in for installers."""
+"""Environments of checks: prepared once, copied often, with fake installers."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ LOCK = {"package-lock.json": "one", "packages/own/index.js": "own", ".gitignore"
 
 @pytest.fixture
 async def ground(harness, tmp_path):
-    """A repository whose `npm` only pretends."""
+    """A repository with a fake `npm`."""
     made = Ground(harness, tmp_path)
     provide(made, "npm", INSTALL.format(place="packages/own/node_modules"))
     await made.commit(LOCK)
@@ -54,13 +54,13 @@ def provide(ground, name, script):
 
 
 def installed(ground):
-    """Return where something was installed, in order."""
+    """Return where the installer ran, in order."""
     log = ground.harness.repo.parent / "installed"
     return log.read_text().splitlines() if log.exists() else []
 
 
-async def test_a_set_up_runs_once_and_each_checkout_gets_a_copy_of_its_own(ground):
-    """AL-9: set-up commands build a golden environment, and worktrees get a copy."""
+async def test_setup_runs_once_and_each_checkout_gets_its_own_copy(ground):
+    """AL-9: setup commands build a golden environment, and worktrees get a copy."""
     environment = await ground.prepared("npm ci")
     async with ground.tree(environment, "one") as one, ground.tree(await ground.prepared("npm ci"), "two") as two:
         assert len(installed(ground)) == 1
@@ -75,7 +75,7 @@ async def test_a_set_up_runs_once_and_each_checkout_gets_a_copy_of_its_own(groun
     assert await ground.harness.sh("git status --porcelain; git worktree list | wc -l") == "3"
 
 
-async def test_other_locks_are_another_environment_and_other_code_is_not(ground):
+async def test_a_changed_lock_file_needs_another_environment_and_changed_code_does_not(ground):
     """BX-4: a baseline is keyed by environment, too."""
     first = await ground.prepared("npm ci")
     await ground.commit({"code.js": "new"})
@@ -87,14 +87,14 @@ async def test_other_locks_are_another_environment_and_other_code_is_not(ground)
     assert (first == same, first.fingerprint == other.fingerprint, len(installed(ground))) == (True, False, 2)
 
 
-async def test_who_comes_at_the_same_time_waits_for_the_first(ground):
+async def test_a_concurrent_preparation_waits_for_the_first(ground):
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(ground.prepared("npm ci")) for _ in range(3)]
     assert len({task.result().fingerprint for task in tasks}) == len(installed(ground)) == 1
 
 
-async def test_a_failed_set_up_is_told_whole_and_tried_again(ground):
-    """BX-4: a failed set-up tells its command, its exit code and the end of what it printed."""
+async def test_a_failed_setup_is_reported_in_full_and_retried(ground):
+    """BX-4: with its command, its exit code and the end of its output."""
     failed = await ground.prepare("npm ci", "echo no space left >&2; exit 3")
     assert isinstance(failed, NotReady)
     assert failed.what == "the set-up command `echo no space left >&2; exit 3` exited with code 3: no space left"
@@ -104,7 +104,7 @@ async def test_a_failed_set_up_is_told_whole_and_tried_again(ground):
     assert len(installed(ground)) == 2
 
 
-async def test_a_set_up_that_was_broken_off_is_begun_anew(ground):
+async def test_an_interrupted_setup_starts_again(ground):
     waits = "npm ci; touch ../here; while test -e ../here; do sleep 0.05; done"
     gate = ground.cache / "environments" / "here"
     broken = asyncio.create_task(ground.prepare(waits))
@@ -123,14 +123,14 @@ async def test_a_set_up_that_was_broken_off_is_begun_anew(ground):
     assert len(installed(ground)) == 2
 
 
-async def test_nothing_is_run_in_a_folder_that_nobody_trusts(ground):
-    """Set-up commands of a repository never run before the folder is trusted."""
+async def test_nothing_runs_in_an_untrusted_folder(ground):
+    """Setup commands of a repository never run before the folder is trusted."""
     prepared = await ground.prepare("npm ci", trusted=False)
     assert isinstance(prepared, PreparedEnvironment)
     assert (prepared.left_out, prepared.environment.copies, installed(ground)) == (("npm ci",), (), [])
 
 
-async def test_what_the_user_has_installed_is_copied_as_it_was_and_not_installed_again(ground):
+async def test_dependencies_installed_by_the_user_are_copied_and_not_installed_again(ground):
     modules = ground.repo / "node_modules"
     (modules / "left").mkdir(parents=True)
     (modules / "left" / "version").write_text("the user's")
@@ -148,7 +148,7 @@ async def test_what_the_user_has_installed_is_copied_as_it_was_and_not_installed
     assert (await ground.prepared("npm ci")).fingerprint != environment.fingerprint
 
 
-async def test_the_users_own_virtual_environment_is_used_where_it_is(ground):
+async def test_the_users_own_virtual_environment_is_used_in_place(ground):
     await ground.commit({".gitignore": "/.venv\n"})
     await ground.harness.sh(f"'{PYTHON}' -m venv --without-pip .venv")
     environment = await ground.prepared("uv sync", trusted=False)
@@ -157,8 +157,8 @@ async def test_the_users_own_virtual_environment_is_used_where_it_is(ground):
     assert (told, environment.copies) == (str(ground.repo / ".venv"), ())
 
 
-async def test_a_virtual_environment_names_the_checkout_it_was_copied_to(ground):
-    """Moved paths are mended: scripts, editable installations, activation."""
+async def test_a_copied_virtual_environment_names_its_new_checkout(ground):
+    """Paths are rewritten: scripts, editable installations, activation."""
     provide(ground, "python3", f"#!/bin/sh\nexec '{PYTHON}' \"$@\"\n")
     install = (
         f"'{PYTHON}' -m venv --without-pip .venv",
@@ -176,7 +176,7 @@ async def test_a_virtual_environment_names_the_checkout_it_was_copied_to(ground)
         assert await seen(tree, "grep -rlI '\\.checkout' .venv || true") == ""
 
 
-async def test_go_and_cargo_find_what_was_fetched_for_them(ground):
+async def test_go_and_cargo_find_their_fetched_modules(ground):
     provide(ground, "go", '#!/bin/sh\nmkdir -p "$GOMODCACHE/m"; echo "$GOFLAGS" > "$GOMODCACHE/m/flags"\n')
     provide(ground, "cargo", '#!/bin/sh\nmkdir -p "$CARGO_HOME"; echo fetched > "$CARGO_HOME/index"\n')
     environment = await ground.prepared("go mod download", "cargo fetch --locked")
@@ -187,7 +187,7 @@ async def test_go_and_cargo_find_what_was_fetched_for_them(ground):
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
 async def held(ground, tmp_path, request):
-    """The same, in a sandbox with a network of its own."""
+    """The same, in a sandbox with its own network."""
     inside = Ground(ground.harness, tmp_path, held=True)
     inside.environ = ground.environ
     async with inside.enclose(inside.repo) as walls:
@@ -202,8 +202,8 @@ async def held(ground, tmp_path, request):
     return inside
 
 
-async def test_a_set_up_may_reach_the_network_and_write_to_its_checkout_alone(held):
-    """It runs in the sandbox; what checks has no network, and reads what was fetched."""
+async def test_setup_may_use_the_network_and_write_only_to_its_checkout(held):
+    """It runs in the sandbox; checks have no network, and read what was fetched."""
     provide(held, "go", '#!/bin/sh\nmkdir -p "$GOMODCACHE"; echo fetched > "$GOMODCACHE/m"\n')
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -233,7 +233,7 @@ async def test_a_service_runs_in_the_sandbox_of_its_check(held):
         assert caller.connect_ex(("127.0.0.1", 8123)) != 0
 
 
-async def test_what_nobody_asked_for_in_a_month_is_forgotten(ground):
+async def test_an_environment_unused_for_a_month_is_removed(ground):
     old = await ground.prepared("npm ci")
     async with ground.tree(old):
         for left in (ground.cache / "environments").glob("*/*"):
@@ -245,7 +245,7 @@ async def test_what_nobody_asked_for_in_a_month_is_forgotten(ground):
     assert list((ground.cache / "environments" / "furnishing").iterdir()) == []
 
 
-async def test_each_set_up_command_is_told_before_it_runs(ground):
+async def test_each_setup_command_is_announced_before_it_runs(ground):
     heard = []
     await ground.prepared("npm ci", "true", tell=heard.append)
     assert heard == ["npm ci", "true"]
@@ -253,7 +253,7 @@ async def test_each_set_up_command_is_told_before_it_runs(ground):
     assert heard == ["npm ci", "true"]
 
 
-async def test_a_checkout_that_was_used_is_furnished_again(ground):
+async def test_a_used_checkout_is_provisioned_again(ground):
     """Recycled worktrees, too."""
     environment = await ground.prepared("npm ci")
     async with ground.tree(environment) as tree:
@@ -269,7 +269,7 @@ async def test_a_checkout_that_was_used_is_furnished_again(ground):
 
 
 def made(path):
-    """Return what is another for a file that was made anew."""
+    """Return the inode of a file, which changes when it is recreated."""
     found = path.stat()
     return found.st_ino, found.st_ctime_ns
 
@@ -279,7 +279,7 @@ def tampered(tree):
 
 
 def tampered_unseen(tree):
-    """As long as before, and as old."""
+    """Change a file without changing its size and time."""
     version = tree.git.cwd / "node_modules" / "left" / "version"
     before = version.stat()
     version.write_text("two")
@@ -301,8 +301,8 @@ def replaced(tree):
 
 
 @pytest.mark.parametrize("change", [None, tampered, tampered_unseen, added, removed, replaced])
-async def test_copies_that_nobody_changed_are_kept_while_a_checkout_is_made_new(ground, change):
-    """Else each iteration would copy all that is installed again."""
+async def test_unchanged_copies_are_kept_when_a_checkout_is_reset(ground, change):
+    """Otherwise each iteration would copy all dependencies again."""
     environment = await ground.prepared("npm ci")
     async with ground.tree(environment) as tree:
         top = tree.git.cwd
@@ -321,7 +321,7 @@ async def test_copies_that_nobody_changed_are_kept_while_a_checkout_is_made_new(
             first = made(version)
 
 
-async def test_copies_go_with_the_folder_they_belong_to(ground):
+async def test_copies_are_removed_with_their_folder(ground):
     environment = await ground.prepared("npm ci")
     async with ground.tree(environment) as tree:
         await ground.harness.sh("git rm -rq packages; git commit -qm less")
@@ -333,7 +333,7 @@ async def test_copies_go_with_the_folder_they_belong_to(ground):
         assert {path.suffix for path in workshop.iterdir()} == {".note"}
 
 
-async def test_nothing_is_written_where_a_link_in_the_checkout_leads(ground, tmp_path):
+async def test_nothing_is_written_through_a_link_in_the_checkout(ground, tmp_path):
     environment = await ground.prepared("npm ci")
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "own").mkdir(parents=True)
@@ -343,7 +343,7 @@ async def test_nothing_is_written_where_a_link_in_the_checkout_leads(ground, tmp
     assert list((elsewhere / "own").iterdir()) == []
 
 
-async def test_what_was_prepared_and_is_gone_is_named_with_what_to_do(ground):
+async def test_a_missing_prepared_environment_is_reported_with_a_fix(ground):
     environment = await ground.prepared("npm ci")
     await ground.harness.sh(f"rm -r '{ground.cache}/environments'")
     with pytest.raises(ScaffoldError, match="node_modules is missing, but checks need it"):
@@ -351,8 +351,8 @@ async def test_what_was_prepared_and_is_gone_is_named_with_what_to_do(ground):
             pass
 
 
-async def test_a_moved_script_runs_where_the_path_is_long_and_has_spaces(tmp_path, harness):
-    """The kernel reads no such first line."""
+async def test_a_relocated_script_runs_from_a_long_path_with_spaces(tmp_path, harness):
+    """The kernel cannot read such a first line."""
     place = tmp_path / ("a long name " * 15) / ("and more " * 15)
     (place / "bin").mkdir(parents=True)
     (place / "bin" / "python").symlink_to(PYTHON)

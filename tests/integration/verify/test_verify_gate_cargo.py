@@ -1,4 +1,4 @@
-"""Cargo for real, where it is installed: packages of a workspace, each test by the file it is in."""
+"""Real cargo, if installed: packages of a workspace, each test identified by its file."""
 
 import pytest
 
@@ -32,8 +32,8 @@ OUTCOMES = {
 }
 
 
-async def test_tests_of_one_name_in_two_packages_are_two(tmp_path):
-    """BX-4: typed outcomes per test; who deletes one of them is not covered by the other."""
+async def test_tests_of_the_same_name_in_two_packages_are_distinct(tmp_path):
+    """BX-4: typed outcomes per test; deleting one of them is not hidden by the other."""
     lay_out(tmp_path, WORKSPACE)
     gate = next(gate for gate in detect_in_folder(tmp_path).gates if gate.kind == "test")
     whole = await tried(tmp_path, gate)
@@ -45,8 +45,8 @@ async def test_tests_of_one_name_in_two_packages_are_two(tmp_path):
     assert OUTCOMES.keys() - fewer.outcomes.keys() == {"till/src/lib.rs: tests::adds"}, fewer.detail
 
 
-async def test_a_package_that_cannot_be_built_is_an_error_that_tells_why(tmp_path):
-    """BX-4: what the compiler says is shown, and none of what cargo tells machines."""
+async def test_a_package_that_does_not_build_is_an_error_with_the_reason(tmp_path):
+    """BX-4: the compiler's messages are shown without cargo's machine-readable output."""
     lay_out(tmp_path, {**WORKSPACE, "till/src/lib.rs": 'pub fn one() -> u8 { "no" }\n'})
     gate = next(gate for gate in detect_in_folder(tmp_path).gates if gate.kind == "test")
     found = await tried(tmp_path, gate)

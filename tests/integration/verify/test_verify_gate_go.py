@@ -1,4 +1,4 @@
-"""Go for real, where it is installed: what its reports say, in a sandbox, without a network, by package."""
+"""Real Go, if installed: its reports, in a sandbox, without a network, by package."""
 
 import zipfile
 
@@ -60,7 +60,7 @@ def of_cart(body: str = "if Twice(2) != 4 { t.Fatal() }", *, more: str = "", imp
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
-    """A repository of two packages; each test writes what it changes, whole."""
+    """A repository of two packages; each test writes the files it changes."""
     return tmp_path_factory.mktemp("shop")
 
 
@@ -69,8 +69,8 @@ async def shown(folder, *, only=(), timeout_s=60.0, **changed):
     return await tried(lay_out(folder, files), GATE, only=only, timeout_s=timeout_s)
 
 
-async def test_every_test_and_part_of_two_packages_is_told(shop):
-    """BX-4: typed outcomes per test, from `go test -json` itself; of some files their packages alone."""
+async def test_every_test_and_subtest_of_two_packages_is_reported(shop):
+    """BX-4: typed outcomes per test, from `go test -json` itself; of a selection only their packages."""
     whole = await shown(shop)
     assert (whole.trouble, dict(whole.outcomes)) == (None, {**OF_SUM, TWICE: "passed"}), whole.detail
     some = await shown(shop, only=("cart/cart_test.go",))
@@ -89,8 +89,8 @@ async def test_every_test_and_part_of_two_packages_is_told(shop):
     ],
     ids=["code", "tests", "syntax", "vet"],
 )
-async def test_a_package_that_cannot_be_built_makes_the_whole_an_error(shop, changed):
-    """BX-4: whatever the other packages show; what the compiler says is told."""
+async def test_a_package_that_does_not_build_is_an_error(shop, changed):
+    """BX-4: whatever the other packages show; the compiler's messages are reported."""
     found = await shown(shop, **changed)
     assert (found.trouble, "build failed: example.org/shop/cart" in found.detail) == ("error", True), found.detail
     assert "cart/cart" in found.detail
@@ -106,20 +106,20 @@ async def test_a_package_that_cannot_be_built_makes_the_whole_an_error(shop, cha
     ],
     ids=["a panic", "an exit", "a panic before", "a TestMain that runs nothing"],
 )
-async def test_tests_that_did_not_come_to_their_end_have_not_passed(shop, changed, outcomes):
-    """BX-4: a panic is a failure, and who was never run is not told of."""
+async def test_tests_that_did_not_finish_have_not_passed(shop, changed, outcomes):
+    """BX-4: a panic is a failure, and tests that did not run are not reported."""
     found = await shown(shop, **changed)
     assert (found.trouble, dict(found.outcomes)) == (None, {**OF_SUM, **outcomes}), found.detail
 
 
-async def test_one_that_hangs_is_named(shop):
-    """BX-4: as `timeout`, with what was running."""
+async def test_a_hanging_test_is_named(shop):
+    """BX-4: as `timeout`, with the running test."""
     found = await shown(shop, timeout_s=8, cart_test=of_cart("time.Sleep(time.Hour)", imports='\t"time"\n'))
     assert (found.trouble, f"while running {TWICE}" in found.detail) == ("timeout", True), found.detail
 
 
 async def test_packages_without_tests_are_vacuous(tmp_path):
-    """BX-4: exit 0 of nothing is no pass; what `go vet` complains about is a finding."""
+    """BX-4: exit code 0 of nothing is no pass; a complaint of `go vet` is a finding."""
     code = 'package shop\n\nimport "fmt"\n\nfunc A() { fmt.Println("a") }\n'
     none = await tried(lay_out(tmp_path, {"go.mod": MANIFEST, "a.go": code}), GATE)
     assert (none.trouble, dict(none.outcomes)) == ("vacuous", {}), none.detail
@@ -136,7 +136,7 @@ def ground(harness, tmp_path, request):
 
 
 async def test_modules_are_fetched_once_and_found_without_a_network(ground, tmp_path):
-    """AL-9: checks read them where the set-up put them, and build in a cache of the sandbox's own."""
+    """AL-9: checks read them where setup put them, and build in a cache inside the sandbox."""
     publish(ground.repo / "proxy")
     local = 'export GOPROXY="file://$PWD/proxy" GONOSUMDB="*" GOSUMDB=off'
     uses = 'package cart\n\nimport "example.org/far"\n\nfunc Twice(x int) int { return far.Two() * x }\n'
@@ -157,7 +157,7 @@ async def test_modules_are_fetched_once_and_found_without_a_network(ground, tmp_
 
 
 def publish(proxy):
-    """Lay out what a proxy of modules serves: one module with one version."""
+    """Write the files of a module proxy: one module with one version."""
     folder, manifest = proxy / "example.org/far/@v", "module example.org/far\n\ngo 1.19\n"
     lay_out(folder, {"list": "v1.0.0\n", "v1.0.0.info": '{"Version":"v1.0.0"}', "v1.0.0.mod": manifest})
     with zipfile.ZipFile(folder / "v1.0.0.zip", "w") as archive:

@@ -1,11 +1,11 @@
-"""Gates are told from a commit, whatever lies in the work tree."""
+"""Gates are detected from a commit, whatever is in the work tree."""
 
 from scaffold.git import refs
 from scaffold.verify.gates.detection import detect_at_commit, detect_in_folder
 
 
-async def test_a_commit_tells_its_gates_whatever_lies_around(harness):
-    """AL-9: gates are those of the commit that is judged, not of somebody's work tree."""
+async def test_gates_are_detected_from_the_commit(harness):
+    """AL-9: gates are those of the judged commit, not of a work tree."""
     await harness.sh(
         "mkdir -p tests 'odd name'; printf '[tool.ruff]\\n' > pyproject.toml;"
         "printf 'def test_a(): pass\\n' > 'tests/test_a.py'; printf x > \"odd name/$(printf 'a\\nb').py\";"
@@ -22,6 +22,6 @@ async def test_a_commit_tells_its_gates_whatever_lies_around(harness):
     assert (around.kind, [gate.command for gate in around.gates]) == ("node", ["ruff check ."])
 
 
-async def test_a_commit_without_anything_to_tell_has_no_gates(harness):
+async def test_a_commit_without_manifests_has_no_gates(harness):
     head = await refs.resolve(harness.site.git, "HEAD")
     assert (await detect_at_commit(harness.site.git, head)).gates == ()

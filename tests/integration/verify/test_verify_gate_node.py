@@ -1,4 +1,4 @@
-"""Node's own runner, jest and vitest for real, where they can be had."""
+"""Real node test runner, jest and vitest, if available."""
 
 import os
 from pathlib import Path
@@ -46,7 +46,7 @@ async def _shown(folder: Path, runner, **options):
 @needs("npm")
 @pytest.mark.timeout(500)
 async def test_outcomes_are_those_of_the_runners_own_report(installed):
-    """BX-4: typed outcomes per test, by names that stay the same."""
+    """BX-4: typed outcomes per test, by stable names."""
     folder, runner = installed
     source = TESTS.format(header=HEADERS[runner])
     none = await _shown(folder, runner)
@@ -78,8 +78,8 @@ describe("cart", () => {{
 
 
 @needs("npm")
-async def test_the_runner_that_comes_with_node_is_asked_through_npm(tmp_path):
-    """BX-4: per test; a module that ends the run early leaves tests that are not told of."""
+async def test_nodes_own_runner_is_called_through_npm(tmp_path):
+    """BX-4: per test; a module that ends the run early leaves tests without a report."""
     folder = lay_out(tmp_path / "a shop", {"package.json": _manifest("node --test")})
     lay_out(folder, {"test/cart.test.js": OWN.format(header="", sum=3)})
     some = await _shown(folder, "node")

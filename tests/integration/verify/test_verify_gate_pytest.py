@@ -1,4 +1,4 @@
-"""pytest for real: every outcome by the runner's own word, and runners whose word is worth nothing."""
+"""Real pytest: every outcome from its own report, and tampered runners."""
 
 import os
 
@@ -98,8 +98,8 @@ FORGED = (
 )
 
 
-async def test_every_outcome_is_told_by_the_runners_own_names(tmp_path):
-    """BX-4: typed outcomes per test, from a report of the runner's."""
+async def test_every_outcome_is_reported_under_pytests_names(tmp_path):
+    """BX-4: typed outcomes per test, from the runner's report."""
     shown = await tried(lay_out(tmp_path, {"tests/test_all.py": EVERY_OUTCOME}), PYTEST)
     assert (shown.trouble, shown.exit_code) == (None, 1)
     names = {name.removeprefix("tests/test_all.py::"): outcome for name, outcome in shown.outcomes.items()}
@@ -143,8 +143,8 @@ async def test_every_outcome_is_told_by_the_runners_own_names(tmp_path):
         ({"pytest.ini": "[pytest]\naddopts = --nonsense\n"}, "error", "exited with code 4"),
     ],
 )
-async def test_what_shows_nothing_is_told_as_what_it_is(tmp_path, files, trouble, word):
-    """BX-4: nothing that ran is vacuous; a crash, an early end or an import that fails is an error."""
+async def test_unusable_runs_are_classified(tmp_path, files, trouble, word):
+    """BX-4: a run without tests is vacuous; a crash, an early end or a failing import is an error."""
     shown = await tried(lay_out(tmp_path, files), PYTEST)
     assert (shown.trouble, "passed" in shown.outcomes.values()) == (trouble, False)
     assert word in shown.detail
@@ -155,7 +155,7 @@ async def test_files_that_cannot_be_imported_are_named(tmp_path):
     assert (shown.trouble, dict(shown.outcomes)) == ("error", {"tests/test_a.py": "error"})
 
 
-async def test_a_test_that_hangs_is_named_when_the_time_is_up(tmp_path):
+async def test_a_hanging_test_is_named_at_the_timeout(tmp_path):
     """BX-4: a deadline is a timeout, and not a failure."""
     hangs = "import threading\n\n\ndef test_quick(): pass\n\n\ndef test_hangs(): threading.Event().wait()\n"
     shown = await tried(lay_out(tmp_path, {"test_a.py": hangs}), PYTEST, timeout_s=6)
@@ -181,8 +181,8 @@ async def test_without_pytest_the_gate_is_an_error(tmp_path):
     ],
     ids=["conftest", "patched report", "patched call", "patching product", "late exit", "forged record"],
 )
-async def test_a_runner_that_hides_failures_is_found_out(tmp_path, files):
-    """BX-4: no report is believed without a test of ours that failed in it, signed line by line."""
+async def test_a_runner_that_hides_failures_is_detected(tmp_path, files):
+    """BX-4: a report counts only with a failing canary test of ours, signed line by line."""
     shown = await tried(
         lay_out(tmp_path, {"calc.py": ADDS, "tests/test_add.py": TESTS_ADD, **files}), PYTEST, PYTHONPATH=str(tmp_path)
     )
@@ -190,7 +190,7 @@ async def test_a_runner_that_hides_failures_is_found_out(tmp_path, files):
     assert shown.outcomes.get("tests/test_add.py::test_add") != "passed"
 
 
-async def test_what_raised_has_failed_though_a_hook_says_it_passed(tmp_path):
+async def test_a_test_that_raised_has_failed_whatever_a_hook_reports(tmp_path):
     files = {"calc.py": ADDS, "tests/test_add.py": TESTS_ADD, "conftest.py": SELECTIVE_HOOK}
     shown = await tried(lay_out(tmp_path, files), PYTEST, PYTHONPATH=str(tmp_path))
     assert shown.trouble == "error"
@@ -212,7 +212,7 @@ async def test_what_raised_has_failed_though_a_hook_says_it_passed(tmp_path):
     ],
     ids=["broken fixture", "hooks on items", "strict", "importlib", "junit"],
 )
-async def test_honest_projects_do_not_notice_that_they_are_watched(tmp_path, files):
+async def test_honest_projects_are_not_affected_by_the_recorder(tmp_path, files):
     tests = {"tests/test_a.py": "def test_a(): assert 0\ndef test_b(): pass\n"}
     shown = await tried(lay_out(tmp_path, {**tests, **files}), PYTEST)
     assert (shown.trouble, shown.exit_code, len(shown.outcomes)) == (None, 1, 2), shown.detail
@@ -220,7 +220,7 @@ async def test_honest_projects_do_not_notice_that_they_are_watched(tmp_path, fil
 
 
 @pytest.mark.slow
-async def test_it_watches_the_workers_of_xdist_and_beside_other_plugins(tmp_path):
+async def test_the_recorder_works_in_xdist_workers_and_beside_other_plugins(tmp_path):
     files = {
         "tests/test_add.py": TESTS_ADD,
         "tests/test_more.py": "import pytest\n@pytest.mark.parametrize('n', range(20))\ndef test_n(n): pass\n",
@@ -235,8 +235,8 @@ async def test_it_watches_the_workers_of_xdist_and_beside_other_plugins(tmp_path
     assert (lying.trouble, "cannot be trusted" in lying.detail) == ("error", True)
 
 
-async def test_only_what_is_asked_for_runs(tmp_path):
-    """AL-11: a run can be of some tests, by their names or by their files; others are not even imported."""
+async def test_only_selected_tests_run(tmp_path):
+    """AL-11: by name or by file; others are not even imported."""
     files = {
         "tests/test_a.py": "def test_a(): pass\ndef test_b(): pass\n",
         "tests/test_c.py": "def test_c(): assert 0\n",
@@ -251,8 +251,8 @@ async def test_only_what_is_asked_for_runs(tmp_path):
     assert none.trouble == "vacuous"
 
 
-async def test_an_exit_code_that_complains_of_no_test_is_an_outcome_of_its_own(tmp_path):
-    """BX-4: exit code and report must agree; a threshold that was missed is no test's fault, and no pass."""
+async def test_an_exit_code_without_a_failing_test_is_a_separate_outcome(tmp_path):
+    """BX-4: exit code and report must agree; a missed threshold is neither a test's failure nor a pass."""
     fails = "def pytest_sessionfinish(session):\n    session.exitstatus = 1\n"
     lay_out(tmp_path, {"test_a.py": "def test_a(): pass\n", "conftest.py": fails})
     whole = await tried(tmp_path, PYTEST)
@@ -261,7 +261,7 @@ async def test_an_exit_code_that_complains_of_no_test_is_an_outcome_of_its_own(t
     assert dict(some.outcomes) == {"test_a.py::test_a": "passed"}
 
 
-async def test_what_tests_start_inherits_nothing_of_us(tmp_path):
+async def test_processes_started_by_tests_inherit_nothing_of_ours(tmp_path):
     told = "import os\n\n\ndef test_a():\n    assert not [n for n in os.environ if 'SCAFFOLD' in n]\n"
     told += "    assert 'scribe' not in os.environ.get('PYTEST_ADDOPTS', '') + os.environ.get('PYTHONPATH', '')\n"
     shown = await tried(lay_out(tmp_path, {"test_a.py": told}), PYTEST)
@@ -269,8 +269,8 @@ async def test_what_tests_start_inherits_nothing_of_us(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith((".", "_"))) == ["test_a.py"]
 
 
-async def test_in_the_sandbox_the_report_is_written_to_its_own_temporary_folder(tmp_path):
-    """BX-4: gates run in the sandbox, and their report does not lie in the checkout."""
+async def test_in_the_sandbox_the_report_is_written_to_its_temporary_folder(tmp_path):
+    """BX-4: gates run in the sandbox, and their report is not in the checkout."""
     finding = await detect_level(os.environ)
     if finding.level == "none":
         pytest.skip(f"{finding.trouble}; {finding.fix}")

@@ -21,7 +21,7 @@ def test_sometimes():
 """
 
 
-async def test_a_change_is_held_against_what_failed_before_it(bench):
+async def test_a_change_is_compared_with_earlier_failures(bench):
     """AL-9, AL-10, BX-4: a failure of the baseline is allowed, a new one blocks, and is named."""
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
     captured = await bench.capture(base)
@@ -34,7 +34,7 @@ async def test_a_change_is_held_against_what_failed_before_it(bench):
 
 @pytest.mark.slow
 async def test_a_new_failure_that_passes_unchanged_is_flaky_and_does_not_block(bench, tmp_path):
-    """BX-4: it fails, then it passes, and nothing was changed."""
+    """BX-4: it fails, then it passes, without a change."""
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
     captured = await bench.capture(base)
     head = await bench.commit({"test_flaky.py": FLAKY.format(mark=str(tmp_path / "mark"))})
@@ -43,7 +43,7 @@ async def test_a_new_failure_that_passes_unchanged_is_flaky_and_does_not_block(b
 
 
 @pytest.mark.slow
-async def test_a_baseline_is_captured_once_and_what_failed_is_asked_again(bench, tmp_path):
+async def test_a_baseline_is_captured_once_and_its_failures_are_repeated(bench, tmp_path):
     """AL-10, BX-4: the next capture at the same commit runs nothing."""
     mark = tmp_path / "mark"
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC, "test_f.py": FLAKY.format(mark=str(mark))})
@@ -57,7 +57,7 @@ async def test_a_baseline_is_captured_once_and_what_failed_is_asked_again(bench,
 
 
 async def test_an_import_error_at_the_base_is_no_baseline(bench):
-    """AL-10: the missing module is named, and what to do about it."""
+    """AL-10: the missing module is named, with a fix."""
     base = await bench.commit({"test_it.py": "import nowhere_to_be_found\n\n\ndef test_it():\n    pass\n"})
     problem = await bench.capture(base, left_out=("pip install -e .",))
     assert isinstance(problem, NotReady)
@@ -67,8 +67,8 @@ async def test_an_import_error_at_the_base_is_no_baseline(bench):
 
 
 @pytest.mark.slow
-async def test_tests_of_which_none_passes_are_no_baseline(bench):
-    """AL-10: nothing could be told from such tests."""
+async def test_tests_without_a_single_pass_are_no_baseline(bench):
+    """AL-10: nothing can be inferred from such tests."""
     base = await bench.commit({"test_it.py": "def test_it():\n    assert False\n"})
     problem = await bench.capture(base)
     assert isinstance(problem, NotReady)
@@ -76,8 +76,8 @@ async def test_tests_of_which_none_passes_are_no_baseline(bench):
 
 
 @pytest.mark.slow
-async def test_a_detected_linter_that_cannot_be_run_is_left_out_and_one_that_was_given_is_not(bench):
-    """AL-10, BX-4: a tool that nobody installed says nothing of anybody's work."""
+async def test_a_detected_linter_that_cannot_run_is_left_out_and_a_configured_one_is_not(bench):
+    """AL-10, BX-4: a missing tool says nothing about the work."""
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
     lint = Gate(kind="lint", command="nosuchlinter .", runner="findings")
     captured = await bench.capture(base, TEST, lint)
@@ -93,7 +93,7 @@ async def test_a_detected_linter_that_cannot_be_run_is_left_out_and_one_that_was
 
 @pytest.mark.slow
 async def test_the_first_tests_of_a_repository_are_a_gate_of_the_work(bench):
-    """AL-10: there was nothing before, so all that fails is new."""
+    """AL-10: there was nothing before, so every failure is new."""
     base = await bench.commit({"pyproject.toml": '[project]\nname = "calc"\nversion = "1"\n', "calc.py": CALC})
     captured = BaselineResult(baseline=(await bench.capture(base, Gate(kind="build", command="true"))).baseline)
     head = await bench.commit({"tests/test_calc.py": "def test_it():\n    assert False\n"})
@@ -101,8 +101,8 @@ async def test_the_first_tests_of_a_repository_are_a_gate_of_the_work(bench):
     assert (test.verdict, test.tests) == ("new_failure", {"tests/test_calc.py::test_it": "new_failure"})
 
 
-async def test_only_tests_that_have_to_do_with_the_change_run(bench):
-    """AL-11: five tests beside the change are enough; what the others would show comes at the end."""
+async def test_only_tests_that_concern_the_change_run(bench):
+    """AL-11: five tests beside the change are enough; the others run at the end."""
     tests = "\n\n".join(f"def test_{number}():\n    import pkg.a\n" for number in range(5))
     base = await bench.commit(
         {
@@ -119,8 +119,8 @@ async def test_only_tests_that_have_to_do_with_the_change_run(bench):
 
 
 @pytest.mark.slow
-async def test_a_new_test_cannot_mend_for_others_what_the_work_broke(bench):
-    """AL-9, BX-5: tests that were there have to pass without those that came with the work."""
+async def test_a_new_test_cannot_hide_what_the_work_broke(bench):
+    """AL-9, BX-5: existing tests must pass without the new ones."""
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
     captured = await bench.capture(base)
     mends = "import calc\n\ncalc.sub = lambda a, b: a - b\n\n\ndef test_sub():\n    assert calc.sub(2, 2) == 0\n"
@@ -131,8 +131,8 @@ async def test_a_new_test_cannot_mend_for_others_what_the_work_broke(bench):
 
 
 @pytest.mark.slow
-async def test_a_new_test_is_welcome_beside_those_that_were_there(bench):
-    """AL-9, AL-10: what failed before goes on to count for nothing."""
+async def test_a_new_test_is_allowed_beside_existing_ones(bench):
+    """AL-9, AL-10: earlier failures still do not count."""
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
     captured = await bench.capture(base)
     head = await bench.commit({"test_a.py": "import calc\n\n\ndef test_a():\n    assert calc.add(0, 0) == 0\n"})
@@ -142,8 +142,8 @@ async def test_a_new_test_is_welcome_beside_those_that_were_there(bench):
 
 
 @pytest.mark.slow
-async def test_a_renamed_file_of_tests_keeps_its_history(bench):
-    """AL-10: what failed in it goes on failing, what passed goes on passing, and no test is missed."""
+async def test_a_renamed_test_file_keeps_its_history(bench):
+    """AL-10: earlier failures still fail, earlier passes still pass, and no test is missing."""
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
     captured = await bench.capture(base)
     head = await bench.commit({"test_calc.py": None, "test_sums.py": TEST_CALC})
@@ -152,8 +152,8 @@ async def test_a_renamed_file_of_tests_keeps_its_history(bench):
 
 
 @pytest.mark.slow
-async def test_tests_that_landed_before_are_asked_too(bench):
-    """AL-11: what is newer than the baseline counts as much, and what was deleted before is not missed."""
+async def test_tests_that_landed_earlier_run_too(bench):
+    """AL-11: tests newer than the baseline count as well, and deleted ones are not missed."""
     passing = "def test_it():\n    pass\n"
     base = await bench.commit({"pkg/a.py": CALC, "pkg/test_other.py": passing, "pkg/test_old.py": passing})
     captured = await bench.capture(base)
@@ -166,8 +166,8 @@ async def test_tests_that_landed_before_are_asked_too(bench):
 
 
 @pytest.mark.slow
-async def test_a_whole_run_that_is_known_at_the_commit_is_not_repeated(bench):
-    """AL-11: the run at the end costs nothing where the landing ran everything."""
+async def test_a_known_complete_run_of_the_commit_is_not_repeated(bench):
+    """AL-11: the run at the end costs nothing if the landing ran everything."""
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
     captured = await bench.capture(base)
     head = await bench.commit({"calc.py": CALC + "\n\nVALUE = 1\n"})
@@ -178,7 +178,7 @@ async def test_a_whole_run_that_is_known_at_the_commit_is_not_repeated(bench):
     assert (again, first["test"].verdict) == (first, "pre_existing")
 
 
-async def test_the_gates_are_asked_last_and_block_what_the_contract_lets_pass(bench):
+async def test_gates_run_last_and_block_what_the_contract_allows(bench):
     """AL-9: safety, contract, gates."""
     base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
     captured = await bench.capture(base)

@@ -1,4 +1,4 @@
-"""Gates of other kinds, run for real: unittest, linters, commands that only end, tools that are not there."""
+"""Other gates on real programs: unittest, linters, commands with only an exit code, missing tools."""
 
 import os
 
@@ -62,8 +62,8 @@ unittest.TestCase.run = _run
 ONE = "import unittest\n\n\nclass TestOne(unittest.TestCase):\n    def test_one(self):\n        {}\n"
 
 
-async def test_every_outcome_of_unittest_is_told_by_its_own_names(tmp_path):
-    """BX-4: typed outcomes per test, from a report of the runner's."""
+async def test_every_unittest_outcome_is_reported_under_its_name(tmp_path):
+    """BX-4: typed outcomes per test, from the runner's report."""
     shown = await tried(lay_out(tmp_path, {"test_all.py": EVERY_OUTCOME}), UNITTEST)
     assert (shown.trouble, shown.exit_code) == (None, 1), shown.detail
     assert dict(shown.outcomes) == {
@@ -95,15 +95,15 @@ async def test_every_outcome_of_unittest_is_told_by_its_own_names(tmp_path):
         (f"{ONE.format('pass')}\nclass TestTwo(TestOne):\n    def setUp(self):\n        self.skipTest('')", None, ""),
     ],
 )
-async def test_what_shows_nothing_is_told_as_what_it_is(tmp_path, body, trouble, word):
-    """BX-4: nothing that ran is vacuous; an early end, a lie or an import that fails is an error."""
+async def test_unusable_runs_are_classified(tmp_path, body, trouble, word):
+    """BX-4: a run without tests is vacuous; an early end, a false report or a failing import is an error."""
     shown = await tried(lay_out(tmp_path, {"test_one.py": body} if body else {}), UNITTEST)
     assert shown.trouble == trouble, shown.detail
     assert word in shown.detail
 
 
-async def test_only_the_tests_of_unittest_that_are_asked_for_run(tmp_path):
-    """AL-11: a run can be of some tests, by their names or by their files."""
+async def test_only_selected_unittest_tests_run(tmp_path):
+    """AL-11: by name or by file."""
     lay_out(tmp_path, {"test_one.py": ONE.format("pass"), "test_two.py": ONE.format("self.fail()")})
     by_name = await tried(tmp_path, UNITTEST, only=("test_one.TestOne.test_one",))
     assert (by_name.trouble, dict(by_name.outcomes)) == (None, {"test_one.TestOne.test_one": "passed"})
@@ -114,8 +114,8 @@ async def test_only_the_tests_of_unittest_that_are_asked_for_run(tmp_path):
     assert dict(alone.outcomes) == dict(by_file.outcomes)
 
 
-async def test_findings_are_told_without_their_lines(tmp_path):
-    """AL-9: what a linter finds is held against what it found before, wherever it has moved."""
+async def test_findings_are_reported_without_line_numbers(tmp_path):
+    """AL-9: findings are compared with earlier ones, wherever they have moved."""
     lines = "a.py:1:8: F401 os unused\\na.py:9:1: F401 os unused\\nsrc/b.py:3: error: no\\nFound 3 errors.\\n"
     gate = Gate(kind="lint", command=f"printf '{lines}'; exit 1", runner="findings")
     shown = await tried(tmp_path, gate)
@@ -126,7 +126,7 @@ async def test_findings_are_told_without_their_lines(tmp_path):
     assert (clean.trouble, clean.exit_code, dict(clean.outcomes)) == (None, 0, {})
 
 
-async def test_ruff_and_mypy_tell_their_findings(tmp_path):
+async def test_ruff_and_mypy_report_their_findings(tmp_path):
     lay_out(tmp_path, {"a.py": "import os\nimport sys\n", "b.py": "number: int = 'one'\n"})
     ruff = await tried(tmp_path, Gate(kind="lint", command="ruff check --no-cache .", runner="findings"))
     assert [name.replace("[*] ", "") for name in ruff.outcomes] == [
@@ -148,14 +148,14 @@ async def test_ruff_and_mypy_tell_their_findings(tmp_path):
         ("sh -c 'kill -15 $$'; exit $?", "error", {}),
     ],
 )
-async def test_a_command_is_judged_by_its_end(tmp_path, command, trouble, outcomes):
-    """BX-4: a tool that is missing and a command that is killed are errors, not failures."""
+async def test_a_command_is_judged_by_its_exit(tmp_path, command, trouble, outcomes):
+    """BX-4: a missing tool and a killed command are errors, not failures."""
     lay_out(tmp_path, {"not-executable": "#!/bin/sh\n"})
     shown = await tried(tmp_path, Gate(kind="build", command=command))
     assert (shown.trouble, dict(shown.outcomes)) == (trouble, outcomes)
 
 
-async def test_a_gate_runs_in_its_folder_and_a_folder_that_is_gone_is_an_error(tmp_path):
+async def test_a_gate_runs_in_its_folder_and_a_missing_folder_is_an_error(tmp_path):
     lay_out(tmp_path, {"part/made": ""})
     assert (await tried(tmp_path, Gate(kind="build", command="test -f made", folder="part"))).exit_code == 0
     gone = await tried(tmp_path, Gate(kind="build", command="true", folder="gone"))
@@ -171,14 +171,14 @@ async def test_nothing_of_ours_is_left_behind(tmp_path):
     assert list(temporary.glob("gate-*")) == []
 
 
-async def test_output_beyond_bounds_is_an_error(tmp_path):
+async def test_output_above_the_limit_is_an_error(tmp_path):
     gate = Gate(kind="lint", command="yes a.py:1:1: no | head -c 50000001; exit 1", runner="findings")
     shown = await tried(tmp_path, gate)
     assert (shown.trouble, "more than 50000000 bytes" in shown.detail) == ("error", True)
 
 
 @pytest.mark.slow
-async def test_cargo_is_asked_for_all_its_tests(tmp_path):
+async def test_cargo_runs_all_its_tests(tmp_path):
     """BX-4: outcomes by libtest's own lines, of a real crate."""
     library = (
         "/// ```\n/// assert_eq!(one::one(), 1);\n/// ```\npub fn one() -> i32 { 1 }\n"

@@ -1,4 +1,4 @@
-"""What a candidate may touch, on real commits."""
+"""Which files a candidate may touch, on real commits."""
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ CHANGES = (PathChange("calc/basic.py", "M"),)
 
 @pytest.fixture
 async def changed(harness, tmp_path):
-    """Return a function that makes a commit by a shell command on top of a small project, checked out."""
+    """Return a function that commits a shell command's changes to a small project, checked out."""
     await harness.sh(PROJECT)
     base = await refs.resolve(harness.site.git, "HEAD")
 
@@ -38,7 +38,7 @@ async def changed(harness, tmp_path):
 
 
 async def shown(tree, *, contract=None, **standard):
-    """Return what proving shows, by the names of results."""
+    """Return the results of the verification by name."""
     verification = await prove_candidate(ProofRequest(contract=contract, **standard), tree)
     return {result.name: result for result in verification.results}, verification
 
@@ -65,8 +65,8 @@ async def shown(tree, *, contract=None, **standard):
         ("echo 'import calc' > tests/__init__.py", "checks", "tests/__init__.py is run before the tests in its folder"),
     ],
 )
-async def test_what_decides_checks_blocks_before_the_contract_is_asked(changed, command, name, said):
-    """AL-9, BX-5: safety comes first, and what blocks there is not run."""
+async def test_a_change_of_check_inputs_blocks_before_the_contract_runs(changed, command, name, said):
+    """AL-9, BX-5: safety comes first, and if it blocks nothing else runs."""
     results, verification = await shown(await changed(command), contract=Contract(commands=(Check(command="true"),)))
     assert results[name].verdict == "fail"
     assert said in results[name].detail
@@ -84,8 +84,8 @@ async def test_what_decides_checks_blocks_before_the_contract_is_asked(changed, 
         ('printf \'{"scripts": {"proof": "bash tools/run.sh"}}\' > package.json', "npm run proof"),
     ],
 )
-async def test_a_script_that_a_recipe_runs_judges_the_work_as_the_recipe_does(harness, changed, recipe, check):
-    """AL-9, BX-5: what `make` or `npm run` calls cannot be made to say yes."""
+async def test_a_script_that_a_makefile_runs_is_protected_like_the_makefile(harness, changed, recipe, check):
+    """AL-9, BX-5: scripts called by `make` or `npm run` cannot be changed to always succeed."""
     await harness.sh(f"mkdir tools; echo false > tools/run.sh; {recipe}; git add -A; git commit -qm recipe")
     tree = await changed("echo true > tools/run.sh")
     tree = msgspec.structs.replace(tree, base=await refs.resolve(harness.site.git, "HEAD~1"))
@@ -94,8 +94,8 @@ async def test_a_script_that_a_recipe_runs_judges_the_work_as_the_recipe_does(ha
     assert not verification.passed
 
 
-async def test_what_must_not_change_is_asked_first(changed):
-    """AL-9: no command of the contract runs on a tree that was not to be touched."""
+async def test_paths_that_must_not_change_are_checked_first(changed):
+    """AL-9: no command of the contract runs on a forbidden change."""
     contract = Contract(commands=(Check(command="true"),), must_not_change=("calc/**", "tests/**"))
     results, _ = await shown(await changed("echo x >> calc/basic.py"), contract=contract)
     assert [(name, result.verdict) for name, result in results.items()] == [("must_not_change: calc/**", "fail")]
@@ -120,14 +120,14 @@ async def test_what_must_not_change_is_asked_first(changed):
         ("echo x > json.py", ("json.py",)),
     ],
 )
-async def test_honest_work_passes_without_a_word(changed, command, files):
-    """AL-9: new tests, new dependencies, and whatever was declared."""
+async def test_honest_work_passes_without_a_warning(changed, command, files):
+    """AL-9: new tests, new dependencies, and declared files."""
     results, verification = await shown(await changed(command), files=files)
     assert list(results) == ["change"]
     assert verification.passed
 
 
-async def test_paths_besides_those_declared_warn_and_are_named(changed):
+async def test_undeclared_paths_raise_a_warning_that_names_them(changed):
     tree = await changed("echo x > other.py; echo x > 'tests/test_new.py'; echo x >> calc/basic.py")
     results, verification = await shown(tree, files=("calc/",))
     assert (results["files"].verdict, verification.passed) == ("warn", True)
@@ -135,23 +135,23 @@ async def test_paths_besides_those_declared_warn_and_are_named(changed):
 
 
 @pytest.mark.parametrize("files", [("**",), (".",), ("**/*.py",)])
-async def test_who_declares_everything_has_declared_no_test(changed, files):
+async def test_declaring_everything_declares_no_test(changed, files):
     results, _ = await shown(await changed("echo x >> tests/test_add.py"), files=files)
     assert results["checks"].verdict == "fail"
 
 
-async def test_a_folder_does_not_declare_what_runs_unasked_in_it(changed):
+async def test_a_declared_folder_does_not_cover_files_that_run_automatically(changed):
     results, _ = await shown(await changed("echo x > calc/evil.pth"), files=("calc/",))
     assert "calc/evil.pth" in results["checks"].detail
 
 
-async def test_a_module_beside_a_package_of_its_name_is_refused_though_it_was_declared(changed):
+async def test_a_module_beside_a_package_of_its_name_is_refused_even_if_declared(changed):
     """BX-5: one of the two could never be imported."""
     results, _ = await shown(await changed("echo x > calc.py"), files=("calc.py",))
     assert "calc.py has the name of the folder calc/" in results["shadowing"].detail
 
 
-async def test_areas_that_the_configuration_adds_count_too(changed):
+async def test_configured_protected_areas_count_too(changed):
     """AL-9: a protected area is whatever the user calls one."""
     tree = await changed("echo x >> calc/basic.py")
     areas = ProtectedAreas(words=("basic",))
@@ -159,14 +159,14 @@ async def test_areas_that_the_configuration_adds_count_too(changed):
     assert "protected" not in (await shown(tree, areas=areas, files=("calc",)))[0]
 
 
-def test_declared_protected_paths_are_for_a_human_to_look_at():
-    """AL-9: declared leads to a question, not to a refusal."""
+def test_declared_protected_paths_need_a_humans_approval():
+    """AL-9: a declaration leads to a question, not to a refusal."""
     changed = ("auth/a.py", "calc.py", "db/x.sql")
     assert declared_protected_paths(changed, ("auth/",), ProtectedAreas()) == ("auth/a.py",)
     assert declared_protected_paths(changed, ("**",), ProtectedAreas()) == ()
 
 
-async def test_a_crowd_of_paths_is_told_in_bounds(changed):
+async def test_a_long_list_of_paths_is_shortened(changed):
     results, _ = await shown(await changed("for n in $(seq 50); do echo x > x$n.sql; done"))
     assert results["protected"].detail.endswith("- and 30 more")
 
@@ -180,8 +180,8 @@ async def test_a_crowd_of_paths_is_told_in_bounds(changed):
         ("calc/basic.py::mypy", None),
     ],
 )
-async def test_a_file_in_which_the_baseline_found_a_test_is_one(changed, name, verdict):
-    """AL-9: whatever it is called; an example in a docstring, or the result of a linter, makes none of a module."""
+async def test_a_file_with_a_test_in_the_baseline_is_a_test_file(changed, name, verdict):
+    """AL-9: whatever its name; a doctest or a linter result makes no module a test file."""
     tree = await changed("echo x >> calc/basic.py")
     gate = Gate(kind="test", command="python -m pytest -q", runner="pytest")
     run = GateRun(gate=gate, commit=tree.base, environment="e", exit_code=0, outcomes={name: "passed"})
@@ -190,7 +190,7 @@ async def test_a_file_in_which_the_baseline_found_a_test_is_one(changed, name, v
     assert results.get("checks") == verdict
 
 
-async def test_a_package_that_did_nothing_does_not_begin_to_before_its_module_judges(harness, changed):
+async def test_an_empty_init_file_above_a_checking_module_is_protected(harness, changed):
     """AL-9, BX-5: `python -m tools.accept` runs the `__init__.py` first."""
     await harness.sh("mkdir tools; echo 'assert False' > tools/accept.py; git add -A; git commit -qm judge")
     tree = await changed("echo 'raise SystemExit(0)' > tools/__init__.py")

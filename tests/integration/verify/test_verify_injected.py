@@ -1,4 +1,4 @@
-"""The proof that checks load the checkout's code, with real interpreters, virtual environments and installations."""
+"""The proof that checks import the checkout's code, with real interpreters, virtual environments and installations."""
 
 import pytest
 
@@ -23,7 +23,7 @@ sys.meta_path.insert(0, Finder)
 
 @pytest.fixture
 async def ground(harness, tmp_path):
-    """A repository of Python, in whose checkout its user has a virtual environment."""
+    """A Python repository whose user has a virtual environment in the checkout."""
     made = Ground(harness, tmp_path)
     await made.commit(CODE)
     await harness.sh(f"'{PYTHON}' -m venv --without-pip .venv")
@@ -35,14 +35,14 @@ def packages(ground):
 
 
 async def proven(ground, tree, environment):
-    """Prove it, and return the tree as checks find it after that."""
+    """Run the proof, and return the tree that checks then use."""
     found = await prove_imports(environment, tree)
     assert isinstance(found, CheckEnvironment), found
     tree.environ.update(check_environ(found, tree.git.cwd, child_environment(ground.environ)))
     return found
 
 
-async def test_the_users_editable_installation_gives_way_to_the_checkout(ground):
+async def test_the_users_editable_installation_is_overridden_by_the_checkout(ground):
     """A worktree linked to it would test the wrong code, and pass."""
     (packages(ground) / "_calc.pth").write_text(f"{ground.repo}/src\n")
     environment = await ground.prepared()
@@ -55,8 +55,8 @@ async def test_the_users_editable_installation_gives_way_to_the_checkout(ground)
         assert await prove_imports(mended, tree) == mended
 
 
-async def test_an_installation_that_comes_before_everything_is_named(ground):
-    """environment_not_ready: what is named, where it was found, and what to do."""
+async def test_an_installation_that_cannot_be_overridden_is_named(ground):
+    """environment_not_ready: the module, where it was found, and the fix."""
     place = ground.repo / "src" / "calc"
     (packages(ground) / "_calc_finder.py").write_text(FIRST_OF_ALL.format(place=place))
     (packages(ground) / "_calc.pth").write_text("import _calc_finder\n")
@@ -68,8 +68,8 @@ async def test_an_installation_that_comes_before_everything_is_named(ground):
     assert "remove that installation" in found.fix
 
 
-async def test_a_copy_that_was_installed_is_not_the_code_either(ground):
-    """Not even in the checkout's own virtual environment: it is the base's code for ever."""
+async def test_an_installed_copy_is_not_the_checkouts_code(ground):
+    """Not even in the checkout's own virtual environment: it stays the base's code."""
     install = (
         f"'{PYTHON}' -m venv --without-pip .venv",
         "cp -r src/calc .venv/lib/$(ls .venv/lib)/site-packages/",
@@ -82,15 +82,15 @@ async def test_a_copy_that_was_installed_is_not_the_code_either(ground):
         assert await seen(tree, WHO) == f"{tree.git.cwd}/src/calc/__init__.py"
 
 
-async def test_sources_that_nobody_installed_are_found(ground):
-    """Nor does one see a user's installation that lies where the sandbox shows nothing."""
+async def test_sources_that_are_not_installed_are_found(ground):
+    """Checks do not see a user's installation that the sandbox hides."""
     environment = await ground.prepared()
     async with ground.tree(environment) as tree:
         await proven(ground, tree, environment)
         assert await seen(tree, WHO, cwd=tree.git.cwd.parent) == f"{tree.git.cwd}/src/calc/__init__.py"
 
 
-async def test_where_nothing_leads_elsewhere_the_environment_stays_as_it_is(ground):
+async def test_without_a_conflict_the_environment_is_unchanged(ground):
     await ground.harness.sh("git rm -rq src; git commit -qm flat")
     (packages(ground) / "other.py").write_text("")
     await ground.commit({"json.py": "a name of the standard library", "pages/__init__.py": ""})
@@ -99,7 +99,7 @@ async def test_where_nothing_leads_elsewhere_the_environment_stays_as_it_is(grou
         assert await prove_imports(environment, tree) == environment
 
 
-async def test_a_flat_repository_is_no_other(ground):
+async def test_a_flat_repository_layout_is_supported(ground):
     await ground.harness.sh("git rm -rq src; git commit -qm flat")
     await ground.commit({"flat/__init__.py": "", "flat/inner.py": ""})
     (packages(ground) / "_flat.pth").write_text(f"{ground.repo}\n")
@@ -112,7 +112,7 @@ async def test_a_flat_repository_is_no_other(ground):
     assert mended.variables["PYTHONPATH"] == "{top}"
 
 
-async def test_an_interpreter_that_cannot_tell_is_not_believed(ground):
+async def test_an_interpreter_that_cannot_answer_is_not_trusted(ground):
     (packages(ground) / "sitecustomize.py").write_text("print('{}'); import os; os._exit(0)\n")
     (packages(ground) / "_calc.pth").write_text("import os; os.write(2, b'broken here'); os._exit(3)\n")
     environment = await ground.prepared()
@@ -123,7 +123,7 @@ async def test_an_interpreter_that_cannot_tell_is_not_believed(ground):
     assert found.detail == "broken here"
 
 
-async def test_without_any_module_no_interpreter_is_asked(harness, tmp_path):
+async def test_without_modules_no_interpreter_is_started(harness, tmp_path):
     ground = Ground(harness, tmp_path)
     environment = await ground.prepared()
     async with ground.tree(environment) as tree:
@@ -131,7 +131,7 @@ async def test_without_any_module_no_interpreter_is_asked(harness, tmp_path):
         assert await prove_imports(environment, tree) == environment
 
 
-async def test_a_node_package_of_the_repository_that_a_link_leads_elsewhere_for_is_named(ground):
+async def test_a_linked_node_package_outside_the_checkout_is_named(ground):
     """npm link: the user's checkout would be tested."""
     await ground.harness.sh("git rm -rq src; git commit -qm flat")
     await ground.commit({"package.json": '{"name": "web"}', "own/package.json": '{"name": "@web/own"}'})
@@ -148,7 +148,7 @@ async def test_a_node_package_of_the_repository_that_a_link_leads_elsewhere_for_
     assert found.what.startswith(f"checks would load @web/own from {ground.repo}/own")
 
 
-async def test_manifests_of_any_content_name_nothing_outside(ground):
+async def test_arbitrary_manifests_never_name_outside_paths(ground):
     await ground.harness.sh("git rm -rq src; git commit -qm flat")
     await ground.commit(
         {

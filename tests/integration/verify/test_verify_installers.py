@@ -1,4 +1,4 @@
-"""Environments that real installers make, without a network: pip, npm, cargo, and uv and pnpm where they are."""
+"""Environments made by real installers without a network: pip, npm, cargo, and uv and pnpm if installed."""
 
 import os
 import site
@@ -54,7 +54,7 @@ async def test_an_editable_installation_leads_to_the_checkout_it_was_copied_to(g
         assert "/cache/runs/a tree/" in await seen(tree, "pip --version")
 
 
-async def test_a_development_link_of_setuptools_does_too(ground):
+async def test_a_setuptools_development_link_does_too(ground):
     await ground.commit({"setup.py": LEGACY, "src/calc/__init__.py": CALC, ".gitignore": "*.egg-info\n"})
     environment = await ground.prepared("python3 -m venv .venv", "python setup.py --quiet develop")
     async with ground.tree(environment) as tree:
@@ -65,7 +65,7 @@ async def test_a_development_link_of_setuptools_does_too(ground):
 
 
 @needs("node", "npm")
-async def test_workspaces_and_local_packages_of_npm_are_the_checkouts_own(ground):
+async def test_npm_workspaces_and_local_packages_are_the_checkouts_own(ground):
     manifest = '{"name": "top", "workspaces": ["packages/*"], "dependencies": {"left": "file:vendored/left"}}'
     await ground.commit(
         {
@@ -86,7 +86,7 @@ async def test_workspaces_and_local_packages_of_npm_are_the_checkouts_own(ground
 
 
 @needs("cargo", "rustc")
-async def test_cargo_builds_without_a_network_in_a_home_that_cannot_be_written(ground):
+async def test_cargo_builds_without_a_network_in_a_read_only_home(ground):
     await ground.commit(
         {
             "Cargo.toml": '[package]\nname = "calc"\nversion = "0.1.0"\n[dependencies]\ninner = { path = "inner" }\n',
@@ -104,7 +104,7 @@ async def test_cargo_builds_without_a_network_in_a_home_that_cannot_be_written(g
 
 @pytest.mark.timeout(150)
 @needs("uv")
-async def test_uv_installs_what_its_lock_says_and_is_not_asked_again(ground):
+async def test_uv_installs_its_lock_file_and_is_not_run_again(ground):
     """AL-9: an editable package of the repository is the checkout's own; `uv run` needs no network."""
     backend = '[build-system]\nrequires = ["uv_build"]\nbuild-backend = "uv_build"\n'
     inner = f'{backend}[project]\nname = "inner"\nversion = "1"\n'
@@ -126,8 +126,8 @@ async def test_uv_installs_what_its_lock_says_and_is_not_asked_again(ground):
 
 @pytest.mark.timeout(150)
 @needs("node", "pnpm")
-async def test_pnpm_links_the_packages_of_a_workspace_within_the_checkout(ground):
-    """AL-9: as its lock says, without a network."""
+async def test_pnpm_links_workspace_packages_within_the_checkout(ground):
+    """AL-9: as its lock file says, without a network."""
     manifest = '{"name": "top", "dependencies": {"own": "workspace:*"}, "scripts": {"test": "node try.js"}}'
     own = {
         "packages/own/package.json": '{"name": "own", "main": "i.js"}',

@@ -1,4 +1,4 @@
-"""Tests that came with the work, on the base."""
+"""New tests of the work, run on the base."""
 
 import pytest
 
@@ -13,7 +13,7 @@ RUNS = "sh tests/test_four.sh"
 
 @pytest.fixture
 async def work(harness, tmp_path):
-    """Return a function that makes files and returns the tree that has them, and how it differs from its base."""
+    """Return a function that creates files and returns the tree with them, and its differences from the base."""
     base = await refs.resolve(harness.site.git, "HEAD")
     git = await worktree.add(harness.site.repository, tmp_path / "tree", base)
 
@@ -32,15 +32,15 @@ async def work(harness, tmp_path):
 @pytest.mark.parametrize(
     ("test", "red"), [("grep -q four list", (RUNS,)), ("true", ()), ("exit 1", (RUNS,)), ("grep -q one list", ())]
 )
-async def test_a_test_that_passes_without_the_work_shows_nothing(work, test, red):
-    """BX-5: it was red on the base only because it was not there."""
+async def test_a_new_test_that_passes_without_the_work_proves_nothing(work, test, red):
+    """BX-5: it was red on the base only because it did not exist."""
     tree, changes = await work(list="one\ntwo\nthree\nfour\n", **{"tests__test_four.sh": test})
     contract = Contract(commands=(Check(command=RUNS),))
     assert await still_red_on_base(contract, (RUNS, "must_exist: x"), changes, tree) == (*red, "must_exist: x")
 
 
-async def test_the_work_is_there_again_afterwards(work):
-    """BX-5: what is judged next is the work, not the base."""
+async def test_the_work_is_restored_afterwards(work):
+    """BX-5: the next check judges the work, not the base."""
     tree, changes = await work(list="four\n", **{"tests__test_four.sh": "echo x > list; touch left; grep -q four list"})
     await still_red_on_base(Contract(commands=(Check(command=RUNS),)), (RUNS,), changes, tree)
     assert (tree.git.cwd / "list").read_text() == "four\n"
@@ -48,8 +48,8 @@ async def test_the_work_is_there_again_afterwards(work):
     assert (await tree.git("rev-parse", "HEAD")).line == tree.commit
 
 
-async def test_work_without_new_tests_is_not_looked_at_again(work):
-    """BX-5: nothing came with it that could have turned a check green."""
+async def test_work_without_new_tests_is_not_checked_on_the_base_again(work):
+    """BX-5: nothing in it could have turned a check green."""
     tree, changes = await work(list="four\n")
     contract = Contract(commands=(Check(command="true"),))
     assert await still_red_on_base(contract, ("true",), changes, tree) == ("true",)

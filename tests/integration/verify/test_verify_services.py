@@ -1,4 +1,4 @@
-"""Services outside of the sandbox: real servers that a stand-in for Docker begins and ends, and real sandboxes."""
+"""Services outside the sandbox: real servers started and ended by a fake Docker, and real sandboxes."""
 
 import asyncio
 import os
@@ -54,7 +54,7 @@ asyncio.run(main())
 
 @pytest.fixture
 async def ground(harness, tmp_path, daemon, port):
-    """A repository with a compose file, and a `docker` that only pretends; nothing is held to a sandbox."""
+    """A repository with a compose file, and a fake `docker`; nothing is sandboxed."""
     made = Ground(harness, tmp_path)
     made.environ = {**made.environ, "PATH": f"{daemon.programs}:{made.environ['PATH']}"}
     await made.commit({"compose.yaml": f"serve {port} hello\n"})
@@ -63,7 +63,7 @@ async def ground(harness, tmp_path, daemon, port):
 
 @pytest.fixture
 async def held(ground, tmp_path):
-    """The same, in a sandbox with a network of its own."""
+    """The same, in a sandbox with its own network."""
     inside = Ground(ground.harness, tmp_path, held=True)
     inside.environ = ground.environ
     await bubblewrap_or_skip()
@@ -111,7 +111,7 @@ def kill_once_up(argv, environ):
 
 
 def expect_order(daemon):
-    """Nothing is brought up while something else is."""
+    """Check that services are never up at the same time."""
     up = 0
     for call in daemon.calls:
         words = call.split()
@@ -119,8 +119,8 @@ def expect_order(daemon):
         assert up in {0, 1}, daemon.calls
 
 
-async def test_checks_and_gates_speak_to_services_that_are_new_for_each(held, daemon, port, stack):
-    """AL-9: compose services by trusted set-up; no check prepares the ground for the next, and nothing is left."""
+async def test_checks_and_gates_get_fresh_services_each(held, daemon, port, stack):
+    """AL-9: compose services by trusted setup; no check influences the next, and nothing is left."""
     tree = await tree_of(held, stack, f"compose db @{port}")
     checks = tuple(Check(command=f"{saying(port, word)} | grep -x 'hello {word}'") for word in ("one", "two"))
     await worktree.restore(tree.git, tree.commit)
@@ -137,8 +137,8 @@ async def test_checks_and_gates_speak_to_services_that_are_new_for_each(held, da
     assert not tree.services.compose_context.folder.exists()
 
 
-async def test_what_is_started_is_what_the_run_began_from_whatever_a_candidate_says(held, daemon, port, stack):
-    """AL-9: an agent that changes the compose file starts nothing outside of its sandbox."""
+async def test_services_are_those_of_the_base_whatever_a_candidate_says(held, daemon, port, stack):
+    """AL-9: an agent that changes the compose file starts nothing outside its sandbox."""
     means = await means_of(held)
     await held.commit({"compose.yaml": f"serve {port} escaped\n"})
     tree = await tree_of(held, stack, f"compose @{port}", means=means)
@@ -147,7 +147,7 @@ async def test_what_is_started_is_what_the_run_began_from_whatever_a_candidate_s
     assert gate.detail == "hello word"
 
 
-async def test_a_check_reaches_the_ports_that_are_named_and_no_other(held, daemon, stack):
+async def test_a_check_reaches_only_the_listed_ports(held, daemon, stack):
     async def greet(reader, writer):
         writer.write(b"you said " + await reader.readline())
         writer.close()
@@ -166,7 +166,7 @@ async def test_a_check_reaches_the_ports_that_are_named_and_no_other(held, daemo
     assert daemon.calls == []
 
 
-async def test_without_a_sandbox_the_port_is_reached_as_it_is(ground, port, tmp_path):
+async def test_without_a_sandbox_the_port_is_reached_directly(ground, port, tmp_path):
     services = Services((f"compose @{port}",), await means_of(ground))
     assert (await unheld(services, saying(port, "word"), tmp_path)).stdout == b"hello word\n"
 
@@ -175,23 +175,23 @@ async def test_without_a_sandbox_the_port_is_reached_as_it_is(ground, port, tmp_
     ("level", "network", "why"),
     [("landlock", "loopback", "at sandbox level `landlock`"), ("bubblewrap", "none", "`sandbox.network` is `none`")],
 )
-async def test_where_nothing_outside_can_be_reached_nothing_is_started(ground, daemon, port, level, network, why):
+async def test_services_are_not_started_if_they_cannot_be_reached(ground, daemon, port, level, network, why):
     walls = SandboxSpec(level, Confinement(writable=(), temporary=ground.cache, network=network))
     found = await prove_services(Services((f"compose @{port}",), await means_of(ground)), walls, trusted=True)
     assert why in found.what
     assert daemon.calls == []
 
 
-async def test_nobody_who_is_not_trusted_has_anything_started(ground, daemon, port):
-    """SC-7: what a repository describes is started by trust alone."""
+async def test_services_of_an_untrusted_repository_are_not_started(ground, daemon, port):
+    """SC-7: services described by a repository start only with trust."""
     services = Services((f"compose @{port}",), await means_of(ground))
     found = await prove_services(services, None, trusted=False)
     assert (daemon.calls, "scaffold trust" in found.fix, "not trusted" in found.what) == ([], True, True)
     assert await prove_services(services, None, trusted=True) is None
 
 
-async def test_services_that_do_not_get_healthy_are_told_and_taken_down(ground, daemon, port, tmp_path):
-    """BX-4: what was asked, how it ended and what it printed."""
+async def test_unhealthy_services_are_reported_and_stopped(ground, daemon, port, tmp_path):
+    """BX-4: with the command, its exit code and its output."""
     await ground.commit({"compose.yaml": "broken\n"})
     services = Services((f"compose @{port}",), await means_of(ground))
     found = await prove_services(services, None, trusted=True)
@@ -205,8 +205,8 @@ async def test_services_that_do_not_get_healthy_are_told_and_taken_down(ground, 
     assert b"service db is unhealthy" in ended.stderr
 
 
-async def test_without_a_daemon_or_a_program_it_is_told_what_to_do(ground, daemon, port):
-    """BX-4: also where what was noted before cannot be taken down; with a daemon again all is well."""
+async def test_a_missing_daemon_or_program_is_reported_with_a_fix(ground, daemon, port):
+    """BX-4: also if leftover services cannot be stopped; with a daemon again it recovers."""
     daemon.is_not_running()
     services = Services((f"compose @{port}",), await means_of(ground))
     dead = await prove_services(services, None, trusted=True)
@@ -226,8 +226,8 @@ async def test_without_a_daemon_or_a_program_it_is_told_what_to_do(ground, daemo
     assert await prove_services(services, None, trusted=True) is None
 
 
-async def test_a_port_that_somebody_has_already_is_no_service_of_ours(ground, daemon):
-    """Otherwise a check would be made against a server of the user's."""
+async def test_a_port_used_by_another_process_is_an_error(ground, daemon):
+    """Otherwise a check would run against a server of the user's."""
     async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
         taken = server.sockets[0].getsockname()[1]
         found = await prove_services(Services((f"compose @{taken}",), await means_of(ground)), None, trusted=True)
@@ -235,13 +235,13 @@ async def test_a_port_that_somebody_has_already_is_no_service_of_ours(ground, da
     assert daemon.calls == []
 
 
-async def test_a_server_of_the_host_that_is_not_there_is_told(ground, port):
+async def test_a_missing_server_on_the_host_is_reported(ground, port):
     found = await prove_services(Services((f"host @{port}",), await means_of(ground)), None, trusted=False)
     assert found.what == f"nothing listens on port {port} on this machine, where a service is expected"
 
 
-async def test_two_checks_at_once_wait_for_each_other(ground, daemon, port, tmp_path):
-    """AL-9: both publish the same port; each has services of its own."""
+async def test_two_concurrent_checks_wait_for_each_other(ground, daemon, port, tmp_path):
+    """AL-9: both publish the same port; each has its own services."""
     named = [Services((f"compose @{port}",), await means_of(ground, name)) for name in ("one", "two")]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(unheld(each, saying(port, "word"), tmp_path)) for each in named]
@@ -249,7 +249,7 @@ async def test_two_checks_at_once_wait_for_each_other(ground, daemon, port, tmp_
     expect_order(daemon)
 
 
-async def test_who_is_cancelled_takes_its_services_down(ground, daemon, port, tmp_path):
+async def test_a_cancelled_check_stops_its_services(ground, daemon, port, tmp_path):
     services = Services((f"compose @{port}",), await means_of(ground))
     waiting = asyncio.create_task(unheld(services, f"touch begun; {saying(port, 'x')}; sleep 60", tmp_path))
     while not (tmp_path / "begun").exists():  # noqa: ASYNC110 - a command rings no bell
@@ -260,10 +260,10 @@ async def test_who_is_cancelled_takes_its_services_down(ground, daemon, port, tm
 
 
 @pytest.mark.parametrize("next_start", [True, False])
-async def test_what_a_killed_owner_left_is_taken_down_by_the_next_start_and_by_the_end_of_the_run(
+async def test_services_of_a_killed_owner_are_stopped_by_the_next_start_and_at_the_end(
     ground, daemon, port, tmp_path, next_start
 ):
-    """AL-9, BX-5: kill -9 in the middle of a check leaves services up; the next one does not stand on them."""
+    """AL-9, BX-5: kill -9 during a check leaves services up; the next one does not use them."""
     folder, line = ground.cache / "runs", f"compose @{port}"
     argv = [sys.executable, "-c", KILLED, str(ground.repo), str(folder), await ground.head(), line]
     kill_once_up(argv, ground.environ)
@@ -278,8 +278,8 @@ async def test_what_a_killed_owner_left_is_taken_down_by_the_next_start_and_by_t
     assert (daemon.up, means.folder.exists(), list(means.shared.glob("*.json"))) == ([], False, [])
 
 
-async def test_what_cannot_be_taken_down_is_told_with_the_command_that_does(ground, daemon, port, tmp_path):
-    """BX-4: the daemon is gone when a check ends; nobody else would know what is left, and it is kept in mind."""
+async def test_services_that_cannot_be_stopped_are_reported_with_the_command(ground, daemon, port, tmp_path):
+    """BX-4: the daemon is gone when a check ends; the user needs to know what is left, and it stays recorded."""
     told = []
     services = Services((f"compose @{port}",), await means_of(ground, told=told))
     ended = await unheld(services, f"touch '{daemon.home}/no daemon'", tmp_path)
@@ -298,7 +298,7 @@ async def test_what_cannot_be_taken_down_is_told_with_the_command_that_does(grou
     assert (daemon.up, len(told), list(services.compose_context.shared.glob("*.json"))) == ([], 2, [])
 
 
-async def test_what_is_in_use_is_not_taken_down_by_the_end_of_a_run(ground, daemon, port):
+async def test_services_in_use_are_not_stopped_at_the_end_of_a_run(ground, daemon, port):
     services = Services((f"compose @{port}",), await means_of(ground))
     async with services_up(services, None) as found:
         assert not isinstance(found, NotReady)

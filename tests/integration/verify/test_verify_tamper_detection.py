@@ -1,4 +1,4 @@
-"""Files of tests that are changed while they run, by what they test."""
+"""Test files that the tested code changes while they run."""
 
 import pytest
 
@@ -54,7 +54,7 @@ SAID = "Test files changed while they ran, so the result is void: tests/test_sum
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
-async def test_tests_that_are_rewritten_as_they_are_loaded_show_nothing_though_they_are_put_back(tmp_path, runner):
+async def test_tests_rewritten_during_import_prove_nothing_even_if_restored(tmp_path, runner):
     """BX-4, BX-5: as a gate, and as a check of a contract."""
     lay_out(tmp_path, {"sums.py": WRONG + REWRITES, **TESTS})
     gate = Gate(kind="test", command=RUNNERS[runner], runner=runner)
@@ -83,8 +83,8 @@ HEAD = importlib.util.MAGIC_NUMBER + bytes([3, 0, 0, 0]) + importlib.util.source
 """
 
 
-async def test_tests_that_are_compiled_by_what_they_test_show_nothing(tmp_path):
-    """BX-4, BX-5: a runner takes what is compiled for what was written."""
+async def test_tests_compiled_by_the_tested_code_prove_nothing(tmp_path):
+    """BX-4, BX-5: a runner would take the byte code for the source."""
     lay_out(tmp_path, {"sums.py": WRONG + PLANTS, **TESTS})
     run = await tried(tmp_path, Gate(kind="test", command=RUNNERS["pytest"], runner="pytest"))
     assert (set(run.outcomes.values()), run.trouble) == ({"passed"}, "error")
@@ -93,8 +93,8 @@ async def test_tests_that_are_compiled_by_what_they_test_show_nothing(tmp_path):
     )
 
 
-async def test_what_tests_write_beside_themselves_is_theirs(tmp_path):
-    """BX-4: data of theirs, and a file of tests that they make each time and git does not know."""
+async def test_files_that_tests_write_themselves_are_allowed(tmp_path):
+    """BX-4: their data, and a generated test file that git does not track."""
     makes = "import pathlib\n\n\ndef test_makes():\n    {}\n    {}\n    {}\n".format(
         'pathlib.Path("tests/data.txt").write_text("new")',
         'pathlib.Path("tests/test_made.py").write_text("def test_made():\\n    pass\\n")',

@@ -30,7 +30,7 @@ CRITICISED = {**UNHELD, "critic": True, "threshold": 7}
 
 
 def total(score: int, words: str = "", *, end: str = "") -> str:
-    """Return a critique as a critic gives it."""
+    """Return a critique in a critic's format."""
     return f"{words}\nTotal: {score}/9\n{end}"
 
 
@@ -78,14 +78,14 @@ async def work(
 
 
 def scores(harness: Harness, run: Run) -> list[tuple[int, int, bool]]:
-    """Return what critics found, in order: iteration, score, and whether it was the end."""
+    """Return the recorded critiques in order: iteration, score, and whether the critic ended the loop."""
     events = [each.event for each in harness.store.events.since(run.id, 0)]
     return [(each.iteration, each.score, each.done) for each in events if isinstance(each, CritiqueRecorded)]
 
 
 @asynccontextmanager
 async def standing(harness: Harness, run: Run, key: str):
-    """Yield the station of a new attempt of an action, claimed, at its base."""
+    """Yield the context of a new, claimed attempt of an action, at its base."""
     attempt = await harness.queue(run, key)
     task = read_assignment(harness.store, attempt.id)
     with harness.store.transaction():
@@ -96,7 +96,7 @@ async def standing(harness: Harness, run: Run, key: str):
 
 
 def drafter(replies: Sequence[str | dict[str, Any]], *, event: str = "draft") -> CassetteModel:
-    """Return a model whose drafter gives these answers one after another, each for a cent, and then none."""
+    """Return a model whose drafter gives these answers in order, each for a cent, and then none."""
     entries = [
         CassetteEntry(
             when=RequestMatcher(role="drafter", event=event, turn=turn),

@@ -1,4 +1,4 @@
-"""A worker whose command needs a human: it asks once, waits a little, and puts its work away if nobody comes."""
+"""A worker whose command needs a human: it asks once, waits briefly, and pins its work if there is no answer."""
 
 import asyncio
 
@@ -36,7 +36,7 @@ def decide(harness, item_id, to, **how):
 
 
 async def human(harness, to, **how):
-    """Wait until something is asked, and decide about it."""
+    """Wait for an open item, and decide it."""
     await until(harness.store.inbox.open)
     decide(harness, harness.store.inbox.open()[0].id, to, **how)
 
@@ -58,7 +58,7 @@ async def consent(harness, task):
     return await InboxApprover(harness.site, task).answer("Which?", ())
 
 
-async def test_where_nobody_answers_the_work_is_pinned_and_the_action_waits(harness):
+async def test_without_an_answer_the_work_is_pinned_and_the_action_waits(harness):
     """BX-13, BX-3, SC-20: the slot is free for others, and no attempt is counted."""
     run = await begin(harness)
     ending = await harness.work(run, "a", DEED)
@@ -72,8 +72,8 @@ async def test_where_nobody_answers_the_work_is_pinned_and_the_action_waits(harn
     assert harness.statuses(run)["b"] == "pending"
 
 
-async def test_an_attempt_whose_time_is_up_while_it_waits_has_not_failed(harness):
-    """BX-13: a human who takes long is nobody's failure, however long they may take."""
+async def test_an_attempt_that_times_out_while_it_waits_has_not_failed(harness):
+    """BX-13: a slow human is no failure."""
     run = await begin(harness, wait_s=LONG_S, attempt_timeout_s=3.0)
     ending = await harness.work(run, "a", DEED)
     (item,) = items(harness)
@@ -82,7 +82,7 @@ async def test_an_attempt_whose_time_is_up_while_it_waits_has_not_failed(harness
     assert harness.store.actions.failures(harness.action(run, "a").id) == 0
 
 
-async def test_what_was_done_before_the_question_is_pinned(harness):
+async def test_work_done_before_the_question_is_pinned(harness):
     """BX-3."""
     run = await begin(harness)
     before = ("write_file", {"path": "kept", "content": "kept\n"})
@@ -92,7 +92,7 @@ async def test_what_was_done_before_the_question_is_pinned(harness):
     assert await harness.show(f"{attempt.head_sha}:kept") == "kept"
 
 
-async def test_the_item_says_exactly_what_is_wished_by_whom_and_why(harness):
+async def test_the_item_says_exactly_what_is_requested_by_whom_and_why(harness):
     """RA-13, BX-13: a decision is bound to all of it."""
     run = await begin(harness)
     await harness.work(run, "a", DEED)
@@ -112,7 +112,7 @@ async def test_the_item_says_exactly_what_is_wished_by_whom_and_why(harness):
     assert item.expires_at > item.created_at
 
 
-async def test_a_consent_that_comes_in_time_lets_the_same_attempt_go_on(harness):
+async def test_an_approval_in_time_lets_the_same_attempt_continue(harness):
     """BX-13."""
     run = await begin(harness, wait_s=LONG_S)
     async with asyncio.TaskGroup() as together:
@@ -122,8 +122,8 @@ async def test_a_consent_that_comes_in_time_lets_the_same_attempt_go_on(harness)
     assert len(harness.attempts(run, "a")) == 1
 
 
-async def test_a_rejection_reaches_the_model_with_the_humans_words(harness):
-    """BX-13: it is told, and goes another way."""
+async def test_a_rejection_reaches_the_model_with_the_humans_text(harness):
+    """BX-13: it continues in another way."""
     run = await begin(harness, wait_s=LONG_S)
     model = Listening(
         tape(
@@ -141,8 +141,8 @@ async def test_a_rejection_reaches_the_model_with_the_humans_words(harness):
     assert "a human rejected it: use the file tools" in result.content
 
 
-async def test_what_was_decided_before_is_not_asked_again(harness):
-    """BX-13: a later attempt, and another action that wishes the very same, go on at once."""
+async def test_an_earlier_decision_is_not_asked_again(harness):
+    """BX-13: a later attempt, and another action with the same request, continue at once."""
     run = await begin(harness)
     await harness.work(run, "a", DEED)
     (item,) = items(harness)
@@ -153,8 +153,8 @@ async def test_what_was_decided_before_is_not_asked_again(harness):
     assert len(items(harness)) == 1
 
 
-async def test_a_decision_holds_in_the_next_attempt_though_its_worktree_has_another_path(harness):
-    """BX-13: models name the folder they are in; of each attempt it is another one."""
+async def test_a_decision_applies_in_the_next_attempt_with_another_worktree_path(harness):
+    """BX-13: models name their folder; it differs between attempts."""
     run = await begin(harness)
     naming = 'cd "$(pwd)" && echo x > a'
     for outcome in ("waiting", "landed"):
@@ -170,8 +170,8 @@ async def test_a_decision_holds_in_the_next_attempt_though_its_worktree_has_anot
     assert len(items(harness)) == 1
 
 
-async def test_nothing_passes_for_the_worktree_that_is_not(harness):
-    """BX-13: the word that stands for its path is no way around consent."""
+async def test_no_other_path_is_taken_for_the_worktree(harness):
+    """BX-13: the placeholder for its path cannot be used to avoid an approval."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
     folder = harness.site.attempt_folder(run.id, attempt.id)
@@ -187,7 +187,7 @@ async def test_nothing_passes_for_the_worktree_that_is_not(harness):
     assert len(items(harness)) == 3
 
 
-async def test_a_decision_for_one_action_leaves_another_to_ask(harness):
+async def test_a_decision_for_one_action_does_not_cover_another(harness):
     """BX-13."""
     run = await begin(harness)
     await harness.work(run, "a", DEED)
@@ -198,8 +198,8 @@ async def test_a_decision_for_one_action_leaves_another_to_ask(harness):
 
 
 @pytest.mark.parametrize("scope", ["action", "goal"])
-async def test_a_decision_is_for_all_who_waited_for_it(harness, scope):
-    """BX-13: however narrow it is, nobody who asked the same asks again."""
+async def test_a_decision_covers_all_who_waited_for_it(harness, scope):
+    """BX-13: however narrow it is, the same request is not asked again."""
     run = await begin(harness)
     for key in "ab":
         await harness.work(run, key, DEED)
@@ -209,7 +209,7 @@ async def test_a_decision_is_for_all_who_waited_for_it(harness, scope):
     assert len(items(harness)) == 1
 
 
-async def test_two_actions_that_wish_the_same_wait_for_one_item(harness):
+async def test_two_actions_with_the_same_request_wait_for_one_item(harness):
     """BX-13: identical approvals are grouped."""
     run = await begin(harness)
     await harness.work(run, "a", DEED)
@@ -220,8 +220,8 @@ async def test_two_actions_that_wish_the_same_wait_for_one_item(harness):
     assert set(harness.statuses(run).values()) == {"pending"}
 
 
-async def test_what_was_decided_while_the_work_was_put_away_lets_the_action_go_on(harness):
-    """BX-13: a decision between the end of the patience and the end of the attempt is not overheard."""
+async def test_a_decision_during_the_end_of_an_attempt_unblocks_the_action(harness):
+    """BX-13: a decision between the end of the wait and the end of the attempt is not missed."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
     task = read_assignment(harness.store, attempt.id)
@@ -234,7 +234,7 @@ async def test_what_was_decided_while_the_work_was_put_away_lets_the_action_go_o
     assert harness.action(run, "a").state == Pending()
 
 
-async def test_a_worker_that_was_overtaken_asks_nothing(harness):
+async def test_a_superseded_worker_asks_nothing(harness):
     """BX-8."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
@@ -264,8 +264,8 @@ async def test_a_question_waits_for_its_answer_and_is_asked_once(harness):
     assert len(items(harness)) == 1
 
 
-async def test_with_yolo_nobody_is_asked_and_nothing_asks(harness):
-    """RA-13: protected files stay."""
+async def test_with_yolo_nothing_is_asked(harness):
+    """RA-13: protected files stay protected."""
     run = await begin(harness, yolo=True)
     model = Listening(tape(calling(1, ("shell", {"command": f"{DEED}; touch .git/x"})), CassetteEntry(text="done")))
     await worked(harness, run, model=model)
@@ -276,7 +276,7 @@ async def test_with_yolo_nobody_is_asked_and_nothing_asks(harness):
     assert items(harness) == ()
 
 
-async def test_the_users_own_denials_hold_whatever_a_human_says_later(harness):
+async def test_the_users_own_deny_rules_apply_whatever_a_human_decides_later(harness):
     """RA-13."""
     run = await begin(harness, deny=("shell:curl",))
     model = Listening(tape(calling(1, ("shell", {"command": "curl example.org"})), CassetteEntry(text="done")))
@@ -293,7 +293,7 @@ async def test_in_a_sandbox_commands_are_free(harness):
     assert items(harness) == ()
 
 
-async def test_a_withdrawn_item_is_asked_anew_by_who_still_needs_it(harness):
+async def test_a_withdrawn_item_is_asked_again_if_it_is_still_needed(harness):
     run = await begin(harness, wait_s=LONG_S)
 
     async def meddle():

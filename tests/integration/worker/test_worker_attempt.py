@@ -1,4 +1,4 @@
-"""One attempt with a scripted model: everything else is real."""
+"""One attempt with a scripted model; everything else is real."""
 
 import shutil
 
@@ -18,7 +18,7 @@ async def begin(harness, *, check="test -f a", **settings):
 
 
 async def under_way(harness, run, phase):
-    """Return an attempt of a worker that is gone, and git in its worktree, where it has left work."""
+    """Return an attempt whose worker is gone, and git in its worktree, in which there is work."""
     attempt = await harness.queue(run, "a")
     path = harness.site.attempt_folder(run.id, attempt.id)
     git = await worktree.add(harness.site.repository, path, attempt.base_sha)
@@ -34,8 +34,8 @@ def rescued(harness, attempt):
     return refs.resolve(harness.site.git, refs.rescue_ref(attempt.id))
 
 
-async def test_a_worker_hands_in_a_pinned_candidate_and_leaves_no_worktree(harness):
-    """OR-1, AL-12: claimed, done, checked, handed in; nothing of the user's checkout is touched."""
+async def test_a_worker_submits_a_pinned_candidate_and_leaves_no_worktree(harness):
+    """OR-1, AL-12: claimed, done, checked, submitted; the user's checkout is untouched."""
     run = await begin(harness)
     ending = await harness.work(run, "a", "echo x > a; echo dirt > ignored")
     (attempt,) = harness.attempts(run, "a")
@@ -47,14 +47,14 @@ async def test_a_worker_hands_in_a_pinned_candidate_and_leaves_no_worktree(harne
     assert sorted(path.name for path in harness.repo.iterdir()) == [".git", ".scaffold", "README", "list"]
 
 
-async def test_the_agents_last_words_are_stored_as_its_result(harness):
+async def test_the_agents_final_message_is_stored_as_its_result(harness):
     """SC-11: the real final answer, in the store."""
     run = await begin(harness)
     await harness.work(run, "a", "echo x > a")
     assert harness.attempts(run, "a")[0].result == "done with a"
 
 
-async def test_what_fails_is_put_back_into_the_same_attempt(harness):
+async def test_failures_are_returned_to_the_same_attempt(harness):
     """AL-6: the failure is the next prompt; the second turn passes."""
     run = await begin(harness, check="grep -q two a")
     assert isinstance(await harness.work(run, "a", "echo one > a", "echo two > a"), CandidateReady)
@@ -62,8 +62,8 @@ async def test_what_fails_is_put_back_into_the_same_attempt(harness):
     assert "[fail] grep -q two a" in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text()
 
 
-async def test_the_tier_says_how_often(harness):
-    """AL-6: after the last iteration the attempt has failed, and says with what."""
+async def test_the_tier_limits_the_iterations(harness):
+    """AL-6: after the last iteration the attempt has failed, and says why."""
     run = await begin(harness, check="test -f never", iterations=2)
     ending = await harness.work(run, "a", "echo 1 > a", "echo 2 > a", "touch never")
     assert isinstance(ending, AttemptEnd)
@@ -81,7 +81,7 @@ async def test_a_turn_that_changes_nothing_ends_the_attempt(harness):
     assert (await harness.work(run, "a", "")).error == "the agent said it was done, but nothing changed"
 
 
-async def test_what_checks_leave_behind_is_not_part_of_the_work(harness):
+async def test_files_left_by_checks_are_not_part_of_the_work(harness):
     run = await begin(harness, check="touch made; echo changed > list; grep -q 2 a")
     await harness.work(run, "a", "echo 1 > a", "echo 2 > a")
     (attempt,) = harness.attempts(run, "a")
@@ -100,8 +100,8 @@ async def test_what_checks_leave_behind_is_not_part_of_the_work(harness):
     ],
     ids=["commits", "commits on a branch", "checks a branch out", "leaves a lock", "odd names"],
 )
-async def test_an_agent_may_use_git_as_it_likes(harness, command):
-    """Who commits: we do; agents may, but need not."""
+async def test_an_agent_may_use_git_freely(harness, command):
+    """We commit; agents may, but need not."""
     run = await begin(harness)
     assert isinstance(await harness.work(run, "a", command), CandidateReady)
     (attempt,) = harness.attempts(run, "a")
@@ -109,7 +109,7 @@ async def test_an_agent_may_use_git_as_it_likes(harness, command):
     assert await harness.tip(run) == attempt.base_sha
 
 
-async def test_removing_everything_is_a_change_like_any_other(harness):
+async def test_removing_everything_is_a_change_too(harness):
     run = await begin(harness, check="test ! -e list")
     assert isinstance(await harness.work(run, "a", "rm -r *"), CandidateReady)
 
@@ -124,8 +124,8 @@ async def test_removing_everything_is_a_change_like_any_other(harness):
     ],
     ids=["nested repository", "unborn branch", "another commit", "no history"],
 )
-async def test_work_that_cannot_become_a_candidate_is_sent_back_to_the_agent(harness, broken, told):
-    """It may mend in the same attempt what it did to git."""
+async def test_uncommittable_work_is_returned_to_the_agent(harness, broken, told):
+    """It may repair in the same attempt what it did to git."""
     await harness.sh("git checkout -q --orphan elsewhere; git commit -qm other; git checkout -q main")
     run = await begin(harness, **UNHELD)
     mended = "rm -rf sub; git checkout -qf --detach main; echo x > a"
@@ -146,8 +146,8 @@ async def test_work_that_cannot_become_a_candidate_is_sent_back_to_the_agent(har
     ],
     ids=["no .git", "another .git", "unborn inside", "repositories inside", "a bare folder", "locked and orphaned"],
 )
-async def test_nothing_that_was_done_is_lost_however_git_was_treated(harness, tmp_path, ruin):
-    """BX-3, AL-19: whatever the worktree looks like, its files are pinned before it goes."""
+async def test_no_work_is_lost_whatever_was_done_to_git(harness, tmp_path, ruin):
+    """BX-3, AL-19: whatever the state of the worktree, its files are pinned before it is removed."""
     run = await begin(harness, **UNHELD)
     script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see
     script.write_text(ruin)
@@ -163,7 +163,7 @@ async def test_nothing_that_was_done_is_lost_however_git_was_treated(harness, tm
     assert harness.statuses(run) == {"a": "pending"}
 
 
-async def test_a_worktree_deleted_under_its_worker_is_a_failure_that_can_be_repeated(harness):
+async def test_a_deleted_worktree_is_a_failure_that_can_be_retried(harness):
     run = await begin(harness)
     assert (await harness.work(run, "a", 'echo x > a; rm -rf "$PWD"')).outcome == "contract_failed"
     assert await harness.worktrees(spare=False) == 0
@@ -179,14 +179,14 @@ async def test_a_deadline_ends_the_attempt_and_pins_its_work(harness):
     assert await harness.show(f"{attempt.head_sha}:a") == "x"
 
 
-async def test_a_deadline_counts_while_the_work_is_checked(harness):
+async def test_a_deadline_applies_while_the_work_is_checked(harness):
     run = await begin(harness, check="sleep 60", attempt_timeout_s=1.0)
     assert (await harness.work(run, "a", "echo x > a")).outcome == "timeout"
     assert harness.statuses(run) == {"a": "pending"}
 
 
-async def test_without_money_no_request_starts_and_nobody_failed(harness):
-    """SC-20: a spent budget does not count as an attempt of the action's own."""
+async def test_without_budget_no_request_starts_and_no_failure_is_counted(harness):
+    """SC-20: an exhausted budget does not count as the action's own failure."""
     run = await begin(harness, budget_usd=1.5)
     ending = await harness.work(run, "a", "echo x > a", "", "", usd=1.0)
     assert isinstance(ending, CandidateReady), "two requests: the second began with 1.0 spent"
@@ -196,8 +196,8 @@ async def test_without_money_no_request_starts_and_nobody_failed(harness):
     assert harness.statuses(other) == {"a": "pending"}
 
 
-async def test_three_own_failures_are_all_an_action_has(harness):
-    """SC-20: the third fails it, and what needs it is blocked; AL-19: with the reason."""
+async def test_an_action_has_three_own_failures(harness):
+    """SC-20: the third fails it, and its dependents are blocked; AL-19: with the reason."""
     run = await harness.own(goal("g", act("a", check="false"), act("b", needs=["a_done"])))
     for number in (1, 2, 3):
         assert harness.statuses(run) == {"a": "pending", "b": "pending"}, number
@@ -206,7 +206,7 @@ async def test_three_own_failures_are_all_an_action_has(harness):
     assert harness.action(run, "b").state.reason == f"dependency_failed:{harness.action(run, 'a').id}"
 
 
-async def test_an_attempt_that_somebody_else_ended_writes_nothing_more(harness):
+async def test_an_attempt_ended_by_another_process_writes_nothing_more(harness):
     """BX-8: the fence of a worker."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
@@ -216,8 +216,8 @@ async def test_an_attempt_that_somebody_else_ended_writes_nothing_more(harness):
     assert harness.attempt(attempt.id).outcome == "lost"
 
 
-async def test_a_worker_cannot_end_what_it_has_handed_in(harness):
-    """BX-2: a candidate is the owner's, whatever happens to the worker that made it."""
+async def test_a_worker_cannot_end_an_attempt_it_has_submitted(harness):
+    """BX-2: a candidate belongs to the owner, whatever happens to its worker."""
     run = await begin(harness)
     await harness.work(run, "a", "echo x > a")
     (attempt,) = harness.attempts(run, "a")
@@ -227,7 +227,7 @@ async def test_a_worker_cannot_end_what_it_has_handed_in(harness):
     assert harness.statuses(run) == {"a": "landing"}
 
 
-async def test_an_owner_that_was_overtaken_ends_no_attempt(harness):
+async def test_a_superseded_owner_ends_no_attempt(harness):
     """BX-8: the fence of an owner."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
@@ -237,14 +237,14 @@ async def test_an_owner_that_was_overtaken_ends_no_attempt(harness):
     assert harness.attempt(attempt.id).status == "queued"
 
 
-async def test_an_error_with_bytes_of_an_odd_name_can_be_stored(harness):
+async def test_an_error_with_undecodable_bytes_can_be_stored(harness):
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
     end_attempt(harness.store, run, attempt.id, AttemptEnd("lost", "caf\udce9"))
     assert harness.attempt(attempt.id).error == "caf\\udce9"
 
 
-async def test_what_was_pinned_once_is_not_overwritten_by_a_half_removed_worktree(harness):
+async def test_pinned_work_is_not_overwritten_by_a_half_removed_worktree(harness):
     """BX-3: killed between pin and removal."""
     run = await begin(harness)
     attempt, git = await under_way(harness, run, "executing")
@@ -254,8 +254,8 @@ async def test_what_was_pinned_once_is_not_overwritten_by_a_half_removed_worktre
     assert isinstance(run.state, Active)
 
 
-async def test_work_is_pinned_from_where_it_was_done_when_the_repository_has_moved_since(harness):
-    """BX-3: worktrees lie in a folder that is named after the repository's place."""
+async def test_work_is_pinned_from_its_worktree_even_if_the_repository_has_moved(harness):
+    """BX-3: worktrees are in a folder named after the repository's location."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
     path = harness.site.cache / "runs" / "before" / attempt.id
@@ -269,8 +269,8 @@ async def test_work_is_pinned_from_where_it_was_done_when_the_repository_has_mov
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
 
 
-async def test_work_that_its_worktree_does_not_show_just_now_is_pinned_as_it_was_committed(harness):
-    """BX-3, BX-15: killed while its tests were tried on the base."""
+async def test_work_that_is_temporarily_absent_from_its_worktree_is_pinned_as_committed(harness):
+    """BX-3, BX-15: killed while its tests ran on the base."""
     run = await begin(harness)
     attempt, git = await under_way(harness, run, "verifying")
     work = await commits.commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
@@ -280,8 +280,8 @@ async def test_work_that_its_worktree_does_not_show_just_now_is_pinned_as_it_was
     assert not git.cwd.exists()
 
 
-async def test_work_that_is_back_in_its_worktree_is_pinned_with_what_was_done_since(harness):
-    """BX-3: nothing older stands in its way."""
+async def test_restored_work_is_pinned_with_later_changes(harness):
+    """BX-3: no older pin replaces it."""
     run = await begin(harness)
     attempt, _ = await under_way(harness, run, "executing")
     async with pinned_meanwhile(harness.site, attempt.id, attempt.base_sha):
@@ -292,7 +292,7 @@ async def test_work_that_is_back_in_its_worktree_is_pinned_with_what_was_done_si
 
 @pytest.fixture
 def killed(tmp_path, monkeypatch):
-    """A file: the first git that reads a tree while it is there finds the lock of one that was killed."""
+    """A file: the first git that reads a tree while it exists finds the lock of a killed process."""
     mark, folder = tmp_path / "killed", tmp_path / "programs"
     folder.mkdir()
     lock = f'[ ! -e "{mark}" ] || {{ rm "{mark}"; : > "$GIT_INDEX_FILE.lock"; }}'
@@ -305,7 +305,7 @@ def killed(tmp_path, monkeypatch):
 
 
 async def test_work_is_pinned_after_a_rescue_in_which_git_was_killed(killed, harness):
-    """BX-3, BX-15: the lock that it left does not stop the next one."""
+    """BX-3, BX-15: the remaining lock does not stop the next one."""
     run = await begin(harness)
     attempt, _ = await under_way(harness, run, "executing")
     killed.touch()
@@ -315,8 +315,8 @@ async def test_work_is_pinned_after_a_rescue_in_which_git_was_killed(killed, har
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
 
 
-async def test_a_worktree_in_which_nobody_began_is_not_taken_for_work(harness):
-    """Killed while it was checked out: the files that are not there yet were not deleted by anybody."""
+async def test_a_half_checked_out_worktree_is_not_taken_for_work(harness):
+    """Killed during the checkout: missing files were not deleted by the agent."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
     path = harness.site.attempt_folder(run.id, attempt.id)

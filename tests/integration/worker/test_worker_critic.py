@@ -1,4 +1,4 @@
-"""The loop around a change: verified before each critique, and over when it is good enough or gets no further."""
+"""The loop around a change: verified before each critique, and ended when good enough or without progress."""
 
 import json
 
@@ -20,7 +20,7 @@ def journal(harness):
 
 
 def prompts(harness, role=None):
-    """Return what the agent of the attempt was told, or who has another `role` in it."""
+    """Return the prompts of the attempt's agent, or of another `role`."""
     return [each["text"] for each in journal(harness) if each["type"] == "prompt" and each.get("role") == role]
 
 
@@ -30,12 +30,12 @@ def told(harness, run):
 
 
 async def handed(harness, run, path="a"):
-    """Return what the last attempt's candidate holds."""
+    """Return the content of a file in the last attempt's candidate."""
     return await harness.show(f"{harness.attempts(run, 'a')[-1].head_sha}:{path}")
 
 
-async def test_work_that_passes_goes_on_until_its_critic_finds_it_good_enough(harness):
-    """AL-5: the critic's words are the agent's next message; verified again before each critique."""
+async def test_passing_work_continues_until_its_critic_is_satisfied(harness):
+    """AL-5: the critique is the agent's next message; verified again before each critique."""
     run = await begin(harness)
     turns = ["echo one > a", "echo two > a"]
     critiques = {1: [total(5, "`a` says one; it should say two.")], 2: [total(7)]}
@@ -48,8 +48,8 @@ async def test_work_that_passes_goes_on_until_its_critic_finds_it_good_enough(ha
     assert (attempt.iteration, attempt.verification.commit) == (2, attempt.head_sha)
 
 
-async def test_a_critic_sees_the_task_the_checks_and_the_change_and_has_no_tools(harness):
-    """AL-5: what it judges, and nothing of the conversation before."""
+async def test_a_critic_sees_task_checks_and_change_and_has_no_tools(harness):
+    """AL-5: what it judges, and nothing of the earlier conversation."""
     run = await begin(harness)
     await work(harness, run, "a", ["echo one > a"], {1: [total(9)]})
     (asked,) = prompts(harness, "critic")
@@ -60,14 +60,14 @@ async def test_a_critic_sees_the_task_the_checks_and_the_change_and_has_no_tools
     assert harness.attempts(run, "a")[0].usage.requests == 3, "the attempt pays for its critic"
 
 
-async def test_one_below_the_threshold_is_acceptable(harness):
+async def test_a_score_one_below_the_threshold_is_acceptable(harness):
     """AL-5."""
     run = await begin(harness)
     await work(harness, run, "a", ["echo one > a", "echo two > a"], {1: [total(6)]})
     assert (scores(harness, run), await handed(harness, run)) == ([(1, 6, True)], "one")
 
 
-async def test_a_critic_may_ask_for_the_end_of_what_passes(harness):
+async def test_a_critic_may_end_the_iterations_of_passing_work(harness):
     """AL-5: DONE, and verified."""
     run = await begin(harness)
     await work(harness, run, "a", ["echo one > a", "echo two > a"], {1: [total(4, end="DONE")]})
@@ -75,7 +75,7 @@ async def test_a_critic_may_ask_for_the_end_of_what_passes(harness):
 
 
 async def test_an_agent_that_says_done_while_its_work_fails_is_refused(harness):
-    """AL-5: DONE is a request. In answer to a critique it ends the loop where the work passes, and only there."""
+    """AL-5: DONE is a request. After a critique it ends the loop if the work passes, and only then."""
     run = await begin(harness, check="grep -q good a")
     said = {"a": ["echo good > a", "echo bad > a", "echo good and better > a"]}
     critiques = {1: [total(3)], 3: [total(3)]}
@@ -84,15 +84,15 @@ async def test_an_agent_that_says_done_while_its_work_fails_is_refused(harness):
     assert "[fail] grep -q good a" in prompts(harness)[2]
 
 
-async def test_what_an_agent_says_before_any_critique_ends_nothing(harness):
-    """AL-5: no first answer spares its agent the critic."""
+async def test_done_before_any_critique_ends_nothing(harness):
+    """AL-5: a first answer cannot avoid the critic."""
     run = await begin(harness)
     await work(harness, run, "a", ["echo one > a", "echo two > a"], {1: [total(3)], 2: [total(9)]}, words="DONE")
     assert [score for _, score, _ in scores(harness, run)] == [3]
     assert await handed(harness, run) == "two"
 
 
-async def test_at_the_maximum_what_passes_is_done_and_its_score_is_recorded(harness):
+async def test_at_the_maximum_passing_work_is_done_with_its_score(harness):
     """AL-5."""
     run = await begin(harness, iterations=2)
     ending = await work(harness, run, "a", ["echo 1 > a", "echo 2 > a", "echo 3 > a"], {1: [total(3)], 2: [total(4)]})
@@ -100,8 +100,8 @@ async def test_at_the_maximum_what_passes_is_done_and_its_score_is_recorded(harn
     assert (scores(harness, run), await handed(harness, run)) == ([(1, 3, False), (2, 4, True)], "2")
 
 
-async def test_at_the_maximum_what_does_not_pass_has_failed(harness):
-    """AL-6: not handed in, pinned, and an event that names what is wrong; nobody criticises what fails."""
+async def test_at_the_maximum_failing_work_has_failed(harness):
+    """AL-6: not submitted, pinned, and an event that names the failures; failing work gets no critique."""
     run = await begin(harness, check="test -f never", iterations=2)
     ending = await work(harness, run, "a", ["echo 1 > a", "echo 2 > a"], {1: [total(9, end="DONE")]})
     assert (ending.outcome, scores(harness, run)) == ("contract_failed", [])
@@ -115,15 +115,15 @@ async def test_at_the_maximum_what_does_not_pass_has_failed(harness):
 
 
 async def test_an_agent_that_changes_nothing_ends_the_loop(harness):
-    """AL-5: what passed is handed in as it is, whatever its critic would rather have."""
+    """AL-5: work that passed is submitted as it is, whatever its critic would prefer."""
     run = await begin(harness)
     assert isinstance(await work(harness, run, "a", ["echo one > a", ""], {1: [total(3)]}), CandidateReady)
     assert (scores(harness, run), await handed(harness, run)) == ([(1, 3, False)], "one")
     assert harness.attempts(run, "a")[0].iteration == 2
 
 
-async def test_a_malformed_critique_is_asked_for_again(harness):
-    """AL-5: with what is wrong with it, in the same conversation."""
+async def test_a_malformed_critique_is_requested_again(harness):
+    """AL-5: with its errors, in the same conversation."""
     run = await begin(harness)
     answers = ["Good!", "Total: 12/9", total(8)]
     assert isinstance(await work(harness, run, "a", ["echo one > a"], {1: answers}), CandidateReady)
@@ -141,7 +141,7 @@ async def test_a_malformed_critique_is_asked_for_again(harness):
     ids=["never usable", "nobody there"],
 )
 async def test_without_a_usable_critique_passing_is_enough(harness, critiques, why):
-    """AL-5: work that passed is not lost for want of a critic, and the run is warned."""
+    """AL-5: work that passed is not lost to a bad critic, and the run gets a warning."""
     run = await begin(harness)
     assert isinstance(await work(harness, run, "a", ["echo one > a", "echo two > a"], critiques), CandidateReady)
     (warning,) = told(harness, run)
@@ -150,14 +150,14 @@ async def test_without_a_usable_critique_passing_is_enough(harness, critiques, w
     assert (scores(harness, run), await handed(harness, run)) == ([], "one")
 
 
-async def test_a_budget_that_ends_before_the_critic_loses_no_work(harness):
-    """AL-5: what passed is handed in."""
+async def test_a_budget_that_ends_before_the_critique_loses_no_work(harness):
+    """AL-5: work that passed is submitted."""
     run = await begin(harness, budget_usd=1.5)
     assert isinstance(await work(harness, run, "a", ["echo one > a"], {1: [total(3)]}, usd=1.0), CandidateReady)
     assert "a was not criticised: " in told(harness, run)[0]
 
 
-async def test_what_passed_is_handed_in_if_what_was_to_improve_it_does_not_pass(harness):
+async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
     """AL-5: the improvement is pinned, not landed."""
     run = await begin(harness, check="grep -q good a", iterations=2)
     assert isinstance(await work(harness, run, "a", ["echo good > a", "echo bad > a"], {1: [total(3)]}), CandidateReady)
@@ -171,8 +171,8 @@ async def test_what_passed_is_handed_in_if_what_was_to_improve_it_does_not_pass(
 
 
 @pytest.mark.slow
-async def test_what_passed_is_handed_in_if_there_is_no_time_to_improve_it(harness):
-    """AL-5, AL-6: the attempt's time is over while the agent goes on."""
+async def test_passing_work_is_submitted_if_there_is_no_time_to_improve_it(harness):
+    """AL-5, AL-6: the attempt's time is up during the next turn."""
     run = await begin(harness, attempt_timeout_s=12.0)
     ending = await work(harness, run, "a", ["echo good > a", "echo better > b; sleep 60"], {1: [total(3)]})
     assert isinstance(ending, CandidateReady)
@@ -185,8 +185,8 @@ async def test_without_a_critic_passing_is_enough(harness):
     assert (scores(harness, run), await handed(harness, run)) == ([], "one")
 
 
-async def test_the_phases_of_criticised_work_are_told_in_order(harness):
-    """AL-20: iterations count in one attempt, and each phase is in the store before it begins."""
+async def test_phases_of_criticised_work_are_recorded_in_order(harness):
+    """AL-20: iterations count in one attempt, and each phase is stored before it begins."""
     run = await begin(harness)
     await work(harness, run, "a", ["echo one > a", "echo two > a"], {1: [total(3)], 2: [total(9)]})
     events = [each.event for each in harness.store.events.since(run.id, 0)]

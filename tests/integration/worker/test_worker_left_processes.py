@@ -1,4 +1,4 @@
-"""What an agent leaves running is gone before its work is committed and checked."""
+"""Processes left by an agent are ended before its work is committed and checked."""
 
 import sys
 from pathlib import Path
@@ -16,13 +16,13 @@ DAEMON = (
 
 
 def expect_gone(pid):
-    """Expect that the process whose number the file `pid` holds has ended."""
+    """Check that the process whose pid is in the file `pid` has ended."""
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
 
 
 @LINUX
-async def test_a_daemon_cannot_put_the_right_files_there_while_they_are_checked(harness, tmp_path):
-    """BX-5, BX-17: it is ended with the command that started it; what is committed is what is checked."""
+async def test_a_daemon_cannot_fix_files_while_they_are_checked(harness, tmp_path):
+    """BX-5, BX-17: it is ended with the command that started it; the checks see the commit."""
     pid = tmp_path / "pid"
     run = await harness.own(
         goal("g", act("a", check="grep -q four list; echo one > list; sleep 0.2; grep -q one list")), **UNHELD
@@ -33,8 +33,8 @@ async def test_a_daemon_cannot_put_the_right_files_there_while_they_are_checked(
 
 
 @LINUX
-async def test_what_a_check_leaves_running_ends_with_it(harness, tmp_path):
-    """BX-5: no check mends the tree behind the next one's back."""
+async def test_a_process_left_by_a_check_is_ended_with_it(harness, tmp_path):
+    """BX-5: no check changes the tree of the next one."""
     pid = tmp_path / "pid"
     first = DAEMON.format(pid=pid)
     run = await harness.own(goal("g", act("a", check=first)), **UNHELD)

@@ -1,4 +1,4 @@
-"""Workers that get nowhere, with real tools and a real worktree."""
+"""Workers without progress, with real tools and a real worktree."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from support.harness import GHOST, act, goal, open_site
 
 
 async def worked(harness, run, *commands):
-    """Have an attempt carried out that runs these commands, one in each turn, then says it is done."""
+    """Run an attempt with these commands, one in each turn, then done."""
     attempt = await harness.queue(run, "a")
     calls = [calling(turn, ("shell", {"command": command})) for turn, command in enumerate(commands, 1)]
     model = Listening(tape(*calls, CassetteEntry(text="done")))
@@ -29,8 +29,8 @@ async def worked(harness, run, *commands):
     return ending, model
 
 
-async def test_an_attempt_that_goes_round_in_circles_ends_and_the_next_one_knows(harness):
-    """BX-12: the cause is in the briefing, what it did is pinned, and it counts as a failure of its own."""
+async def test_an_attempt_in_a_loop_ends_and_the_next_one_knows_the_cause(harness):
+    """BX-12: the cause is in the briefing, its work is pinned, and it counts as its own failure."""
     run = await harness.own(goal("g", act("a")))
     ending, model = await worked(harness, run, "echo x > a", "ls nowhere", "ls nowhere", "ls nowhere", "echo y > b")
     assert ending.outcome == "executor_failed"
@@ -43,8 +43,8 @@ async def test_an_attempt_that_goes_round_in_circles_ends_and_the_next_one_knows
     assert "no progress: shell failed the same way" in (await harness.queue(run, "a")).briefing
 
 
-async def test_the_same_failing_check_after_each_change_is_work(harness):
-    """BX-12: a test that fails until it passes is no loop."""
+async def test_a_check_that_fails_after_each_change_is_no_loop(harness):
+    """BX-12: a test that fails until it passes is progress."""
     run = await harness.own(goal("g", act("a", check="test -s a")))
     steps = ["grep -q 4 a"]
     for number in (1, 2, 3, 4):
@@ -54,16 +54,16 @@ async def test_the_same_failing_check_after_each_change_is_work(harness):
 
 
 @pytest.mark.parametrize("last", [True, False])
-async def test_the_last_attempt_says_who_can_help(harness, last):
-    """BX-12: after all own attempts nobody but a human is left, where nobody plans."""
+async def test_the_last_attempt_names_who_can_help(harness, last):
+    """BX-12: without a planner, after all attempts only a human can help."""
     run = await harness.own(goal("g", act("a")), attempts=1 if last else 2)
     ending, _ = await worked(harness, run, "false", "false", "false")
     assert ("A human has to decide" in ending.error) == last
 
 
 @pytest.mark.slow
-async def test_a_command_that_prints_nothing_is_broken_off_twice(harness):
-    """BX-12: idle; the first time it is told, the second time the attempt ends."""
+async def test_a_silent_command_is_cancelled_twice(harness):
+    """BX-12: idle; the first time the agent gets a nudge, the second time the attempt ends."""
     run = await harness.own(goal("g", act("a")), idle_s=1.5)
     ending, model = await worked(harness, run, "sleep 60", "sleep 60")
     assert ending.outcome == "timeout"
@@ -76,8 +76,8 @@ async def test_a_command_that_prints_nothing_is_broken_off_twice(harness):
     [(shell, {"command": "echo a; echo b >&2"}), (python, {"code": "print('a')"})],
     ids=["shell", "python"],
 )
-async def test_what_a_command_prints_is_heard_while_it_runs(harness, make, args):
-    """BX-12: a running command that prints is no loop; one that prints nothing is not heard."""
+async def test_output_of_a_running_command_counts_as_activity(harness, make, args):
+    """BX-12: a running command that prints is active; a silent one is not."""
     heard = []
     root = Workspace(harness.repo, dict(harness.site.environ), on_output=lambda: heard.append("something"))
     assert not (await make(root).run(args)).failed
@@ -91,7 +91,7 @@ async def test_what_a_command_prints_is_heard_while_it_runs(harness, make, args)
     "change",
     ["echo x > new", "echo x >> list", "rm list", "echo x > new; git add new", "ln -s list link", "echo y > seen"],
 )
-async def test_whatever_changes_the_tree_makes_its_state_another_one(harness, change):
+async def test_any_change_of_the_tree_changes_its_fingerprint(harness, change):
     """BX-12."""
     run = await harness.own(goal("g", act("a")))
     workspace = await open_workspace(harness.site, await harness.queue(run, "a"))
@@ -104,8 +104,8 @@ async def test_whatever_changes_the_tree_makes_its_state_another_one(harness, ch
     assert await worktree_fingerprint(workspace.git, workspace.base) != before
 
 
-async def test_odd_files_hinder_nobody(harness):
-    """BX-12: a pipe is not waited at, and where git fails nothing is taken for the same."""
+async def test_special_files_do_not_disturb_the_fingerprint(harness):
+    """BX-12: a pipe does not block it, and if git fails two states are never equal."""
     run = await harness.own(goal("g", act("a")))
     workspace = await open_workspace(harness.site, await harness.queue(run, "a"))
     await harness.sh("mkfifo pipe; echo x > locked; chmod 0 locked; mkdir d; ln -s . d/loop", cwd=workspace.path)

@@ -1,4 +1,4 @@
-"""Changes of what is protected, which a human looks at before they are handed in."""
+"""Changes of protected files, which a human approves before they are submitted."""
 
 import pytest
 
@@ -13,7 +13,7 @@ ASKED = {"sandbox": "off", "inbox_wait_s": 0.0, "planner": True}
 
 
 async def committed(station, **texts):
-    """Write files by name, with a dot in place of the double underscore, and return the commit."""
+    """Write files, with a double underscore in a name for a dot, and return the commit."""
     for name, text in texts.items():
         (station.workspace.path / name.replace("__", ".")).write_text(text)
     settings = station.task.run.settings
@@ -30,7 +30,7 @@ def decide(harness, run, to, **more):
 
 
 async def test_a_declared_change_of_a_protected_area_waits_for_a_human(harness):
-    """AL-9: declared leads to a question, bound to the base and to this very change."""
+    """AL-9: a declaration leads to a question, bound to the base and to this very change."""
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED)
     async with standing(harness, run, "a") as station:
         head = await committed(station, login__sql="DROP", other__py="x")
@@ -45,7 +45,7 @@ async def test_a_declared_change_of_a_protected_area_waits_for_a_human(harness):
             await approve_protected_change(station, other)
 
 
-async def test_a_rejected_change_ends_the_action_for_good(harness):
+async def test_a_rejected_change_fails_the_action_permanently(harness):
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED)
     async with standing(harness, run, "a") as station:
         head = await committed(station, login__sql="DROP")
@@ -68,8 +68,8 @@ async def test_a_rejected_change_ends_the_action_for_good(harness):
         (("list",), ASKED | {"areas": ExtraProtectedAreas(words=("list",))}, True),
     ],
 )
-async def test_who_is_asked_about_what(harness, files, settings, asked):
-    """AL-9: not about a file that the user's own plan names, and nobody with --yolo."""
+async def test_which_changes_need_an_approval(harness, files, settings, asked):
+    """AL-9: not a file that the user's own plan names, and none with --yolo."""
     run = await harness.own(goal("g", act("a", files=files)), **settings)
     async with standing(harness, run, "a") as station:
         touched = {"login__sql": "DROP"} if "list" not in files else {"list": "x"}

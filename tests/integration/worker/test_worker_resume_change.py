@@ -1,4 +1,4 @@
-"""Work that waited for a human to look at it: the next attempt goes on with it, where it can."""
+"""Work that waited for a human's approval: the next attempt continues with it if possible."""
 
 import json
 
@@ -12,7 +12,7 @@ ASKED = {"sandbox": "off", "allow": ("shell:cp",), "inbox_wait_s": 0.0, "planner
 
 
 async def begin(harness, *more, check="test -f login.sql"):
-    """Have the work of `a` done, which changes what is protected; a human has approved of it since."""
+    """Have `a` done, with a protected change that a human has approved since."""
     run = await harness.own(goal("g", act("a", check=check, files=("login.sql",)), *more), **ASKED)
     waits = await harness.work(run, "a", "cp README login.sql")
     assert isinstance(waits, AttemptEnd)
@@ -23,7 +23,7 @@ async def begin(harness, *more, check="test -f login.sql"):
 
 
 async def pinned(harness, run):
-    """Return what the last attempt made of the file."""
+    """Return the last attempt's version of the file."""
     return await harness.show(f"{harness.attempts(run, 'a')[-1].head_sha}:login.sql")
 
 
@@ -32,8 +32,8 @@ def prompts(harness):
     return [each["text"] for each in map(json.loads, lines) if each["type"] == "prompt"]
 
 
-async def test_work_that_waited_for_a_human_goes_on_as_it_was(harness):
-    """AL-9: nobody does it again, and what was agreed to is what is handed in."""
+async def test_approved_work_continues_unchanged(harness):
+    """AL-9: it is not redone, and what was approved is submitted."""
     run = await begin(harness)
     assert isinstance(await harness.work(run, "a", "cp list login.sql"), CandidateReady)
     attempt = harness.attempts(run, "a")[-1]
@@ -42,7 +42,7 @@ async def test_work_that_waited_for_a_human_goes_on_as_it_was(harness):
     assert len(prompts(harness)) == 1, "the agent was asked once"
 
 
-async def test_work_that_waited_and_does_not_pass_any_more_is_done_anew(harness, tmp_path):
+async def test_approved_work_that_no_longer_passes_is_redone(harness, tmp_path):
     """AL-9: an approval is no proof."""
     run = await begin(harness, check=f"test -f login.sql && ! test -e {tmp_path}/broken")
     (tmp_path / "broken").touch()
@@ -51,8 +51,8 @@ async def test_work_that_waited_and_does_not_pass_any_more_is_done_anew(harness,
     assert len(prompts(harness)) > 1
 
 
-async def test_on_another_base_the_work_is_done_anew_and_looked_at_again(harness):
-    """AL-9: what was agreed to is this change of that base."""
+async def test_on_another_base_the_work_is_redone_and_approved_again(harness):
+    """AL-9: the approval is for this change of that base."""
     run = await begin(harness, act("b"))
     await harness.work(run, "b", "cp list other")
     await MergeQueue(harness.site, run).step()
@@ -63,8 +63,8 @@ async def test_on_another_base_the_work_is_done_anew_and_looked_at_again(harness
     assert len(prompts(harness)) == 2
 
 
-async def test_what_waited_on_the_way_is_not_taken_for_finished_work(harness):
-    """AL-9: an approval of a command is none of a change."""
+async def test_unfinished_work_is_not_taken_for_approved_work(harness):
+    """AL-9: an approval of a command does not cover a change."""
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED, critic=True)
     waits = await work(harness, run, "a", ["cp README login.sql", "touch b"], {1: [total(3)]})
     assert "shell wants to run `touch b`" in waits.error

@@ -1,4 +1,4 @@
-"""Reviews: real worktrees, a scripted reviewer; its verdict counts only with what it can point at."""
+"""Reviews: real worktrees, a scripted reviewer; its verdict counts only with citations."""
 
 import json
 
@@ -21,7 +21,7 @@ CITED = [{"file": "list", "line": 2, "note": "has two"}]
 
 
 def verdict(word="approve", *, citations=CITED, summary="I looked."):
-    """Return last words with a verdict."""
+    """Return a final message with a verdict."""
     said = {"verdict": word, "citations": citations, "summary": summary}
     return f"My findings.\n\n```json\n{json.dumps(said)}\n```\n"
 
@@ -32,7 +32,7 @@ async def begin(harness, *others, role="code_review", **settings):
 
 
 async def reviewed(harness, run, *replies):
-    """Have the review carried out with these replies, each a text or an entry; return its ending and the model."""
+    """Run the review with these replies, each a text or an entry; return its outcome and the model."""
     attempt = await harness.queue(run, "look")
     entries = [each if isinstance(each, CassetteEntry) else said(at, each) for at, each in enumerate(replies, 1)]
     model = Listening(tape(*entries))
@@ -58,8 +58,8 @@ def running(turn, command):
     return by_reviewer(calling(turn, ("shell", {"command": command})), turn)
 
 
-async def test_an_approval_that_can_point_at_something_is_a_candidate_without_a_commit(harness):
-    """SC-7, BX-1: its head is its base, and what it says is kept as a value."""
+async def test_an_approval_with_citations_is_a_candidate_without_a_commit(harness):
+    """SC-7, BX-1: its head is its base, and its verdict is stored as a value."""
     run = await begin(harness)
     ending, _ = await reviewed(harness, run, verdict())
     (attempt,) = harness.attempts(run, "look")
@@ -72,7 +72,7 @@ async def test_an_approval_that_can_point_at_something_is_a_candidate_without_a_
 
 
 async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(harness):
-    """SC-7: what it is told to do, and what it has to do it with."""
+    """SC-7: its instructions, and its tools."""
     run = await begin(harness)
     _, model = await reviewed(harness, run, verdict())
     names = {tool.name for tool in model.requests[0].tools}
@@ -94,8 +94,8 @@ async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(harness
     ],
     ids=["none", "malformed", "no citation", "no such line", "no such file", "a rejection, too"],
 )
-async def test_a_verdict_that_cannot_be_used_is_asked_for_again_in_the_same_attempt(harness, first, told):
-    """BX-1, AL-6: the reviewer is told what is wrong with it."""
+async def test_an_invalid_verdict_is_requested_again_in_the_same_attempt(harness, first, told):
+    """BX-1, AL-6: the reviewer is told its errors."""
     run = await begin(harness)
     ending, model = await reviewed(harness, run, first, verdict())
     assert isinstance(ending, CandidateReady)
@@ -104,7 +104,7 @@ async def test_a_verdict_that_cannot_be_used_is_asked_for_again_in_the_same_atte
     assert attempt.iteration == 2
 
 
-async def test_a_reviewer_that_gives_no_verdict_has_failed_and_its_words_are_kept(harness):
+async def test_a_reviewer_without_a_verdict_has_failed_and_its_text_is_kept(harness):
     """AL-6, SC-11: up to the tier's iterations, then another attempt."""
     run = await begin(harness, iterations=2)
     ending, _ = await reviewed(harness, run, "Hm.", "Well.", verdict())
@@ -115,8 +115,8 @@ async def test_a_reviewer_that_gives_no_verdict_has_failed_and_its_words_are_kep
     assert harness.statuses(run) == {"look": "pending"}
 
 
-async def test_a_rejection_fails_the_action_for_good_with_what_was_found(harness):
-    """SC-7, SC-20: no second reviewer is asked until one says yes; what needs it is blocked."""
+async def test_a_rejection_fails_the_action_permanently_with_its_findings(harness):
+    """SC-7, SC-20: reviewers are not asked until one approves; dependents are blocked."""
     run = await begin(harness, act("ship", needs=["look_done"]))
     ending, _ = await reviewed(harness, run, verdict("reject", summary="The list is wrong."))
     assert ending == AttemptEnd("gate_failed", "rejected: The list is wrong.\n- list:2: has two", for_good=True)
@@ -126,8 +126,8 @@ async def test_a_rejection_fails_the_action_for_good_with_what_was_found(harness
     assert (attempt.outcome, attempt.result) == ("gate_failed", verdict("reject", summary="The list is wrong."))
 
 
-async def test_what_a_reviewer_changes_is_pinned_and_counts_for_nothing(harness):
-    """BX-3: neither lost nor landed, and told."""
+async def test_changes_of_a_reviewer_are_pinned_and_do_not_count(harness):
+    """BX-3: neither lost nor landed, and reported."""
     run = await begin(harness, **UNHELD)
     cited = [{"file": "made", "line": 1}]
     ending, _ = await reviewed(
@@ -144,7 +144,7 @@ async def test_what_a_reviewer_changes_is_pinned_and_counts_for_nothing(harness)
 
 
 async def test_the_contract_of_a_review_is_checked_on_the_commit_it_judges(harness):
-    """BX-1: an approval alone is not enough where more was asked for; its changes do not help."""
+    """BX-1: an approval alone is not enough if a contract is given; its changes do not help."""
     contract = Contract(commands=(Check(command="test -e made"),))
     run = await begin(harness, look={"contract": contract}, iterations=2, **UNHELD)
     ending, model = await reviewed(harness, run, running(1, "echo x > made"), said(2, verdict()), said(3, verdict()))
@@ -153,7 +153,7 @@ async def test_the_contract_of_a_review_is_checked_on_the_commit_it_judges(harne
     assert "[fail] test -e made" in model.requests[2].messages[-1].parts[-1].text
 
 
-async def test_a_contract_that_holds_speaks_for_an_approval_as_well(harness):
+async def test_a_passing_contract_is_evidence_for_an_approval_as_well(harness):
     """BX-1."""
     run = await begin(harness, look={"contract": Contract(commands=(Check(command="grep two list"),))})
     ending, _ = await reviewed(harness, run, verdict())
@@ -162,8 +162,8 @@ async def test_a_contract_that_holds_speaks_for_an_approval_as_well(harness):
     assert [result.name for result in attempt.verification.results] == ["grep two list", "review"]
 
 
-async def test_a_secret_in_a_verdict_is_not_kept(harness):
-    """RA-13: neither in the result nor in the evidence."""
+async def test_a_secret_in_a_verdict_is_redacted(harness):
+    """RA-13: in the result and in the evidence."""
     token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
     run = await begin(harness)
     await reviewed(harness, run, verdict(summary=f"It leaks {token}."))
@@ -173,7 +173,7 @@ async def test_a_secret_in_a_verdict_is_not_kept(harness):
     assert "[redacted" in reviews(attempt.verification)[0].summary
 
 
-async def test_a_reviewer_that_ruins_its_worktree_has_failed_and_nothing_is_lost(harness, tmp_path):
+async def test_a_reviewer_that_damages_its_worktree_has_failed_and_nothing_is_lost(harness, tmp_path):
     """BX-3: another one begins on a fresh worktree."""
     run = await begin(harness, **UNHELD)
     script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see

@@ -1,4 +1,4 @@
-"""What a worker is told, by whom, and what it leaves: the real store, a scripted model."""
+"""Prompts of a worker's role, and the results it leaves: a real store, a scripted model."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from support.harness import GHOST, act, goal, open_site
 
 
 async def worked(harness, run, key, *replies):
-    """Have an attempt at an action carried out; return its ending and what the model was asked first."""
+    """Run an attempt at an action; return its outcome and the first request to the model."""
     attempt = await harness.queue(run, key)
     model = Listening(tape(*replies))
     site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
@@ -29,16 +29,16 @@ def notices(harness, run):
     return [each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
 
 
-async def test_a_role_is_told_the_words_that_its_run_was_given(harness, tmp_path):
-    """SC-6: the folders stand in the run, so every process and every later resume reads the same ones."""
+async def test_a_role_gets_the_prompt_that_its_run_was_given(harness, tmp_path):
+    """SC-6: the folders are stored with the run, so every process and every later resume reads the same ones."""
     (tmp_path / "dba.md").write_text("Mind the indexes, {role}.")
     run = await harness.own(goal("g", act("a", role="dba")), prompts=(str(tmp_path),))
     _, request = await worked(harness, run, "a", CassetteEntry(text="done"))
     assert "\n\nMind the indexes, dba." in request.system
 
 
-async def test_a_prompt_that_cannot_be_used_is_told_once_in_a_run(harness, tmp_path):
-    """SC-6: work goes on with the built-in one."""
+async def test_an_unusable_prompt_raises_one_notice_per_run(harness, tmp_path):
+    """SC-6: the work continues with the built-in prompt."""
     (tmp_path / "implementation.md").write_bytes(b"\xff")
     run = await harness.own(goal("g", act("a"), act("b")), prompts=(str(tmp_path),))
     for key in ("a", "b"):
@@ -47,8 +47,8 @@ async def test_a_prompt_that_cannot_be_used_is_told_once_in_a_run(harness, tmp_p
     assert notices(harness, run) == [f"The prompt {tmp_path}/implementation.md is not used: it is not UTF-8."]
 
 
-async def test_a_worker_is_told_what_its_prerequisites_showed_and_said(harness):
-    """SC-13, OR-9: facts with their commit, and the results of those who provide its preconditions, of no others."""
+async def test_a_prompt_has_the_facts_and_results_of_its_preconditions(harness):
+    """SC-13, OR-9: facts with their commit, and the results of their providers only."""
     run = await harness.own(
         goal("g", act("a"), act("other"), act("b", needs=["a_done"]), wants=["b_done", "other_done"])
     )
@@ -64,7 +64,7 @@ async def test_a_worker_is_told_what_its_prerequisites_showed_and_said(harness):
     assert told.endswith("# What was done before\n## a: Do a.\ndone with a")
 
 
-async def test_a_step_knows_what_its_compound_builds_on(harness):
+async def test_a_child_gets_what_its_compound_builds_on(harness):
     """SC-13: the preconditions of a compound are those of its children."""
     phase = act("phase", kind="compound", needs=["a_done"], effects=("b_done",))
     run = await harness.own(goal("g", act("a"), phase, act("b", parent="phase")))
@@ -77,8 +77,8 @@ async def test_a_step_knows_what_its_compound_builds_on(harness):
 
 
 @pytest.mark.parametrize("words", ["All done.", "é✓ <b>&</b>\n" * 10_000], ids=["short", "long and odd"])
-async def test_the_final_answer_of_an_attempt_that_failed_is_kept_whole(harness, words):
-    """SC-11: on the attempt, and in no excerpt."""
+async def test_the_final_answer_of_a_failed_attempt_is_stored_in_full(harness, words):
+    """SC-11: on the attempt, and not as an excerpt."""
     run = await harness.own(goal("g", act("a", check="false")), iterations=1)
     work = calling(1, ("write_file", {"path": "a", "content": "x\n"}))
     ending, _ = await worked(harness, run, "a", work, CassetteEntry(text=words))
@@ -87,7 +87,7 @@ async def test_the_final_answer_of_an_attempt_that_failed_is_kept_whole(harness,
     assert attempt.result == words
 
 
-async def test_it_is_counted_how_often_work_was_checked(harness):
+async def test_iterations_of_an_attempt_are_counted(harness):
     """AL-20: the iteration, beside the number of the attempt."""
     run = await harness.own(goal("g", act("a", check="grep -q two a")))
     assert isinstance(await harness.work(run, "a", "echo one > a", "echo two > a"), CandidateReady)
@@ -106,10 +106,10 @@ async def test_it_is_counted_how_often_work_was_checked(harness):
     ],
     ids=["the checks pass", "they fail", "there are none", "nothing is verified", "who is to make something"],
 )
-async def test_a_tester_that_changes_nothing_is_done_if_the_checks_pass_on_what_it_verifies(
+async def test_a_tester_without_a_change_is_done_if_the_checks_pass_on_what_it_verifies(
     harness, role, needs, check, ending
 ):
-    """SC-7, BX-1: the checks say so at the commit it began with, and what they depend on is what landed before."""
+    """SC-7, BX-1: the checks pass at its base commit, and depend on what landed before."""
     run = await harness.own(goal("g", act("a"), act("t", needs=needs, check=check, role=role)))
     queue = MergeQueue(harness.site, run)
     await harness.work(run, "a", "echo x > a")
@@ -128,8 +128,8 @@ async def test_a_tester_that_changes_nothing_is_done_if_the_checks_pass_on_what_
     assert [(each.kind, each.command, each.exit_code) for each in fact.evidence] == [("contract", check, 0)]
 
 
-async def test_another_approach_is_one_more_attempt_and_is_told(harness):
-    """SC-20: beyond the maximum by one, then it has failed for good."""
+async def test_another_approach_is_one_more_attempt_with_its_text_in_the_prompt(harness):
+    """SC-20: one beyond the maximum, then it has failed permanently."""
     run = await harness.own(goal("g", act("a", check="false")), attempts=2)
     a = harness.action(run, "a")
     await harness.work(run, "a", "echo x > a")

@@ -1,4 +1,4 @@
-"""What a worker may ask for: everything of its worktree, and nothing beyond it."""
+"""The tools of a worker: everything in its worktree, and nothing beyond it."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ DELTA = {"operation": "replace", "start_line": 1, "expected": "one", "content": 
 
 
 async def worked(harness, *replies):
-    """Have one attempt carried out by a model with these replies; return how it ended, and what the model was asked."""
+    """Run one attempt of a model with these replies; return its outcome, and the requests to the model."""
     run = await harness.own(goal("g", act("a", check="grep -q two a")))
     attempt = await harness.queue(run, "a")
     site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
@@ -30,8 +30,8 @@ def text_of(place):
     return Path(place).read_text()
 
 
-async def test_a_worker_has_files_commands_python_todos_and_a_human_and_nothing_that_reaches_out(harness):
-    """SC-1, RA-4, RA-11, BX-13: no network, no subagents and no messages; the list of todos is its own."""
+async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_network(harness):
+    """SC-1, RA-4, RA-11, BX-13: no network, no subagents and no messages; it has its own list of todos."""
     turn = (
         ("write_file", {"path": "a", "content": "one\n"}),
         ("append_file", {"path": "a", "content": "two\n"}),
@@ -52,7 +52,7 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_nothing_
     ]
 
 
-async def test_what_a_worker_is_not_shown_of_a_long_output_is_kept_with_its_run(harness):
+async def test_long_output_of_a_worker_is_stored_with_its_run(harness):
     """RA-4."""
     long = calling(1, ("shell", {"command": "seq 1 30000; echo two > a"}))
     ending, requests = await worked(harness, long, CassetteEntry(text="done"))

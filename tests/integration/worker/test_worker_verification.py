@@ -1,4 +1,4 @@
-"""What the work of an attempt is held to: its contract, seen to fail before it, and the gates of the repository."""
+"""Verification of an attempt's work: its contract, seen to fail before it, and the gates of the repository."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ async def begin(harness, *, check="test -f a", **settings):
 
 
 def hold(harness, run, *gates, variables=None):
-    """Let the run rest on gates that passed before it."""
+    """Give the run a baseline of passing gates."""
     environment = CheckEnvironment(fingerprint="f", variables=variables or {})
     runs = tuple(GateRun(gate=gate, commit=run.base_sha, environment="f", exit_code=0) for gate in gates)
     with harness.store.transaction():
@@ -46,16 +46,16 @@ def phases(harness, run):
 
 
 @pytest.mark.parametrize(("check", "red"), [("test -f a", ("test -f a",)), ("test -f list", ())], ids=["red", "green"])
-async def test_a_contract_that_holds_before_the_work_tells_it_from_nothing(harness, check, red):
-    """AL-8: what was red on the base is stored with the candidate; where nothing was, it is weak."""
+async def test_a_contract_that_passes_before_the_work_is_weak(harness, check, red):
+    """AL-8: checks that were red on the base are stored with the candidate; without any, it is weak."""
     run = await begin(harness, check=check)
     await work(harness, run, "a", ["echo one > a"], {})
     (attempt,) = harness.attempts(run, "a")
     assert (attempt.verification.failed_on_base, attempt.verification.weak) == (red, not red)
 
 
-async def test_a_gate_that_gets_worse_is_put_back_with_what_is_new(harness):
-    """AL-9: after the contract, against the baseline; then it is mended."""
+async def test_a_worse_gate_is_returned_with_its_new_failures(harness):
+    """AL-9: after the contract, against the baseline; then it is fixed."""
     run = await begin(harness)
     hold(harness, run, LINT)
     assert isinstance(await work(harness, run, "a", ["echo bad > a", "echo good > a"], {}), CandidateReady)
@@ -66,8 +66,8 @@ async def test_a_gate_that_gets_worse_is_put_back_with_what_is_new(harness):
 
 
 @pytest.mark.slow
-async def test_work_is_kept_by_a_ref_while_old_tests_stand_in_place_of_its_own(harness, tmp_path):
-    """BX-3, BX-15: whoever is killed then has not shown the new tests to whoever rescues the work."""
+async def test_work_is_pinned_while_old_tests_replace_its_own(harness, tmp_path):
+    """BX-3, BX-15: a worker killed then leaves a worktree without the new tests."""
     told = (
         f"git for-each-ref --format='%(refname) %(objectname)' refs/scaffold > {tmp_path}/refs; ls > {tmp_path}/files"
     )
@@ -100,8 +100,8 @@ async def test_an_attempt_that_leaves_a_gate_worse_has_failed_by_it(harness):
     assert ending.error.startswith("[new_failure] lint: `! grep -rn bad .`")
 
 
-async def test_agent_and_checks_stand_on_the_same_environment(harness):
-    """AL-9: what was prepared for checks is what the agent works with."""
+async def test_agent_and_checks_use_the_same_environment(harness):
+    """AL-9: the agent works with what was prepared for checks."""
     run = await begin(harness, check='test "$(cat a)" = "$MARK"')
     hold(harness, run, variables={"MARK": "{top}/made"})
     assert isinstance(await work(harness, run, "a", ['echo "$MARK" > a'], {}), CandidateReady)
@@ -109,15 +109,15 @@ async def test_agent_and_checks_stand_on_the_same_environment(harness):
     assert (await harness.show(f"{attempt.head_sha}:a")).endswith(f"{attempt.id}/made")
 
 
-async def test_what_an_agent_leaves_beside_its_commit_decides_nothing(harness):
+async def test_uncommitted_files_of_an_agent_decide_nothing(harness):
     """AL-8: checks run in a clean tree; an ignored file is no part of the work."""
     run = await begin(harness, check="test -f planted", iterations=1)
     ending = await work(harness, run, "a", ["echo planted > .gitignore; touch planted"], {})
     assert ending.error.startswith("[fail] test -f planted")
 
 
-async def test_a_contract_is_drafted_before_the_work_and_strengthened_after_it(harness):
-    """AL-7, AL-8: the agent is told the draft; what the final contract adds is verified, too."""
+async def test_a_contract_is_drafted_before_the_work_and_refined_after_it(harness):
+    """AL-7, AL-8: the agent knows the draft; what the final contract adds is verified, too."""
     run = await begin(harness, check=None, drafter=True)
     drafts = {"draft": [written("grep -q one a")], "refine": [written("grep -q one a", "grep -q two a")]}
     assert isinstance(
@@ -136,8 +136,8 @@ async def test_a_contract_is_drafted_before_the_work_and_strengthened_after_it(h
     )
 
 
-async def test_what_a_final_contract_adds_is_seen_on_the_base_as_well(harness):
-    """AL-8, BX-5: a check that was added after the work tells it from nothing, if it fails without it."""
+async def test_checks_added_by_a_final_contract_run_on_the_base_as_well(harness):
+    """AL-8, BX-5: a check added after the work distinguishes it from nothing if it fails without it."""
     run = await begin(harness, check=None, drafter=True)
     drafts = {"draft": [written("true"), written("true")], "refine": [written("true", "grep -q one a")]}
     assert isinstance(await work(harness, run, "a", ["echo one > a"], {}, drafts=drafts), CandidateReady)
@@ -146,8 +146,8 @@ async def test_what_a_final_contract_adds_is_seen_on_the_base_as_well(harness):
     assert await harness.show(f"{attempt.head_sha}:a") == "one"
 
 
-async def test_the_next_attempt_is_held_to_what_was_sealed_in_the_one_before(harness):
-    """AL-7: nobody drafts again, however the first one failed."""
+async def test_the_next_attempt_uses_the_contract_sealed_by_the_one_before(harness):
+    """AL-7: it is not drafted again, however the first attempt failed."""
     run = await begin(harness, check=None, drafter=True, iterations=1)
     drafts = {"draft": [written("grep -q one a")]}
     assert (await work(harness, run, "a", ["echo zero > a"], {}, drafts=drafts)).outcome == "contract_failed"
@@ -156,7 +156,7 @@ async def test_the_next_attempt_is_held_to_what_was_sealed_in_the_one_before(har
     assert phases(harness, run) == ["draft"]
 
 
-async def test_a_critic_is_told_the_final_contract(harness):
+async def test_a_critic_gets_the_final_contract(harness):
     run = await begin(harness, check=None, drafter=True, critic=True)
     drafts = {"draft": [written("grep -q one a")], "refine": [written("grep -q one a", "test -s a")]}
     assert isinstance(await work(harness, run, "a", ["echo one > a"], {1: [total(9)]}, drafts=drafts), CandidateReady)

@@ -1,4 +1,4 @@
-"""Worktrees that go from one attempt to the next."""
+"""Worktrees that are reused by the next attempt."""
 
 import pytest
 
@@ -22,8 +22,8 @@ def inodes(harness, run):
     return {path.stat().st_ino for path in folder.iterdir()}
 
 
-async def test_the_next_attempt_gets_the_same_worktree_with_nothing_of_the_last_in_it(harness):
-    """AL-12: ignored and unknown files, whether the last attempt handed in or gave up."""
+async def test_the_next_attempt_gets_the_same_worktree_without_anything_of_the_last(harness):
+    """AL-12: ignored and unknown files, whether the last attempt succeeded or failed."""
     await harness.sh("echo '*.log' > .gitignore; git add .; git commit -qm ignore")
     clean = "test \"$(ls -A | sort | tr '\\n' ' ')\" = '.git .gitignore README list ' && "
     run = await harness.own(
@@ -41,8 +41,8 @@ async def test_the_next_attempt_gets_the_same_worktree_with_nothing_of_the_last_
     assert await harness.worktrees() == 1
 
 
-async def test_a_warning_says_no_secret(harness):
-    """BX-9: not even one that somebody took for a name."""
+async def test_a_warning_contains_no_secret(harness):
+    """BX-9: not even one that was mistaken for a name."""
     await harness.sh(SUBMODULE.replace(" lib;", f" {TOKEN};"))
     await harness.sh(f"git submodule --quiet deinit --force {TOKEN}; rm -rf .git/modules/{TOKEN}")
     run = await harness.own(goal("g", act("a")))
@@ -64,7 +64,7 @@ async def test_no_worktree_is_left_at_the_end_of_a_run(harness):
     assert not list(harness.site.run_folder(run.id).glob("*/*/.git"))
 
 
-async def test_spare_worktrees_of_a_dead_owner_go_with_recovery(harness):
+async def test_recovery_removes_spare_worktrees_of_a_dead_owner(harness):
     """AL-15"""
     run = await harness.own(goal("g", act("a", check="test -f a")))
     await harness.work(run, "a", "echo x > a")
@@ -73,7 +73,7 @@ async def test_spare_worktrees_of_a_dead_owner_go_with_recovery(harness):
     assert await harness.worktrees() == 0
 
 
-async def test_a_submodule_that_cannot_be_had_is_told_once(harness):
+async def test_an_unavailable_submodule_raises_one_notice(harness):
     await harness.sh(SUBMODULE)
     await harness.sh("git submodule --quiet deinit --force lib; rm -rf .git/modules/lib")
     run = await harness.own(goal("g", act("a"), act("b")))
@@ -86,7 +86,7 @@ async def test_a_submodule_that_cannot_be_had_is_told_once(harness):
     assert "git submodule update --init" in told[0]
 
 
-async def test_what_a_killed_worker_did_in_a_submodule_is_rescued(harness):
+async def test_work_of_a_killed_worker_in_a_submodule_is_rescued(harness):
     """BX-3"""
     await harness.sh(SUBMODULE)
     run = await harness.own(goal("g", act("a")))

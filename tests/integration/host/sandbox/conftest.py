@@ -1,4 +1,4 @@
-"""What the tests of sandboxes share: a workspace, its zone, and commands held to it."""
+"""Fixtures for the tests of sandboxes: a workspace, its confinement, and commands run in it."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 
 @pytest.fixture
 def workspace(tmp_path):
-    """A folder that a command may change: below the system's temporary folder, as those of tests are."""
+    """A folder that a command may change, below the system's temporary folder."""
     folder = tmp_path / "workspace"
     folder.mkdir()
     return folder.resolve()
@@ -20,7 +20,7 @@ def workspace(tmp_path):
 
 @pytest.fixture
 def zone(workspace, tmp_path):
-    """Where git's folder, a settings file and a hooks folder are sealed, though nothing is there, and a file hidden."""
+    """A confinement with git's folder, a settings file and a hooks folder sealed, though absent, and a hidden file."""
     (workspace / ".env").write_text("TOKEN=canary\n")
     sealed = (".git", ".mcp.json", ".claude/settings.json", "deep/er/hooks")
     return Confinement(
@@ -33,13 +33,13 @@ def zone(workspace, tmp_path):
 
 @pytest.fixture
 async def bubblewrapped():
-    """Return the path of the bubblewrap that works; skip where none does."""
+    """Return the path of a working bubblewrap; skip the test if there is none."""
     return (await bubblewrap_or_skip()).program
 
 
 @pytest.fixture
 def inside(workspace, zone, env, bubblewrapped):
-    """Run a script or command in the sandbox; `changes` adjust the zone, other options go to `run_command`."""
+    """Run a script or command in the sandbox; `changes` adjust the confinement, other options go to `run_command`."""
 
     async def shell(script, *, changes=None, proxy=None, **options):
         argv = ["bash", "-c", script] if isinstance(script, str) else script
@@ -52,7 +52,7 @@ def inside(workspace, zone, env, bubblewrapped):
 
 @pytest.fixture
 def said(inside):
-    """Run a script in the sandbox and return what it printed, errors too."""
+    """Run a script in the sandbox and return its output, errors included."""
 
     async def output(script, **options):
         finished = await inside(f"exec 2>&1; {script}", **options)
@@ -63,7 +63,7 @@ def said(inside):
 
 @pytest.fixture
 def listing():
-    """Return the names in a folder, to see that nothing was left in it."""
+    """Return the names in a folder, to check that nothing was left in it."""
 
     def names(folder: Path):
         return sorted(path.name for path in folder.iterdir())

