@@ -1,4 +1,4 @@
-"""The benches print rows that scripts can read, and what `status` may load is held to what it needs."""
+"""The benchmarks print rows that scripts can read, and `status` loads only what it needs."""
 
 import subprocess  # noqa: TID251 - the benches are called as `make bench` calls them
 import sys
@@ -29,7 +29,7 @@ sys.exit(code)
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the public interface promises of a line."""
+    """The fields of a row in the public interface."""
 
     bench: str
     value: float
@@ -49,7 +49,7 @@ def _printed(*args: str) -> list[Row]:
 
 
 @pytest.mark.slow
-def test_every_bench_prints_rows_of_the_promised_shape() -> None:
+def test_every_benchmark_prints_rows_of_the_promised_shape() -> None:
     rows = _printed()
     assert len({row.bench for row in rows}) == len(rows) >= 10
     for row in rows:
@@ -57,12 +57,12 @@ def test_every_bench_prints_rows_of_the_promised_shape() -> None:
         assert row.holds == (row.ratio <= row.goal)
 
 
-def test_a_bench_can_be_chosen_by_name() -> None:
+def test_a_benchmark_can_be_chosen_by_name() -> None:
     (row,) = _printed("plan-lint")
     assert row.bench.startswith("plan-lint-")
 
 
-def test_status_loads_neither_an_event_loop_nor_what_only_other_commands_need(tmp_path: Path) -> None:
+def test_status_loads_neither_an_event_loop_nor_libraries_of_other_commands(tmp_path: Path) -> None:
     """Twelve times a bare Python is soon used up: an event loop alone costs four of them."""
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     done = subprocess.run(

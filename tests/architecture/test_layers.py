@@ -46,7 +46,7 @@ PLANTED = [
 
 
 def lint(folder: Path) -> tuple[int, str]:
-    """Judge the package `scaffold` inside `folder` by our contracts."""
+    """Check the package `scaffold` inside `folder` by our contracts."""
     answer = subprocess.run(
         [
             Path(sys.executable).with_name("lint-imports"),
@@ -85,7 +85,7 @@ def test_a_planted_violation_breaks_its_contract(
     assert named in report
 
 
-def test_no_contract_is_without_a_planted_violation() -> None:
+def test_every_contract_has_a_planted_violation() -> None:
     assert {contract for contract, _, _ in PLANTED} == set(CONTRACTS)
 
 
@@ -138,16 +138,16 @@ def test_only_host_starts_processes() -> None:
         "from concurrent.futures import ProcessPoolExecutor",
     ],
 )
-def test_a_planted_start_of_a_process_is_seen(text: str) -> None:
+def test_a_planted_process_start_is_found(text: str) -> None:
     assert process_starts(text)
 
 
 @pytest.mark.parametrize("text", ["import os\nos.path.join('a', 'b')", "def ask(request): return request.system"])
-def test_what_starts_no_process_is_left_alone(text: str) -> None:
+def test_code_that_starts_no_process_is_accepted(text: str) -> None:
     assert process_starts(text) == []
 
 
-def test_a_package_says_what_it_holds_and_nothing_else() -> None:
+def test_the_init_file_of_a_package_has_only_a_docstring() -> None:
     def only_a_docstring(path: Path) -> bool:
         tree = ast.parse(path.read_text())
         return len(tree.body) == 1 and ast.get_docstring(tree) is not None

@@ -1,4 +1,4 @@
-"""What docs/promises.md says is proven, is proven by a test that names the promise."""
+"""Every promise in docs/promises.md names a test that names the promise."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ HEADER = ("| ID | promise | proof |", "|---|---|---|")
 
 
 def broken_promises(text: str, root: Path) -> list[str]:
-    """List what is wrong with a table of promises whose proofs lie below `root`; one line each."""
+    """List the errors of a table of promises whose tests are below `root`; one line each."""
     table = [line for line in text.splitlines() if line.startswith("|")]
     if tuple(table[:2]) != HEADER:
         return [f"the table must begin with {HEADER[0]} and {HEADER[1]}"]
@@ -32,7 +32,7 @@ def broken_promises(text: str, root: Path) -> list[str]:
 
 
 def broken_proof(promise: str, proof: str, root: Path) -> str | None:
-    """Say why `proof` does not prove `promise`, None if it does."""
+    """Return why `proof` does not prove `promise`, None if it does."""
     address = PROOF.fullmatch(proof)
     if address is None:
         return f"{proof} is not an address like `tests/unit/plan/test_plan_lint.py::test_a_cycle_is_named`"
@@ -83,7 +83,7 @@ def test_a_kept_promise_is_accepted(root: Path) -> None:
         ("| soon | something | some day |", "not a row"),
     ],
 )
-def test_a_broken_promise_is_named(root: Path, row: str, named: str) -> None:
+def test_a_broken_promise_is_reported(root: Path, row: str, named: str) -> None:
     (found,) = broken_promises("\n".join([*HEADER, row]), root)
     assert named in found
 

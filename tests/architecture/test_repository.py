@@ -1,4 +1,4 @@
-"""The repository as such: locks that pin everything and name no index, and documents of a readable length."""
+"""The repository itself: locks that pin everything and name no index, and documents of a readable length."""
 
 import re
 import subprocess  # noqa: TID251 - what git tracks is asked of git itself, without the tree's own process code
@@ -58,7 +58,7 @@ def pins(text: str) -> dict[str, str]:
 
 
 def out_of_step(wanted: list[str], lock: dict[str, str]) -> list[str]:
-    """List the requirements that a lock does not fulfil."""
+    """List the requirements that a lock does not satisfy."""
     return [
         line
         for line in wanted
@@ -73,7 +73,7 @@ def lock(name: str) -> dict[str, str]:
 
 
 def declared() -> tuple[list[str], list[str]]:
-    """Return what pyproject.toml asks for: to run, and to develop."""
+    """Return the dependencies of pyproject.toml: at run time, and for development."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     return project["project"]["dependencies"], project["dependency-groups"]["dev"]
 
@@ -92,13 +92,13 @@ def test_a_named_index_is_found(line: str) -> None:
     assert INDEX.search(f"click==8.5.1\n{line}\n")
 
 
-def test_the_locks_fulfil_what_the_project_asks_for() -> None:
+def test_the_locks_satisfy_the_projects_dependencies() -> None:
     run, dev = declared()
     assert out_of_step(run, lock("run")) == []
     assert out_of_step([*run, *dev], lock("dev")) == []
 
 
-def test_developers_run_what_users_run() -> None:
+def test_development_and_run_time_locks_agree() -> None:
     assert lock("run").items() <= lock("dev").items()
 
 
@@ -110,14 +110,14 @@ def test_a_requirement_without_a_hash_is_refused() -> None:
             pins(f"{good}{loose}\n")
 
 
-def test_a_lock_that_lags_behind_is_seen() -> None:
+def test_an_outdated_lock_is_found() -> None:
     assert out_of_step(["click>=8.2", "PyYAML>=6", "rich"], {"click": "8.1.0", "pyyaml": "6.0.3"}) == [
         "click>=8.2",
         "rich",
     ]
 
 
-def test_the_map_and_the_decisions_stay_readable() -> None:
+def test_the_map_and_the_decisions_stay_short() -> None:
     limits = {ROOT / "AGENTS.md": 100} | dict.fromkeys((ROOT / "docs" / "design").glob("*.md"), 60)
     assert len(limits) > 1
     long = {path.name: count for path, limit in limits.items() if (count := len(path.read_text().splitlines())) > limit}

@@ -1,4 +1,4 @@
-"""Files and functions stay small, and what the house style forbids stays out."""
+"""Files and functions stay small, and forbidden constructs stay out."""
 
 import ast
 import re
@@ -44,7 +44,7 @@ def long_function(path: str, text: str, tree: ast.Module) -> Iterator[str]:
 
 
 def hidden_import(path: str, text: str, tree: ast.Module) -> Iterator[str]:
-    """Find imports inside functions and by name; three places alone may load late."""
+    """Find imports inside functions and by name; only three places may import late."""
     if not path.startswith("src/") or path in {LAZY_IMPORT, DRIVER_TABLE, TRANSPORT}:
         return
     for function in functions(tree):
@@ -74,14 +74,14 @@ def mock(path: str, text: str, tree: ast.Module) -> Iterator[str]:
 
 
 def delay(path: str, text: str, tree: ast.Module) -> Iterator[str]:
-    """Find words that put work off."""
+    """Find words that postpone work."""
     for number, line in enumerate(text.splitlines(), 1):
         if DELAY.search(line):
             yield f"{path}:{number}: {line.strip()}"
 
 
 def broad_except(path: str, text: str, tree: ast.Module) -> Iterator[str]:
-    """Find handlers of everything; only the rims of commands, workers and tools may have one."""
+    """Find handlers of every exception; only the boundaries of commands, workers and tools may have one."""
     if path in BOUNDARIES:
         return
     for node in ast.walk(tree):
@@ -95,7 +95,7 @@ def broad_except(path: str, text: str, tree: ast.Module) -> Iterator[str]:
 
 
 def own_loop(path: str, text: str, tree: ast.Module) -> Iterator[str]:
-    """Find loops of programs that are not begun by `run_async`."""
+    """Find event loops that are not started by `run_async`."""
     if not path.startswith("src/") or path in LOOPS or "asyncio" not in text:
         return
     for node in ast.walk(tree):
@@ -167,20 +167,20 @@ def whole_tree() -> list[tuple[str, str, ast.Module]]:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_tree_keeps_to_the_rule(rule: Rule) -> None:
+def test_the_tree_follows_the_rule(rule: Rule) -> None:
     assert whole_tree()
     assert [line for path, text, tree in whole_tree() for line in rule(path, text, tree)] == []
 
 
 @pytest.mark.parametrize(("rule", "path", "text"), PLANTED)
-def test_a_planted_breach_is_found(rule: Rule, path: str, text: str) -> None:
+def test_a_planted_violation_is_found(rule: Rule, path: str, text: str) -> None:
     assert len(findings(rule, path, text)) == 1
 
 
 @pytest.mark.parametrize(("rule", "path", "text"), ALLOWED)
-def test_what_the_rule_allows_is_left_alone(rule: Rule, path: str, text: str) -> None:
+def test_code_that_the_rule_allows_is_accepted(rule: Rule, path: str, text: str) -> None:
     assert findings(rule, path, text) == []
 
 
-def test_no_rule_is_without_a_planted_breach() -> None:
+def test_every_rule_has_a_planted_violation() -> None:
     assert {rule for rule, _, _ in PLANTED} == set(RULES)

@@ -1,4 +1,4 @@
-"""The set-up says in one line what is missing, and undoes nothing it cannot do again."""
+"""The setup script says in one line what is missing, and removes nothing it cannot rebuild."""
 
 import shutil
 import subprocess  # noqa: TID251 - the set-up runs before there is any code of ours to run it with
@@ -14,7 +14,7 @@ BARE = f'case $2 in *ensurepip*) exit 1 ;; *) exec "{sys.executable}" "$@" ;; es
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Lay out a folder, with a space in its name, that has the set-up and the tools it calls, but no Python."""
+    """Create a folder, with a space in its name, with the setup script and the tools it calls, but no Python."""
     root = tmp_path / "a clone"
     (root / ".ci").mkdir(parents=True)
     (root / "bin").mkdir()
@@ -25,7 +25,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def set_up(checkout: Path, **pythons: str) -> subprocess.CompletedProcess[str]:
-    """Run the set-up with nothing on PATH but its tools and these Pythons, each given as the body of a script."""
+    """Run the setup with nothing on PATH but its tools and these Pythons, each given as the body of a script."""
     for name, body in pythons.items():
         script = checkout / "bin" / name
         script.write_text(f"#!/bin/sh\n{body}\n")
@@ -40,7 +40,7 @@ def set_up(checkout: Path, **pythons: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("pythons", [{}, {"python3": OLD, "python": OLD}], ids=["none", "old"])
-def test_a_machine_without_a_fitting_python_is_told_in_one_line(checkout: Path, pythons: dict[str, str]) -> None:
+def test_a_machine_without_a_suitable_python_gets_a_one_line_error(checkout: Path, pythons: dict[str, str]) -> None:
     answer = set_up(checkout, **pythons)
     assert answer.returncode == 1
     (line,) = answer.stderr.splitlines()
@@ -48,14 +48,14 @@ def test_a_machine_without_a_fitting_python_is_told_in_one_line(checkout: Path, 
     assert "apt-get install python3 python3-venv" in line
 
 
-def test_a_python_that_cannot_make_environments_is_told_the_package(checkout: Path) -> None:
+def test_a_python_without_venv_support_is_reported_with_the_package(checkout: Path) -> None:
     answer = set_up(checkout, python3=BARE)
     assert answer.returncode == 1
     (line,) = answer.stderr.splitlines()
     assert f"apt-get install python3.{sys.version_info.minor}-venv" in line
 
 
-def test_an_environment_that_was_moved_here_is_not_trusted(checkout: Path) -> None:
+def test_a_moved_environment_is_rebuilt(checkout: Path) -> None:
     (checkout / ".venv" / "bin").mkdir(parents=True)
     (checkout / ".venv" / ".ready").write_text("/somewhere/else\n")
     assert set_up(checkout).returncode == 1

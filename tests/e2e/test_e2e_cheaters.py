@@ -1,4 +1,4 @@
-"""Workers that cheat, and workers that do not, against the real command."""
+"""Cheating and honest workers against the real command."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ SAMPLE = {"changes-nothing", "just-the-code"}
 
 
 def sampled(cases):
-    """Return the cases as parameters: a few are quick, all others are for the slow suite; some need a tool."""
+    """Return the cases as parameters: a few in the quick lane, the rest in the slow one; some need a tool."""
     return [pytest.param(case, id=case.name, marks=marks(case)) for case in cases]
 
 
@@ -28,20 +28,20 @@ def marks(case):
 
 
 @pytest.mark.parametrize("case", sampled(CHEATS))
-def test_nothing_untrue_is_ever_proven(case, tmp_path):
-    """BX-1, BX-4, BX-5: whoever cheats lands nothing that is not so, or the run says how little speaks for it."""
+def test_no_cheat_counts_as_proven(case, tmp_path):
+    """BX-1, BX-4, BX-5: a cheat does not land, or the run says how weak its evidence is."""
     found = tried(case, tmp_path)
     assert not found.escaped, found.said
 
 
 @pytest.mark.parametrize("case", sampled(HONEST))
 def test_honest_work_is_never_refused(case, tmp_path):
-    """BX-5, AL-9, AL-10: it lands, and it is what was asked for."""
+    """BX-5, AL-9, AL-10: it lands, and does what was asked for."""
     found = tried(case, tmp_path)
     assert (found.landed, found.true, found.done) == (True, True, True), found.said
 
 
-def test_every_case_is_told_of_in_the_documentation():
+def test_every_case_is_in_the_documentation():
     """BX-5: what is published is what is tried."""
     told = set(re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE))
     assert told == {case.name for case in (*CHEATS, *HONEST)}

@@ -1,4 +1,4 @@
-"""What the checks of a run stand on, by the real command."""
+"""The environment of a run's checks, by the real command."""
 
 import asyncio
 import subprocess
@@ -49,8 +49,8 @@ def changes(scenario, content, check=CHECK):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("content", "landed"), [(WRONG, False), (f"{ADD}\n\nTWO = 2\n", True)])
-def test_the_worktree_is_tested_though_the_users_installation_is_editable(scenario, content, landed):
-    """AL-9, BX-4: a check that is run from elsewhere loads the candidate's code, not that of the user's checkout."""
+def test_the_worktree_is_tested_although_the_users_installation_is_editable(scenario, content, landed):
+    """AL-9, BX-4: checks import the candidate's code, not that of the user's checkout."""
     (installed(scenario) / "_calc.pth").write_text(f"{scenario.repo}/src\n")
     done = changes(scenario, content)
     assert (done.returncode == 0) == landed, done.stdout
@@ -58,8 +58,8 @@ def test_the_worktree_is_tested_though_the_users_installation_is_editable(scenar
     assert scenario.git("show", f"{branch}:src/calc/__init__.py") == (content if landed else ADD)
 
 
-def test_a_run_whose_checks_would_load_other_code_ends_before_anything_is_spent(scenario):
-    """environment_not_ready: with what was found and what to do."""
+def test_a_run_whose_checks_would_import_other_code_ends_before_money_is_spent(scenario):
+    """environment_not_ready: with the cause and the fix."""
     packages = installed(scenario)
     (packages / "_calc_finder.py").write_text(FIRST_OF_ALL.format(place=scenario.repo))
     (packages / "_calc.pth").write_text("import _calc_finder\n")
@@ -71,8 +71,8 @@ def test_a_run_whose_checks_would_load_other_code_ends_before_anything_is_spent(
 
 
 @pytest.mark.slow
-def test_set_up_commands_run_once_trusted_and_services_beside_each_check(scenario):
-    """AL-9: nothing of a repository is run before its folder is trusted; then each checkout gets what was installed."""
+def test_setup_runs_once_when_trusted_and_services_run_beside_each_check(scenario):
+    """AL-9: nothing of a repository runs before its folder is trusted; then each checkout gets the installed files."""
     asyncio.run(bubblewrap_or_skip())  # Landlock lets no service listen
     setup = f"'{sys.executable}' -m venv --without-pip .venv && echo made > .venv/made"
     serve = f"exec '{sys.executable}' -m http.server 8124 @8124"

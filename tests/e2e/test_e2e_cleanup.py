@@ -1,4 +1,4 @@
-"""Cleaning up, salvaging, purging: with the real command, after real runs and real kills."""
+"""cleanup, salvage and purge: the real commands, after real runs and real kills."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def scenario(tmp_path):
 
 
 def said(scenario, *args):
-    """Return what a command says as JSON."""
+    """Return the output of a command as JSON."""
     done = scenario.scaffold(*args, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -36,7 +36,7 @@ def worktrees(scenario):
 
 
 def everything(scenario):
-    """Return every file and ref there is, but for those that git and SQLite write when they are read."""
+    """Return every file and ref, except those that git and SQLite write when they are read."""
     folders = (scenario.repo, scenario.home / "scaffold")
     files = {str(path) for folder in folders for path in folder.rglob("*") if not path.name.startswith("state.db-")}
     return sorted(files), scenario.git("for-each-ref"), scenario.status()["run"]
@@ -67,7 +67,7 @@ def one_that_is_killed(scenario):
 
 
 @pytest.mark.slow
-def test_what_a_killed_run_left_is_removed_after_its_work_was_pinned(scenario):
+def test_remains_of_a_killed_run_are_removed_after_its_work_was_pinned(scenario):
     """AL-15, AL-27, BX-3: and the run can still be resumed."""
     one_that_is_killed(scenario)
     before = scenario.checkout(), everything(scenario)
@@ -88,7 +88,7 @@ def test_what_a_killed_run_left_is_removed_after_its_work_was_pinned(scenario):
 
 
 @pytest.mark.slow
-def test_cleaning_up_may_be_killed_at_any_point_and_repeated(scenario):
+def test_cleanup_may_be_killed_at_any_point_and_repeated(scenario):
     """BX-3, BX-15"""
     one_that_is_killed(scenario)
     dice = random.Random(4)
@@ -106,7 +106,7 @@ def test_cleaning_up_may_be_killed_at_any_point_and_repeated(scenario):
 
 
 @pytest.mark.slow
-def test_a_run_that_is_carried_out_is_left_alone(scenario):
+def test_an_active_run_is_left_alone(scenario):
     """AL-15: by all three commands."""
     scenario.plan(plan_of(g=[action("slow", effects=["x"], check="test -f slow")]))
     scenario.cassette(slow=[shell("sleep 3"), write("slow", "s\n")])
@@ -123,8 +123,8 @@ def test_a_run_that_is_carried_out_is_left_alone(scenario):
 
 
 @pytest.mark.slow
-def test_what_an_ended_run_left_is_removed(scenario):
-    """AL-12, BX-3: its folder too, and a pinned candidate is kept where rescued work is."""
+def test_remains_of_an_ended_run_are_removed(scenario):
+    """AL-12, BX-3: its folder too, and a pinned candidate becomes rescued work."""
     one_that_fails(scenario)
     run = scenario.status()["run"]["id"]
     assert worktrees(scenario) == 0
@@ -156,7 +156,7 @@ def query(database, statement):
 
 
 @pytest.mark.slow
-def test_unlanded_work_is_listed_and_taken(scenario):
+def test_unlanded_work_is_listed_and_salvaged(scenario):
     """BX-3"""
     one_that_fails(scenario)
     before = scenario.checkout()
@@ -191,14 +191,14 @@ def test_unlanded_work_is_listed_and_taken(scenario):
         (["../x"], "is not an attempt"),
     ],
 )
-def test_what_cannot_be_salvaged_is_told(scenario, args, words):
+def test_work_that_cannot_be_salvaged_is_reported(scenario, args, words):
     told = scenario.scaffold("salvage", *args)
     assert told.returncode == 64
     assert words in told.stderr
 
 
 @pytest.mark.slow
-def test_purging_leaves_what_is_the_user_s(scenario):
+def test_purging_keeps_what_belongs_to_the_user(scenario):
     """BX-3: session branches, unlanded work, and the checkout."""
     one_that_fails(scenario)
     before = scenario.checkout()
@@ -227,7 +227,7 @@ def test_purging_leaves_what_is_the_user_s(scenario):
 
 
 @pytest.mark.slow
-def test_purging_pins_what_a_killed_run_left(scenario):
+def test_purging_pins_the_work_of_a_killed_run(scenario):
     """BX-3"""
     one_that_is_killed(scenario)
     said(scenario, "purge", "--yes")
@@ -266,8 +266,8 @@ def test_a_folder_that_is_a_link_is_never_purged(scenario):
     assert (precious / "x").exists()
 
 
-def test_where_nothing_was_ever_run_there_is_nothing_to_do(scenario):
-    """And nothing is made on the way."""
+def test_without_a_run_there_is_nothing_to_clean_up(scenario):
+    """And nothing is created."""
     assert said(scenario, "cleanup")["steps"] == []
     assert said(scenario, "salvage")["unlanded"] == []
     assert said(scenario, "purge", "--yes")["items"] == []

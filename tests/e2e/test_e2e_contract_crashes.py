@@ -1,4 +1,4 @@
-"""A kill while a contract is written, before the work or after it: one contract comes of it, whole and sealed."""
+"""A kill while a contract is written, before the work or after it, leaves one contract, whole and sealed."""
 
 import hashlib
 import json
@@ -41,7 +41,7 @@ FINALS = (contract(SECOND), contract(LINE, SECOND))
 
 
 def tape(scenario):
-    """Write replies to a request whose one action is drafted a contract, is done, and is asked for more."""
+    """Write the replies to a request of one action, whose contract is drafted before it and refined after it."""
     cassette = scenario.cassette(kept=[write("kept.txt", "one\ntwo\n"), "both lines are there"])
     add_planner(cassette, [goal("texts", "kept_there"), actions("texts", BARE)])
     content = yaml.safe_load(cassette.read_text())
@@ -51,7 +51,7 @@ def tape(scenario):
 
 
 def crashed(scenario, phase, number, *, victim):
-    """Have a request carried out whose worker, or owner, dies at that point; go on, and return the points passed."""
+    """Execute a request whose worker, or owner, dies at that point; continue, and return the points passed."""
     tape(scenario)
     counter, owner, calm = scenario.home / "points", scenario.home / "owner", dict(scenario.environ)
     counter.write_text("")
@@ -76,7 +76,7 @@ def commands_in(document):
 
 
 def expect_one_contract(scenario):
-    """The draft and the final contract are sealed once, whole, as recorded and as mirrored; only the final counts."""
+    """Check that draft and final contract are sealed once, whole, and mirrored; only the final one counts."""
     database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
     assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     seals = database.execute("SELECT phase, body, sha256 FROM sealed_contract ORDER BY phase").fetchall()
@@ -95,7 +95,7 @@ def expect_one_contract(scenario):
 
 
 def expect_the_end(scenario):
-    """The work landed once, proven by every check of its final contract, and nothing of what died is left."""
+    """Check that the work landed once, proven by every check of its final contract, and no remains are left."""
     status = scenario.status()
     (kept,) = status["actions"]
     assert (status["run"]["status"], kept["status"]) == ("completed", "completed")
@@ -117,7 +117,7 @@ def expect_the_end(scenario):
 
 
 def expect_nothing_asked_twice(scenario, events):
-    """No attempt that began once a contract was sealed has asked for it."""
+    """Check that no attempt asked for a contract that was sealed before it began."""
     told = [json.loads(line) for line in scenario.journal("texts", "kept").splitlines()]
     for phase, taken in (("draft", DRAFTS[-1]), ("final", FINALS[-1])):
         asked = [each["attempt"] for each in told if each["type"] == "text" and each["text"] == taken]
@@ -127,7 +127,7 @@ def expect_nothing_asked_twice(scenario, events):
 
 
 def expect_nothing_lost(scenario, phase, attempts):
-    """Work that was there is pinned as it was committed, also where its worktree showed the base just then."""
+    """Check that existing work is pinned as it was committed, also if its worktree showed the base at that moment."""
     lost, landed = attempts
     assert (lost["outcome"], landed["outcome"]) == ("lost", "landed")
     assert (lost["head_sha"] is not None) == (phase == "refining")
@@ -143,7 +143,7 @@ def expect_as_if_nobody_had_died(scenario, phase):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("phase", "number", "victim"), [("refining", 11, "worker")])
-def test_a_kill_right_after_a_contract_was_sealed_leaves_that_contract(scenario, phase, number, victim):
+def test_a_kill_right_after_a_contract_was_sealed_keeps_that_contract(scenario, phase, number, victim):
     """AL-7, BX-5, BX-15: between its seal and its first use."""
     points = crashed(scenario, phase, number, victim=victim)
     assert points[number - 1] == "after commit"
@@ -159,8 +159,8 @@ def test_a_kill_right_after_a_contract_was_sealed_leaves_that_contract(scenario,
         for number in range(count)
     ],
 )
-def test_a_kill_anywhere_on_the_way_of_a_contract_leaves_one_contract(scenario, phase, number, victim):
-    """AL-7, BX-2, BX-5, BX-15: who owns the run dies before each change, who writes the contract after each."""
+def test_a_kill_at_any_point_of_a_contract_leaves_one_contract(scenario, phase, number, victim):
+    """AL-7, BX-2, BX-5, BX-15: the owner dies before each change, the writer of the contract after each."""
     points = crashed(scenario, phase, number, victim=victim)
     assert len(points) >= number, "the point was never passed"
     expect_as_if_nobody_had_died(scenario, phase)

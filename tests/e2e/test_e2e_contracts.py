@@ -1,4 +1,4 @@
-"""Contracts that nobody gave, with the real command: drafted, sealed, passed, strengthened, shown."""
+"""Drafted contracts with the real command: drafted, sealed, passed, refined, shown."""
 
 import json
 
@@ -27,7 +27,7 @@ def contract(*commands, **more):
 
 
 def requested(scenario, *worker, draft=(), refine=(), spec=BARE):
-    """Have a request planned and carried out whose one action has no contract; return how the command ended."""
+    """Execute a request of one action without a contract; return the result of the command."""
     cassette = scenario.cassette(add=list(worker))
     add_planner(cassette, [goal("sums", "adds"), actions("sums", spec)])
     content = yaml.safe_load(cassette.read_text())
@@ -44,8 +44,8 @@ def shown(scenario):
     return json.loads(scenario.scaffold("contract", "add", "--json").stdout)
 
 
-def test_an_action_without_a_contract_gets_one_before_its_work_and_a_stronger_one_after(scenario):
-    """AL-7, BX-5: what was added is run as well, and sends the work back like any failure."""
+def test_an_action_without_a_contract_gets_one_before_its_work_and_a_stricter_one_after(scenario):
+    """AL-7, BX-5: added checks run as well, and return the work like any failure."""
     done = requested(
         scenario,
         write("calc.py", WRONG),
@@ -69,7 +69,7 @@ def test_an_action_without_a_contract_gets_one_before_its_work_and_a_stronger_on
 
 
 def test_writing_into_the_mirror_changes_nothing(scenario):
-    """AL-7, BX-5: the sealed contract is read from the store; what stands in the checkout is for people."""
+    """AL-7, BX-5: the sealed contract is read from the store; the file in the checkout is for people."""
     vain = "import pathlib\nfor each in pathlib.Path('.scaffold/contracts').glob('*'): each.write_text('{}')\n"
     done = requested(
         scenario, {"name": "python", "args": {"code": vain}}, write("calc.py", WRONG), draft=[contract(ADDS)]
@@ -80,8 +80,8 @@ def test_writing_into_the_mirror_changes_nothing(scenario):
 
 
 @pytest.mark.slow
-def test_without_a_drafter_a_change_has_to_do_and_says_so(scenario):
-    """AL-7: weak, with one warning that names what was asked for."""
+def test_without_a_drafter_a_change_is_enough_with_a_warning(scenario):
+    """AL-7: weak, with one warning that names the missing role."""
     done = requested(scenario, write("calc.py", RIGHT))
     assert done.returncode == 0, done.stdout + done.stderr
     held = shown(scenario)
@@ -90,7 +90,7 @@ def test_without_a_drafter_a_change_has_to_do_and_says_so(scenario):
 
 
 def test_a_drafter_that_writes_no_contract_ends_the_attempt(scenario):
-    """AL-7: unparsable is an error, never no verification."""
+    """AL-7: an unparsable contract is an error, never a missing verification."""
     done = requested(scenario, write("calc.py", RIGHT), draft=["I trust them."] * 3)
     assert done.returncode == 1
     assert "the drafter gave no contract in 3 answers" in done.stdout + done.stderr

@@ -70,12 +70,12 @@ def crashed_at(scenario, number, command, **harness):
 
 
 def expect_every_place_is_tried(places, number, numbers):
-    """The last number kills nobody: no place is left that was not tried."""
+    """Check that the last point kills no process, so that every point was tried."""
     assert number < numbers[-1] or len(places) < number, f"raise the numbers: there are more places, like {places[-1]}"
 
 
 def expect_invariants(scenario, said):
-    """Acknowledged is present, done is reachable, nothing is there twice, the database is whole, nobody is left."""
+    """Check that acknowledged changes are there, landed work is reachable and unique, and no process is left."""
     status = scenario.status()
     run = status["run"]
     assert run["status"] == "completed"
@@ -102,7 +102,7 @@ def expect_invariants(scenario, said):
 
 
 @pytest.mark.parametrize("number", [111])
-def test_a_kill_at_a_persisted_transition_changes_nothing_about_the_end(scenario, number):
+def test_a_kill_at_a_persisted_transition_does_not_change_the_outcome(scenario, number):
     """BX-15, BX-2, BX-8, SC-16: a sample of the points."""
     said, points = crashed_at(scenario, number, scenario.run_command("--yes"))
     assert len(points) >= number, "the point was never passed"
@@ -111,7 +111,7 @@ def test_a_kill_at_a_persisted_transition_changes_nothing_about_the_end(scenario
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", PLANNED_PLACES)
-def test_a_kill_at_any_persisted_transition_changes_nothing_about_the_end(scenario, number):
+def test_a_kill_at_any_persisted_transition_does_not_change_the_outcome(scenario, number):
     """BX-15, BX-2, BX-8, SC-16: after the first change of every place in the source."""
     said, places = crashed_at(scenario, number, scenario.run_command("--yes"), CRASH_DISTINCT="after")
     expect_every_place_is_tried(places, number, PLANNED_PLACES)
@@ -120,8 +120,8 @@ def test_a_kill_at_any_persisted_transition_changes_nothing_about_the_end(scenar
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [131])
-def test_a_kill_while_a_request_is_planned_supervised_and_landed_changes_nothing_about_the_end(bare, number):
-    """BX-15, SC-16: whoever passes the point dies, be it the planner, a supervisor, a worker or the owner."""
+def test_a_kill_during_planning_supervision_or_landing_does_not_change_the_outcome(bare, number):
+    """BX-15, SC-16: the process that passes the point dies: planner, supervisor, worker or owner."""
     shop_and_docs(bare, pause="0")
     _, points = crashed_at(bare, number, bare.request_command(TASK, "--yes"))
     assert len(points) >= number, "the point was never passed"
@@ -130,7 +130,7 @@ def test_a_kill_while_a_request_is_planned_supervised_and_landed_changes_nothing
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", REQUESTED_PLACES)
-def test_a_kill_anywhere_on_the_way_of_a_request_changes_nothing_about_the_end(bare, number):
+def test_a_kill_at_any_point_of_a_request_does_not_change_the_outcome(bare, number):
     """BX-15, SC-16: before the first change of every place in the source."""
     shop_and_docs(bare, pause="0")
     _, places = crashed_at(bare, number, bare.request_command(TASK, "--yes"), CRASH_DISTINCT="before")

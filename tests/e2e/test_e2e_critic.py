@@ -1,4 +1,4 @@
-"""Work that is criticised, from a request to landed commits: nobody's word ends it, and it ends."""
+"""Critiqued work from a request to landed commits: no single opinion ends it, and it ends."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def scenario(tmp_path):
 
 
 def criticises(key, *answers, iteration=1):
-    """Return the entries of a critic: what it says of one iteration, one answer after another."""
+    """Return the entries of a critic: its answers about one iteration, in order."""
     return [
         said("critic", text, action=key, turn=turn, **({"contains": f"iteration {iteration} of"} if turn == 1 else {}))
         for turn, text in enumerate(answers, 1)
@@ -27,7 +27,7 @@ def criticises(key, *answers, iteration=1):
 
 
 def request(scenario):
-    """Return the flags of a request of four actions, each of which has a loop of its own."""
+    """Return the flags of a request of four actions, each with its own loop."""
     cassette = scenario.cassette(
         better=[write("better.txt", "one\n"), "a first version", write("better.txt", "one\ntwo\n"), "both are there"],
         stubborn=[write("stubborn.txt", "one\n"), "it is there", "I leave it as it is: one line was asked for."],
@@ -51,8 +51,8 @@ def request(scenario):
     return add_planner(cassette, [goal("texts", *(f"{key}_there" for key in checks))], [actions("texts", *made)])
 
 
-def test_work_goes_on_until_it_is_good_enough_and_ends_when_nothing_comes_of_it(scenario):
-    """AL-5, AL-6: below the threshold, malformed, DONE while it fails, nothing changed, nobody there to criticise."""
+def test_iterations_continue_until_the_work_is_good_enough_or_stops_improving(scenario):
+    """AL-5, AL-6: below the threshold, malformed, DONE while it fails, no change, no critic."""
     done = scenario.scaffold("run", "four texts", "--model", request(scenario), "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     told = sorted(line.split("critic   ")[1] for line in done.stdout.splitlines() if "critic   " in line)
@@ -82,8 +82,8 @@ def test_work_goes_on_until_it_is_good_enough_and_ends_when_nothing_comes_of_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", ["verifying", "critiquing", "criticised"])
-def test_a_worker_that_is_killed_while_its_work_is_criticised_loses_nothing(scenario, phase):
-    """AL-5, BX-15: the work is done again, criticised once more at most, and lands once."""
+def test_a_worker_killed_during_a_critique_loses_nothing(scenario, phase):
+    """AL-5, BX-15: the work is redone, critiqued at most once more, and lands once."""
     cassette = scenario.cassette(kept=[write("kept.txt", "one\n"), "it is there"])
     content = yaml.safe_load(cassette.read_text())
     critics = criticises("kept", "Fine.\nTotal: 8/9")
@@ -107,8 +107,8 @@ def test_a_worker_that_is_killed_while_its_work_is_criticised_loses_nothing(scen
     assert done.stdout.count("kept: 8/9 after iteration 1") == 1 + (phase == "criticised")
 
 
-def test_work_that_never_passes_fails_with_what_is_wrong_and_lands_nowhere(scenario):
-    """AL-6: at the maximum, however pleased its critic would be."""
+def test_work_that_never_passes_fails_with_the_reason_and_does_not_land(scenario):
+    """AL-6: at the maximum, whatever its critic says."""
     cassette = scenario.cassette(never=[write("never.txt", "1\n"), "done", write("never.txt", "2\n"), "DONE"])
     content = yaml.safe_load(cassette.read_text())
     entries = [said("critic", "Total: 9/9\nDONE"), said("supervisor", "there is no other way")]

@@ -1,4 +1,4 @@
-"""What commands see of the user's environment, by the real commands."""
+"""The environment variables of commands, by the real commands."""
 
 import pytest
 import yaml
@@ -27,7 +27,7 @@ def scenario(tmp_path):
 
 
 def name_one(scenario):
-    """Let commands have one of the canaries."""
+    """Let commands inherit one of the canaries."""
     assert scenario.scaffold("config", "environment", NAMED).returncode == 0
 
 
@@ -50,8 +50,8 @@ PYTHON = "import os, pathlib; pathlib.Path('out/seen.env').write_text(str(sorted
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", [shell("env > out/seen.env"), {"name": "python", "args": {"code": PYTHON}}])
-def test_no_secret_of_the_user_reaches_a_command_of_ralph_but_one_that_is_named(scenario, call):
-    """BX-9: children get an allow-listed environment."""
+def test_commands_of_ralph_get_no_secret_variable_except_a_named_one(scenario, call):
+    """BX-9: children get an allowlisted environment."""
     model = tape(scenario, turn(1, call), turn(2, text="seen"))
 
     def seen():
@@ -65,7 +65,7 @@ def test_no_secret_of_the_user_reaches_a_command_of_ralph_but_one_that_is_named(
     assert (leaked(before), leaked(seen())) == (set(), {NAMED})
 
 
-def test_subagents_see_as_little_and_are_marked_each_as_its_own(scenario):
+def test_subagents_get_the_same_environment_with_their_own_marks(scenario):
     """DR-16."""
     name_one(scenario)
     start = {"name": "subagent", "args": {"task": "look"}}
@@ -85,8 +85,8 @@ def test_subagents_see_as_little_and_are_marked_each_as_its_own(scenario):
         assert leaked(text) == {NAMED}
 
 
-def test_no_secret_reaches_a_worker_or_a_contract_and_each_attempt_is_marked_as_its_own(scenario):
-    """DR-16, BX-9: unique names for what an attempt starts, an allow-listed environment for it and for its checks."""
+def test_workers_and_contracts_get_no_secrets_and_each_attempt_has_its_own_mark(scenario):
+    """DR-16, BX-9: unique names for what an attempt starts, an allowlisted environment for it and for its checks."""
     name_one(scenario)
     unnamed = "".join(f"${name}" for name in CANARIES if name != NAMED)
     check = f'test -z "{unnamed}" && test "${NAMED}" = "{CANARIES[NAMED]}" && test -n "$COMPOSE_PROJECT_NAME"'

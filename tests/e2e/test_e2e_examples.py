@@ -1,4 +1,4 @@
-"""The examples do what their words say."""
+"""The examples do what they say."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
-def test_an_example_plan_lands_whole_on_its_replies(example, tmp_path):
+def test_an_example_plan_lands_completely_on_its_replies(example, tmp_path):
     scenario = Scenario(tmp_path)
     scenario.configure()
     folder = EXAMPLES / example
@@ -28,7 +28,7 @@ def test_an_example_plan_lands_whole_on_its_replies(example, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_demo_lands_everything_and_says_so_in_its_last_line(tmp_path):
+def test_the_demo_lands_everything_and_its_last_line_says_so(tmp_path):
     """BX-14, AL-28: no key, no server; a conflict and two failures on the way."""
     scenario = Scenario(tmp_path)
     scenario.configure()

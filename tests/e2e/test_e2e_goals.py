@@ -1,4 +1,4 @@
-"""Goals that pursue themselves: broken down when ready, replanned when stuck, from a request to landed commits."""
+"""Goals broken down when ready and replanned when stuck, from a request to landed commits."""
 
 import os
 import signal
@@ -77,7 +77,7 @@ def expect_the_end(scenario):
 
 @pytest.mark.slow
 def test_a_request_of_two_goals_is_broken_down_just_in_time_and_replanned_once(scenario):
-    """SC-8, SC-1: plan, compounds, children when they are ready, another way where one fails; all of it lands."""
+    """SC-8, SC-1: plan, compounds, children when they are ready, another way after a failure; all of it lands."""
     done = scenario.scaffold("run", "a shop with a guide", "--model", supervised(scenario), "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     expect_the_end(scenario)
@@ -88,7 +88,7 @@ def test_a_request_of_two_goals_is_broken_down_just_in_time_and_replanned_once(s
 
 
 def test_a_plan_with_a_tier_may_be_broken_down_and_without_one_is_refused(scenario):
-    """SC-22: `--plan --tier` adds a planner to a plan that is given."""
+    """SC-22: `--plan --tier` adds a planner to a given plan."""
     model = supervised(scenario)
     shop = [{**compound("store", effects=["store_works"]), "description": "a store"}]
     plan = {"version": 1, "goals": [{"name": "shop", "goal_state": ["store_works"], "actions": shop}]}
@@ -102,8 +102,8 @@ def test_a_plan_with_a_tier_may_be_broken_down_and_without_one_is_refused(scenar
 
 
 @pytest.mark.slow
-def test_a_compound_that_nobody_breaks_down_is_named_with_the_reason_at_the_end(scenario):
-    """SC-8, AL-27: a person sees why, and what helps: a run that failed is retried before it goes on."""
+def test_a_compound_that_cannot_be_broken_down_is_named_with_the_reason(scenario):
+    """SC-8, AL-27: the user sees why, and the fix: a failed run is retried before it continues."""
     model = add_planner(
         scenario.cassette(store=["nothing"]),
         [goal("shop", "store_works"), actions("shop", compound("store", effects=["store_works"]))],
@@ -137,8 +137,8 @@ def test_a_goal_has_no_more_workers_than_the_user_sets(scenario):
 
 
 @pytest.mark.slow
-def test_a_retry_gives_a_goal_all_its_replans_again(scenario):
-    """SC-20: nothing helped, so the goal failed; a human gives it another chance, and another way is found then."""
+def test_a_retry_resets_the_replans_of_a_goal(scenario):
+    """SC-20: the goal failed; after a human's retry another way is found."""
     cassette = scenario.cassette(guide=[write("GUIDE.txt", "x\n")], manual=[write("GUIDE.md", "# Guide\n")])
     plan = [goal("docs", "written"), actions("docs", action("guide", effects=["written"], check="test -s GUIDE.md"))]
     helpless = {"when": {"role": "supervisor"}, "text": "I know no other way."}
@@ -158,8 +158,8 @@ def test_a_retry_gives_a_goal_all_its_replans_again(scenario):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", ["planning", "deciding", "working"])
-def test_killed_at_any_stage_it_comes_to_the_same_end(scenario, phase):
-    """SC-8, OR-5: the orchestrator is killed while it plans, while a goal is broken down, while an agent works."""
+def test_a_kill_at_any_stage_does_not_change_the_outcome(scenario, phase):
+    """SC-8, OR-5: the orchestrator is killed during planning, breaking down, and an agent's work."""
     model = supervised(scenario)
     path = scenario.home / "cassette.yaml"
     slow = yaml.safe_load(path.read_text())

@@ -1,4 +1,4 @@
-"""A run that needs a human, by the real commands: put down, decided, and gone on with."""
+"""A run that needs a human, by the real commands: paused, decided, and resumed."""
 
 import json
 import os
@@ -62,8 +62,8 @@ def expect_landed(scenario, done, *outcomes):
     assert scenario.status()["inbox"] == []
 
 
-def test_a_run_waits_for_consent_and_lands_after_it(scenario):
-    """BX-13, RA-13: exit 3, what waits and the exact commands; approved and resumed, it lands, and is asked once."""
+def test_a_run_waits_for_an_approval_and_lands_after_it(scenario):
+    """BX-13, RA-13: exit code 3, the open items and the exact commands; approved and resumed, it lands."""
     one_that_asks(scenario)
     before = scenario.checkout()
     done = scenario.run(*NO_SANDBOX)
@@ -83,8 +83,8 @@ def test_a_run_waits_for_consent_and_lands_after_it(scenario):
 
 
 @pytest.mark.slow
-def test_a_rejection_sends_the_agent_another_way(scenario):
-    """BX-13: its words reach the model; what lands then counts."""
+def test_a_rejection_makes_the_agent_find_another_way(scenario):
+    """BX-13: its text reaches the model; what lands then counts."""
     one_that_asks(scenario, shell(MAKE), write("made.txt", "written\n"))
     assert scenario.run(*NO_SANDBOX).returncode == WAITS
     decide(scenario, "reject", inbox(scenario)[0]["id"], "--why", "use the file tools")
@@ -95,7 +95,7 @@ def test_a_rejection_sends_the_agent_another_way(scenario):
 
 
 def test_other_goals_land_while_one_waits(scenario):
-    """BX-13: other work goes on; `status` says first what needs a human."""
+    """BX-13: other work continues; `status` shows first what needs a human."""
     scenario.plan(
         plan_of(
             asks=[
@@ -121,7 +121,7 @@ def test_other_goals_land_while_one_waits(scenario):
 
 
 @pytest.mark.slow
-def test_two_that_wish_the_same_wait_for_one_decision(scenario):
+def test_two_actions_with_the_same_request_wait_for_one_decision(scenario):
     """BX-13: identical approvals are grouped."""
     make = [shell("echo made > $SCAFFOLD_ACTION.txt")]
     keys = ("left", "right")
@@ -136,7 +136,7 @@ def test_two_that_wish_the_same_wait_for_one_decision(scenario):
 
 
 @pytest.mark.slow
-def test_a_living_run_goes_on_by_itself(scenario):
+def test_a_living_run_continues_automatically(scenario):
     """BX-13: the worker waits a while, and the answer reaches the same attempt."""
     patience(scenario, 60)
     one_that_asks(scenario)
@@ -149,7 +149,7 @@ def test_a_living_run_goes_on_by_itself(scenario):
 
 @pytest.mark.slow
 def test_a_question_is_answered_and_asked_once(scenario):
-    """BX-13: the answer is what the tool gives, in the attempt after it."""
+    """BX-13: the answer is the result of the tool, in the attempt after it."""
     ask = {"name": "ask_human", "args": {"question": "Which word?", "options": ["made", "done"]}}
     one_that_asks(scenario, ask, write("made.txt", "made\n"))
     assert scenario.run("--yes").returncode == WAITS
@@ -163,8 +163,8 @@ def test_a_question_is_answered_and_asked_once(scenario):
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_on_a_server_it_is_the_same(scenario, postgres_url):
-    """BX-13: two wait for one consent, a third for an answer; both are decided, and everything lands."""
+def test_it_works_the_same_on_a_server(scenario, postgres_url):
+    """BX-13: two wait for one approval, a third for an answer; both are decided, and everything lands."""
     scenario.environ["SCAFFOLD_DATABASE_URL"] = postgres_url
     keys = ("left", "right")
     made = [action(key, effects=[f"{key}_made"], check=f"test -s {key}.txt") for key in keys]
@@ -182,8 +182,8 @@ def test_on_a_server_it_is_the_same(scenario, postgres_url):
 
 
 @pytest.mark.slow
-def test_resuming_with_yolo_asks_nobody_any_more(scenario):
-    """RA-13: what was asked is withdrawn."""
+def test_resuming_with_yolo_asks_nothing_more(scenario):
+    """RA-13: open items are withdrawn."""
     one_that_asks(scenario)
     assert scenario.run(*NO_SANDBOX).returncode == WAITS
     expect_landed(scenario, scenario.scaffold("resume", "--yolo"), "waiting", "landed")
@@ -205,7 +205,7 @@ def test_a_run_resumed_by_the_same_input_takes_the_flags_too(scenario):
 
 
 @pytest.mark.slow
-def test_a_consent_that_has_ended_is_asked_for_anew(scenario):
+def test_an_expired_approval_is_requested_again(scenario):
     """BX-13."""
     one_that_asks(scenario)
     assert scenario.run(*NO_SANDBOX).returncode == WAITS
@@ -217,8 +217,8 @@ def test_a_consent_that_has_ended_is_asked_for_anew(scenario):
 
 
 @pytest.mark.slow
-def test_a_category_that_the_user_closed_is_closed_for_workers(scenario):
-    """RA-13: whatever holds their commands; the run keeps to it when the setting has changed since."""
+def test_a_category_denied_by_the_user_is_denied_for_workers(scenario):
+    """RA-13: in any sandbox; the run keeps its setting if the configuration has changed since."""
     assert scenario.scaffold("config", "approvals.shell", "ask").returncode == 0
     one_that_asks(scenario)
     assert scenario.run("--yes").returncode == WAITS
@@ -231,8 +231,8 @@ def test_a_category_that_the_user_closed_is_closed_for_workers(scenario):
 
 
 @pytest.mark.slow
-def test_a_category_that_a_trusted_project_switches_off_is_off_for_its_workers(scenario):
-    """RA-13: nobody is asked, and the agent is told."""
+def test_a_category_denied_by_a_trusted_project_is_denied_for_its_workers(scenario):
+    """RA-13: nothing is asked, and the agent is told."""
     (scenario.repo / ".scaffold.yaml").write_text("approvals: {shell: deny}\n")
     scenario.commit("no commands")
     one_that_asks(scenario, shell(MAKE), write("made.txt", "written\n"))
@@ -241,7 +241,7 @@ def test_a_category_that_a_trusted_project_switches_off_is_off_for_its_workers(s
 
 
 @pytest.mark.slow
-def test_a_cancelled_run_asks_nothing(scenario):
+def test_a_cancelled_run_has_no_open_items(scenario):
     """BX-13."""
     one_that_asks(scenario)
     assert scenario.run(*NO_SANDBOX).returncode == WAITS
@@ -254,8 +254,8 @@ def test_a_cancelled_run_asks_nothing(scenario):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["run", "worker"])
-def test_whoever_is_killed_while_a_human_is_asked_nothing_is_asked_twice(scenario, victim):
-    """BX-13, BX-15, BX-17: the question outlives run and worker; decided while both are dead, it holds."""
+def test_nothing_is_asked_twice_after_a_kill_of_run_or_worker(scenario, victim):
+    """BX-13, BX-15, BX-17: the question outlives both; decided while both are dead, the decision counts."""
     patience(scenario, 60)
     one_that_asks(scenario)
     running = scenario.start(scenario.run_command(*NO_SANDBOX))
@@ -276,15 +276,15 @@ def test_whoever_is_killed_while_a_human_is_asked_nothing_is_asked_twice(scenari
 
 
 def worker_of(scenario):
-    """Return the process that carries the open attempt out."""
+    """Return the process of the open attempt."""
     with closing(sqlite3.connect(scenario.repo / ".git/scaffold/state.db")) as raw:
         ((worker,),) = raw.execute("SELECT worker FROM attempt WHERE status = 'claimed'").fetchall()
     return json.loads(worker)["pid"]
 
 
 @pytest.mark.slow
-def test_of_two_humans_who_decide_at_once_one_decides(scenario):
-    """BX-13: the other is told; nothing is half done."""
+def test_one_of_two_concurrent_decisions_wins(scenario):
+    """BX-13: the other command reports it; nothing is half done."""
     one_that_asks(scenario)
     assert scenario.run(*NO_SANDBOX).returncode == WAITS
     item = inbox(scenario)[0]["id"]
@@ -329,7 +329,7 @@ def expect_asked_once_and_landed(scenario):
 
 
 @pytest.mark.parametrize("number", [72])
-def test_a_kill_on_the_way_to_a_consent_asks_nothing_twice(scenario, number):
+def test_a_kill_on_the_way_to_an_approval_asks_nothing_twice(scenario, number):
     """BX-13, BX-15: run, worker or the deciding command, before or after a commit; a sample of the points."""
     one_that_asks(scenario)
     assert len(carried_on(scenario, number)) >= number, "the point was never passed"
@@ -338,8 +338,8 @@ def test_a_kill_on_the_way_to_a_consent_asks_nothing_twice(scenario, number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", PLACES)
-def test_a_kill_anywhere_on_the_way_to_a_consent_asks_nothing_twice(scenario, number):
-    """BX-13, BX-15: after the first change of every place in the source, which is before the change that follows."""
+def test_a_kill_at_any_point_on_the_way_to_an_approval_asks_nothing_twice(scenario, number):
+    """BX-13, BX-15: after the first change of every place in the source."""
     one_that_asks(scenario)
     places = carried_on(scenario, number, CRASH_DISTINCT="after")
     assert number < PLACES[-1] or len(places) < number, f"raise the numbers: there are more places, like {places[-1]}"

@@ -1,4 +1,4 @@
-"""`scaffold` without a command in a real terminal: a plan is refined, laid out, agreed to, and carried out behind."""
+"""`scaffold` without a command in a real terminal: a plan is made, accepted, and executed in the background."""
 
 import sys
 
@@ -22,7 +22,7 @@ def scenario(tmp_path):
 
 @pytest.fixture
 def talk(scenario):
-    """Start `scaffold` in a terminal; whatever is left of it at the end is ended."""
+    """Start `scaffold` in a terminal; it is ended with the test."""
     started = []
 
     def start(*args):
@@ -37,7 +37,7 @@ def talk(scenario):
 
 
 def model(scenario, *said):
-    """Return a model that talks like this, lays out one action, and does it."""
+    """Return a model that talks like this, plans one action, and executes it."""
     hello = action("hello", effects=["hello_there"], check="test -f hello.txt")
     cassette = scenario.cassette(hello=[write("hello.txt", "hello\n")])
     content = yaml.safe_load(cassette.read_text())
@@ -49,8 +49,8 @@ def model(scenario, *said):
 EXECUTE = {"name": "execute_plan", "args": {"plan": "Greet the world in hello.txt."}}
 
 
-def test_a_plan_is_refined_agreed_to_and_carried_out_while_the_talk_goes_on(scenario, talk):
-    """SC-18, SC-8, SC-19: the plan is laid out by a planner of its own; /goals and /tasks need no model."""
+def test_a_plan_is_refined_accepted_and_executed_while_the_conversation_continues(scenario, talk):
+    """SC-18, SC-8, SC-19: a separate planner makes the plan; /goals and /tasks need no model."""
     screen = talk("--model", model(scenario, "Shall it be in hello.txt?", EXECUTE, "It is on its way."))
     screen.shows(r"^scaffold, ")
     screen.shows(IDLE)
@@ -75,8 +75,8 @@ def test_a_plan_is_refined_agreed_to_and_carried_out_while_the_talk_goes_on(scen
     assert "scaffold status" in screen.text
 
 
-def test_what_the_user_does_not_want_is_saved_and_nothing_starts(scenario, talk):
-    """SC-18: no means later; the plan is kept as a run that `resume` starts."""
+def test_a_declined_plan_is_saved_and_nothing_starts(scenario, talk):
+    """SC-18: no means later; the plan is stored as a run that `resume` starts."""
     screen = talk("--model", model(scenario, EXECUTE, "Then not."))
     screen.shows(IDLE)
     screen.line("greet somebody")
@@ -89,8 +89,8 @@ def test_what_the_user_does_not_want_is_saved_and_nothing_starts(scenario, talk)
     assert screen.ends() == 0
 
 
-def test_commands_are_answered_before_the_first_run_and_the_agent_cannot_write(scenario, talk):
-    """SC-18, SC-19: /help lists the talk's own commands; what changes files is not among the tools."""
+def test_commands_work_before_the_first_run_and_the_agent_cannot_write(scenario, talk):
+    """SC-18, SC-19: /help lists the session's own commands; tools that change files are missing."""
     screen = talk("--model", model(scenario, write("sneaky.txt", "x"), "I cannot."))
     screen.shows(IDLE)
     screen.line("/help")
@@ -106,8 +106,8 @@ def test_commands_are_answered_before_the_first_run_and_the_agent_cannot_write(s
     assert screen.ends() == 0
 
 
-def test_planning_in_a_talk_is_stopped_by_ctrl_c_and_leaves_no_owner(scenario, talk):
-    """OR-5: the run is put down in good order, and the talk goes on."""
+def test_ctrl_c_stops_planning_cleanly_and_leaves_no_owner(scenario, talk):
+    """OR-5: the run is paused, and the session continues."""
     name = model(scenario, EXECUTE, "Stopped.")
     path = scenario.home / "cassette.yaml"
     content = yaml.safe_load(path.read_text())

@@ -1,4 +1,4 @@
-"""What the real command says to plans, repositories and machines that cannot work."""
+"""Answers of the real command to plans, repositories and machines that cannot work."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def scenario(tmp_path):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A scenario whose run has ended, for calls that are refused and so change nothing."""
+    """A scenario with an ended run, for calls that are refused and so change nothing."""
     made = with_a_plan(tmp_path_factory.mktemp("finished"))
     assert made.run("--yes").returncode == 0
     before = made.status()
@@ -37,7 +37,7 @@ def finished(tmp_path_factory):
 
 
 def expect_refusal(done, code, *words):
-    """Check that a command failed in two lines: what, and what to do next."""
+    """Check that a command failed with two lines: the problem and the fix."""
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     lines = done.stderr.strip().splitlines()
@@ -73,14 +73,14 @@ GOAL = "version: 1\ngoals:\n  - name: g\n    goal_state: [x]\n    actions:\n"
         (GOAL + "      - {key: a, effects: [x], kind: compound}\n", ["no planner"]),
     ],
 )
-def test_a_plan_that_cannot_work_is_refused_before_anything_happens(scenario, text, words):
-    """BX-7, SC-4: exit 4, with place, reason and mend."""
+def test_an_unworkable_plan_is_refused_before_anything_happens(scenario, text, words):
+    """BX-7, SC-4: exit code 4, with position, reason and fix."""
     (scenario.home / "plan.yaml").write_text(text)
     expect_refusal(scenario.run("--yes"), 4, *words)
     assert "session-" not in scenario.git("branch")
 
 
-def test_a_json_plan_is_read_as_json_and_its_mistakes_are_placed(scenario):
+def test_a_json_plan_is_read_as_json_and_its_errors_have_positions(scenario):
     path = scenario.home / "plan.json"
     path.write_text('{"version": 1,\n "goals": [,]}')
     expect_refusal(scenario.scaffold("run", "--plan", str(path), "--model", "cassette:x", "--yes"), 4, "plan.json:2")
@@ -105,7 +105,7 @@ def test_an_unknown_key_is_a_warning_and_the_plan_still_runs(scenario):
 
 
 @pytest.mark.slow
-def test_a_request_that_the_cassette_does_not_know_fails_the_action_and_names_the_request(scenario):
+def test_a_request_unknown_to_the_cassette_fails_the_action_and_is_named(scenario):
     scenario.cassette(b=[write("b", "b")])
     assert scenario.run("--yes").returncode == 1
     error = scenario.status()["actions"][0]["attempts"][0]["error"]
@@ -130,7 +130,7 @@ def test_a_model_that_cannot_answer_is_refused_before_work(scenario, model, word
     assert scenario.status()["run"] is None
 
 
-def test_without_a_model_the_ways_to_name_one_are_told(scenario):
+def test_without_a_model_the_ways_to_name_one_are_listed(scenario):
     expect_refusal(scenario.scaffold("run", "--plan", str(scenario.home / "plan.yaml"), "--yes"), 64, "SCAFFOLD_MODEL")
 
 
@@ -148,8 +148,8 @@ def test_a_changed_cassette_is_refused_on_resume(scenario):
 
 
 @pytest.mark.slow
-def test_a_sandbox_that_is_required_and_not_there_refuses_the_run(scenario):
-    """BX-9: it says what is missing and what to do, and nothing was begun."""
+def test_a_required_but_missing_sandbox_refuses_the_run(scenario):
+    """BX-9: it says what is missing and how to fix it, and nothing started."""
     scenario.scaffold("doctor")
     remembered = scenario.home / "scaffold/cache/sandbox.json"
     kept = json.loads(remembered.read_text())
@@ -179,7 +179,7 @@ def test_a_repository_without_a_commit_is_refused(scenario, tmp_path):
     expect_refusal(done, 64, "commit")
 
 
-def test_in_the_middle_of_a_rebase_nothing_starts(scenario):
+def test_nothing_starts_during_a_rebase(scenario):
     (scenario.repo / "README.md").write_text("one\n")
     scenario.commit("one")
     scenario.git("checkout", "-q", "-b", "other", "HEAD~1")
@@ -191,14 +191,14 @@ def test_in_the_middle_of_a_rebase_nothing_starts(scenario):
     expect_refusal(scenario.run("--yes"), 64, "rebase", "--abort")
 
 
-def test_without_a_name_to_commit_under_nothing_starts(scenario):
+def test_nothing_starts_without_a_committer_name(scenario):
     scenario.git("config", "--unset", "user.name")
     scenario.git("config", "--unset", "user.email")
     scenario.git("config", "user.useConfigOnly", "true")
     expect_refusal(scenario.run("--yes"), 64, "user.name")
 
 
-def test_a_database_that_is_none_is_never_replaced(scenario):
+def test_an_invalid_database_is_never_replaced(scenario):
     database = scenario.repo / ".git" / "scaffold" / "state.db"
     database.parent.mkdir()
     database.write_bytes(b"this is no database, but somebody may miss it" * 100)
@@ -224,12 +224,12 @@ def test_a_database_that_is_none_is_never_replaced(scenario):
         ["plan", "check", "no-such-file.yaml"],
     ],
 )
-def test_a_call_that_makes_no_sense_ends_with_64_and_a_hint(finished, args):
+def test_an_invalid_call_ends_with_64_and_a_hint(finished, args):
     expect_refusal(finished.scaffold(*args), 64)
 
 
 @pytest.mark.slow
-def test_a_database_whose_making_was_cut_off_is_as_if_nothing_was_ever_run(scenario):
+def test_a_half_created_database_counts_as_missing(scenario):
     (scenario.repo / ".git" / "scaffold").mkdir()
     (scenario.repo / ".git" / "scaffold" / "state.db").touch()
     assert scenario.status() == {"run": None, "goals": [], "actions": [], "queue": [], "inbox": []}
@@ -237,7 +237,7 @@ def test_a_database_whose_making_was_cut_off_is_as_if_nothing_was_ever_run(scena
     assert scenario.run("--yes").returncode == 0
 
 
-def test_output_that_nobody_reads_ends_quietly(scenario):
+def test_closed_standard_output_ends_the_command_quietly(scenario):
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
@@ -260,8 +260,8 @@ def test_a_group_of_commands_without_a_command_shows_its_help(scenario):
 
 
 @pytest.mark.slow
-def test_flipped_bytes_in_the_database_are_called_damage(scenario):
-    """BX-9: what cannot be read is told, and nothing is written over it."""
+def test_a_corrupt_database_is_reported_as_damage(scenario):
+    """BX-9: an unreadable file is reported, and never overwritten."""
     assert scenario.run("--yes").returncode == 0
     (place,) = scenario.repo.glob(".git/scaffold/state.db")
     with closing(sqlite3.connect(place)) as raw, raw:

@@ -1,4 +1,4 @@
-"""Killed at any moment, started again: the same end, nothing twice, nothing lost, no process left."""
+"""Kills at any moment, and restarts: the same outcome, nothing twice, nothing lost, no process left."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ def scenario(tmp_path):
 
 
 def busy_plan(scenario):
-    """Eight actions, three of which change the same line, each busy for a moment."""
+    """Return eight actions, three of which change the same line, each busy for a moment."""
     (scenario.repo / "list.txt").write_text("[]\n")
     scenario.commit("a list")
     shared = [action(f"add{n}", effects=[f"added{n}"], check=f"grep -q {n} list.txt") for n in range(3)]
@@ -58,7 +58,7 @@ def expect_the_end(scenario):
 
 
 def killed_at_random(scenario, seed, times, victims):
-    """Run to the end, killing what `victims` picks `times` times on the way; return how often it was resumed."""
+    """Run to the end, killing what `victims` picks `times` times; return how often it was resumed."""
     dice = random.Random(seed)
     busy_plan(scenario)
     before = scenario.checkout()
@@ -100,7 +100,7 @@ def anybody(scenario, pid, dice):
 
 
 def the_zygote(scenario, pid, dice):
-    """Return the process that forks the workers: they bear its name, but are no children of the run."""
+    """Return the zygote that forks the workers: it has their name, but is a child of the run."""
     programs = {each: Path(f"/proc/{each}/cmdline").read_bytes() for each in children_of(pid)}
     return [each for each, program in programs.items() if b"zygote" in program]
 
@@ -113,8 +113,8 @@ def children_of(pid):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not can_fork(), reason="workers are not forked on this system")
-def test_who_forks_the_workers_may_be_killed_and_the_run_does_not_even_stop(scenario):
-    """BX-12, BX-15: the workers that live go on, the next ones have another zygote."""
+def test_a_killed_zygote_does_not_stop_the_run(scenario):
+    """BX-12, BX-15: living workers continue, the next ones get another zygote."""
     killed = []
 
     def victims(scenario, pid, dice):
@@ -128,7 +128,7 @@ def test_who_forks_the_workers_may_be_killed_and_the_run_does_not_even_stop(scen
 
 
 @pytest.mark.slow
-def test_an_orchestrator_killed_six_times_comes_to_the_same_end(scenario):
+def test_an_orchestrator_killed_six_times_has_the_same_outcome(scenario):
     """SC-16, AL-27, BX-2, BX-8, BX-15: crash and resume, nothing twice, nothing lost."""
     killed_at_random(scenario, seed=6, times=6, victims=the_owner)
     expect_the_end(scenario)
@@ -136,7 +136,7 @@ def test_an_orchestrator_killed_six_times_comes_to_the_same_end(scenario):
 
 @pytest.mark.slow
 def test_any_process_may_be_killed(scenario):
-    """BX-15, BX-17: owner, worker, keeper or command, whoever is hit."""
+    """BX-15, BX-17: owner, worker, reaper or command."""
     killed_at_random(scenario, seed=7, times=6, victims=anybody)
     expect_the_end(scenario)
 
@@ -150,7 +150,7 @@ def test_random_kills_of_random_processes(scenario, seed):
 
 
 @pytest.mark.slow
-def test_the_first_interrupt_puts_the_run_down_in_good_order(scenario):
+def test_the_first_interrupt_stops_the_run_cleanly(scenario):
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
     assert wait_until(scenario.commands, PATIENCE_S)
@@ -194,7 +194,7 @@ def test_another_terminal_can_stop_a_run_and_cancel_it(scenario):
 
 
 @pytest.mark.slow
-def test_two_orchestrators_never_carry_out_the_same_run(scenario):
+def test_two_orchestrators_never_execute_the_same_run(scenario):
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
     assert wait_until(scenario.commands, PATIENCE_S)
@@ -205,7 +205,7 @@ def test_two_orchestrators_never_carry_out_the_same_run(scenario):
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_is_told_as_such(scenario):
+def test_an_interrupted_run_is_shown_as_such(scenario):
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
     assert wait_until(scenario.commands, PATIENCE_S)

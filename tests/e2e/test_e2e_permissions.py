@@ -1,4 +1,4 @@
-"""What agents may do, by the real commands: beforehand and live it is one decision."""
+"""Permissions by the real commands: the check beforehand and the live decision agree."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ def scenario(tmp_path):
 
 
 def replies(scenario, *calls):
-    """Write a cassette for `ralph`: each call in a reply of its own, then a last word."""
+    """Write a cassette for `ralph`: each call in a separate reply, then a final text."""
     steps = [{"tool_calls": [call]} for call in calls] + [{"text": "over"}]
     entries = [{"when": {"role": "agent", "turn": turn}, **step} for turn, step in enumerate(steps, start=1)]
     path = scenario.home / "ralph.yaml"
@@ -46,7 +46,7 @@ def configure(scenario, **permissions):
 
 
 def checked(scenario, *commands):
-    """Return what `ralph permissions check --jsonl` says of each command, called as a program of its own."""
+    """Return the answers of `ralph permissions check --jsonl` to each command, run as a separate program."""
     lines = [json.dumps({"id": at, "tool": "shell", "args": {"command": each}}) for at, each in enumerate(commands)]
     done = subprocess.run(
         [RALPH, "permissions", "check", "--jsonl"],
@@ -73,7 +73,7 @@ COMMANDS = {
 }
 
 
-def test_what_is_said_beforehand_is_what_happens(scenario):
+def test_the_check_and_the_live_decision_agree(scenario):
     """RA-13, RA-14: one decision for `permissions check` and the gate, with the rules of the user's configuration."""
     configure(scenario, allow=["shell:touch *"], deny=["shell:touch secret/*"])
     assert dict(zip(COMMANDS, checked(scenario, *COMMANDS), strict=True)) == COMMANDS
@@ -83,7 +83,7 @@ def test_what_is_said_beforehand_is_what_happens(scenario):
     assert not (scenario.repo / "x").exists()
 
 
-def test_a_rule_that_denies_wins_over_yolo(scenario):
+def test_a_deny_rule_wins_over_yolo(scenario):
     """RA-13: whatever the command line allows."""
     configure(scenario, deny=["shell:touch", "write_file:docs/**"])
     calls = [shell("touch made"), shell("bash -c 'touch made'"), write("docs/a.md", "x"), write("a.md", "x")]
@@ -93,8 +93,8 @@ def test_a_rule_that_denies_wins_over_yolo(scenario):
 
 
 @pytest.mark.parametrize("mode", ["plan", "explore", "review"])
-def test_a_mode_that_changes_nothing_is_a_lock_until_it_is_left(scenario, mode):
-    """RA-13: whatever is allowed, only what is known to only read runs; `switch_mode` is free."""
+def test_a_read_only_mode_restricts_until_it_is_left(scenario, mode):
+    """RA-13: whatever is allowed, only commands known to be read-only run; `switch_mode` is free."""
     leave = {"name": "switch_mode", "args": {"mode": "default"}}
     python = {"name": "python", "args": {"code": "open('made', 'w')"}}
     calls = [write("a", "x"), shell("touch made"), python, shell("ls"), leave, write("a", "x")]
@@ -104,7 +104,7 @@ def test_a_mode_that_changes_nothing_is_a_lock_until_it_is_left(scenario, mode):
     assert not (scenario.repo / "made").exists()
 
 
-def test_ralph_has_the_command_and_a_word_of_it_in_its_help(scenario):
+def test_ralph_has_the_command_and_mentions_it_in_its_help(scenario):
     """RA-13."""
     asked = [["permissions", "check", "--", "touch", "x"], ["permissions", "--help"], ["--help"]]
     said = [
@@ -118,7 +118,7 @@ def test_ralph_has_the_command_and_a_word_of_it_in_its_help(scenario):
     assert "ralph permissions check" in said[2]
 
 
-def test_rubbish_is_answered_and_never_a_traceback(scenario):
+def test_garbage_is_answered_without_a_traceback(scenario):
     """RA-14."""
     done = subprocess.run(
         [RALPH, "permissions", "check", "--jsonl"],

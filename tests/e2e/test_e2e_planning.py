@@ -1,4 +1,4 @@
-"""From a request to landed commits: the planner's turn by the real command, on recorded models of every kind."""
+"""From a request to landed commits: the planner's turn by the real command, on recorded models of many kinds."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def scenario(tmp_path):
 
 @pytest.fixture
 def model(scenario):
-    """A planner that looks around, then lays out a goal of two actions, and their workers."""
+    """Return a planner that reads files, then plans a goal of two actions, and their workers."""
     hello = action("hello", effects=["hello_there"], check="test -f hello.txt", files=["hello.txt"])
     world = action("world", needs=["hello_there"], effects=["world_there"], check="test -f world.txt")
     cassette = scenario.cassette(hello=[write("hello.txt", "hello\n")], world=[write("world.txt", "world\n")])
@@ -50,12 +50,12 @@ def given(scenario, words, *args):
 
 
 def nonsense(scenario, *steps):
-    """Return a model whose planner says this."""
+    """Return a model whose planner replies with this."""
     return add_planner(scenario.cassette(nobody=["never asked"], name="nonsense.yaml"), *steps)
 
 
 def hanging(scenario):
-    """Return a model whose planner never answers."""
+    """Return a model whose planner never replies."""
     path = scenario.home / "hanging.yaml"
     entry = {"when": {"role": "planner"}, "text": "late", "fault": {"kind": "hang", "times": 50}}
     path.write_text(yaml.safe_dump({"version": 1, "replies": [entry]}))
@@ -77,7 +77,7 @@ def expect_landed(scenario, *keys):
 
 @pytest.mark.slow
 def test_a_request_becomes_goals_and_actions_that_land(scenario, model):
-    """SC-8: the plan comes about in one short turn, progress is told, and what it needs is all in the store."""
+    """SC-8: the plan is made in one short turn, progress is shown, and everything needed is in the store."""
     before = scenario.checkout()
     done = scenario.scaffold("run", "greet the world", "--model", model, "--yes")
     assert done.returncode == 0, done.stderr
@@ -92,8 +92,8 @@ def test_a_request_becomes_goals_and_actions_that_land(scenario, model):
 
 
 @pytest.mark.slow
-def test_what_nobody_agrees_to_is_saved_and_resume_starts_it(scenario, model):
-    """SC-18: without a terminal and without --yes the plan waits; --json ends with the result all the same."""
+def test_a_plan_without_consent_is_saved_and_resume_starts_it(scenario, model):
+    """SC-18: without a terminal and without --yes the plan waits; --json still ends with the result."""
     done = scenario.scaffold("run", "greet the world", "--model", model, "--json")
     assert done.returncode == 3
     *events, last = [json.loads(line) for line in done.stdout.splitlines()]
@@ -106,7 +106,7 @@ def test_what_nobody_agrees_to_is_saved_and_resume_starts_it(scenario, model):
 
 
 def test_a_specification_of_200_kb_reaches_the_worker_whole(scenario):
-    """SC-18, SC-22: by file; tier quick is one action and asks neither a planner nor a supervisor."""
+    """SC-18, SC-22: by file; tier quick is one action and calls neither a planner nor a supervisor."""
     spec = scenario.home / "spec.md"
     spec.write_text("Write task.txt.\n" + "All of this matters.\n" * 9_700 + "THE-END-OF-IT")
     said = {"when": {"action": "task", "turn": 1, "contains": "THE-END-OF-IT"}}
@@ -123,8 +123,8 @@ def test_a_specification_of_200_kb_reaches_the_worker_whole(scenario):
 @pytest.mark.parametrize(
     "args", [(), ("run",), pytest.param(("run", "-"), marks=SLOW), pytest.param(("run", "--spec", "-"), marks=SLOW)]
 )
-def test_a_request_comes_on_standard_input(scenario, model, args):
-    """SC-18: `cat spec.md | scaffold` is one shot, as is `run` where nothing else is given."""
+def test_a_request_can_come_on_standard_input(scenario, model, args):
+    """SC-18: `cat spec.md | scaffold` is one shot, as is `run` without another request."""
     done = given(scenario, "greet the world\n", *args, "--model", model, "--yes")
     assert done.returncode == 0, done.stderr
     expect_landed(scenario, "hello", "world")
@@ -139,8 +139,8 @@ def test_a_request_comes_on_standard_input(scenario, model, args):
         (("plan", ""), "there is no task"),
     ],
 )
-def test_what_is_no_request_is_refused_before_anything_is_written(scenario, args, words):
-    """SC-18: what cannot be one is told in two lines."""
+def test_an_invalid_request_is_refused_before_anything_is_written(scenario, args, words):
+    """SC-18: in two lines."""
     expect_refusal(scenario.scaffold(*args, "--model", "cassette:x.yaml"), 64, words)
     assert scenario.status()["run"] is None
 
@@ -164,8 +164,8 @@ ROUND = [
         ([LOOKS] * 12, "stopped in a loop"),
     ],
 )
-def test_a_planner_that_never_makes_sense_is_bounded_and_told(scenario, steps, words):
-    """SC-8: what is not sound never reaches the store; the findings are printed, and the run can plan anew."""
+def test_a_planner_that_never_becomes_sound_is_bounded_and_reported(scenario, steps, words):
+    """SC-8: an unsound plan is never stored; the findings are printed, and the run can plan again."""
     done = scenario.scaffold("run", "greet", "--model", nonsense(scenario, *steps), "--yes")
     expect_refusal(done, 4, words, "scaffold retry")
     status = scenario.status()
@@ -173,8 +173,8 @@ def test_a_planner_that_never_makes_sense_is_bounded_and_told(scenario, steps, w
 
 
 @pytest.mark.slow
-def test_a_failed_planning_gets_another_chance(scenario, model):
-    """SC-8: `retry` and `resume` plan anew, with another model if need be."""
+def test_failed_planning_can_be_repeated(scenario, model):
+    """SC-8: `retry` and `resume` plan again, with another model if needed."""
     assert scenario.scaffold("run", "greet", "--model", nonsense(scenario, "no"), "--yes").returncode == 4
     assert scenario.scaffold("retry").returncode == 0
     assert scenario.status()["run"]["status"] == "paused"
@@ -183,15 +183,15 @@ def test_a_failed_planning_gets_another_chance(scenario, model):
     expect_landed(scenario, "hello", "world")
 
 
-def test_a_request_that_the_cassette_does_not_know_is_named(scenario):
+def test_a_request_unknown_to_the_cassette_is_named(scenario):
     """SC-8: what cannot be answered the next time either fails at once, naming the request."""
     done = scenario.scaffold("run", "greet", "--model", f"cassette:{scenario.cassette(a=['x'])}", "--yes")
     expect_refusal(done, 1, "role planner", "turn 1")
     assert scenario.status()["run"]["status"] == "failed"
 
 
-def test_what_was_killed_while_planning_is_interrupted_and_planned_again(scenario, model):
-    """SC-8, OR-5: a turn that was cut off wrote nothing; `resume` takes it once more."""
+def test_a_run_killed_during_planning_is_interrupted_and_planned_again(scenario, model):
+    """SC-8, OR-5: an interrupted turn stored nothing; `resume` repeats it."""
     started = scenario.start(scenario.command("run", "greet", "--model", hanging(scenario), "--yes"))
     assert wait_until(lambda: scenario.status()["run"] is not None, PATIENCE_S)
     assert wait_until(lambda: scenario.status()["run"]["planning"], PATIENCE_S)
@@ -204,8 +204,8 @@ def test_what_was_killed_while_planning_is_interrupted_and_planned_again(scenari
 
 
 @SLOW
-def test_the_same_request_goes_on_with_the_run_that_was_interrupted(scenario):
-    """SC-18: `run --yes` with the same words and model resumes instead of beginning anew."""
+def test_the_same_request_resumes_the_interrupted_run(scenario):
+    """SC-18: `run --yes` with the same request and model resumes instead of starting again."""
     argv = scenario.command("run", "greet", "--model", hanging(scenario), "--yes")
     for _ in range(2):
         started = scenario.start(argv)
@@ -221,8 +221,8 @@ def test_the_same_request_goes_on_with_the_run_that_was_interrupted(scenario):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["interrupt", pytest.param("stop", marks=SLOW)])
-def test_planning_is_put_down_in_good_order_and_gone_on_with(scenario, model, how):
-    """OR-5: Ctrl-C, or `stop` from elsewhere, pauses the run at once; `resume` plans anew."""
+def test_planning_is_stopped_cleanly_and_resumed(scenario, model, how):
+    """OR-5: Ctrl-C, or `stop` from elsewhere, pauses the run at once; `resume` plans again."""
     started = scenario.start(scenario.command("run", "greet", "--model", hanging(scenario), "--yes"))
     assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), PATIENCE_S)
     if how == "interrupt":
@@ -236,8 +236,8 @@ def test_planning_is_put_down_in_good_order_and_gone_on_with(scenario, model, ho
 
 
 @pytest.mark.slow
-def test_a_budget_that_ends_while_planning_pauses_the_run(scenario, model):
-    """SC-8: no request starts beyond the limit; with more money it is planned anew."""
+def test_a_budget_exhausted_during_planning_pauses_the_run(scenario, model):
+    """SC-8: no request starts beyond the limit; with a higher one it plans again."""
     path = scenario.home / "cassette.yaml"
     priced = {**yaml.safe_load(path.read_text()), "prices": {"input_per_mtok": 1000.0, "output_per_mtok": 0.0}}
     path.write_text(yaml.safe_dump(priced))
@@ -251,8 +251,8 @@ def test_a_budget_that_ends_while_planning_pauses_the_run(scenario, model):
 
 
 @pytest.mark.slow
-def test_a_plan_is_written_to_a_file_and_carried_out_from_there(scenario, model):
-    """SC-8: `plan -o` starts nothing and keeps nothing; only an older plan is written over."""
+def test_a_plan_is_written_to_a_file_and_executed_from_there(scenario, model):
+    """SC-8: `plan -o` starts nothing and stores nothing; only an older plan is overwritten."""
     file = scenario.home / "greeting.yaml"
     done = scenario.scaffold("plan", "greet the world", "--model", model, "-o", str(file))
     assert done.returncode == 0, done.stderr
@@ -268,8 +268,8 @@ def test_a_plan_is_written_to_a_file_and_carried_out_from_there(scenario, model)
     expect_landed(scenario, "hello", "world")
 
 
-def test_plan_reads_a_request_from_a_pipe_and_refuses_what_never_makes_sense(scenario, model):
-    """SC-8, SC-18: the plan alone goes to standard output; findings end with exit code 4."""
+def test_plan_reads_a_request_from_a_pipe_and_refuses_an_unsound_plan(scenario, model):
+    """SC-8, SC-18: only the plan goes to standard output; findings end with exit code 4."""
     done = given(scenario, "greet the world", "plan", "--model", model, "--spec", "-")
     assert yaml.safe_load(done.stdout)["goals"][0]["name"] == "greeting"
     refused = given(scenario, "greet", "plan", "--model", nonsense(scenario, "no"), "--spec", "-")
@@ -277,8 +277,8 @@ def test_plan_reads_a_request_from_a_pipe_and_refuses_what_never_makes_sense(sce
     assert refused.stdout == ""
 
 
-def test_a_run_goes_on_in_the_background_and_is_watched_to_its_end(scenario, model):
-    """SC-18: `--detach` returns at once, planning too is done behind; `attach` ends as the run does."""
+def test_a_detached_run_continues_in_the_background_and_is_attached_to_its_end(scenario, model):
+    """SC-18: `--detach` returns at once, planning too runs in the background; `attach` ends as the run does."""
     sent = scenario.scaffold("run", "greet", "--model", model, "--yes", "--detach")
     assert sent.returncode == 0, sent.stderr
     assert "scaffold attach" in sent.stdout
@@ -290,8 +290,8 @@ def test_a_run_goes_on_in_the_background_and_is_watched_to_its_end(scenario, mod
 
 
 @pytest.mark.slow
-def test_attach_says_that_nobody_carries_a_run_out_any_more(scenario):
-    """SC-18: a dead owner is no run to watch; leaving a live one leaves it alone."""
+def test_attach_reports_a_run_without_an_owner(scenario):
+    """SC-18: a dead owner cannot be watched; leaving a live one does not affect it."""
     started = scenario.start(scenario.command("run", "greet", "--model", hanging(scenario), "--yes"))
     assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), PATIENCE_S)
     watching = subprocess.Popen(

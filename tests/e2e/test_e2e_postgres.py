@@ -1,4 +1,4 @@
-"""A run whose state lies on a PostgreSQL server: the same walk, the same answers."""
+"""A run whose state is on a PostgreSQL server: the same run, the same answers."""
 
 import psycopg
 import pytest
@@ -17,7 +17,7 @@ def scenario(tmp_path, postgres_url):
 
 
 @pytest.mark.slow
-def test_a_run_lands_with_its_state_on_a_server_and_nothing_in_a_file(scenario):
+def test_a_run_lands_with_its_state_on_a_server_and_none_in_a_file(scenario):
     """OR-8, SC-9: planner, workers and reading commands find the same state by the address alone."""
     assert scenario.status()["run"] is None
     scenario.plan(
@@ -41,7 +41,7 @@ def test_a_run_lands_with_its_state_on_a_server_and_nothing_in_a_file(scenario):
     assert "postgresql:///postgres (schema scaffold_repo_" in scenario.scaffold("doctor").stdout
 
 
-def test_a_server_that_is_gone_is_told_in_two_lines(scenario):
+def test_an_unreachable_server_is_reported_in_two_lines(scenario):
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="true")]))
     scenario.cassette(model=[write("model.py", "VALUE = 1\n")])
     scenario.environ["SCAFFOLD_DATABASE_URL"] = "postgresql://ada:secret@127.0.0.1:1/work"
@@ -55,7 +55,7 @@ def test_a_server_that_is_gone_is_told_in_two_lines(scenario):
 
 @pytest.mark.slow
 def test_purge_removes_the_schema_from_the_server(scenario, postgres_url):
-    """Nothing of a repository's state is left behind, on a server either."""
+    """No state of a repository is left behind, on a server either."""
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="true")]))
     scenario.cassette(model=[write("model.py", "VALUE = 1\n")])
     assert scenario.run("--yes").returncode == 0

@@ -1,4 +1,4 @@
-"""Gates of a repository around a run, by the real command: before it, while it lands, and at its end."""
+"""Gates of a repository before a run, while it lands, and at its end, by the real command."""
 
 import json
 import os
@@ -51,12 +51,12 @@ def gates_of(scenario):
 
 
 def told(done):
-    """Return the events of a run that was told as JSON."""
+    """Return the events of a run with --json."""
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_the_tests_of_a_repository_are_known_before_work_and_speak_for_it_after(scenario):
-    """AL-10, BX-1: what failed before is allowed, told, and no reason to fail the run."""
+def test_test_results_are_known_before_work_and_are_evidence_after_it(scenario):
+    """AL-10, BX-1: earlier failures are allowed, reported, and do not fail the run."""
     repository(scenario, TESTS)
     one_action(scenario)
     done = scenario.run("--yes", "--json")
@@ -73,8 +73,8 @@ def test_the_tests_of_a_repository_are_known_before_work_and_speak_for_it_after(
     assert "gate test: " in scenario.scaffold("contract", "double").stdout
 
 
-def test_an_environment_that_is_not_ready_stops_a_run_before_anybody_is_asked(scenario):
-    """AL-10: it says what is missing and what to do; no model was asked, nothing was spent."""
+def test_an_environment_that_is_not_ready_stops_a_run_before_any_request(scenario):
+    """AL-10: it says what is missing and how to fix it; no model was called, nothing was spent."""
     repository(scenario, NEEDS_MORE)
     double = action("double", effects=["doubles"], check="test -f more.py")
     add_planner(
@@ -105,8 +105,8 @@ TAGGED = {
 
 
 @pytest.mark.slow
-def test_tests_with_a_tag_hold_work_before_it_lands(scenario):
-    """AL-11: touching `pay` runs tests tagged `pay`, which nothing else would lead to."""
+def test_tests_with_a_tag_check_work_before_it_lands(scenario):
+    """AL-11: a change of `pay` runs tests tagged `pay`, which nothing else would select."""
     for path in TAGGED:
         (scenario.repo / path).parent.mkdir(exist_ok=True)
     repository(scenario, {**TESTS, **TAGGED})
@@ -121,7 +121,7 @@ def test_tests_with_a_tag_hold_work_before_it_lands(scenario):
 
 
 @pytest.mark.slow
-def test_a_plan_that_is_given_is_stopped_just_the_same_and_its_goals_fail_with_it(scenario):
+def test_a_given_plan_is_stopped_likewise_and_its_goals_fail(scenario):
     """AL-10: retried and resumed it tries again; programs get their result line."""
     tool = scenario.home / "gate-tool"
     scenario.configure(quality_gates={"test": str(tool)})
@@ -140,8 +140,8 @@ def test_a_plan_that_is_given_is_stopped_just_the_same_and_its_goals_fail_with_i
 
 
 @pytest.mark.slow
-def test_what_is_configured_after_an_environment_was_not_ready_counts_when_it_is_tried_again(scenario):
-    """AL-10: as it is told to; once there is a baseline, work goes on being held against that."""
+def test_configuration_changed_after_a_failed_baseline_counts_on_the_retry(scenario):
+    """AL-10: once there is a baseline, work continues to be compared with it."""
     scenario.configure(quality_gates={"test": "no-such-runner"})
     one_action(scenario)
     done = scenario.run("--yes")
@@ -154,8 +154,8 @@ def test_what_is_configured_after_an_environment_was_not_ready_counts_when_it_is
 
 
 @pytest.mark.slow
-def test_who_goes_on_with_a_run_that_was_killed_before_its_baseline_has_what_is_configured_now(scenario):
-    """AL-10, AL-27: by `run --yes` with the same input, as by `resume`."""
+def test_a_run_killed_before_its_baseline_resumes_with_the_current_configuration(scenario):
+    """AL-10, AL-27: by `run --yes` with the same input, and by `resume`."""
     begun = scenario.home / "begun"
     scenario.configure(quality_gates={"test": f"touch '{begun}' && sleep 600"})
     one_action(scenario)
@@ -177,8 +177,8 @@ def test_who_goes_on_with_a_run_that_was_killed_before_its_baseline_has_what_is_
     [[["trust"], ["retry"], ["resume"]], [["retry"], ["resume", "--yes", "--trust-once"]]],
     ids=["trusted", "trusted once"],
 )
-def test_set_up_that_is_configured_and_not_trusted_is_what_the_user_is_told_to_trust(scenario, mending):
-    """AL-10, BX-1: and once that is done, be it for one command alone, the same run goes on."""
+def test_untrusted_setup_commands_are_reported_with_the_trust_command(scenario, mending):
+    """AL-10, BX-1: after that, even for one command alone, the same run continues."""
     makes_tool = "mkdir node_modules && echo '#!/bin/sh' > node_modules/tool && chmod +x node_modules/tool\n"
     repository(scenario, {".gitignore": "node_modules\n", "deps.sh": makes_tool})
     scenario.configure(setup=["sh deps.sh"], quality_gates={"test": "node_modules/tool"})
@@ -193,8 +193,8 @@ def test_set_up_that_is_configured_and_not_trusted_is_what_the_user_is_told_to_t
 
 
 @pytest.mark.slow
-def test_killed_while_its_gates_are_asked_a_run_begins_again(scenario):
-    """BX-15, AL-10: nothing is held against half a baseline, and no gate is left behind."""
+def test_a_run_killed_during_its_baseline_starts_again(scenario):
+    """BX-15, AL-10: no comparison uses half a baseline, and no gate is left running."""
     go = scenario.home / "go"
     scenario.configure(quality_gates={"test": f"test -f {go} || sleep 57"})
     one_action(scenario)
@@ -213,8 +213,8 @@ def test_killed_while_its_gates_are_asked_a_run_begins_again(scenario):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("planned", [False, True], ids=["given", "planned"])
-def test_interrupted_while_its_gates_are_asked_a_run_is_paused(scenario, planned):
-    """AL-10: at once, with the gate gone."""
+def test_a_run_interrupted_during_its_baseline_is_paused(scenario, planned):
+    """AL-10: at once, with the gate ended."""
     scenario.configure(quality_gates={"test": "sleep 57"})
     one_action(scenario)
     argv = scenario.request_command("double it", "--yes") if planned else scenario.run_command("--yes")
@@ -225,8 +225,8 @@ def test_interrupted_while_its_gates_are_asked_a_run_is_paused(scenario, planned
     assert scenario.status()["run"]["status"] == "paused"
 
 
-def test_what_would_break_an_earlier_fact_is_refused_and_mended_by_who_made_it(scenario):
-    """BX-1, SC-4: its second attempt is told what it breaks, and does better; both facts hold at the tip."""
+def test_work_that_would_break_an_earlier_fact_is_refused_and_fixed_by_its_action(scenario):
+    """BX-1, SC-4: its second attempt gets the reason, and does better; both facts hold at the tip."""
     scenario.plan(
         plan_of(
             letters=[
@@ -257,7 +257,7 @@ def read(path):
 
 
 def asleep(scenario):
-    """Return the gates of this scenario that are asleep."""
+    """Return the gates of this scenario that are sleeping."""
     found = []
     for pid in scenario.processes():
         try:
@@ -268,8 +268,8 @@ def asleep(scenario):
     return found
 
 
-def test_a_plan_alone_runs_no_command_of_the_repository(scenario):
-    """AL-10: gates are run for work, and `plan` does none: what is broken is no reason to give no plan."""
+def test_plan_runs_no_command_of_the_repository(scenario):
+    """AL-10: gates run only for work: a broken environment is no reason to refuse a plan."""
     repository(scenario, {**TESTS, "test_calc.py": "open('ran', 'w').close()\nimport a_module_nobody_has\n"})
     cassette = scenario.cassette(double=[write("more.py", DOUBLE)])
     made = action("double", effects=["doubles"], check="grep -q double more.py")
@@ -281,8 +281,8 @@ def test_a_plan_alone_runs_no_command_of_the_repository(scenario):
 
 
 @pytest.mark.slow
-def test_a_test_that_goes_with_what_it_tested_is_told_wherever_the_gate_is(scenario):
-    """AL-10, BX-5: nothing is lost in silence, though it may be on purpose."""
+def test_a_test_removed_with_its_subject_is_reported_wherever_the_gate_runs(scenario):
+    """AL-10, BX-5: nothing is lost silently, even if on purpose."""
     repository(
         scenario,
         {

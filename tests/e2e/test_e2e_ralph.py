@@ -21,7 +21,7 @@ def scenario(tmp_path):
 
 
 def replies(scenario, *steps):
-    """Write a cassette for `ralph` itself: each step in a reply of its own."""
+    """Write a cassette for `ralph` itself: each step in a separate reply."""
     entries = [
         {
             "when": {"role": "agent", "turn": turn},
@@ -35,7 +35,7 @@ def replies(scenario, *steps):
 
 
 @pytest.mark.parametrize("call", [write("made.txt", "x"), shell("echo x > made.txt")])
-def test_what_would_need_consent_is_denied_and_the_work_goes_on(scenario, call):
+def test_a_call_that_needs_approval_is_denied_and_the_work_continues(scenario, call):
     """RA-13: without a terminal and without --yolo, writing and commands are denied, and the model is told so."""
     model = replies(scenario, call, "I was not allowed to")
     done = scenario.scaffold("ralph", "make it", "--model", model, "--output-format", "stream-json")
@@ -46,7 +46,7 @@ def test_what_would_need_consent_is_denied_and_the_work_goes_on(scenario, call):
     assert told["tool_result"]["content"].startswith("Denied: ")
 
 
-def test_reading_is_free(scenario):
+def test_reading_needs_no_approval(scenario):
     look = {"name": "read_file", "args": {"path": "README.md"}}
     model = replies(scenario, look, "seen")
     done = scenario.scaffold("ralph", "look", "--model", model, "--output-format", "stream-json")
@@ -54,7 +54,7 @@ def test_reading_is_free(scenario):
     assert "# Sample" in results[0]["content"]
 
 
-def test_with_yolo_it_works_and_tells_in_json_what_it_took(scenario):
+def test_with_yolo_it_works_and_reports_usage_in_json(scenario):
     model = replies(scenario, write("made.txt", "x"), "made")
     done = scenario.scaffold("ralph", "make it", "--model", model, "--yolo", "--output-format", "json")
     told = json.loads(done.stdout)
@@ -62,7 +62,7 @@ def test_with_yolo_it_works_and_tells_in_json_what_it_took(scenario):
     assert (scenario.repo / "made.txt").read_text() == "x"
 
 
-def test_a_session_without_an_end_is_an_error_that_names_the_limit(scenario):
+def test_an_endless_session_is_an_error_that_names_the_limit(scenario):
     model = replies(scenario, *[shell("true")] * 3)
     done = scenario.scaffold("ralph", "go on", "--model", model, "--max-turns", "2", "--output-format", "json")
     assert done.returncode == 2
@@ -70,7 +70,7 @@ def test_a_session_without_an_end_is_an_error_that_names_the_limit(scenario):
 
 
 @pytest.mark.parametrize("amount", ["nan", "inf"])
-def test_a_budget_that_is_no_amount_is_refused(scenario, amount):
+def test_an_invalid_budget_is_refused(scenario, amount):
     """A limit that compares with nothing would let every request wait for ever."""
     done = scenario.scaffold("ralph", "hi", "--model", replies(scenario, "hi"), "--max-budget-usd", amount)
     assert done.returncode == 64
@@ -78,7 +78,7 @@ def test_a_budget_that_is_no_amount_is_refused(scenario, amount):
 
 
 @pytest.mark.parametrize("args", [("ralph", "hi"), ("status",)])
-def test_a_directory_that_is_gone_is_told_as_such(scenario, args):
+def test_a_missing_directory_is_reported_as_such(scenario, args):
     gone = scenario.home / "gone"
     gone.mkdir()
     model = replies(scenario, "hi") if args[0] == "ralph" else ""
@@ -102,7 +102,7 @@ def test_the_command_is_called_by_its_name_alone():
 
 
 @pytest.mark.parametrize(("closed", "code"), [("2>&-", 0), (">/dev/full", 1)])
-def test_an_output_that_takes_nothing_is_told_in_two_lines_at_most(scenario, closed, code):
+def test_closed_output_is_reported_in_at_most_two_lines(scenario, closed, code):
     command = shlex.join(scenario.command("ralph", "hi", "--model", replies(scenario, "hi")))
     told = subprocess.run(
         ["sh", "-c", f"{command} {closed}"],
@@ -121,7 +121,7 @@ def test_without_a_task_it_says_so(scenario):
     assert scenario.scaffold("ralph").returncode == 64
 
 
-def test_a_command_to_come_is_no_task(scenario):
+def test_a_misspelled_command_is_no_task(scenario):
     done = scenario.scaffold("ralph", "login", "--model", replies(scenario, "logging in"))
     assert (done.returncode, done.stdout) == (64, "")
 
@@ -135,8 +135,8 @@ def test_a_command_to_come_is_no_task(scenario):
         (("--yolo",), True),
     ],
 )
-def test_a_rule_allows_what_fits_it_and_nothing_else(scenario, rule, made):
-    """RA-13: `--allow`, `--allow-category` and `--yolo` give the consent that nobody is there to give."""
+def test_a_rule_allows_only_what_it_matches(scenario, rule, made):
+    """RA-13: `--allow`, `--allow-category` and `--yolo` give the approval that no user is there to give."""
     scenario.scaffold("ralph", "make it", "--model", replies(scenario, shell("touch out/made.txt"), "ok"), *rule)
     assert (scenario.out / "made.txt").exists() is made
 
@@ -150,21 +150,21 @@ def test_protected_files_stay_protected_whatever_is_allowed(scenario):
     assert not (scenario.repo / ".git" / "hooks" / "pre-commit").exists()
 
 
-def test_the_models_there_are_can_be_listed_without_any(scenario):
+def test_models_can_be_listed_without_one(scenario):
     """RA-1: `/model` needs neither a model nor a key."""
     done = scenario.scaffold("ralph", "/model")
     assert done.returncode == 0
     assert "anthropic:claude" in done.stdout
 
 
-def test_another_process_cannot_go_on_with_what_is_not_there(scenario):
+def test_a_missing_conversation_cannot_be_continued(scenario):
     done = scenario.scaffold("ralph", "-c", "go on")
     assert done.returncode == 64
     assert len(done.stderr.splitlines()) == 2
 
 
-def test_the_command_ralph_is_a_command_of_its_own(scenario):
-    """It has a version, a help that names it, and shows tracebacks to those who ask for them."""
+def test_ralph_is_a_separate_command(scenario):
+    """It has a version, a help that names it, and tracebacks on request."""
 
     def call(*args):
         argv = [sys.executable, "-c", "from scaffold.cli.main import ralph; ralph()", *args]
@@ -185,7 +185,7 @@ def test_the_command_ralph_is_a_command_of_its_own(scenario):
     assert (asked.returncode, "Traceback" in asked.stderr) == (64, True)
 
 
-def test_a_folder_may_have_a_name_that_is_no_text(scenario, tmp_path):
+def test_a_folder_may_have_an_undecodable_name(scenario, tmp_path):
     """RA-2: every line of the stream is JSON all the same."""
     folder = tmp_path / os.fsdecode(b"caf\xe9")
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Slash commands as the task of a one-shot, by the real command."""
+"""Slash commands as the task of a one-shot call, by the real command."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def scenario(tmp_path):
 
 @pytest.fixture
 def conversation(scenario):
-    """Have a conversation with a list of tasks, and return its model."""
+    """Create a conversation with a todo list, and return its model."""
     todos = [{"content": "first", "status": "completed"}, {"content": "second"}]
     plan = {"name": "TodoWrite", "args": {"action": "set", "todos": todos}}
     model = recorded(scenario, plan, write("x", "y"), "said")
@@ -38,14 +38,14 @@ def conversation(scenario):
     ],
 )
 def test_a_command_is_answered_without_a_model(scenario, conversation, command, told):
-    """RA-18, SC-19: the cassette is gone, so nobody could be asked."""
+    """RA-18, SC-19: the cassette is gone, so no model could answer."""
     (scenario.home / "talk.yaml").unlink()
     done = scenario.scaffold("ralph", "-c", command)
     assert (done.returncode, done.stderr) == (0, "")
     assert told in done.stdout
 
 
-def test_a_mode_is_kept_for_the_next_call(scenario, conversation):
+def test_a_mode_is_stored_for_the_next_call(scenario, conversation):
     """RA-5."""
     scenario.scaffold("ralph", "-c", "/mode review")
     assert "* review" in scenario.scaffold("ralph", "-c", "/mode").stdout
@@ -63,7 +63,7 @@ def test_a_mode_is_kept_for_the_next_call(scenario, conversation):
         (["/helo"], "there is no command `/helo`"),
     ],
 )
-def test_a_command_that_makes_no_sense_is_told_as_such(scenario, conversation, args, what):
+def test_an_invalid_command_is_reported_as_such(scenario, conversation, args, what):
     """RA-18."""
     done = scenario.scaffold("ralph", *args)
     assert done.returncode == 64

@@ -1,4 +1,4 @@
-"""Every tool of a session, by the real command: what an agent does is really done, and what it is told is true."""
+"""Every tool of a session, by the real command: its effects are real, and its answers are true."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def call(tool, /, **args):
 
 
 def replies(scenario, *steps):
-    """Write a cassette: each step is what one reply calls, or its last words."""
+    """Write a cassette: each step is the calls of one reply, or its final text."""
     entries = [
         {"when": {"role": "agent", "turn": turn}, **({"text": step} if isinstance(step, str) else {"tool_calls": step})}
         for turn, step in enumerate(steps, start=1)
@@ -63,7 +63,7 @@ def ralph(scenario, model, *flags):
 
 
 def wheel(folder, name):
-    """Make a pure package of one module that says its name."""
+    """Build a pure package of one module that contains its name."""
     folder.mkdir()
     with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as made:
         info = f"{name}-1.0.dist-info"
@@ -132,8 +132,8 @@ def test_every_tool_does_what_it_says(scenario):
     assert {tool.name for tool in known} <= {name for name, _, _ in results}
 
 
-def test_what_needs_consent_is_denied_tool_by_tool_and_the_lists_are_free(scenario):
-    """RA-4, RA-13: nobody can be asked in a one-shot; an agent's own list and mode change nothing of the user's."""
+def test_each_tool_that_needs_approval_is_denied_and_todos_are_free(scenario):
+    """RA-4, RA-13: a one-shot call cannot ask; an agent's own list and mode change nothing of the user's."""
     steps = [
         [call("append_file", path="a", content="x"), call("apply_delta", path="README.md", operations=[])],
         [call("python", code="open('a', 'w')"), call("web_fetch", url="http://example.invalid/")],
@@ -148,8 +148,8 @@ def test_what_needs_consent_is_denied_tool_by_tool_and_the_lists_are_free(scenar
     assert not (scenario.repo / "a").exists()
 
 
-def test_mode_and_todos_are_there_when_a_conversation_goes_on(scenario):
-    """RA-5, RA-10: what a process left is what the next one begins with."""
+def test_mode_and_todos_are_restored_when_a_conversation_continues(scenario):
+    """RA-5, RA-10: the next process begins with what the last one stored."""
     model = replies(
         scenario, [call("TodoWrite", todos=[{"content": "mend the clock"}])], [call("switch_mode", mode="plan")], "ok"
     )
@@ -164,7 +164,7 @@ def test_mode_and_todos_are_there_when_a_conversation_goes_on(scenario):
     assert results[0][1] == "The mode is now default (it was review)."
 
 
-def test_a_mode_nobody_knows_is_refused_before_work(scenario):
+def test_an_unknown_mode_is_refused_before_work(scenario):
     """RA-5."""
     done = scenario.scaffold("ralph", "go", "--mode", "hurry", "--model", replies(scenario, "ok"))
     assert done.returncode == 64
@@ -172,8 +172,8 @@ def test_a_mode_nobody_knows_is_refused_before_work(scenario):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_todos_are_safe_as_soon_as_the_tool_has_answered(scenario, how):
-    """RA-5, RA-21: an interruption, or a kill, in the next call loses nothing; results that were there stay."""
+def test_todos_are_durable_as_soon_as_the_tool_has_answered(scenario, how):
+    """RA-5, RA-21: an interruption, or a kill, in the next call loses nothing; finished results stay."""
     todos = call("TodoWrite", todos=[{"content": "mend the clock"}])
     model = replies(scenario, [todos, shell("touch out/begun; sleep 60")], "ok")
     work = scenario.start(scenario.command("ralph", "-p", "go", "--model", model, "--yolo"))
@@ -185,7 +185,7 @@ def test_todos_are_safe_as_soon_as_the_tool_has_answered(scenario, how):
     assert wait_until(lambda: not scenario.processes(), 5)
 
 
-def test_a_tool_file_that_cannot_be_loaded_is_told_and_the_work_goes_on(scenario):
+def test_a_tool_file_that_cannot_be_loaded_is_reported_and_the_work_continues(scenario):
     """RA-4: so is one that takes the name of a built-in tool."""
     own = scenario.home / "scaffold" / "config" / "tools"
     own.mkdir(parents=True)
@@ -197,8 +197,8 @@ def test_a_tool_file_that_cannot_be_loaded_is_told_and_the_work_goes_on(scenario
     assert "taken.py: there is already a tool `shell`" in done.stderr
 
 
-def test_what_a_session_may_never_need_is_imported_when_it_does(scenario):
-    """The way to the web and what lists packages take longer to import than a start may."""
+def test_rarely_used_libraries_are_imported_on_demand(scenario):
+    """Web access and package listing take longer to import than a start may."""
     argv = scenario.command("ralph", "-p", "go", "--model", replies(scenario, [call("list_dir", path=".")], "ok"))
     done = scenario.call([argv[0], "-X", "importtime", *argv[1:]])
     assert done.stdout == "ok\n"

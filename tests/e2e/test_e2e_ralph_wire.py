@@ -45,7 +45,7 @@ async def start(scenario, server, *args, model=None, stdin=subprocess.DEVNULL):
 
 
 def said(request):
-    """Return everything a request says, as one text."""
+    """Return all text of a request, joined."""
     return json.dumps(request.json, ensure_ascii=False)
 
 
@@ -65,8 +65,8 @@ async def test_a_task_is_done_with_tools_on_every_wire(scenario, wire, flags):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_stream_that_breaks_is_repeated_whole_and_its_half_call_never_runs(scenario, wire):
-    """RA-21: what was shown of it is said to be void; the file is written once, by the whole call."""
+async def test_an_interrupted_stream_is_retried_whole_and_its_partial_call_never_runs(scenario, wire):
+    """RA-21: its shown text is voided; the file is written once, by the complete call."""
     half = Turn(text="making it", calls=MADE.calls, cut_at=1_000 if wire == "responses" else 700)
     async with serve(wire, [half, MADE, DONE]) as server:
         code, out, _ = await ralph(scenario, server, "make it", "--yolo", "--output-format", "stream-json")
@@ -80,7 +80,7 @@ async def test_a_stream_that_breaks_is_repeated_whole_and_its_half_call_never_ru
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_wrong_key_is_told_at_once_and_never_shown(scenario, wire):
+async def test_a_wrong_key_is_reported_at_once_and_never_shown(scenario, wire):
     refused = Turn(status=401, error=("authentication_error", f"invalid key {KEY}"))
     async with serve(wire, [refused]) as server:
         code, out, err = await ralph(scenario, server, "hi")
@@ -93,8 +93,8 @@ async def test_a_wrong_key_is_told_at_once_and_never_shown(scenario, wire):
 @pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("status", [400, 200], ids=["refused", "in-band"])
-async def test_a_server_that_repeats_the_key_does_not_make_it_known(scenario, wire, status):
-    """Whatever form the key has: it is taken out of what the server says, before that is shortened."""
+async def test_a_key_repeated_by_the_server_is_not_shown(scenario, wire, status):
+    """In any form of the key: the server's message is redacted before it is shortened."""
     plain = "mykey" * 6
     words = "x" * 280 if status == 400 else "wrong"
     async with serve(wire, [Turn(status=status, error=("invalid_request_error", f"{words} {plain}"))]) as server:
@@ -113,8 +113,8 @@ async def test_a_server_that_repeats_the_key_does_not_make_it_known(scenario, wi
     assert b"mykey" not in out + err
 
 
-async def test_an_endpoint_that_is_busy_is_asked_again_when_it_said_so(scenario):
-    """RA-21, AL-31: Retry-After is honoured, and the wait is told."""
+async def test_a_busy_endpoint_is_asked_again_after_its_retry_after(scenario):
+    """RA-21, AL-31: Retry-After is honoured, and the wait is shown."""
     busy = Turn(status=429, headers={"Retry-After": "1"})
     async with serve("anthropic", [busy, DONE]) as server:
         code, out, err = await ralph(scenario, server, "hi")
@@ -122,8 +122,8 @@ async def test_an_endpoint_that_is_busy_is_asked_again_when_it_said_so(scenario)
     assert "waiting" in err
 
 
-async def test_a_conversation_goes_on_with_all_that_was_said_even_on_another_wire(scenario):
-    """RA-10, RA-1: `-c` takes the latest conversation up; the model may be another one, on another wire."""
+async def test_a_conversation_continues_even_on_another_wire(scenario):
+    """RA-10, RA-1: `-c` continues the latest conversation; the model may be another one, on another wire."""
     async with serve("anthropic", [MADE, Turn(text="made it")]) as first:
         await ralph(scenario, first, "make the thing", "--yolo")
     async with serve("responses", [Turn(text="as I said")]) as second:
@@ -136,7 +136,7 @@ async def test_a_conversation_goes_on_with_all_that_was_said_even_on_another_wir
 
 
 async def test_the_base_prompt_is_the_same_bytes_in_every_request_and_marked_for_the_cache(scenario):
-    """RA-3: cache marks stand on the base block and the last tool; on Chat there are two system messages."""
+    """RA-3: cache marks are on the base block and the last tool; on Chat there are two system messages."""
     (scenario.repo / "AGENTS.md").write_text("Always whistle.")
     async with serve("anthropic", [MADE, DONE]) as server:
         await ralph(scenario, server, "make it", "--yolo")
@@ -155,8 +155,8 @@ async def test_the_base_prompt_is_the_same_bytes_in_every_request_and_marked_for
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_picture_and_a_file_named_in_the_task_are_attached(scenario, wire):
-    """RA-20: an image goes to the model as an image, a text file as its words."""
+async def test_an_image_and_a_file_named_in_the_task_are_attached(scenario, wire):
+    """RA-20: an image goes to the model as an image, a text file as text."""
     (scenario.repo / "dot.png").write_bytes(PIXEL)
     (scenario.repo / "poem.txt").write_text("roses are red")
     async with serve(wire, [Turn(text="a dot")]) as server:
@@ -166,8 +166,8 @@ async def test_a_picture_and_a_file_named_in_the_task_are_attached(scenario, wir
     assert "roses are red" in said(server.requests[0])
 
 
-async def test_limits_end_a_session_with_their_own_exit_code(scenario):
-    """BX-11: beyond the budget no request starts; beyond the turns none either. Both end with 2."""
+async def test_each_limit_ends_a_session_with_its_exit_code(scenario):
+    """BX-11: no request starts beyond the budget or the turn limit. Both end with 2."""
     dear = Turn(calls=(Call("list_dir", {"path": "."}),), usage=Used(input=1_000_000, output=1_000), times=9)
     async with serve("anthropic", [dear]) as server:
         code, out, _ = await ralph(scenario, server, "go", "--max-budget-usd", "8", "--output-format", "json")
@@ -187,8 +187,8 @@ async def test_a_model_without_a_price_counts_tokens_and_its_cost_is_unknown(sce
     assert "cannot be enforced" in err
 
 
-async def test_a_process_killed_while_it_waits_has_lost_nothing_it_was_told(scenario):
-    """RA-10: a crash loses no completed turn, and what ran is not run again."""
+async def test_a_process_killed_while_it_waits_has_lost_nothing_it_stored(scenario):
+    """RA-10: a crash loses no completed turn, and finished calls do not run again."""
     asked = asyncio.Event()
 
     def script(request):
@@ -216,7 +216,7 @@ async def test_a_process_killed_while_it_waits_has_lost_nothing_it_was_told(scen
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-async def test_an_interrupt_ends_it_at_once_with_the_way_to_go_on(scenario, number):
+async def test_an_interrupt_ends_it_at_once_with_the_command_to_continue(scenario, number):
     asked = asyncio.Event()
 
     def script(_request):
@@ -233,7 +233,7 @@ async def test_an_interrupt_ends_it_at_once_with_the_way_to_go_on(scenario, numb
     assert "ralph -c" in err.decode()
 
 
-async def test_what_is_piped_in_is_part_of_the_task_and_a_silent_pipe_is_not_waited_for(scenario):
+async def test_piped_input_is_part_of_the_task_and_a_silent_pipe_is_not_waited_for(scenario):
     """SC-18: one shot from argument and standard input."""
     silent, mouth = os.pipe()
     (scenario.home / "in.txt").write_text("piped words @README.md")
@@ -251,7 +251,7 @@ async def test_what_is_piped_in_is_part_of_the_task_and_a_silent_pipe_is_not_wai
 
 @pytest.mark.slow
 async def test_a_run_works_with_a_live_model_too(scenario):
-    """SC-11: each worker talks to the provider itself; its result is the model's last words."""
+    """SC-11: each worker calls the provider itself; its result is the model's final text."""
     scenario.plan(plan_of(notes=[action("notes", effects=["noted"], check="test -f made.txt", files=["made.txt"])]))
     async with serve("anthropic", [MADE, DONE]) as server:
         scenario.environ |= server.environ

@@ -1,4 +1,4 @@
-"""A talk with `ralph` in a real pseudo-terminal, on a recorded model."""
+"""The REPL of `ralph` in a real pseudo-terminal, on a recorded model."""
 
 import contextlib
 import re
@@ -28,13 +28,13 @@ def scenario(tmp_path):
 
 @pytest.fixture
 def talk(scenario):
-    """Start talks; whatever is left of them at the end is ended."""
+    """Start sessions; they are ended with the test."""
     with talks(scenario) as start:
         yield start
 
 
-def test_a_whole_talk_with_consent_given_kept_and_withheld(scenario, talk):
-    """SC-18, RA-13, RA-18: yes is for one call, always for exactly this one, no is told the model."""
+def test_a_session_with_calls_approved_once_always_and_denied(scenario, talk):
+    """SC-18, RA-13, RA-18: yes is for one call, always for exactly this one, and no is reported to the model."""
     model = recorded(
         scenario,
         write("made.txt", "one\ntwo\n"),
@@ -66,7 +66,7 @@ def test_a_whole_talk_with_consent_given_kept_and_withheld(scenario, talk):
 
 
 @pytest.mark.slow
-def test_a_conversation_is_gone_on_with_and_known_by_what_was_said_first(scenario, talk):
+def test_a_conversation_is_resumed_and_listed_by_its_first_message(scenario, talk):
     """RA-18, SC-19."""
     first = talk("--model", recorded(scenario, "hello there"))
     first.shows(IDLE)
@@ -85,7 +85,7 @@ def test_a_conversation_is_gone_on_with_and_known_by_what_was_said_first(scenari
     second.shows("Resuming: my first words", times=2)
 
 
-def test_escape_and_ctrl_c_say_no(scenario, talk):
+def test_escape_and_ctrl_c_deny(scenario, talk):
     """RA-13."""
     screen = talk("--model", recorded(scenario, write("a", "x"), write("b", "x"), "over"))
     screen.shows(IDLE)
@@ -97,8 +97,8 @@ def test_escape_and_ctrl_c_say_no(scenario, talk):
     assert not {"a", "b"} & {path.name for path in scenario.repo.iterdir()}
 
 
-def test_what_was_typed_before_a_question_is_no_answer_and_not_lost(scenario, talk):
-    """RA-13: a stray key is no consent."""
+def test_keys_typed_before_a_question_do_not_answer_it_and_are_not_lost(scenario, talk):
+    """RA-13: a stray key is no approval."""
     screen = talk("--model", recorded(scenario, [HELD, write("a", "x")], "over"), "--allow-category", "shell")
     screen.shows(IDLE)
     screen.line("go")
@@ -116,7 +116,7 @@ def test_what_was_typed_before_a_question_is_no_answer_and_not_lost(scenario, ta
     assert not (scenario.repo / "a").exists()
 
 
-def test_words_said_at_work_reach_the_agent_with_its_next_request(scenario, talk):
+def test_messages_typed_during_a_turn_reach_the_agent_with_its_next_request(scenario, talk):
     """RA-12, RA-18."""
     model = recorded(scenario, HELD, "ended")
     path = scenario.home / "talk.yaml"
@@ -133,8 +133,8 @@ def test_words_said_at_work_reach_the_agent_with_its_next_request(scenario, talk
     assert screen.text.index("› and also this") < screen.text.index("\nended")
 
 
-def test_ctrl_c_stops_the_turn_and_the_talk_goes_on(scenario, talk):
-    """RA-19: running tools end, nothing that was said is lost."""
+def test_ctrl_c_stops_the_turn_and_the_session_continues(scenario, talk):
+    """RA-19: running tools end, no message is lost."""
     screen = talk("--model", recorded(scenario, shell("touch out/began; sleep 60"), "went on"), "--yolo")
     screen.shows(IDLE)
     screen.line("go")
@@ -152,7 +152,7 @@ def test_ctrl_c_stops_the_turn_and_the_talk_goes_on(scenario, talk):
 
 
 def test_a_second_ctrl_c_ends_everything(scenario, talk):
-    """RA-19, SC-1: within seconds, no orphan."""
+    """RA-19, SC-1: within seconds, without orphans."""
     screen = talk("--model", recorded(scenario, shell("touch out/began; sleep 60")), "--yolo")
     screen.shows(IDLE)
     screen.line("go")
@@ -162,7 +162,7 @@ def test_a_second_ctrl_c_ends_everything(scenario, talk):
     assert wait_until(lambda: not running(scenario, "sleep 60"))
 
 
-def test_ctrl_c_at_rest_clears_then_warns_then_leaves(scenario, talk):
+def test_ctrl_c_at_the_prompt_clears_then_warns_then_leaves(scenario, talk):
     screen = talk("--model", recorded(scenario, "unused"))
     screen.shows(IDLE)
     screen.send("half a thought")
@@ -202,7 +202,7 @@ def test_commands_are_answered_without_a_model(scenario, talk):
     assert "resume with `" not in screen.text
 
 
-def test_at_work_what_only_tells_is_answered_at_once_and_the_rest_waits(scenario, talk):
+def test_during_a_turn_read_only_commands_are_answered_at_once_and_the_rest_waits(scenario, talk):
     """RA-18."""
     screen = talk("--model", recorded(scenario, HELD, "ended"), "--yolo")
     screen.shows(IDLE)
@@ -217,7 +217,7 @@ def test_at_work_what_only_tells_is_answered_at_once_and_the_rest_waits(scenario
     assert screen.text.index("this session") < screen.text.index("\nended") < screen.text.index("› /compact")
 
 
-def test_an_error_in_a_turn_is_told_and_the_talk_goes_on(scenario, talk):
+def test_an_error_in_a_turn_is_shown_and_the_session_continues(scenario, talk):
     """RA-18: two lines, and the prompt comes back."""
     screen = talk("--model", recorded(scenario))
     screen.shows(IDLE)
@@ -227,7 +227,7 @@ def test_an_error_in_a_turn_is_told_and_the_talk_goes_on(scenario, talk):
     assert "Traceback" not in screen.text
 
 
-def test_a_pasted_block_stays_one_input(scenario, talk):
+def test_pasted_text_stays_one_input(scenario, talk):
     """RA-18."""
     screen = talk("--model", recorded(scenario, "seen"))
     path = scenario.home / "talk.yaml"
@@ -269,7 +269,7 @@ def test_commands_and_files_are_completed(scenario, talk):
 
 
 @pytest.mark.slow
-def test_what_was_said_before_is_found_again_in_a_private_file(scenario, talk):
+def test_earlier_input_is_found_in_a_private_history_file(scenario, talk):
     """RA-18."""
     first = talk("--model", recorded(scenario, "hello"))
     first.shows(IDLE)
@@ -285,7 +285,7 @@ def test_what_was_said_before_is_found_again_in_a_private_file(scenario, talk):
     second.shows("remember the milk")
 
 
-def test_a_narrow_screen_without_colours(scenario, talk):
+def test_a_narrow_screen_without_colours_works(scenario, talk):
     """RA-18: 40 columns, NO_COLOR."""
     model = recorded(scenario, write("made.txt", "x" * 90 + "\n"), "# Title\n\n`code` and **words** " + "word " * 20)
     screen = talk("--model", model, columns=40, NO_COLOR="1")
@@ -298,8 +298,8 @@ def test_a_narrow_screen_without_colours(scenario, talk):
     assert not re.search(r"\x1b\[(?:\d+;)*(3[0-8]|4[0-8]|9[0-7])m", screen.raw)
 
 
-def test_no_escape_of_a_model_or_tool_reaches_the_terminal(scenario, talk):
-    """RA-18: what a terminal would obey is shown."""
+def test_no_escape_sequence_of_a_model_or_tool_reaches_the_terminal(scenario, talk):
+    """RA-18: control characters are shown instead."""
     model = recorded(scenario, shell("printf '\\033]0;owned\\007'"), "\x1b]0;owned\x07 said")
     screen = talk("--model", model, "--yolo")
     screen.shows(IDLE)
@@ -308,8 +308,8 @@ def test_no_escape_of_a_model_or_tool_reaches_the_terminal(scenario, talk):
     assert "\x1b]0;owned" not in screen.raw
 
 
-def test_a_store_that_fails_is_told_and_the_talk_goes_on(scenario, talk):
-    """RA-18: nothing that was typed ends the talk."""
+def test_a_failing_store_is_reported_and_the_session_continues(scenario, talk):
+    """RA-18: no input ends the session."""
     screen = talk("--model", recorded(scenario, "hello"))
     screen.shows(IDLE)
     with contextlib.closing(sqlite3.connect(scenario.home / "scaffold" / "data" / "user.db")) as database:
@@ -324,8 +324,8 @@ def test_a_store_that_fails_is_told_and_the_talk_goes_on(scenario, talk):
     assert screen.ends() == 0
 
 
-def test_a_closed_terminal_ends_the_talk_and_what_it_runs(scenario, talk):
-    """SC-1, RA-11: no orphan, nothing lost, no loop on a terminal that is gone."""
+def test_a_closed_terminal_ends_the_session_and_its_processes(scenario, talk):
+    """SC-1, RA-11: no orphan, nothing lost, no loop on a missing terminal."""
     screen = talk("--model", recorded(scenario, shell("touch out/began; sleep 60")), "--yolo")
     screen.shows(IDLE)
     screen.line("go")
@@ -338,7 +338,7 @@ def test_a_closed_terminal_ends_the_talk_and_what_it_runs(scenario, talk):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at_work", [True, False], ids=["at work", "at rest"])
-def test_a_request_to_end_is_followed_and_the_terminal_is_as_before(scenario, talk, at_work):
+def test_sigterm_ends_the_session_and_restores_the_terminal(scenario, talk, at_work):
     """RA-19: kill -TERM."""
     model = recorded(scenario, shell("touch out/began; sleep 60"))
     screen = talk("--model", model, "--yolo")
@@ -357,8 +357,8 @@ def test_a_request_to_end_is_followed_and_the_terminal_is_as_before(scenario, ta
 
 
 @pytest.mark.slow
-def test_a_subagent_asks_by_its_name_and_its_end_wakes_the_talk(scenario, talk):
-    """RA-11, RA-12, RA-18: what the user is typing meanwhile stays."""
+def test_a_subagent_asks_under_its_name_and_its_end_wakes_the_session(scenario, talk):
+    """RA-11, RA-12, RA-18: text typed meanwhile stays."""
     spawn = {"name": "subagent", "args": {"task": "count the beans"}}
     model = recorded(scenario, spawn, "Somebody is at it.", "The beans are counted.")
     path = scenario.home / "talk.yaml"
@@ -387,8 +387,8 @@ def test_a_subagent_asks_by_its_name_and_its_end_wakes_the_talk(scenario, talk):
 
 
 @pytest.mark.slow
-def test_news_after_a_stop_are_told_and_wait_for_the_user(scenario, talk):
-    """RA-12, RA-19: who stopped the agent does not see it begin again by itself."""
+def test_messages_after_a_stop_are_shown_and_wait_for_the_user(scenario, talk):
+    """RA-12, RA-19: an agent the user stopped does not start again automatically."""
     spawn = {"name": "subagent", "args": {"task": "count the beans"}}
     model = recorded(scenario, spawn, shell("touch out/began; sleep 60"), "The beans are counted.")
     path = scenario.home / "talk.yaml"
@@ -412,8 +412,8 @@ def test_news_after_a_stop_are_told_and_wait_for_the_user(scenario, talk):
     screen.shows("^The beans are counted")
 
 
-def test_a_one_shot_imports_nothing_of_a_talk(scenario):
-    """RA-18: prompt_toolkit and Rich are long to import, and only a talk needs them."""
+def test_a_one_shot_call_imports_nothing_of_the_repl(scenario):
+    """RA-18: prompt_toolkit and Rich are slow to import, and only the REPL needs them."""
     script = (
         "import sys; from scaffold.cli.main import run_command; from scaffold.cli.lazy_commands import load_command; "
         f"run_command(load_command('ralph'), ['hi', '--model', {recorded(scenario, 'hello')!r}], prog='ralph'); "
@@ -432,7 +432,7 @@ def test_a_one_shot_imports_nothing_of_a_talk(scenario):
 
 
 def running(scenario, command):
-    """Return whether a command of the scenario runs."""
+    """Return whether a command of the scenario is running."""
     for pid in scenario.processes():
         try:
             if command in Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode():

@@ -1,4 +1,4 @@
-"""A talk with `ralph` at a terminal that knows no escapes: whole lines in, whole lines out."""
+"""The REPL of `ralph` on a terminal without escape sequences: whole lines in, whole lines out."""
 
 import pytest
 
@@ -13,12 +13,12 @@ def scenario(tmp_path):
 
 @pytest.fixture
 def talk(scenario):
-    """Start talks; whatever is left of them at the end is ended."""
+    """Start sessions; they are ended with the test."""
     with talks(scenario) as start:
         yield start
 
 
-def test_a_terminal_that_knows_no_escapes_has_a_talk_too(scenario, talk):
+def test_a_dumb_terminal_has_a_repl_too(scenario, talk):
     """RA-18: TERM=dumb."""
     model = recorded(scenario, write("made.txt", "one\n"), "done")
     screen = talk("--model", model, TERM="dumb")
@@ -34,8 +34,8 @@ def test_a_terminal_that_knows_no_escapes_has_a_talk_too(scenario, talk):
     assert "\x1b" not in screen.raw
 
 
-def test_a_line_that_only_begins_like_an_answer_is_no_consent(scenario, talk):
-    """RA-13, RA-18: where answers are lines, too; what was said reaches the agent."""
+def test_a_line_that_only_begins_like_an_answer_does_not_approve(scenario, talk):
+    """RA-13, RA-18: where answers are lines, too; the text reaches the agent."""
     model = recorded(scenario, write("made.txt", "one\n"), "heard")
     path = scenario.home / "talk.yaml"
     path.write_text(path.read_text().replace("    turn: 2\n", "    turn: 2\n    contains: always look twice\n"))

@@ -1,4 +1,4 @@
-"""Reviews as actions of a plan: the command as a user types it, on a cassette."""
+"""Reviews as actions of a plan: the real command, on a cassette."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ CITED = [{"file": "first.txt", "line": 1, "note": "it is whole"}]
 
 
 def review(key, *, needs):
-    """Return an action that judges what `needs` hold for."""
+    """Return an action that reviews the actions with the effects `needs`."""
     return {**action(key, needs=needs, effects=[f"{key}_ok"], check="grep -q whole first.txt"), "role": "code_review"}
 
 
@@ -23,7 +23,7 @@ def verdict(word="approve", citations=CITED, summary="Seen."):
 
 @pytest.fixture
 def scenario(tmp_path):
-    """A plan in which something is made, judged, and built upon."""
+    """A plan in which something is made, reviewed, and built upon."""
     made = Scenario(tmp_path)
     made.plan(
         plan_of(
@@ -47,7 +47,7 @@ def actions_of(scenario):
 
 
 def expect_judged_once(scenario):
-    """The run is done, two commits landed, and the review is a fact with the review as its evidence."""
+    """Check that the run is done, two commits landed, and the review is a fact with its verdict as evidence."""
     status = scenario.status()
     assert status["run"]["status"] == "completed"
     span = f"{status['run']['base_sha']}..{status['run']['session_branch']}"
@@ -62,8 +62,8 @@ def expect_judged_once(scenario):
     assert scenario.processes() == []
 
 
-def test_work_goes_on_once_its_review_approves(scenario):
-    """SC-7, BX-1: a verdict that cannot be used is asked for again; what the reviewer does to files does not land."""
+def test_work_continues_once_its_review_approves(scenario):
+    """SC-7, BX-1: an invalid verdict is requested again; the reviewer's changes of files do not land."""
     told = played(
         scenario,
         shell("cat first.txt; echo x > scratch.txt"),
@@ -76,8 +76,8 @@ def test_work_goes_on_once_its_review_approves(scenario):
 
 
 @pytest.mark.slow
-def test_a_rejection_stops_what_needs_it_and_says_what_was_found(scenario):
-    """SC-7, SC-20: in a plan without a planner that is the end, with the reason."""
+def test_a_rejection_blocks_dependents_and_shows_its_findings(scenario):
+    """SC-7, SC-20: without a planner that is the end, with the reason."""
     told = played(scenario, verdict("reject", summary="It is not whole."))
     assert told.returncode != 0
     shown = actions_of(scenario)
@@ -98,8 +98,8 @@ SAMPLE = (88, 109)
     "number",
     [pytest.param(each, marks=[] if each in SAMPLE else pytest.mark.slow) for each in (76, 88, 97, 104, 109, 113)],
 )
-def test_a_kill_while_a_review_is_carried_out_or_recorded_changes_nothing_about_the_end(scenario, number):
-    """BX-15, BX-2, SC-16: no ref moves, so there is nothing half done."""
+def test_a_kill_during_a_review_or_its_record_does_not_change_the_outcome(scenario, number):
+    """BX-15, BX-2, SC-16: no ref moves, so nothing can be half done."""
     counter = scenario.home / "points"
     counter.write_text("")
     calm = dict(scenario.environ)

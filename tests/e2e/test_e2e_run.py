@@ -33,7 +33,7 @@ def two_goals(scenario):
 
 
 def test_a_plan_becomes_one_commit_per_action_with_its_trailers(scenario):
-    """AL-12, SC-3, OR-2: what lands is on `session-<run>` alone, a commit an action, by the user."""
+    """AL-12, SC-3, OR-2: commits are on `session-<run>` only, one per action, by the user."""
     two_goals(scenario)
     done = scenario.run("--yes")
     assert done.returncode == 0, done.stderr
@@ -61,8 +61,8 @@ def test_no_worktree_and_no_work_ref_is_left_at_the_end(scenario):
     assert [path for path in scenario.cache.rglob("*") if path.name == ".git"] == []
 
 
-def test_status_json_tells_the_run_its_goals_actions_facts_and_evidence(scenario):
-    """SC-9, SC-11, BX-1: the store tells what was done, by whom, and what shows it."""
+def test_status_json_shows_the_run_its_goals_actions_facts_and_evidence(scenario):
+    """SC-9, SC-11, BX-1: the store says what was done, by which attempt, and with what evidence."""
     two_goals(scenario)
     assert scenario.run("--yes").returncode == 0
     status = scenario.status()
@@ -82,8 +82,8 @@ def test_status_json_tells_the_run_its_goals_actions_facts_and_evidence(scenario
     assert api["attempts"][0]["head_sha"] == fact["commit"]
 
 
-def test_a_dirty_checkout_is_left_exactly_as_it_was(scenario):
-    """BX-9: the user's files, index and branch are not touched, whatever lands."""
+def test_a_dirty_checkout_is_not_changed(scenario):
+    """BX-9: the user's files, index and branch are untouched, whatever lands."""
     two_goals(scenario)
     (scenario.repo / "README.md").write_text("changed, not committed\n")
     (scenario.repo / "untracked.txt").write_text("mine\n")
@@ -95,15 +95,15 @@ def test_a_dirty_checkout_is_left_exactly_as_it_was(scenario):
 
 
 @pytest.mark.slow
-def test_a_detached_head_is_a_fine_start(scenario):
+def test_a_run_can_start_from_a_detached_head(scenario):
     two_goals(scenario)
     scenario.git("checkout", "-q", "--detach")
     assert scenario.run("--yes").returncode == 0
     assert scenario.status()["run"]["base_branch"] is None
 
 
-def test_a_failed_contract_is_put_back_into_the_same_attempt(scenario):
-    """AL-6: the agent reads what failed, and mends it."""
+def test_a_failed_contract_is_returned_to_the_same_attempt(scenario):
+    """AL-6: the agent reads the failure, and fixes it."""
     scenario.plan(plan_of(g=[action("half", effects=["whole"], check="grep -q two notes.txt")]))
     scenario.cassette(half=[write("notes.txt", "one\n"), "I am done", write("notes.txt", "one\ntwo\n"), "now I am"])
     done = scenario.run("--yes")
@@ -114,8 +114,8 @@ def test_a_failed_contract_is_put_back_into_the_same_attempt(scenario):
     assert "grep -q two notes.txt" in scenario.journal("g", "half")
 
 
-def test_what_never_passes_fails_and_blocks_what_needs_it(scenario):
-    """SC-20, AL-19: three attempts, then failed; dependants say whose fault it is; other work goes on."""
+def test_work_that_never_passes_fails_and_blocks_its_dependents(scenario):
+    """SC-20, AL-19: three attempts, then failed; dependents name the cause; other work continues."""
     scenario.plan(
         plan_of(
             g=[
@@ -190,7 +190,7 @@ def test_a_conflict_is_pinned_and_redone_on_the_new_base(scenario):
 
 
 @pytest.mark.slow
-def test_a_claim_without_a_change_is_no_work(scenario):
+def test_a_claim_without_a_change_is_not_accepted(scenario):
     scenario.plan(plan_of(g=[action("idle", effects=["i"], check="true")]))
     scenario.cassette(idle=["I have done everything, trust me"])
     assert scenario.run("--yes").returncode == 1
@@ -198,7 +198,7 @@ def test_a_claim_without_a_change_is_no_work(scenario):
 
 
 def test_every_kind_of_check_in_a_contract_is_enforced(scenario):
-    """AL-8: commands, output, and the three constraints on files; an optional check only warns."""
+    """AL-8: commands, output, and the three file constraints; an optional check only warns."""
     contract = {
         "commands": [
             {"command": "cat made.txt", "expect": "output contains hello"},
@@ -231,7 +231,7 @@ def test_every_kind_of_check_in_a_contract_is_enforced(scenario):
         (write("other.txt", "x"), "must_exist: made.txt"),
     ],
 )
-def test_a_broken_constraint_refuses_the_work(scenario, violation, named):
+def test_a_violated_constraint_refuses_the_work(scenario, violation, named):
     contract = {"must_exist": ["made.txt"], "must_not_exist": ["**/*.orig"], "must_not_change": ["README.md"]}
     scenario.plan(plan_of(g=[action("bad", effects=["x"], contract=contract)]))
     steps = [violation] if named.startswith("must_exist") else [write("made.txt", "x"), violation]
@@ -240,7 +240,7 @@ def test_a_broken_constraint_refuses_the_work(scenario, violation, named):
     assert named in scenario.status()["actions"][0]["attempts"][0]["error"]
 
 
-def test_a_compound_is_done_when_its_children_are(scenario):
+def test_a_compound_completes_with_its_children(scenario):
     """SC-5: a compound opens when ready, and completes when its effects hold."""
     scenario.plan(
         plan_of(
@@ -260,8 +260,8 @@ def test_a_compound_is_done_when_its_children_are(scenario):
 
 
 @pytest.mark.slow
-def test_never_more_agents_than_asked_for(scenario):
-    """SC-22: the cap of the run holds over all goals together."""
+def test_there_are_never_more_agents_than_requested(scenario):
+    """SC-22: the cap of the run covers all its goals."""
     scenario.plan(
         plan_of(
             **{f"g{n}": [action(f"a{n}{m}", effects=[f"e{n}{m}"], check="true") for m in range(3)] for n in range(2)}
@@ -281,7 +281,7 @@ def test_never_more_agents_than_asked_for(scenario):
 
 
 @pytest.mark.slow
-def test_the_run_is_saved_when_nobody_agrees_to_it(scenario):
+def test_a_run_without_consent_is_saved(scenario):
     two_goals(scenario)
     asked = scenario.run()
     assert asked.returncode == 3
@@ -292,7 +292,7 @@ def test_the_run_is_saved_when_nobody_agrees_to_it(scenario):
 
 
 @pytest.mark.slow
-def test_json_output_is_one_event_a_line_and_ends_with_the_result(scenario):
+def test_json_output_is_one_event_per_line_and_ends_with_the_result(scenario):
     two_goals(scenario)
     done = scenario.run("--yes", "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -310,7 +310,7 @@ def test_a_dry_run_opens_no_cassette_and_changes_nothing(scenario):
     assert not (scenario.repo / ".git" / "scaffold").exists()
 
 
-def test_a_spent_budget_pauses_the_run_and_more_money_goes_on(scenario):
+def test_an_exhausted_budget_pauses_the_run_and_a_higher_one_continues_it(scenario):
     """AL-21, BX-11: no request starts beyond the budget; the work is pinned, the action pending again."""
     scenario.plan(plan_of(g=[action("dear", effects=["x"], check="test -f b")]))
     scenario.cassette(dear=[write("a", "a"), write("b", "b")], cost=1.0)

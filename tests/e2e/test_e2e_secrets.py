@@ -1,4 +1,4 @@
-"""Secrets laid out as bait, agents that are told to print them, and every place they could get to, looked through."""
+"""Canary secrets, agents asked to print them, and a search of every place they could reach."""
 
 import asyncio
 import sqlite3
@@ -69,7 +69,7 @@ def scenario(tmp_path):
 
 
 def attempts():
-    """Return a call for every way to a canary that we can think of."""
+    """Return a call for every known way to a canary."""
     calls = [Call("shell", {"command": command}) for command in COMMANDS]
     calls += [Call("python", {"code": program}) for program in PROGRAMS]
     calls += [Call("read_file", {"path": path}) for path in FILES]
@@ -77,13 +77,13 @@ def attempts():
 
 
 def expect_no_canary(data, where):
-    """No canary stands in these bytes."""
+    """Check that these bytes contain no canary."""
     found = [name for name, canary in CANARIES.items() if canary.encode() in data]
     assert found == [], f"{found} in {where}"
 
 
 def kept(scenario):
-    """Return the bytes of everything that is kept, by file; databases also as they read once all is written down."""
+    """Return the bytes of everything stored, by file; of databases also after a checkpoint."""
     folders = [scenario.home / "scaffold", scenario.repo / ".scaffold", scenario.repo / ".git" / "scaffold"]
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     found = {path: path.read_bytes() for path in files}
@@ -109,8 +109,8 @@ async def ralph(scenario, server, *args, piped=b""):
 
 
 @pytest.mark.parametrize("output", ["text", "stream-json"])
-async def test_an_agent_that_prints_every_secret_it_can_reach_learns_none(scenario, output):
-    """BX-9, RA-14: not in a request, a store, a log or on the screen; what it printed was seen, and taken out."""
+async def test_an_agent_that_prints_every_reachable_secret_learns_none(scenario, output):
+    """BX-9, RA-14: not in a request, a store, a log or on the screen; its output was redacted."""
     turns = [Turn(calls=(call,)) for call in attempts()]
     async with serve("anthropic", [*turns, Turn(text="that was all")]) as server:
         code, out, err = await ralph(scenario, server, "print it", "--yolo", "--output-format", output)
@@ -123,8 +123,8 @@ async def test_an_agent_that_prints_every_secret_it_can_reach_learns_none(scenar
     assert bodies[-1].count(b"[redacted:password]") >= 1
 
 
-async def test_a_secret_in_the_users_own_words_is_in_no_log_and_not_told_again(scenario):
-    """BX-9: the model gets it, as the user wants; what is printed does not have it, split over pieces or whole."""
+async def test_a_secret_in_a_users_message_is_in_no_log_and_not_printed(scenario):
+    """BX-9: the model gets it, as the user wants; output does not contain it, in pieces or whole."""
     secret = CANARIES["MY_SERVICE_TOKEN"]
     pieces = Turn(text=f"You said {secret}, and I say {secret}.", thinking=f"It is {secret}.")
     async with serve("anthropic", [pieces]) as server:
@@ -136,8 +136,8 @@ async def test_a_secret_in_the_users_own_words_is_in_no_log_and_not_told_again(s
     assert b"[redacted:MY_SERVICE_TOKEN]" in out
 
 
-async def test_what_comes_with_the_users_words_reaches_the_model_without_secrets(scenario):
-    """BX-9: attached files, the project's instructions and what is piped in, as any file an agent reads."""
+async def test_text_added_to_a_users_message_reaches_the_model_redacted(scenario):
+    """BX-9: attached files, the project's instructions and piped input, like any file an agent reads."""
     (scenario.repo / "AGENTS.md").write_text(f"Deploy with {CANARIES['dotenv']}.\n")
     piped = f"log: {CANARIES['MY_SERVICE_TOKEN']}\n".encode()
     async with serve("anthropic", [Turn(text="done")]) as server:
@@ -151,8 +151,8 @@ async def test_what_comes_with_the_users_words_reaches_the_model_without_secrets
 
 
 @pytest.mark.parametrize("flags", [(), ("--debug",)])
-async def test_an_error_that_quotes_a_key_is_told_without_it(scenario, flags):
-    """BX-9: what a server says of a key, in two lines or with a traceback."""
+async def test_an_error_that_quotes_a_key_is_redacted(scenario, flags):
+    """BX-9: a server's message about a key, in two lines or with a traceback."""
     said = ("authentication_error", f"invalid key {CANARIES['ANTHROPIC_API_KEY']} at https://u:{CANARIES['remote']}@h/")
     async with serve("anthropic", [Turn(status=400, error=("invalid_request_error", said[1]))]) as server:
         code, out, err = await ralph(scenario, server, *flags, "go")
@@ -180,8 +180,8 @@ def test_a_worker_that_prints_secrets_leaves_none_in_logs_events_and_stores(scen
     assert journals.count(b"[redacted:SERVICE_KEY]") >= 3
 
 
-def test_a_line_with_a_secret_is_not_overwritten_with_our_mark(scenario):
-    """BX-9: the model knows the mark alone; the file keeps the secret, and other lines of it can be changed."""
+def test_a_line_with_a_secret_is_not_overwritten_with_a_mark(scenario):
+    """BX-9: the model sees only the mark; the file keeps the secret, and other lines of it can be changed."""
     shown = "The service wants [redacted:SERVICE_KEY] and [redacted:MY_SERVICE_TOKEN]."
     operation = {"operation": "replace", "start_line": 1, "expected": shown, "content": shown + " Really."}
     blind = {"operation": "insert", "start_line": 2, "content": "Really."}

@@ -1,4 +1,4 @@
-"""Services outside of the sandbox by the real command; a stand-in for Docker begins and ends real servers."""
+"""Services outside the sandbox by the real command; a fake Docker starts and ends real servers."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from support.scenario import Scenario, action, plan_of, shell, write
 
 @pytest.fixture
 def held():
-    """Skip where a check in a sandbox reaches nothing outside of it."""
+    """Skip the test if checks in a sandbox cannot reach outside servers."""
     found = asyncio.run(detect_level(os.environ))
     if found.level == "landlock":
         pytest.skip(f"{found.trouble}; {found.fix}")
@@ -32,7 +32,7 @@ def scenario(tmp_path, daemon, port):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("held")
-def test_a_run_has_what_compose_starts_once_its_folder_is_trusted(scenario, daemon, port):
+def test_a_run_uses_compose_services_once_its_folder_is_trusted(scenario, daemon, port):
     """AL-9, SC-7: before that nothing is started and nothing spent; then each check has its own, and none is left."""
     assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
     untrusted = scenario.run("--yes")
@@ -50,7 +50,7 @@ def test_a_run_has_what_compose_starts_once_its_folder_is_trusted(scenario, daem
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("held")
-def test_a_run_without_a_daemon_says_what_to_do(scenario, daemon, port):
+def test_a_run_without_a_daemon_says_how_to_fix_it(scenario, daemon, port):
     """BX-4: environment_not_ready, in two lines."""
     daemon.is_not_running()
     assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
@@ -63,8 +63,8 @@ def test_a_run_without_a_daemon_says_what_to_do(scenario, daemon, port):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("held")
-def test_what_is_left_running_is_told_and_cleaned_up_once_the_daemon_is_there_again(scenario, daemon, port):
-    """BX-4, BX-5: the daemon goes while a check runs; the run says what stays, `cleanup` keeps it in mind."""
+def test_leftover_services_are_reported_and_removed_once_the_daemon_is_back(scenario, daemon, port):
+    """BX-4, BX-5: the daemon stops during a check; the run names what is left, and `cleanup` removes it later."""
     check = f"grep more README.md && touch '{daemon.home}/no daemon'"
     scenario.plan(plan_of(more=[action("add", effects=["more"], check=check, files=["README.md"])]))
     scenario.cassette(add=[write("README.md", "more\n")])
@@ -81,7 +81,7 @@ def test_what_is_left_running_is_told_and_cleaned_up_once_the_daemon_is_there_ag
     assert (daemon.up, scenario.scaffold("cleanup").stdout) == ([], "nothing to clean up\n")
 
 
-def test_a_line_that_cannot_be_meant_is_refused_when_it_is_set(scenario):
+def test_an_invalid_service_line_is_refused_when_it_is_set(scenario):
     done = scenario.scaffold("config", "services", "compose -f /etc/compose.yaml @1")
     assert done.returncode == 64
     assert "`compose [-f FILE]... [SERVICE...] @PORT...`" in done.stderr

@@ -1,4 +1,4 @@
-"""A repository's files are material, even where they are called like modules of ours."""
+"""Files of a repository are data, even if they have the names of our modules."""
 
 import subprocess
 
@@ -16,8 +16,8 @@ def scenario(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["yaml.py", "msgspec.py", "scaffold.py"])
-def test_a_worker_takes_no_module_from_the_repository(scenario, name):
-    """SC-1, OR-1: what lies in the repository is not run by being there."""
+def test_a_worker_imports_no_module_from_the_repository(scenario, name):
+    """SC-1, OR-1: files in a repository do not run by being there."""
     (scenario.repo / name).write_text("raise SystemExit('taken from the repository')\n")
     scenario.commit("a file of that name")
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="test -f model.txt")]))

@@ -1,4 +1,4 @@
-"""Seeing and steering a run from another terminal: real commands, real processes, a recorded model."""
+"""Observing and controlling a run from another terminal: real commands, real processes, a recorded model."""
 
 import json
 from pathlib import Path
@@ -24,12 +24,12 @@ GATE = "echo begun > begun; until [ -e go ]; do sleep 0.1; done; rm go begun"
 
 
 def long():
-    """Return a step that shows that it has begun, and goes on for longer than any test."""
+    """Return a step that signals its start, and runs longer than any test."""
     return shell(f"echo begun > begun; sleep {LONG}")
 
 
 def under_way(scenario, *keys):
-    """Start the run and wait until the commands of these actions go on."""
+    """Start the run and wait until the commands of these actions are running."""
     running = scenario.start(scenario.run_command("--yes"))
     assert wait_until(lambda: {action["key"] for action in working(scenario)} >= set(keys), 30), scenario.status()
     assert wait_until(lambda: len(scenario.commands()) >= len(keys), 30)
@@ -57,8 +57,8 @@ def call(step, **when):
     return {"when": when, "tool_calls": [step]}
 
 
-def test_a_word_sent_to_a_running_agent_reaches_it_before_its_next_request(scenario):
-    """SC-19: without it the file would be another, and the contract fail."""
+def test_a_message_to_a_running_agent_reaches_it_before_its_next_request(scenario):
+    """SC-19: without it the file would differ, and the contract fail."""
     scenario.plan(plan_of(g=[action("make", effects=["made"], check="grep -qx told made.txt")]))
     replies(
         scenario,
@@ -77,8 +77,8 @@ def test_a_word_sent_to_a_running_agent_reaches_it_before_its_next_request(scena
 
 
 @pytest.mark.slow
-def test_a_running_agent_is_seen_with_its_folder_its_process_and_its_last_act(scenario):
-    """SC-19, BX-12: agents, path and a frame tell the same of it."""
+def test_a_running_agent_is_shown_with_its_folder_process_and_last_activity(scenario):
+    """SC-19, BX-12: agents, path and a frame agree."""
     scenario.plan(plan_of(g=[action("make", effects=["made"], check="true")]))
     scenario.cassette(make=[long()])
     running = under_way(scenario, "make")
@@ -114,7 +114,7 @@ def test_one_action_is_stopped_and_the_rest_of_the_run_lands(scenario):
 
 
 def test_a_goal_is_cancelled_and_the_run_completes_with_the_others(scenario):
-    """SC-17: TERM, 100 ms, KILL for its workers; nothing of them is left a moment later."""
+    """SC-17: TERM, 100 ms, KILL for its workers; none of their processes is left."""
     scenario.plan(
         plan_of(
             g=[action("long", effects=["a"], check="true")],
@@ -130,8 +130,8 @@ def test_a_goal_is_cancelled_and_the_run_completes_with_the_others(scenario):
 
 
 @pytest.mark.slow
-def test_a_goal_is_stopped_stays_so_when_the_run_goes_on_and_lands_once_resumed(scenario):
-    """SC-17, SC-16: it is durable, whoever carries the run out."""
+def test_a_stopped_goal_stays_stopped_on_resume_and_lands_once_it_is_resumed(scenario):
+    """SC-17, SC-16: the stop is durable, whichever process owns the run."""
     scenario.plan(
         plan_of(
             g=[action("late", effects=["a"], check="test -s late.txt")],
@@ -155,7 +155,7 @@ def test_a_goal_is_stopped_stays_so_when_the_run_goes_on_and_lands_once_resumed(
 
 
 @pytest.mark.slow
-def test_notify_tells_the_users_command_how_the_run_ended_and_a_project_cannot_name_one(scenario):
+def test_notify_tells_the_users_command_how_the_run_ended_and_a_project_cannot_set_one(scenario):
     """BX-17, RA-13: the command is the user's alone."""
     folder = scenario.home / "scaffold" / "config"
     folder.mkdir(parents=True)
@@ -172,7 +172,7 @@ def test_notify_tells_the_users_command_how_the_run_ended_and_a_project_cannot_n
 
 
 @pytest.mark.slow
-def test_a_notify_command_that_fails_at_the_very_end_is_told_to_who_watches(scenario):
+def test_a_notify_command_that_fails_at_the_end_is_reported(scenario):
     """SC-19: the end is what it is mostly called for."""
     folder = scenario.home / "scaffold" / "config"
     folder.mkdir(parents=True)
@@ -184,7 +184,7 @@ def test_a_notify_command_that_fails_at_the_very_end_is_told_to_who_watches(scen
     assert "The `notify` command failed: exit code 127" in done.stdout
 
 
-def test_notify_tells_that_there_is_no_plan(scenario):
+def test_notify_reports_failed_planning(scenario):
     """SC-19: a run that fails before it began has failed, too."""
     folder = scenario.home / "scaffold" / "config"
     folder.mkdir(parents=True)
@@ -197,7 +197,7 @@ def test_notify_tells_that_there_is_no_plan(scenario):
 
 @pytest.mark.slow
 def test_an_interrupted_run_is_mentioned_when_another_one_starts(scenario):
-    """AL-27: with the commands that go on with it, or end it; not once it was ended."""
+    """AL-27: with the commands that resume or end it; not once it has ended."""
     scenario.plan(plan_of(g=[action("make", effects=["made"], check="test -s made.txt")]))
     scenario.cassette(make=[long()])
     running = under_way(scenario, "make")
@@ -215,7 +215,7 @@ def test_an_interrupted_run_is_mentioned_when_another_one_starts(scenario):
 
 @pytest.mark.slow
 def test_merged_logs_follow_a_run_to_its_end(scenario):
-    """SC-19: all agents, by time, each line under its name."""
+    """SC-19: all agents, by time, each line with its agent's name."""
     scenario.plan(plan_of(g=[action("one", effects=["a"], check="true"), action("two", effects=["b"], check="true")]))
     scenario.cassette(one=[write("one.txt", "x\n")], two=[shell("sleep 1"), write("two.txt", "x\n")])
     running = scenario.start(scenario.run_command("--yes"))

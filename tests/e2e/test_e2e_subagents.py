@@ -1,4 +1,4 @@
-"""Subagents and messages by the real command: agents that start agents, and none that outlives its parent."""
+"""Subagents and messages by the real command: agents that start agents, none of which outlives its parent."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def wait(**args):
 
 
 def turn(number, *steps, action=None, **fields):
-    """Return what an agent replies to its request of this number: words, or calls of tools, all at once."""
+    """Return an agent's reply to its request of this number: text, or tool calls, all at once."""
     words = [step for step in steps if isinstance(step, str)]
     calls = [step for step in steps if not isinstance(step, str)]
     when = {"role": "agent", "turn": number, **({"action": action} if action else {}), **fields.pop("when", {})}
@@ -37,7 +37,7 @@ def turn(number, *steps, action=None, **fields):
 
 
 def tape(scenario, *entries, output_per_mtok=0.0):
-    """Write a cassette; entries of subagents stand before those of everybody."""
+    """Write a cassette; entries of subagents come before those of all agents."""
     path = scenario.home / "tape.yaml"
     prices = {"output_per_mtok": output_per_mtok}
     path.write_text(yaml.safe_dump({"version": 1, "replies": list(entries), "prices": prices}))
@@ -62,12 +62,12 @@ def statuses(scenario):
 
 
 def news(scenario):
-    """Return all words that stand in conversations as said by the user."""
+    """Return all text of conversations in user messages."""
     return "\n".join(body for (body,) in rows(scenario, "SELECT body FROM message ORDER BY conversation_id, seq"))
 
 
 def test_a_task_longer_than_any_command_line_reaches_a_subagent_whole(scenario):
-    """SC-18: long prompts travel by the store, not by argv."""
+    """SC-18: long prompts are passed by the store, not by argv."""
     model = tape(
         scenario,
         turn(1, "read to the end", action="sub-1", when={"contains": "begin (word ){60000}end"}),
@@ -80,8 +80,8 @@ def test_a_task_longer_than_any_command_line_reaches_a_subagent_whole(scenario):
     assert json.loads(told[1])["subagents"][0]["result"] == "read to the end"
 
 
-def test_an_agent_has_two_others_work_waits_for_them_and_uses_what_they_say(scenario):
-    """RA-11, SC-1: each is a full agent with tools of its own; their results come to the parent."""
+def test_an_agent_starts_two_subagents_waits_for_them_and_uses_their_results(scenario):
+    """RA-11, SC-1: each is a full agent with its own tools; their results come to the parent."""
     model = tape(
         scenario,
         turn(1, {"name": "read_file", "args": {"path": "README.md"}}, action="sub-1"),
@@ -98,8 +98,8 @@ def test_an_agent_has_two_others_work_waits_for_them_and_uses_what_they_say(scen
     assert rows(scenario, "SELECT seq FROM envelope WHERE consumed_at IS NULL") == []
 
 
-def test_a_one_shot_goes_on_when_what_it_did_not_wait_for_comes(scenario):
-    """RA-11, RA-12: the completion wakes the loop, and another turn is taken about it; its cost is the call's."""
+def test_a_one_shot_call_continues_when_an_awaited_subagent_ends_later(scenario):
+    """RA-11, RA-12: the completion wakes the loop, and starts another turn; its cost belongs to the call."""
     model = tape(
         scenario,
         turn(1, "forty-two", action="sub-1", usage={"output_tokens": 250_000}),
@@ -118,8 +118,8 @@ def test_a_one_shot_goes_on_when_what_it_did_not_wait_for_comes(scenario):
 
 
 @pytest.mark.slow
-def test_a_subagent_whose_model_fails_or_whose_turns_are_used_up_is_a_failed_result(scenario):
-    """RA-11: failure, with the error's own words; `--max-turns` is each agent's own."""
+def test_a_subagent_that_fails_or_runs_out_of_turns_is_a_failed_result(scenario):
+    """RA-11: failure, with the original error; `--max-turns` applies per agent."""
     model = tape(
         scenario,
         *(turn(number, {"name": "list_dir", "args": {}}, action="sub-2") for number in (1, 2, 3)),
@@ -132,8 +132,8 @@ def test_a_subagent_whose_model_fails_or_whose_turns_are_used_up_is_a_failed_res
     assert statuses(scenario) == [("failure",), ("failure",)]
 
 
-def test_without_consent_no_subagent_is_started(scenario):
-    """RA-13: the category subagent needs consent."""
+def test_without_approval_no_subagent_starts(scenario):
+    """RA-13: the category subagent needs approval."""
     model = tape(scenario, turn(1, start("x")), turn(2, "not allowed", when={"contains": "Denied: subagent"}))
     done, events = ralph(scenario, model)
     assert events[-1]["result"] == "not allowed", done
@@ -145,7 +145,7 @@ def test_without_consent_no_subagent_is_started(scenario):
     ("rule", "said"), [((), "Denied: shell needs"), (("--allow", "shell:touch *"), "exit code: 0")]
 )
 def test_a_subagent_may_do_what_its_parent_may(scenario, rule, said):
-    """RA-11, RA-13: it inherits the rules; what is not allowed goes to the parent, whom nobody helps here."""
+    """RA-11, RA-13: it inherits the rules; a call that is not allowed goes to the parent, which has no user here."""
     model = tape(
         scenario,
         turn(1, shell("touch out/made.txt"), action="sub-1"),
@@ -161,7 +161,7 @@ def test_a_subagent_may_do_what_its_parent_may(scenario, rule, said):
     )
 
 
-def test_a_subagent_has_neither_subagents_nor_messages(scenario):
+def test_a_subagent_has_no_subagent_or_message_tools(scenario):
     """RA-11: no messaging tools in subagents, and no subagents of their own."""
     model = tape(
         scenario,
@@ -184,7 +184,7 @@ open("ours.txt", "w").write(open(f"/proc/{agent}/environ").read())
 
 
 def test_keys_reach_a_subagent_and_not_its_commands(scenario):
-    """RA-11: the process of an agent is ours; what its tools start is not."""
+    """RA-11: the process of an agent is ours; the processes of its tools are not."""
     scenario.environ["ANTHROPIC_API_KEY"] = "secret-key"
     model = tape(
         scenario,
@@ -207,8 +207,8 @@ def test_keys_reach_a_subagent_and_not_its_commands(scenario):
 
 
 @pytest.mark.slow
-def test_all_agents_of_a_session_spend_one_budget_and_its_end_ends_all(scenario):
-    """RA-11: a session that stops with an error leaves nobody working; what a subagent spent is the session's."""
+def test_all_agents_of_a_session_share_one_budget_and_its_end_ends_all(scenario):
+    """RA-11: a session that stops with an error leaves no agent running; its subagents' costs are the session's."""
     spent = {"usage": {"output_tokens": 600_000}}
     model = tape(
         scenario,
@@ -225,8 +225,8 @@ def test_all_agents_of_a_session_spend_one_budget_and_its_end_ends_all(scenario)
     assert scenario.processes() == []
 
 
-def test_the_conversation_of_a_subagent_is_not_gone_on_with(scenario):
-    """RA-10, RA-11: `-c` takes up the session itself, however late its subagent spoke."""
+def test_a_subagents_conversation_is_not_continued(scenario):
+    """RA-10, RA-11: `-c` continues the session itself, however late its subagent wrote."""
     model = tape(
         scenario,
         turn(1, "hello", action="sub-1"),
@@ -241,7 +241,7 @@ def test_the_conversation_of_a_subagent_is_not_gone_on_with(scenario):
 
 
 def sleeping(scenario):
-    """Start a parent whose subagent runs a command that sleeps; return the process, once the command runs."""
+    """Start a parent whose subagent runs a sleeping command; return the process, once the command runs."""
     model = tape(
         scenario,
         {"when": {"role": "agent", "contains": "interrupted: the session"}, "text": "I see that it was interrupted"},
@@ -256,8 +256,8 @@ def sleeping(scenario):
     return parent
 
 
-def test_a_parent_that_is_killed_takes_all_along_and_hears_of_it_when_it_is_gone_on_with(scenario):
-    """RA-11: no orphan within 5 s of any exit; what was under way is interrupted, and the agent is told."""
+def test_a_killed_parent_takes_its_subagents_with_it_and_learns_it_on_resume(scenario):
+    """RA-11: no orphan within 5 s of any exit; running subagents are interrupted, and the agent is told."""
     parent = sleeping(scenario)
     parent.kill()
     parent.wait()
@@ -269,8 +269,8 @@ def test_a_parent_that_is_killed_takes_all_along_and_hears_of_it_when_it_is_gone
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_parent_that_is_told_to_end_ends_all_first(scenario, number):
-    """RA-11: Ctrl-C, a request to end, a terminal that is closed."""
+def test_a_terminated_parent_ends_its_subagents_first(scenario, number):
+    """RA-11: Ctrl-C, SIGTERM, a closed terminal."""
     parent = sleeping(scenario)
     parent.send_signal(number)
     assert parent.wait(5) == 130
@@ -279,8 +279,8 @@ def test_a_parent_that_is_told_to_end_ends_all_first(scenario, number):
     assert scenario.scaffold("ralph", "-c", "go on").stdout == "I see that it was cancelled\n"
 
 
-def test_a_subagent_that_is_killed_is_told_to_its_parent(scenario):
-    """RA-11: a dead child is a failed result, never a hang; its command goes with it."""
+def test_a_killed_subagent_is_reported_to_its_parent(scenario):
+    """RA-11: a dead child is a failed result, never a hang; its command ends with it."""
     parent = sleeping(scenario)
     ((process,),) = rows(scenario, "SELECT process FROM subagent")
     os.kill(json.loads(process)["pid"], signal.SIGKILL)
@@ -290,8 +290,8 @@ def test_a_subagent_that_is_killed_is_told_to_its_parent(scenario):
     assert "was killed by signal 9" in news(scenario)
 
 
-def test_a_subagent_takes_no_module_from_the_directory_it_works_in(scenario):
-    """RA-11: a folder is material, whatever its files are called."""
+def test_a_subagent_imports_no_module_from_its_working_directory(scenario):
+    """RA-11: a folder is data, whatever the names of its files."""
     (scenario.repo / "msgspec.py").write_text("raise SystemExit('taken from the folder')\n")
     model = tape(scenario, turn(1, "fine", action="sub-1"), turn(1, start("x")), turn(2, wait()), turn(3, "over"))
     command = [*scenario.command("ralph", "do it", "--model", model, *FREE)]
@@ -307,7 +307,7 @@ def test_a_subagent_takes_no_module_from_the_directory_it_works_in(scenario):
     assert (done.stdout, statuses(scenario)) == ("over\n", [("success",)]), done
 
 
-def test_a_folder_may_have_a_name_that_is_no_text(scenario):
+def test_a_folder_may_have_an_undecodable_name(scenario):
     """RA-11, RA-2: a subagent works where its parent does."""
     folder = scenario.home / os.fsdecode(b"caf\xe9")
     (folder / "out").mkdir(parents=True)
@@ -324,8 +324,8 @@ def test_a_folder_may_have_a_name_that_is_no_text(scenario):
 
 
 @pytest.mark.slow
-def test_whenever_a_parent_is_killed_each_subagent_ends_once_and_is_told_once(scenario):
-    """RA-11: kills at all times; then the session is gone on with, and everything is settled exactly once."""
+def test_whenever_a_parent_is_killed_each_subagent_ends_and_is_reported_once(scenario):
+    """RA-11: kills at all times; then the session is resumed, and everything is settled exactly once."""
     model = tape(
         scenario,
         {"when": {"role": "agent", "contains": "go on"}, "text": "gone on"},
@@ -353,8 +353,8 @@ def test_whenever_a_parent_is_killed_each_subagent_ends_once_and_is_told_once(sc
     assert sessions > 10
 
 
-def test_sessions_write_to_each_other(scenario):
-    """RA-12: a message by id reaches another session when it is gone on with, and stands there as material."""
+def test_sessions_send_each_other_messages(scenario):
+    """RA-12: a message by id reaches another session when it is resumed, and is marked as data."""
     listening = tape(scenario, turn(1, "here I am"), turn(2, "I heard", when={"contains": "\\| ahoy(.|\n)*|go on"}))
     done = scenario.scaffold("ralph", "begin", "--model", listening, "--output-format", "json")
     first = json.loads(done.stdout)["session_id"]

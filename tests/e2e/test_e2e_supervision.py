@@ -53,7 +53,7 @@ def goal(name, *wants):
 
 
 def shop_and_docs(scenario, *, pause="0.2"):
-    """Two goals, three compounds broken down just in time, and one way that is closed."""
+    """Two goals, three compounds broken down just in time, and one approach that fails."""
     works = [f"shelf{n}" for n in range(3)]
     scenario.replies(
         asked(
@@ -109,7 +109,7 @@ def shop_and_docs(scenario, *, pause="0.2"):
 
 
 def expect_the_end(scenario):
-    """Both goals are complete by what landed; nothing is there twice; nobody is left; the store is whole."""
+    """Check that both goals are complete, nothing is there twice, no process is left, and the store is consistent."""
     status = scenario.status()
     run = status["run"]
     assert run["status"] == "completed"
@@ -154,7 +154,7 @@ def test_a_request_becomes_two_goals_that_land(scenario):
 
 
 def supervisors(scenario):
-    """Return the pids of the living supervisors, as the status tells them."""
+    """Return the pids of the living supervisors by the status."""
     return [each["supervisor"]["pid"] for each in scenario.status()["goals"] if each["supervisor"]["alive"]]
 
 
@@ -176,7 +176,7 @@ def workers(scenario):
 
 
 def until_it_runs(scenario, process):
-    """Wait until a worker works."""
+    """Wait until a worker runs."""
     assert wait_until(lambda: process.poll() is not None or _begun(scenario), PATIENCE_S)
 
 
@@ -186,7 +186,7 @@ def _begun(scenario):
     )
 
 
-def test_a_supervisor_that_is_killed_is_replaced_and_the_run_ends_as_if_nothing_had_been(scenario):
+def test_a_killed_supervisor_is_replaced_and_the_run_ends_as_usual(scenario):
     """SC-16, SC-21, BX-17: each supervisor once."""
     shop_and_docs(scenario)
     process = scenario.start(scenario.request_command(TASK, "--yes"))
@@ -201,8 +201,8 @@ def test_a_supervisor_that_is_killed_is_replaced_and_the_run_ends_as_if_nothing_
 
 
 @pytest.mark.slow
-def test_a_supervisor_that_is_stopped_is_replaced(scenario):
-    """SC-16: it lives, and hears nothing; nobody needs to notice and kill it."""
+def test_a_stopped_supervisor_is_replaced(scenario):
+    """SC-16: it lives, but does not respond; the owner detects and kills it."""
     shop_and_docs(scenario)
     process = scenario.start(scenario.request_command(TASK, "--yes"))
     until_it_runs(scenario, process)
@@ -213,8 +213,8 @@ def test_a_supervisor_that_is_stopped_is_replaced(scenario):
     expect_the_end(scenario)
 
 
-def test_an_owner_that_is_killed_leaves_nobody_and_the_next_one_goes_on(scenario):
-    """SC-16, BX-17, AL-27: status tells the truth in between."""
+def test_a_killed_owner_leaves_no_process_and_the_next_one_continues(scenario):
+    """SC-16, BX-17, AL-27: status is correct in between."""
     shop_and_docs(scenario)
     process = scenario.start(scenario.request_command(TASK, "--yes"))
     until_it_runs(scenario, process)
@@ -230,8 +230,8 @@ def test_an_owner_that_is_killed_leaves_nobody_and_the_next_one_goes_on(scenario
 
 
 @pytest.mark.slow
-def test_an_owner_that_is_stopped_loses_its_run_and_changes_nothing_when_it_goes_on(scenario):
-    """SC-16, BX-8: two orchestrators on one repository, one of which slept through its lease."""
+def test_a_stopped_owner_loses_its_run_and_changes_nothing_when_it_continues(scenario):
+    """SC-16, BX-8: two orchestrators on one repository, one of which was stopped beyond its lease."""
     shop_and_docs(scenario, pause="1")
     process = scenario.start(scenario.request_command(TASK, "--yes"))
     until_it_runs(scenario, process)
@@ -246,8 +246,8 @@ def test_an_owner_that_is_stopped_loses_its_run_and_changes_nothing_when_it_goes
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_killed_at_random_again_and_again_it_ends_the_same(scenario, seed):
-    """SC-16, BX-15, BX-17: supervisors, workers, the owner, anybody."""
+def test_random_kills_do_not_change_the_outcome(scenario, seed):
+    """SC-16, BX-15, BX-17: supervisors, workers, the owner, any process."""
     expect_the_same_end(scenario, seed, kills=8)
 
 
@@ -272,7 +272,7 @@ def expect_the_same_end(scenario, seed, kills):
 
 
 def _ours(pid):
-    """Tell whether a process is one of Scaffold's, and no command of an agent."""
+    """Return whether a process is one of Scaffold's, and no command of an agent."""
     try:
         return b"scaffold" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -284,7 +284,7 @@ def _kill(pid):
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_detached_run_outlives_whoever_started_it_and_can_be_followed(scenario):
+def test_a_detached_run_outlives_its_starter_and_can_be_followed(scenario):
     """SC-18, AL-27: `--detach` and `attach`."""
     shop_and_docs(scenario)
     done = scenario.request(TASK, "--yes", "--detach")
@@ -299,7 +299,7 @@ def test_a_detached_run_outlives_whoever_started_it_and_can_be_followed(scenario
     expect_the_end(scenario)
 
 
-def test_the_tier_quick_is_one_action_without_a_supervisor_of_its_own(scenario):
+def test_the_tier_quick_is_one_action_without_a_separate_supervisor(scenario):
     """SC-22: one primitive, no planner, no supervisor request."""
     scenario.replies(
         {"when": {"action": "task", "turn": 1}, "tool_calls": [write("typo.txt", "fixed\n")]},

@@ -1,4 +1,4 @@
-"""A folder's own configuration, by the real commands: ignored unless trusted, and nobody is kept from work by it."""
+"""A folder's configuration, by the real commands: ignored unless trusted, which prevents no work."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def ready(scenario):
 
 
 @pytest.mark.slow
-def test_a_run_in_an_untrusted_folder_works_and_says_what_it_ignores(scenario):
+def test_a_run_in_an_untrusted_folder_works_and_reports_what_it_ignores(scenario):
     """RA-13."""
     ready(scenario)
     done = scenario.run("--yes")
@@ -38,8 +38,8 @@ def test_a_run_in_an_untrusted_folder_works_and_says_what_it_ignores(scenario):
 
 
 @pytest.mark.slow
-def test_what_a_folder_brings_counts_when_trusted_for_once_and_until_it_changes(scenario):
-    """RA-13: --trust-once keeps nothing."""
+def test_a_folders_configuration_counts_when_trusted_once_or_until_it_changes(scenario):
+    """RA-13: --trust-once stores nothing."""
     ready(scenario)
     assert agents(scenario)[0] == 3
     assert agents(scenario, "--trust-once") == (1, "")
@@ -71,7 +71,7 @@ def test_a_projects_rule_denies_what_its_user_allowed_and_never_allows(scenario)
     assert not (scenario.repo / "made.txt").exists()
 
 
-def test_no_agent_can_change_what_its_folder_brings(scenario):
+def test_no_agent_can_change_its_folders_configuration(scenario):
     """RA-14: settings, servers and hooks are protected."""
     places = (".scaffold.yaml", ".mcp.json", ".claude/settings.json", ".scaffold/config.local.yaml")
     entries = [

@@ -1,4 +1,4 @@
-"""A whole run where names and folders are not what one expects."""
+"""Whole runs with unusual names and folders."""
 
 import os
 import stat
@@ -17,8 +17,8 @@ def scenario(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_checkout_that_cannot_take_projections_keeps_its_journals_beside_the_state(scenario):
-    """The run goes on without `.scaffold/`, as it says, and `logs` still has what was said."""
+def test_without_projections_in_the_checkout_journals_are_beside_the_state(scenario):
+    """The run continues without `.scaffold/`, says so, and `logs` still shows the journals."""
     (scenario.repo / ".scaffold").write_text("mine")
     done = scenario.run("--yes")
     assert done.returncode == 0, done.stdout
@@ -29,7 +29,7 @@ def test_a_checkout_that_cannot_take_projections_keeps_its_journals_beside_the_s
 
 
 @pytest.mark.slow
-def test_a_run_begins_while_a_command_in_a_sandbox_keeps_the_folder_of_projections_closed(scenario):
+def test_a_run_can_start_while_a_sandbox_seals_the_projections_folder(scenario):
     """BX-9: it says so, and does its work."""
     os.mknod(scenario.repo / ".scaffold", stat.S_IFSOCK)
     done = scenario.run("--yes")
@@ -38,7 +38,7 @@ def test_a_run_begins_while_a_command_in_a_sandbox_keeps_the_folder_of_projectio
 
 
 @pytest.mark.slow
-def test_a_repository_may_have_the_longest_name_there_is(scenario):
+def test_a_repository_may_have_the_longest_possible_name(scenario):
     renamed = scenario.repo.with_name("r" * 255)
     scenario.repo.rename(renamed)
     scenario.repo = renamed

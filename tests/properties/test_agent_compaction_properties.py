@@ -1,4 +1,4 @@
-"""RA-10: however a conversation went, what compaction leaves of it can be sent, and fits."""
+"""RA-10: whatever the conversation, its compaction can be sent, and fits."""
 
 from itertools import pairwise
 
@@ -32,7 +32,7 @@ def steps(draw):
 
 @st.composite
 def turns(draw):
-    """The user's words, any number of steps, and mostly a last reply."""
+    """A user message, any number of steps, and mostly a final reply."""
     images = (IMAGE,) * draw(st.integers(0, 3))
     said = [UserMessage((Text(draw(LONG)), *images))]
     said += [message for step in draw(st.lists(steps(), max_size=4)) for message in step]
@@ -44,7 +44,7 @@ LIMITS = st.integers(MIN_LIMIT, 60_000)
 
 
 def checked(shown):
-    """Return the messages after checking that a wire takes them: sides take turns, each call has its result."""
+    """Return the messages after checking that a wire accepts them: alternating roles, a result for each call."""
     assert isinstance(shown[0], UserMessage)
     for before, after in pairwise(shown):
         assert type(before) is not type(after)
@@ -69,7 +69,7 @@ def test_a_compacted_conversation_fits_and_can_be_sent(messages, limit):
 
 
 @given(CONVERSATIONS, LIMITS)
-def test_what_fits_stays_as_it_is(messages, limit):
+def test_a_fitting_conversation_is_unchanged(messages, limit):
     """RA-10: compacting twice is compacting once."""
     conversation = Conversation(messages)
     conversation.compact(limit)
@@ -80,7 +80,7 @@ def test_what_fits_stays_as_it_is(messages, limit):
 
 
 @given(CONVERSATIONS, LIMITS)
-def test_what_is_kept_is_the_end_and_the_rest_is_counted(messages, limit):
+def test_the_end_is_kept_and_the_rest_is_counted(messages, limit):
     after = compact_messages(messages, "", limit)
     assert after.dropped + len(after.kept) == len(messages)
     assert [type(message) for message in after.kept] == [type(message) for message in messages[after.dropped :]]
@@ -91,7 +91,7 @@ def test_what_is_kept_is_the_end_and_the_rest_is_counted(messages, limit):
 
 
 @given(st.lists(CONVERSATIONS, min_size=2, max_size=4), st.integers(600, 30_000))
-def test_a_summary_of_summaries_keeps_its_bound_and_the_first_request(parts, limit):
+def test_a_summary_of_summaries_stays_bounded_and_keeps_the_first_request(parts, limit):
     """RA-10: rolling."""
     summary = ""
     for messages in parts:
@@ -115,7 +115,7 @@ def test_the_longest_texts_are_cut_first(texts, limit):
 
 
 @given(LONG, st.sampled_from(("user", "you", "tool")), st.integers(20, 3_000))
-def test_an_entry_keeps_its_bound(text, kind, limit):
+def test_an_entry_stays_within_its_bound(text, kind, limit):
     entry = SummaryEntry(kind, text)
     short = entry.within(limit)
     assert text_size(str(short)) <= limit
@@ -123,7 +123,7 @@ def test_an_entry_keeps_its_bound(text, kind, limit):
 
 
 @given(LONG, st.integers(0, 3_000))
-def test_a_shortened_text_keeps_its_bound(text, limit):
+def test_a_shortened_text_stays_within_its_bound(text, limit):
     short = cut_middle(text, limit)
     assert text_size(short) <= limit
     assert (short == text) == (text_size(text) <= limit)

@@ -1,4 +1,4 @@
-"""Proposals in any order: what is taken in keeps the plan whole, is taken in once, and is stored as it was proposed."""
+"""Proposals in any order: accepted ones keep the plan consistent, are accepted once, and are stored unchanged."""
 
 import itertools
 import tempfile
@@ -66,7 +66,7 @@ def taken(on: PlanDraft, change) -> bool:
 
 
 def expect_whole(on: PlanDraft) -> None:
-    """Keys and names are unique, and every parent is a compound of the same goal and no descendant of its child."""
+    """Check that keys and names are unique, and every parent is a compound of the same goal without a cycle."""
     names = [goal.name for goal in on.plan.goals]
     keys = [action.key for action in on.plan.actions]
     assert len(set(names)) == len(names)
@@ -83,8 +83,8 @@ def expect_whole(on: PlanDraft) -> None:
 
 @settings(max_examples=up_to(120))
 @given(st.lists(changes, max_size=12), statuses)
-def test_a_draft_stays_whole_and_makes_no_fact_whatever_is_proposed(proposed, given_statuses):
-    """SC-4, SC-12: what is refused leaves no trace; what is taken in is taken in once."""
+def test_a_draft_stays_consistent_and_makes_no_fact_whatever_is_proposed(proposed, given_statuses):
+    """SC-4, SC-12: a refused proposal leaves no trace; an accepted one counts once."""
     facts = {"shop": ("y",)}
     on = PlanDraft(Plan(goals=()), PlanProgress(statuses=given_statuses, facts=facts))
     for change in (*LAID, *proposed):
@@ -105,8 +105,8 @@ def test_a_draft_stays_whole_and_makes_no_fact_whatever_is_proposed(proposed, gi
 @given(
     st.lists(changes, max_size=8), st.lists(st.tuples(keys, st.booleans()), max_size=3), st.lists(changes, max_size=6)
 )
-def test_what_is_written_is_read_back_as_it_was_proposed(store, laid, begun, proposed):
-    """SC-10, SC-12: the store holds what the draft held; written twice it holds it once, and no fact comes of it."""
+def test_a_stored_draft_is_read_back_unchanged(store, laid, begun, proposed):
+    """SC-10, SC-12: stored twice it is there once, and no fact results from it."""
     run = a_run(f"run-{next(NUMBERS)}")
     with store.transaction():
         store.runs.add(run)
@@ -122,7 +122,7 @@ def test_what_is_written_is_read_back_as_it_was_proposed(store, laid, begun, pro
 
 
 def expect_written(store: Store, run, proposed) -> None:
-    """What fits of the proposals is stored exactly so; a second time nothing happens."""
+    """Check that valid proposals are stored unchanged; a second time nothing happens."""
     on = read_draft(store, run)
     for change in proposed:
         taken(on, change)

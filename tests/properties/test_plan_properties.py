@@ -1,4 +1,4 @@
-"""Lint against brute force, and linted plans driven to their end by `decide`."""
+"""Lint compared with brute force, and linted plans executed by `decide` to their end."""
 
 from collections.abc import Callable
 from itertools import count
@@ -36,7 +36,7 @@ some = st.lists(st.sampled_from(ASSERTIONS), max_size=2, unique=True).map(tuple)
 
 @st.composite
 def any_goal(draw, name="g", prefix="k"):
-    """A small goal, sound or not: parents may be missing, primitive or in a ring, keys may be repeated."""
+    """A small goal, sound or not: parents may be missing, primitive or in a cycle, keys may be repeated."""
     keys = [f"{prefix}{i}" for i in range(draw(st.integers(0, 6)))]
     if len(keys) > 1 and draw(st.integers(0, 19)) == 0:
         keys[-1] = keys[0]
@@ -82,7 +82,7 @@ def children_of(goal: GoalSpec, action: ActionSpec) -> list[ActionSpec]:
 
 
 def simulate(goal: GoalSpec, held: tuple[str, ...] = ()) -> tuple[list[ActionSpec], set[str]]:
-    """Run any action that can run until nothing changes; a compound that runs lets its children run."""
+    """Run every action that can run until nothing changes; a running compound lets its children run."""
     ran: list[ActionSpec] = []
     facts = set(held)
     while runnable := [
@@ -99,7 +99,7 @@ def simulate(goal: GoalSpec, held: tuple[str, ...] = ()) -> tuple[list[ActionSpe
 
 
 def kept(goal: GoalSpec, held: tuple[str, ...] = ()) -> bool:
-    """Whether each compound with children promises only what one of them does, or what holds."""
+    """Return whether each compound with children promises only what one of them provides, or what holds."""
     return all(
         not (children := children_of(goal, action))
         or set(action.effects) <= {effect for child in children for effect in child.effects}.union(held)
@@ -125,7 +125,7 @@ def test_lint_finds_an_error_exactly_if_brute_force_does(first, second, held):
 
 @settings(max_examples=up_to(200))
 @given(any_goal())
-def test_a_goal_is_called_unreachable_exactly_if_brute_force_never_reaches_it(goal):
+def test_a_goal_is_reported_unreachable_exactly_if_brute_force_never_reaches_it(goal):
     """SC-3."""
     _, facts = simulate(goal)
     missed = [f for f in lint(Plan(goals=(goal,))).findings if f.code == "unreachable-goal" and f.action is None]
@@ -133,7 +133,7 @@ def test_a_goal_is_called_unreachable_exactly_if_brute_force_never_reaches_it(go
 
 
 def mended(goal: GoalSpec) -> GoalSpec:
-    """Take every fault that lint blames out of the goal, so that nothing else should keep an action from running."""
+    """Remove every fault that lint reports from the goal, so that nothing else should block an action."""
     for finding in lint(Plan(goals=(goal,))).findings:
         match finding.code:
             case "unprovided-precondition" | "self-dependency" if "parent" in finding.message:
@@ -165,14 +165,14 @@ def unique(goal: GoalSpec) -> bool:
 
 @settings(max_examples=up_to(400))
 @given(any_goal().filter(unique))
-def test_when_everything_lint_blames_is_mended_every_action_runs(goal):
+def test_when_every_reported_fault_is_fixed_every_action_runs(goal):
     """BX-7: with the causes gone, and the actions of each cycle free, nothing is left to wait for."""
     better = mended(goal)
     assert len(simulate(better)[0]) == len(better.actions)
 
 
 @given(any_goal().filter(unique))
-def test_the_critical_path_is_a_chain_and_as_long_as_the_plan_is_deep(goal):
+def test_the_critical_path_is_a_chain_as_long_as_the_plan_is_deep(goal):
     linted = lint(Plan(goals=(goal,)))
     ran = {action.key: action for action in simulate(goal)[0]}
     assert set(linted.critical_path) <= set(ran)
@@ -184,8 +184,8 @@ def test_the_critical_path_is_a_chain_and_as_long_as_the_plan_is_deep(goal):
 
 
 @given(st.lists(some, min_size=1, max_size=6), st.data())
-def test_nothing_that_is_stranded_ever_becomes_ready(effects, data):
-    """SC-4: blocked for good means that no order of successes helps."""
+def test_a_stranded_action_never_becomes_ready(effects, data):
+    """SC-4: blocked permanently means that no order of successes helps."""
     statuses = st.sampled_from(["pending", "running", "completed", "failed", "blocked", "cancelled", "skipped"])
     nodes = [
         ActionNode(f"n{i}", data.draw(st.none() | st.just(f"n{i - 1}")) if i else None, data.draw(some), gives,
@@ -207,8 +207,8 @@ STATUSES = ["pending", "running", "verifying", "landing", "completed", "failed",
 
 @settings(max_examples=up_to(300))
 @given(st.lists(some, min_size=1, max_size=6), st.data())
-def test_counted_readiness_is_the_defined_one_after_any_changes(needs, data):
-    """SC-4, SC-2: facts are shown, go stale and come back, actions and parents move, in any order."""
+def test_counted_readiness_equals_its_definition_after_any_changes(needs, data):
+    """SC-4, SC-2: facts are added, go stale and return, actions and parents move, in any order."""
     parents = st.none() | st.sampled_from([*range(len(needs)), 99])
     nodes = [
         ActionNode(
@@ -276,8 +276,8 @@ def any_view(draw):
 
 @settings(max_examples=up_to(400))
 @given(any_view())
-def test_decisions_keep_their_bounds_whatever_the_view(view):
-    """OR-3: never more than fits, nothing twice, no end while something runs, no waiting for nothing."""
+def test_decisions_respect_their_bounds_for_any_view(view):
+    """OR-3: never above the cap, nothing twice, no end while something runs, no waiting for nothing."""
     commands = decide(view)
     dispatches = [command for command in commands if isinstance(command, Dispatch)]
     assert len(dispatches) <= view.slots
@@ -299,7 +299,7 @@ def test_decisions_keep_their_bounds_whatever_the_view(view):
 
 
 class Toy:
-    """Carries commands out in memory; `succeeds` decides how each attempt ends, `pick` which one ends next."""
+    """Executes commands in memory; `succeeds` decides how each attempt ends, `pick` which one ends next."""
 
     def __init__(self, goal: GoalSpec, slots: int, pick: Callable[[int], int], succeeds: Callable[[], bool]) -> None:
         self.goal, self.slots, self.pick, self.succeeds = goal, slots, pick, succeeds
@@ -383,7 +383,7 @@ class Toy:
 
 
 @given(sound_goal(), st.integers(1, 3), st.data())
-def test_a_linted_plan_is_always_carried_out_to_its_end(goal, slots, data):
+def test_a_linted_plan_is_always_executed_to_its_end(goal, slots, data):
     """BX-7, OR-3, SC-3, SC-5: if every attempt succeeds, the goal completes and nothing is dispatched twice."""
     assert lint(Plan(goals=(goal,))).valid
     toy = Toy(goal, slots, lambda running: data.draw(st.integers(0, running - 1)), lambda: True)
@@ -393,7 +393,7 @@ def test_a_linted_plan_is_always_carried_out_to_its_end(goal, slots, data):
 
 
 @given(sound_goal(), st.integers(1, 3), st.data())
-def test_whatever_fails_the_goal_ends_and_says_so(goal, slots, data):
+def test_a_goal_ends_with_a_reason_whatever_fails(goal, slots, data):
     """OR-3, SC-3: complete exactly if the goal state holds; otherwise failed with a reason, never stuck."""
     failures = iter([False] * data.draw(st.integers(0, 4)))
     toy = Toy(

@@ -1,4 +1,4 @@
-"""Plans carried out in simulation, broken off, repaired and carried on."""
+"""Simulated plans: executed, interrupted, repaired and continued."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,7 +62,7 @@ def check_order(plan: Plan, simulation: Simulation, agents: int, cap: int = 3) -
 @settings(max_examples=up_to(200))
 @given(plans, crews, seeds)
 def test_a_linted_plan_always_completes_in_a_simulation_without_failures(plan, agents, seed):
-    """BX-7, OR-3, SC-3, SC-5: and nothing is dispatched twice, early, or beyond the caps."""
+    """BX-7, OR-3, SC-3, SC-5: nothing is dispatched twice, early, or beyond the caps."""
     assert lint(plan).valid
     simulation = simulate(plan, agents=agents, seed=seed, pace=PACE)
     assert simulation.completed
@@ -76,8 +76,8 @@ def test_a_linted_plan_always_completes_in_a_simulation_without_failures(plan, a
 
 @settings(max_examples=up_to(200))
 @given(plans, crews, seeds, st.sampled_from([0.1, 0.5, 0.9, 1.0]))
-def test_whatever_fails_a_simulation_ends_and_an_action_fails_thrice_at_most(plan, agents, seed, rate):
-    """OR-3: a goal completes exactly if its state holds; after the third failure nothing is tried again."""
+def test_a_simulation_ends_whatever_fails_and_an_action_fails_at_most_three_times(plan, agents, seed, rate):
+    """OR-3: a goal completes exactly if its state holds; after the third failure there is no further attempt."""
     simulation = simulate(plan, agents=agents, seed=seed, failure_rate=rate, pace=PACE)
     check_order(plan, simulation, agents)
     specs = {action.key: action for action in plan.actions}
@@ -129,7 +129,7 @@ def thought_again(draw, plan: Plan, progress: PlanProgress) -> Plan:
 
 @settings(max_examples=up_to(150))
 @given(plans, st.data())
-def test_a_plan_repaired_with_itself_stays_as_it_is(plan, data):
+def test_a_plan_repaired_with_itself_is_unchanged(plan, data):
     """BX-7."""
     progress = broken_off(data.draw, plan)
     repaired = repair_plan(plan, plan, progress=progress)
@@ -143,8 +143,8 @@ def test_a_plan_repaired_with_itself_stays_as_it_is(plan, data):
 
 @settings(max_examples=up_to(300))
 @given(plans, st.data())
-def test_what_holds_is_never_lost_and_a_valid_repair_completes(plan, data):
-    """BX-7: whatever the new plan says, begun actions stay; if it is found valid, the rest is carried out."""
+def test_completed_work_is_never_lost_and_a_valid_repair_completes(plan, data):
+    """BX-7: whatever the new plan says, started actions stay; if it is valid, the rest is executed."""
     progress = broken_off(data.draw, plan)
     new = thought_again(data.draw, plan, progress)
     repaired = repair_plan(plan, new, progress=progress)
@@ -165,7 +165,7 @@ def test_what_holds_is_never_lost_and_a_valid_repair_completes(plan, data):
 
 
 @given(plans, st.data())
-def test_two_plans_differ_in_nothing_exactly_if_they_are_the_same(plan, data):
+def test_two_plans_have_no_differences_exactly_if_they_are_equal(plan, data):
     """BX-7."""
     other = thought_again(data.draw, plan, PlanProgress())
     assert diff_plans(plan, plan).none

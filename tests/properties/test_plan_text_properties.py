@@ -1,4 +1,4 @@
-"""Plans as text: what is written is read back, and no text at all gets past the reader unexplained."""
+"""Plans as text: written plans are read back, and invalid text is always explained."""
 
 import json
 
@@ -76,21 +76,21 @@ def plans(draw):
 
 
 @given(plans())
-def test_a_plan_that_was_written_is_read_back_the_same(plan):
+def test_a_written_plan_is_read_back_unchanged(plan):
     """SC-4."""
     text = write_plan(plan)
     assert read_plan(text, name="plan.yaml") == (plan, ())
 
 
 @given(plans())
-def test_json_and_yaml_of_the_same_plan_say_the_same(plan):
+def test_json_and_yaml_of_a_plan_are_equivalent(plan):
     document = plan_document(plan)
     assert yaml.safe_load(write_plan(plan)) == document
     assert read_plan(json.dumps(document), name="plan.json") == (plan, ())
 
 
 def errors(text, name):
-    """Return what is wrong with the text; any other exception passes through."""
+    """Return the errors of the text; any other exception passes through."""
     try:
         read_plan(text, name=name)
     except PlanInvalid as error:
@@ -106,7 +106,7 @@ def errors(text, name):
 @example("{a: b", ".yaml")
 @example("\ud800", ".yaml")
 @example('"\ud800', ".json")
-def test_no_text_makes_the_reader_fail_in_any_other_way_than_by_findings(text, suffix):
+def test_no_text_makes_the_parser_fail_except_with_findings(text, suffix):
     for finding in errors(text, f"plan{suffix}"):
         assert finding.line >= 1
         assert finding.column >= 1
@@ -124,7 +124,7 @@ values = st.recursive(
 
 
 @given(values, values)
-def test_no_shape_makes_the_reader_fail_in_any_other_way_than_by_findings(goal, action):
+def test_no_structure_makes_the_parser_fail_except_with_findings(goal, action):
     document = {"version": 1, "goals": [goal, {"name": "g", "goal_state": ["x"], "actions": [action]}]}
     for name, text in (("p.json", json.dumps(document)), ("p.yaml", yaml.safe_dump(document))):
         assert all(finding.fix and finding.line for finding in errors(text, name))

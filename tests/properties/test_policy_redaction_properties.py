@@ -1,4 +1,4 @@
-"""Taking secrets out, of any text and any secrets."""
+"""Redaction of any text and any secrets."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,16 +17,16 @@ VALUES = st.dictionaries(
 
 
 @given(VALUES, TEXTS)
-def test_cleaning_twice_is_cleaning_once(values, text):
-    """BX-9: and the second time returns the very same object."""
+def test_redaction_is_idempotent(values, text):
+    """BX-9: and the second time returns the same object."""
     redactor = Redactor(values)
     cleaned = redactor.clean(text)
     assert redactor.clean(cleaned) is cleaned
 
 
 @given(st.text(alphabet="abAB12_-/+", min_size=MIN_SECRET_CHARS, max_size=40), TEXTS, TEXTS)
-def test_a_known_value_is_nowhere_in_what_is_left(value, before, after):
-    """BX-9: outside of marks, whatever stands around it."""
+def test_a_known_value_never_remains(value, before, after):
+    """BX-9: outside of marks, whatever is around it."""
     cleaned = Redactor({"K": value}).clean(f"{before}{value}{after}")
     rest = cleaned.replace("[redacted:K]", "\0")
     for shape in SECRET_PATTERNS:
@@ -35,13 +35,13 @@ def test_a_known_value_is_nowhere_in_what_is_left(value, before, after):
 
 
 @given(st.text(alphabet="abcdefghij ()\n\t.,;"))
-def test_prose_comes_back_as_the_very_same_object(text):
+def test_prose_is_returned_as_the_same_object(text):
     """BX-9: nothing is copied where nothing is secret."""
     assert Redactor({"K": "canary-1234"}).clean(text) is text
 
 
 @given(st.sampled_from(LITERALS), st.text(max_size=12), st.text(max_size=12))
-def test_text_made_to_be_slow_is_not(literal, before, after):
-    """BX-9: a hundred kilobytes of what a shape begins with; an expression that goes back and forth never ends here."""
+def test_adversarial_text_is_processed_quickly(literal, before, after):
+    """BX-9: a hundred kilobytes of the beginning of a shape; a backtracking expression would never end."""
     text = (before + literal + after) * (100_000 // len(before + literal + after))
     assert len(Redactor({"K": "canary-1234"}).clean(text)) > 0

@@ -1,4 +1,4 @@
-"""Shell commands from all corners: what is accepted is read alike by everybody who reads it."""
+"""Random shell commands: all parsers agree on an accepted one."""
 
 import asyncio
 import shlex
@@ -36,14 +36,14 @@ arguments = st.text(
 @example("\ud800")
 @example("ls \\")
 def test_no_text_breaks_the_decision(text):
-    """RA-14: whatever it is, there is an answer, and it has a reason."""
+    """RA-14: every text gets a decision with a reason."""
     assert asyncio.run(decide_command(text, GROUND, READER)).reason
 
 
 @given(st.lists(arguments, min_size=1, max_size=5))
 @settings(max_examples=up_to(60))
 @example(["a", "b c", "it's", "~", "*", "$x", "a=~/b", "\\", "{a,b}"])
-def test_what_python_quotes_is_read_back_by_both_parsers(words):
+def test_words_quoted_by_python_are_read_back_by_both_parsers(words):
     """RA-14."""
     command = f"run {shlex.join(words)}"
     reading = asyncio.run(READER.read(command))
@@ -52,8 +52,8 @@ def test_what_python_quotes_is_read_back_by_both_parsers(words):
 
 @given(shellish.map(lambda text: f"a {text}"))
 @settings(max_examples=up_to(150))
-def test_what_is_accepted_is_read_alike_by_both_parsers(text):
-    """RA-14: the second parser is asked even where a plain text would save it."""
+def test_both_parsers_agree_on_an_accepted_command(text):
+    """RA-14: the second parser runs even if plain text could skip it."""
     if isinstance(asyncio.run(READER.read(text)), ParsedCommand):
         assert asyncio.run(READER.parse_second(text)) == parse_with_tree_sitter(text)
 
@@ -85,7 +85,7 @@ pieces = st.sampled_from(
 @example("ls x2>/dev/null")
 @example("ls | 'cat'")
 def test_plain_text_is_read_as_the_parsers_read_it(text):
-    """RA-14: where a plain text saves the second parser, that parser would have said the same."""
+    """RA-14: if plain text skips the second parser, that parser would have agreed."""
     plain = parse_plain(text)
     if plain is not None and parse_with_tree_sitter(text) == plain:
         assert asyncio.run(READER.parse_second(text)) == plain
@@ -101,13 +101,13 @@ def test_plain_text_is_read_as_the_parsers_read_it(text):
         "make >/dev/null 2>&1",
     ],
 )
-def test_what_people_write_most_is_plain(text):
+def test_the_most_common_commands_are_plain(text):
     """RA-14."""
     assert parse_plain(text) == parse_with_tree_sitter(text) == asyncio.run(READER.parse_second(text))
 
 
 @given(shellish)
-def test_nothing_that_is_not_understood_is_allowed(text):
+def test_a_command_that_is_not_understood_is_never_allowed(text):
     """RA-14."""
     reading = UnparsedCommand("is unfit") if precheck_problem(text) else parse_with_tree_sitter(text)
     if isinstance(reading, UnparsedCommand):
@@ -120,7 +120,7 @@ def test_nothing_that_is_not_understood_is_allowed(text):
 
 
 @given(st.lists(st.sampled_from(["..", ".", "a", ".git", ".GIT", ".ssh", "", "~"]), max_size=6).map("/".join))
-def test_a_path_is_never_allowed_to_be_written_and_protected_ones_never_asked_about(path):
+def test_writing_a_path_is_never_allowed_and_protected_ones_never_ask(path):
     """RA-14."""
     wish = permission_request(invocation_by_name("write_file", {"path": path}), PLACE)
     judged = asyncio.run(decide_call(wish, RuleSet(), CallContext(workspace=PLACE), ShellCommandPolicy()))

@@ -1,4 +1,4 @@
-"""Budgets under many spenders at random: the limit holds, nothing is lost, nobody starves."""
+"""Budgets with many random spenders: the limit holds, nothing is lost, no starvation."""
 
 import asyncio
 import itertools
@@ -41,7 +41,7 @@ spend_for_real(int(sys.argv[1]), sys.argv[2:])
 
 
 class Spenders:
-    """Several agents of one account; every step is held against the promise."""
+    """Several agents of one account; every step is checked against the promise."""
 
     def __init__(self, budget: Budget, clock: FakeClock, limit: int) -> None:
         self.budget = budget
@@ -79,8 +79,8 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UserStore]:
 
 @settings(max_examples=up_to(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 200), agents=st.lists(requests, min_size=1, max_size=8))
-def test_many_spenders_keep_to_one_limit(user: UserStore, limit: int, agents: list) -> None:
-    """BX-11: the limit is passed by the one request that reaches it, and by surprises, and by no more."""
+def test_many_spenders_respect_one_limit(user: UserStore, limit: int, agents: list) -> None:
+    """BX-11: only the request that reaches the limit, and underestimated ones, exceed it."""
     clock = FakeClock()
     account = f"session-{next(NUMBERS)}"
     budget = session_budget(user, account, limit_usd=limit / 100, clock=clock, owner=ME)
@@ -138,7 +138,7 @@ def _expect_processes_to_keep_to_one_limit(place: StoreLocation) -> None:
 
 
 def spend_for_real(number: int, words: list[str]) -> None:
-    """Be one of several processes: spend until nothing is left, and print each request's cents."""
+    """Run as one of several processes: spend until nothing is left, and print each request's cents."""
     clock = SystemClock()
     store = Store.open(place_of(words), clock=clock)
     attempt = an_attempt(an_action(f"key-{number}"))
@@ -165,13 +165,13 @@ def spend_for_real(number: int, words: list[str]) -> None:
     asyncio.run(spend_all())
 
 
-def test_many_processes_keep_to_one_limit(tmp_path: Path) -> None:
-    """BX-11, OR-8: the ledger is one for all processes of a run, and nothing is lost between them."""
+def test_many_processes_respect_one_limit(tmp_path: Path) -> None:
+    """BX-11, OR-8: all processes of a run share one ledger, and nothing is lost between them."""
     _expect_processes_to_keep_to_one_limit(tmp_path / "state.db")
 
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_many_processes_keep_to_one_limit_on_a_server_too(postgres_url: str) -> None:
+def test_many_processes_respect_one_limit_on_a_server_too(postgres_url: str) -> None:
     """BX-11: the same on PostgreSQL."""
     _expect_processes_to_keep_to_one_limit(new_place(postgres_url))

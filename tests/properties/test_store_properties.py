@@ -1,4 +1,4 @@
-"""The stored count of unmet preconditions, held against its plain definition after random histories."""
+"""The stored count of unmet preconditions, compared with its plain definition after random histories."""
 
 import itertools
 from collections import Counter
@@ -38,7 +38,7 @@ steps = st.one_of(
 
 @dataclass
 class History:
-    """A goal whose every change is also kept in plain sets."""
+    """A goal whose every change is also recorded in plain sets."""
 
     store: Store
     goal: Goal
@@ -83,7 +83,7 @@ class History:
         self.store.actions.skip_pending(self.goal.id, "a reason")
 
     def check(self) -> None:
-        """Hold what is stored against the definition of `core.model.Action.unmet`, counted from scratch."""
+        """Compare the store with the definition of `core.model.Action.unmet`, counted from scratch."""
         stored = {action.id: action for action in self.store.actions.of_goal(self.goal.id)}
         running = {action.id for action in stored.values() if action.state == parse_action_state("running", None)}
         unmet = {
@@ -118,7 +118,7 @@ def served(postgres_url: str) -> Iterator[Store]:
 @given(history=st.lists(steps, min_size=1, max_size=25))
 @example([("add", None, "primitive", []), ("add", 0, "compound", []), ("move", 0, "running")])
 def test_the_stored_count_always_equals_its_definition(store: Store, history: list[tuple]) -> None:
-    """SC-4, SC-10: an action is ready exactly if it is pending and nothing that it waits for is missing."""
+    """SC-4, SC-10: an action is ready exactly if it is pending and none of its preconditions is missing."""
     expect_agreement(store, history)
 
 
@@ -131,7 +131,7 @@ def test_the_stored_count_equals_its_definition_on_a_server_too(served: Store, h
 
 
 def expect_agreement(store: Store, history: list[tuple]) -> None:
-    """Do each step of the history in a transaction of its own, and hold the store against the sets after each."""
+    """Do each step of the history in a separate transaction, and compare the store with the sets after each."""
     goal = a_goal(run_id=f"run-{next(NUMBERS)}")
     with store.transaction():
         store.runs.add(a_run(goal.run_id))

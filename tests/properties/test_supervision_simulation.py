@@ -30,7 +30,7 @@ def told(seed: int, folder: Path) -> Outcome:
 
 
 def expect_sound(seeds: range, folder: Path) -> None:
-    """Simulate the seeds and fail at the first that shows what must not be, with all that happened."""
+    """Simulate the seeds and fail at the first violation, with all events of the run."""
     for seed in seeds:
         outcome = told(seed, folder)
         story = "\n".join(outcome.trace)
@@ -39,27 +39,27 @@ def expect_sound(seeds: range, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seeds", QUICK, ids=lambda seeds: f"from-{seeds.start}")
-def test_whatever_goes_wrong_a_run_comes_to_its_end_and_nothing_that_landed_is_lost(seeds, tmp_path):
-    """BX-15, BX-8, BX-2, BX-17, SC-15, SC-16, SC-20, OR-3: crashes at any write, stalls, deaf bells, people."""
+def test_a_simulated_run_ends_and_loses_no_landed_work_whatever_fails(seeds, tmp_path):
+    """BX-15, BX-8, BX-2, BX-17, SC-15, SC-16, SC-20, OR-3: crashes at any write, stalls, lost wake-ups, people."""
     expect_sound(seeds, tmp_path)
 
 
 @pytest.mark.parametrize("seed", [2231], ids=["a goal cancelled while its candidate moves the branch"])
-def test_what_a_seed_has_shown_once_does_not_come_back(seed, tmp_path):
-    """BX-15, SC-17: each of these failed before it was mended."""
+def test_seeds_that_failed_once_pass(seed, tmp_path):
+    """BX-15, SC-17: each of these failed before it was fixed."""
     expect_sound(range(seed, seed + 1), tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seeds", MANY, ids=lambda seeds: f"from-{seeds.start}")
-def test_a_thousand_storms_change_nothing_of_that(seeds, tmp_path):
+def test_a_thousand_faulty_runs_pass_too(seeds, tmp_path):
     """BX-15: the same, for long."""
     expect_sound(seeds, tmp_path)
 
 
-def test_the_same_seed_tells_the_same_story(tmp_path):
-    """BX-15: what went wrong once can be looked at again, event by event."""
+def test_the_same_seed_replays_the_same_run(tmp_path):
+    """BX-15: a failure can be examined again, event by event."""
     for seed in range(40, 48):
         first, second = told(seed, tmp_path), told(seed, tmp_path)
         assert first.violations == ()
@@ -91,8 +91,8 @@ WEATHER = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_storms_bring_every_kind_of_trouble(tmp_path):
-    """BX-15: a simulation in which nothing goes wrong would prove nothing."""
+def test_the_faults_of_the_simulation_are_of_every_kind(tmp_path):
+    """BX-15: a simulation without failures would prove nothing."""
     unseen = dict(WEATHER)
     for seed in range(PATIENCE):
         story = "\n".join(told(seed, tmp_path).trace)
@@ -140,7 +140,7 @@ PLANTED = {
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("bug", PLANTED)
-def test_a_planted_bug_does_not_stay_unseen(bug, tmp_path):
+def test_a_planted_bug_is_found(bug, tmp_path):
     """BX-15: a simulator counts once it has found something."""
     file, sound, wrong = PLANTED[bug]
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", ".mypy_cache"))

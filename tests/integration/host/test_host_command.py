@@ -48,9 +48,7 @@ async def test_a_command_ended_by_a_signal_has_no_exit_code(sh, containment):
     ("program", "code", "reason"),
     [("no-such-program", 127, b"No such file"), ("/etc/passwd", 126, b"Permission denied")],
 )
-async def test_a_program_that_cannot_start_is_reported_as_by_a_shell(
-    tmp_path, env, containment, program, code, reason
-):
+async def test_a_program_that_cannot_start_is_reported_as_by_a_shell(tmp_path, env, containment, program, code, reason):
     finished = await run_command([program], cwd=tmp_path, env=env, timeout_s=10, containment=containment)
     assert finished.exit_code == code
     assert reason in finished.stderr

@@ -1,4 +1,4 @@
-"""OpenAI's own client as a judge of our wires, and conversations to put before it."""
+"""OpenAI's own client as an oracle for our wires, and random conversations for it."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -30,7 +30,7 @@ TARGET = ModelTarget(name="gpt-5", model=OURS)
 
 
 class Tape(httpx2.BaseTransport):
-    """Keeps what the client sends, and answers what it is told to: no network."""
+    """Records the client's request, and returns the given answer: no network."""
 
     def __init__(self, answer: bytes, media_type: str) -> None:
         self.sent: Any = None
@@ -49,7 +49,7 @@ def client(tape: Tape) -> OpenAI:
 
 
 def is_declared(adapter: TypeAdapter[Any], body: Any) -> bool:
-    """Tell whether `body` has the types the client's authors declare."""
+    """Return whether `body` has the types the client's authors declare."""
     try:
         exhaust(adapter.validate_python(body))
     except ValidationError:
@@ -58,7 +58,7 @@ def is_declared(adapter: TypeAdapter[Any], body: Any) -> bool:
 
 
 def exhaust(value: Any) -> None:
-    """Look at everything: what is declared as an iterable is judged only while one iterates."""
+    """Iterate over everything: values declared as iterables are validated only during iteration."""
     if isinstance(value, dict):
         exhaust(value.values())
     elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
@@ -84,7 +84,7 @@ results = st.builds(ToolResult, call_id=names, name=names, content=words, failed
 
 
 def messages() -> st.SearchStrategy[tuple[UserMessage | AssistantMessage, ...]]:
-    """Return any messages in any order: whether they make sense is not the wire's business."""
+    """Return any messages in any order, meaningful or not."""
     user = st.builds(UserMessage, st.lists(st.builds(Text, words) | pictures | results, max_size=4).map(tuple))
     parts = st.lists(st.builds(Text, words) | thoughts | calls, max_size=4).map(tuple)
     return st.lists(user | st.builds(AssistantMessage, parts, st.sampled_from([OURS, OTHERS, ""])), max_size=5).map(
@@ -121,7 +121,7 @@ def body_of(codec: Codec, request: Request) -> Any:
 
 
 def read(codec: Codec, *pieces: bytes) -> WireReply:
-    """Return what we make of a stream that comes in `pieces`."""
+    """Return our parse of a stream that comes in `pieces`."""
     events, reader = SseDecoder(), codec.reader(TARGET)
     for piece in pieces:
         for event in events.feed(piece):
@@ -130,7 +130,7 @@ def read(codec: Codec, *pieces: bytes) -> WireReply:
 
 
 def whole_or_none(codec: Codec, stream: bytes, whole: WireReply) -> Iterator[bool]:
-    """Tell, for each place a stream may break off at, whether that gives the whole reply or trouble that passes."""
+    """Yield, for each length of a truncated stream, whether it gives the whole reply or a transient error."""
     for length in range(len(stream)):
         try:
             heard = read(codec, stream[:length])
@@ -141,13 +141,13 @@ def whole_or_none(codec: Codec, stream: bytes, whole: WireReply) -> Iterator[boo
 
 
 def cuts(stream: bytes) -> Iterator[tuple[bytes, ...]]:
-    """Give the stream in two pieces, cut at every byte, and in single bytes."""
+    """Yield the stream in two pieces, cut at every byte, and in single bytes."""
     yield from ((stream[:place], stream[place:]) for place in range(len(stream) + 1))
     yield tuple(stream[place : place + 1] for place in range(len(stream)))
 
 
 @st.composite
 def split(draw: st.DrawFn, text: str) -> list[str]:
-    """Cut `text` in a few pieces."""
+    """Draw `text` cut into a few pieces."""
     places = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
     return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]

@@ -62,7 +62,7 @@ class Sdk:
         return body
 
     def hears(self, *chunks: bytes) -> SdkMessage:
-        """Return what the SDK makes of a stream."""
+        """Return the SDK's parse of a stream."""
         self._chunks = chunks
         with self._client.messages.stream(model="m", max_tokens=1, messages=[]) as stream:
             return stream.get_final_message()
@@ -111,7 +111,7 @@ LAST_USAGES = st.fixed_dictionaries(
 
 @st.composite
 def replies(draw: st.DrawFn) -> tuple[list[Json], str]:
-    """Draw the blocks of a whole reply and why it stopped; the ids of its calls are unique."""
+    """Draw the blocks of a whole reply and its stop reason; the ids of its calls are unique."""
     blocks = draw(st.lists(BLOCKS, max_size=3))
     prefix = draw(st.uuids())
     calls = [block for block in blocks if block["type"] == "tool_use"]
@@ -174,7 +174,7 @@ STOPS: dict[str, StopReason] = {
 
 
 def hear(*chunks: bytes) -> WireReply:
-    """Return what we make of a stream; what was told on the way must be what came of it."""
+    """Return our parse of a stream, after checking that the deltas add up to it."""
     events, reader = SseDecoder(), CODEC.reader(TARGET)
     deltas = [delta for chunk in chunks for event in events.feed(chunk) for delta in reader.feed(event)]
     heard = reader.end()
@@ -190,7 +190,7 @@ def hear(*chunks: bytes) -> WireReply:
 
 
 def as_ours(message: SdkMessage) -> WireReply:
-    """Return the SDK's reading in our words."""
+    """Return the SDK's parse in our types."""
     parts: list[Text | Thinking | ToolCall] = []
     for block in message.content:
         if block.type == "text" and block.text:
@@ -224,7 +224,7 @@ def expect_the_sdks_reading(sdk: Sdk, stream: bytes) -> None:
 
 @given(stream=streams())
 @settings(max_examples=4)
-def test_a_stream_cut_anywhere_is_read_as_the_sdk_reads_it(sdk, stream):
+def test_a_stream_cut_anywhere_is_parsed_like_the_sdk_does(sdk, stream):
     """RA-1, RA-2."""
     expect_the_sdks_reading(sdk, stream)
 
@@ -232,13 +232,13 @@ def test_a_stream_cut_anywhere_is_read_as_the_sdk_reads_it(sdk, stream):
 @pytest.mark.slow
 @given(stream=streams())
 @settings(max_examples=100)
-def test_many_streams_cut_anywhere_are_read_as_the_sdk_reads_them(sdk, stream):
+def test_many_streams_cut_anywhere_are_parsed_like_the_sdk_does(sdk, stream):
     """RA-1, RA-2."""
     expect_the_sdks_reading(sdk, stream)
 
 
 @pytest.mark.slow
-def test_the_sdk_too_reads_the_same_wherever_the_stream_is_cut(sdk):
+def test_the_sdk_also_parses_the_same_wherever_the_stream_is_cut(sdk):
     blocks = [{"type": "text", "text": "Grüße 🦊"}, {"type": "tool_use", "id": "t", "name": "f", "input": {"é": [1.5]}}]
     stream = streamed(
         blocks, "tool_use", first={"input_tokens": 1, "output_tokens": 1}, last={"output_tokens": 2}, piece=3
@@ -250,7 +250,7 @@ def test_the_sdk_too_reads_the_same_wherever_the_stream_is_cut(sdk):
 @given(stream=streams())
 @settings(max_examples=30)
 def test_a_stream_dropped_anywhere_is_no_reply(stream):
-    """RA-21, trap (f): repeated whole, never half executed."""
+    """RA-21, trap (f): retried whole, never half executed."""
     events, reader = SseDecoder(), CODEC.reader(TARGET)
     for place in range(len(stream)):
         assert not reader.complete
@@ -322,7 +322,7 @@ def reply_turn(message: SdkMessage, *, mine: bool) -> list[Json]:
 
 @st.composite
 def user_parts(draw: st.DrawFn, calls: Sequence[ToolCall] = ()) -> tuple[Text | Image | ToolResult, ...]:
-    """Draw what a user says, with a result for each of `calls` anywhere in it."""
+    """Draw the parts of a user message, with a result for each of `calls` anywhere in it."""
     parts: list[Text | Image | ToolResult] = draw(st.lists(WORDS | IMAGES, max_size=3))
     results = [ToolResult(call.id, call.name, draw(TEXTS), draw(st.booleans())) for call in calls]
     return tuple(draw(st.permutations([*parts, *results])))
@@ -360,7 +360,7 @@ def expect_the_sdks_request(sdk: Sdk, data: st.DataObject) -> None:
 
 
 def sdk_options(request: Request) -> Json:
-    """Return what a user of the SDK would give it, beside the messages."""
+    """Return the options a user of the SDK would pass, besides the messages."""
     given: Json = {"model": "claude-sonnet-4-6", "max_tokens": request.max_output_tokens or 64_000, "stream": True}
     system = [{"type": "text", "text": request.system} | CACHED] if request.system.strip() else []
     system += [{"type": "text", "text": request.context}] if request.context.strip() else []
@@ -382,14 +382,14 @@ def sdk_options(request: Request) -> Json:
 
 @given(data=st.data())
 @settings(max_examples=up_to(50))
-def test_a_conversation_is_sent_as_the_sdk_sends_it(sdk, data):
-    """RA-1, RA-2, RA-3: what was heard goes back as the SDK's own blocks would."""
+def test_a_conversation_is_sent_like_the_sdk_sends_it(sdk, data):
+    """RA-1, RA-2, RA-3: received blocks go back as the SDK's own blocks would."""
     expect_the_sdks_request(sdk, data)
 
 
 @pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=800)
-def test_many_conversations_are_sent_as_the_sdk_sends_them(sdk, data):
+def test_many_conversations_are_sent_like_the_sdk_sends_them(sdk, data):
     """RA-1, RA-2, RA-3."""
     expect_the_sdks_request(sdk, data)

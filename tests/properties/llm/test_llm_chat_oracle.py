@@ -42,7 +42,7 @@ LONG = settings(max_examples=150)
 
 
 def sent_by_client(request: Request) -> Any:
-    """Return the body the client sends when it is asked for the same, in its own words."""
+    """Return the body the client sends when it is asked for the same, in its own terms."""
     wanted: dict[str, Any] = {"messages": [{"role": "system", "content": request.system}]}
     if request.context:
         wanted["messages"].append({"role": "system", "content": request.context})
@@ -98,7 +98,7 @@ def dumped(value: object) -> str:
 
 @st.composite
 def streams(draw: st.DrawFn) -> bytes:
-    """Return a stream as the provider writes them: pieces of words and calls, one finish, usage, `[DONE]`."""
+    """Return a stream in the provider's format: chunks of text and calls, one finish reason, usage, `[DONE]`."""
     made = draw(st.lists(calls, max_size=3, unique_by=lambda call: call.id))
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"reasoning_content": piece} for piece in draw(split(draw(words)))]
@@ -172,8 +172,8 @@ def test_the_client_sends_the_same_body_for_the_same_conversation(request):
 
 @FEW
 @given(streams())
-def test_the_client_reads_the_same_from_the_same_stream_wherever_it_is_cut(stream):
-    """RA-2, RA-21: a stream that breaks off gives the whole reply or none."""
+def test_the_client_parses_the_same_from_the_same_stream_wherever_it_is_cut(stream):
+    """RA-2, RA-21: a truncated stream gives the whole reply or none."""
     expect_the_same_reading_at_every_cut(stream)
 
 
@@ -191,14 +191,14 @@ def test_many_bodies_are_the_same(request):
 @pytest.mark.timeout(1200)
 @LONG
 @given(streams())
-def test_many_streams_read_the_same(stream):
+def test_many_streams_are_parsed_the_same(stream):
     """RA-2, RA-21."""
     expect_the_same_reading_at_every_cut(stream)
 
 
 @QUICK
 @given(args, names, words)
-def test_a_completion_in_one_piece_is_read_as_the_client_reads_it(arguments, name, text):
+def test_a_whole_completion_is_parsed_like_the_client_does(arguments, name, text):
     """RA-2: `--no-stream`."""
     function = {"name": name, "arguments": dumped(arguments)}
     message = {

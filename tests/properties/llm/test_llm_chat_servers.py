@@ -12,7 +12,7 @@ from scaffold.llm.wire.codec import ServerSentEvent
 
 @st.composite
 def manners(draw: st.DrawFn) -> tuple[list[dict[str, object]], list[tuple[str, object]]]:
-    """Return the pieces of some calls, numbered and named in any way that can be understood, and the calls."""
+    """Draw the chunks of some calls, numbered and named in any understandable way, and the calls."""
     made = draw(st.lists(st.tuples(names, args), min_size=1, max_size=4))
     ids = draw(st.sampled_from(["own", "none", "same"]))
     in_pieces = draw(st.booleans())
@@ -33,7 +33,7 @@ def manners(draw: st.DrawFn) -> tuple[list[dict[str, object]], list[tuple[str, o
 
 
 @given(manners())
-def test_calls_are_told_apart_however_a_server_numbers_and_names_them(said):
+def test_calls_are_distinguished_however_a_server_numbers_and_names_them(said):
     """RA-1: any OpenAI-compatible server; ids of tool calls are unique."""
     pieces, made = said
     reader = ChatCodec().reader(TARGET)

@@ -41,7 +41,7 @@ LONG = settings(max_examples=150)
 
 
 def sent_by_client(request: Request, cache_key: str) -> Any:
-    """Return the body the client sends when it is asked for the same, in its own words."""
+    """Return the body the client sends when it is asked for the same, in its own terms."""
     wanted: dict[str, Any] = {"input": [item for message in request.messages for item in theirs(message)]}
     if request.context:
         wanted["input"].append(spoken("developer", [{"type": "input_text", "text": request.context}]))
@@ -86,7 +86,7 @@ def theirs(message) -> list[dict[str, Any]]:
 
 
 def reply(message: AssistantMessage) -> list[dict[str, Any]]:
-    """Return a reply's items, last to first and turned round: a thought stays if something stands after it."""
+    """Return a reply's items in reverse and back: reasoning stays if an item follows it."""
     items: list[dict[str, Any]] = []
     for part in reversed(message.parts):
         if isinstance(part, Text) and part.text:
@@ -127,7 +127,7 @@ def reasonings(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @st.composite
 def spoken_items(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Return the events of a message, words or a refusal, the last with the whole item."""
+    """Return the events of a message, text or a refusal, the last with the whole item."""
     text, kind = draw(words), draw(st.sampled_from(["output_text", "refusal"]))
     field = "text" if kind == "output_text" else "refusal"
     more = {"annotations": []} if kind == "output_text" else {}
@@ -159,7 +159,7 @@ def happens(kind: str, **fields: Any) -> dict[str, Any]:
 
 @st.composite
 def streams(draw: st.DrawFn) -> bytes:
-    """Return a stream as the provider writes them; with Codex's habit the last event has no output."""
+    """Return a stream in the provider's format; with Codex's habit the last event has no output."""
     items = draw(st.lists(reasonings() | spoken_items() | call_items(), max_size=3, unique_by=identity))
     output = [events[-1]["item"] for events in items]
     reason = draw(st.sampled_from([None, None, "max_output_tokens", "content_filter"]))
@@ -251,14 +251,14 @@ def test_the_client_sends_the_same_body_for_the_same_conversation(request):
 
 @FEW
 @given(streams())
-def test_the_client_reads_the_same_from_the_same_stream_wherever_it_is_cut(stream):
-    """RA-2, RA-21: a stream that breaks off gives the whole reply or none."""
+def test_the_client_parses_the_same_from_the_same_stream_wherever_it_is_cut(stream):
+    """RA-2, RA-21: a truncated stream gives the whole reply or none."""
     expect_the_same_reading_at_every_cut(stream)
 
 
 @QUICK
 @given(streams())
-def test_a_response_in_one_piece_is_read_as_the_client_reads_it(stream):
+def test_a_whole_response_is_parsed_like_the_client_does(stream):
     """RA-2: `--no-stream`."""
     last = json.loads(stream.decode().rsplit("data: ", 1)[1])["response"]
     body = json.dumps(last | {"output": last["output"] or []}).encode()
@@ -278,6 +278,6 @@ def test_many_bodies_are_the_same(request):
 @pytest.mark.timeout(1200)
 @LONG
 @given(streams())
-def test_many_streams_read_the_same(stream):
+def test_many_streams_are_parsed_the_same(stream):
     """RA-2, RA-21."""
     expect_the_same_reading_at_every_cut(stream)

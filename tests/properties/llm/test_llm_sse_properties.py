@@ -31,7 +31,7 @@ def outcome(chunks: list[bytes], longest: int) -> object:
 
 @given(STREAMS | st.binary(max_size=60), st.sampled_from([8, 1000]), st.data())
 @settings(max_examples=up_to(300))
-def test_however_a_stream_is_cut_its_events_are_the_same(stream, longest, data):
+def test_events_do_not_depend_on_how_a_stream_is_cut(stream, longest, data):
     """RA-2."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
@@ -42,6 +42,6 @@ def test_however_a_stream_is_cut_its_events_are_the_same(stream, longest, data):
 @given(
     st.lists(st.tuples(st.sampled_from(["", "tick"]), st.text(st.characters(codec="utf-8", exclude_characters="\r\n"))))
 )
-def test_what_is_written_is_read(written):
+def test_written_events_are_read_back(written):
     stream = "".join(f"event:{name}\ndata: {data}\n\n" for name, data in written).encode()
     assert [(event.name, event.data) for event in SseDecoder().feed(stream)] == written

@@ -36,7 +36,7 @@ def operation(lines, span, new):
 
 
 @given(edits())
-def test_the_result_is_what_replacing_from_the_back_gives(edit):
+def test_the_result_equals_replacing_from_the_end(edit):
     """RA-4."""
     text, lines, parts = edit
     changes = parse_edits([operation(lines, span, new) for span, new in parts])
@@ -53,7 +53,7 @@ def test_the_result_is_what_replacing_from_the_back_gives(edit):
 
 
 @given(edits())
-def test_the_diff_replayed_on_the_old_lines_gives_the_new_ones(edit):
+def test_replaying_the_diff_on_the_old_lines_gives_the_new_ones(edit):
     """RA-4."""
     text, lines, parts = edit
     changes = parse_edits([operation(lines, span, new) for span, new in parts])

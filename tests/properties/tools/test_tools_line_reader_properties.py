@@ -1,4 +1,4 @@
-"""Lines of a text that comes in pieces are those of the whole text."""
+"""Lines of a text read in chunks are those of the whole text."""
 
 import tempfile
 
@@ -14,13 +14,13 @@ LIMIT = st.integers(1, 6)
 
 
 @given(PIECES, LIMIT)
-def test_blocks_are_the_lines_of_the_whole_cut_to_their_limit(texts, limit):
+def test_blocks_are_the_lines_of_the_text_cut_to_their_limit(texts, limit):
     found = [line for block in batched_lines(iter(texts), limit) for line in block]
     assert found == [line[:limit] for line in split_lines("".join(texts))]
 
 
 @given(PIECES, LIMIT, st.integers(1, 15), st.integers(0, 15))
-def test_a_passage_is_a_range_of_the_lines_and_counts_them_all(texts, limit, first, last):
+def test_a_passage_is_a_range_of_lines_with_the_total(texts, limit, first, last):
     lines = split_lines("".join(texts))
     found = read_range(iter(texts), first, last, limit)
     assert found.total == len(lines)
@@ -30,14 +30,14 @@ def test_a_passage_is_a_range_of_the_lines_and_counts_them_all(texts, limit, fir
 
 
 @given(st.text(alphabet="ab\nöü"), st.sampled_from([UTF_8, LATIN_1, *BOM_ENCODINGS]))
-def test_a_file_is_read_in_its_encoding_without_its_mark(text, encoding):
+def test_a_file_is_decoded_without_its_byte_order_mark(text, encoding):
     with tempfile.TemporaryFile() as file:
         file.write(encoding.mark + text.encode(encoding.codec))
         file.flush()
         assert "".join(decode_chunks(file.fileno(), encoding, Deadline(60))) == text
 
 
-def test_nothing_is_read_once_the_patience_is_over():
+def test_nothing_is_read_after_the_timeout():
     patience = Deadline(60)
     with tempfile.TemporaryFile() as file:
         file.write(b"text")

@@ -28,8 +28,8 @@ PATTERNS = st.lists(PIECES, min_size=1, max_size=10).map("".join)
 
 
 @given(PATTERNS, st.data())
-def test_no_line_matches_without_one_of_the_needed_words(pattern, data):
-    """RA-4: what ripgrep leaves out, the search would not have found."""
+def test_no_line_matches_without_one_of_the_required_words(pattern, data):
+    """RA-4: files that ripgrep leaves out contain no match."""
     try:
         compiled = re.compile(pattern)
     except (re.error, FutureWarning):

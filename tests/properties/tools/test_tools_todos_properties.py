@@ -1,4 +1,4 @@
-"""A list of todos, whatever a model wishes of it: numbers are never used again, and a refusal changes nothing."""
+"""A todo list under any calls of a model: ids are never reused, and a refusal changes nothing."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ CHANGE = st.tuples(st.sampled_from(["create", "update", "delete", "set"]), st.li
 
 
 @given(st.lists(CHANGE, max_size=12))
-def test_numbers_are_unique_and_never_used_again(changes):
+def test_ids_are_unique_and_never_reused(changes):
     """RA-5."""
     kept: list[TodoList] = [TodoList()]
     todos, gone, tool = Todos(keep=kept.append), set[int](), todo_write(Todos())

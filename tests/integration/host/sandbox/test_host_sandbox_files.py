@@ -146,9 +146,7 @@ async def test_a_sealed_link_is_restored_and_its_replacement_set_aside(inside, w
     assert [name.split("-")[0] for name in listing(workspace)] == [".claude", ".claude.refused", ".env", "agents"]
 
 
-async def test_the_path_to_a_sealed_link_cannot_be_redirected(
-    said, workspace, tmp_path, listing
-):
+async def test_the_path_to_a_sealed_link_cannot_be_redirected(said, workspace, tmp_path, listing):
     """BX-9: the process that restores the link runs outside, with all our rights."""
     (workspace / "tools").mkdir()
     (workspace / "tools" / "hooks").symlink_to("../real")
