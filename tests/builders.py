@@ -108,7 +108,7 @@ def make_repository(folder: Path) -> Path:
     return folder
 
 
-def make_site(repository: Path) -> RunContext:
+def make_context(repository: Path) -> RunContext:
     """Open a repository with a new store; whoever calls closes the store."""
     return asyncio.run(open_context(repository, create=True))
 
@@ -150,21 +150,21 @@ def make_settings(**given: Any) -> RunSettings:
     return with_settings(RunSettings(identity=identity, model=ModelSettings(name="cassette:/nowhere.yaml")), **given)
 
 
-def make_run(site: RunContext, plan_text: str, **settings: object) -> Run:
+def make_run(context: RunContext, plan_text: str, **settings: object) -> Run:
     """Lay out a run of the plan, in `planning` and owned by nobody."""
     plan, _ = read_plan(plan_text, name="plan.yaml")
     return open_run(
-        site.store,
+        context.store,
         RunInput(request="plan.yaml", source=plan_text, plan=plan),
-        survey=asyncio.run(checkout_status(site.repository)),
-        settings=make_settings(**({"repository": str(site.repository.root), "attempts": 1} | settings)),
-        now=site.clock.now(),
+        survey=asyncio.run(checkout_status(context.repository)),
+        settings=make_settings(**({"repository": str(context.repository.root), "attempts": 1} | settings)),
+        now=context.clock.now(),
     )
 
 
-def begin(site: RunContext, run: Run) -> Run:
+def begin(context: RunContext, run: Run) -> Run:
     """Make this process the owner of the run, and the run and its goals active."""
-    store = site.store
+    store = context.store
     with store.transaction():
         store.runs.take(run.id, own_identity(), expected_fence=run.fence)
         if isinstance(run.state, Planning):
@@ -172,12 +172,12 @@ def begin(site: RunContext, run: Run) -> Run:
         for goal in store.goals.of_run(run.id):
             if isinstance(goal.state, Planning):
                 store.goals.move(goal.id, Active())
-    asyncio.run(ensure_session_branch(site, run))
+    asyncio.run(ensure_session_branch(context, run))
     return store.runs.get(run.id) or run
 
 
 def work(
-    site: RunContext,
+    context: RunContext,
     run: Run,
     key: str,
     *,
@@ -186,7 +186,7 @@ def work(
     worker: ProcessIdentity | None = None,
 ) -> Attempt:
     """Start an attempt of an action; its worker is this process, or `worker`, and executing."""
-    store = site.store
+    store = context.store
     action = store.actions.by_key(run.id, ActionKey(key))
     assert action is not None
     goal = store.goals.get(action.goal_id)
@@ -200,11 +200,11 @@ def work(
         status="queued",
         phase="workspace",
         model=run.settings.model.name,
-        base_sha=asyncio.run(session_tip(site, run)),
+        base_sha=asyncio.run(session_tip(context, run)),
         usage=Usage(),
-        queued_at=site.clock.now(),
+        queued_at=context.clock.now(),
     )
-    log_file = log_file or str(site.journal(goal.name, key))
+    log_file = log_file or str(context.journal(goal.name, key))
     with store.transaction():
         store.attempts.open(attempt)
         store.actions.move(action.id, Running())
@@ -218,14 +218,14 @@ def work(
     return store.attempts.get(attempt.id) or attempt
 
 
-def hand_in(site: RunContext, run: Run, key: str, files: Mapping[str, str]) -> Attempt:
+def hand_in(context: RunContext, run: Run, key: str, files: Mapping[str, str]) -> Attempt:
     """Do an action in a new attempt that hands in a candidate with `files`."""
-    attempt = work(site, run, key)
-    head = make_commit(site, attempt.base_sha, files, key)
+    attempt = work(context, run, key)
+    head = make_commit(context, attempt.base_sha, files, key)
     verification = Verification(commit=head, results=(PASSED,))
-    with site.store.transaction():
-        site.store.actions.move(attempt.action_id, Verifying())
-        site.store.attempts.advance(
+    with context.store.transaction():
+        context.store.actions.move(attempt.action_id, Verifying())
+        context.store.attempts.advance(
             attempt.id,
             fence=run.fence,
             phase="candidate",
@@ -233,43 +233,45 @@ def hand_in(site: RunContext, run: Run, key: str, files: Mapping[str, str]) -> A
             verification=verification,
             answer=AgentAnswer(f"Did {key}.\nAll of it.", attempt.iteration),
         )
-        site.store.actions.move(attempt.action_id, Landing())
-    return site.store.attempts.get(attempt.id) or attempt
+        context.store.actions.move(attempt.action_id, Landing())
+    return context.store.attempts.get(attempt.id) or attempt
 
 
-def land(site: RunContext, run: Run, key: str, files: Mapping[str, str]) -> Commit:
+def land(context: RunContext, run: Run, key: str, files: Mapping[str, str]) -> Commit:
     """Do an action and land it; its effects become facts."""
-    attempt = hand_in(site, run, key, files)
+    attempt = hand_in(context, run, key, files)
     assert attempt.head_sha is not None
-    asyncio.run(refs.move(site.git, session_ref(run), new=attempt.head_sha, old=attempt.base_sha))
-    asyncio.run(record_recovered_landing(site, run, attempt.id, attempt.head_sha))
+    asyncio.run(refs.move(context.git, session_ref(run), new=attempt.head_sha, old=attempt.base_sha))
+    asyncio.run(record_recovered_landing(context, run, attempt.id, attempt.head_sha))
     return attempt.head_sha
 
 
 def fail(
-    site: RunContext, run: Run, key: str, files: Mapping[str, str], *, error: str = "make test: 1 failed"
+    context: RunContext, run: Run, key: str, files: Mapping[str, str], *, error: str = "make test: 1 failed"
 ) -> Attempt:
     """Do an action in an attempt whose checks fail; `files` are what is pinned of it."""
-    attempt = work(site, run, key)
-    head = make_commit(site, attempt.base_sha, files, key) if files else None
+    attempt = work(context, run, key)
+    head = make_commit(context, attempt.base_sha, files, key) if files else None
     if head is not None:
         verification = Verification(commit=head, results=(FAILED,))
-        with site.store.transaction():
-            site.store.attempts.advance(attempt.id, fence=run.fence, phase="verifying", verification=verification)
-    end_attempt(site.store, run, attempt.id, AttemptEnd("contract_failed", error), head=head)
-    return site.store.attempts.get(attempt.id) or attempt
+        with context.store.transaction():
+            context.store.attempts.advance(attempt.id, fence=run.fence, phase="verifying", verification=verification)
+    end_attempt(context.store, run, attempt.id, AttemptEnd("contract_failed", error), head=head)
+    return context.store.attempts.get(attempt.id) or attempt
 
 
-def make_commit(site: RunContext, parent: Commit, files: Mapping[str, str], message: str) -> Commit:
+def make_commit(context: RunContext, parent: Commit, files: Mapping[str, str], message: str) -> Commit:
     """Commit `files` on top of `parent`, leaving every checkout alone."""
-    folder = site.repository.root
-    index = {"GIT_INDEX_FILE": str(site.repository.common_dir / f"index-{new_id()}")}
+    folder = context.repository.root
+    index = {"GIT_INDEX_FILE": str(context.repository.common_dir / f"index-{new_id()}")}
     git(folder, "read-tree", parent, env=index)
     for path, content in files.items():
         blob = git(folder, "hash-object", "-w", "--stdin", stdin=content.encode(errors="surrogateescape"))
         git(folder, "update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", env=index)
     tree = git(folder, "write-tree", env=index)
-    made = commits.commit_tree(site.git, tree, parents=(parent,), message=message, author=SOMEBODY, committer=SOMEBODY)
+    made = commits.commit_tree(
+        context.git, tree, parents=(parent,), message=message, author=SOMEBODY, committer=SOMEBODY
+    )
     return asyncio.run(made)
 
 

@@ -46,7 +46,10 @@ def test_no_face_writes_run_state() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "def save(site):\n    with site.store.transaction():\n        site.store.runs.configure(run, settings)",
+        (
+            "def save(context):\n    with context.store.transaction():\n"
+            "        context.store.runs.configure(run, settings)"
+        ),
         (
             "from scaffold.run.context import RunContext\nfrom scaffold.store.user_store import UserStore\n"
             "def save(store):\n    begin = store.transaction\n    with begin(durable=True): ..."

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from builders import make_repository, make_site
+from builders import make_context, make_repository
 from scaffold.cli.main import run_command, scaffold_group
 from scaffold.run.context import RunContext
 from support.harness import Harness
@@ -65,11 +65,11 @@ def repository(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 @pytest.fixture
-def site(repository: Path) -> Iterator[RunContext]:
+def context(repository: Path) -> Iterator[RunContext]:
     """The repository with an empty store."""
-    site = make_site(repository)
-    yield site
-    site.store.close()
+    context = make_context(repository)
+    yield context
+    context.store.close()
 
 
 @pytest.fixture

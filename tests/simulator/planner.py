@@ -27,8 +27,8 @@ FATES: tuple[tuple[Fate, float], ...] = (("good", 14), ("nothing", 2), ("nonsens
 class SimulatedThinker:
     """Proposes what helps, or not. Implements `orchestrator.supervisor.Thinks`."""
 
-    def __init__(self, site: RunContext, run: Run, chaos: Chaos, fate: Callable[[], Fate]) -> None:
-        self._site = site
+    def __init__(self, context: RunContext, run: Run, chaos: Chaos, fate: Callable[[], Fate]) -> None:
+        self._context = context
         self._run = run
         self._chaos = chaos
         self._fate = fate
@@ -87,9 +87,9 @@ class SimulatedThinker:
             action_id=compound,
             event=event,
             usage=Usage(),
-            started_at=self._site.clock.now(),
+            started_at=self._context.clock.now(),
         )
-        store = self._site.store
+        store = self._context.store
         with owner_transaction(store, self._run, durable=True):
             for lost in store.turns.open_of_run(self._run.id):
                 if lost.goal_id == goal_id:
@@ -101,11 +101,11 @@ class SimulatedThinker:
         self, turn: PlanningTurn, changes: tuple[DraftChange, ...], also: Callable[[Store], None]
     ) -> PlanningResult:
         """Write what is proposed with the turn's end; what does not fit by now is not sound."""
-        store = self._site.store
+        store = self._context.store
         try:
             with owner_transaction(store, self._run, durable=True):
                 store.turns.check(turn.id)
-                apply_changes(store, self._run, changes, now=self._site.clock.now())
+                apply_changes(store, self._run, changes, now=self._context.clock.now())
                 also(store)
                 store.turns.end(turn.id, "done")
         except ChangeRejected as refused:
@@ -114,15 +114,15 @@ class SimulatedThinker:
 
     def _ended(self, turn: PlanningTurn, ending: ModelFailed | PlanRejected) -> PlanningResult:
         outcome, error = ("failed", ending.error) if isinstance(ending, ModelFailed) else ("refused", ending.why)
-        with owner_transaction(self._site.store, self._run, durable=True):
-            self._site.store.turns.end(turn.id, outcome, error=error)
+        with owner_transaction(self._context.store, self._run, durable=True):
+            self._context.store.turns.end(turn.id, outcome, error=error)
         return ending
 
     def _children(
         self, goal_id: GoalId, parent: Action | None, wanted: tuple[Assertion, ...]
     ) -> tuple[DraftChange, ...]:
         """Return actions of which the last one makes true what is wanted, in steps that follow one another."""
-        last = self._site.store.actions.last_position(self._run.id) + 1
+        last = self._context.store.actions.last_position(self._run.id) + 1
         stem = f"{parent.key if parent else self._goal(goal_id).name}n{last}"
         specs: list[ActionSpec] = []
         for number in range(self._chaos.chance.randint(1, 3)):
@@ -139,7 +139,7 @@ class SimulatedThinker:
         """Return another approach for one action that failed and had none yet, now and then."""
         failed = [
             action
-            for action in self._site.store.actions.of_goal(goal_id)
+            for action in self._context.store.actions.of_goal(goal_id)
             if action.kind == "primitive" and isinstance(action.state, Failed) and not action.extra_attempts
         ]
         if not failed or not self._chaos.strikes(0.4):
@@ -147,13 +147,13 @@ class SimulatedThinker:
         return (UpdateAction(self._chaos.chance.choice(failed).key, "pending", "in another way"),)
 
     def _goal(self, goal_id: GoalId) -> Goal:
-        goal = self._site.store.goals.get(goal_id)
+        goal = self._context.store.goals.get(goal_id)
         if goal is None:
             raise LookupError(goal_id)
         return goal
 
     def _action(self, action_id: ActionId) -> Action:
-        action = self._site.store.actions.get(action_id)
+        action = self._context.store.actions.get(action_id)
         if action is None:
             raise LookupError(action_id)
         return action

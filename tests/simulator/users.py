@@ -47,7 +47,7 @@ async def meddle(world: "World") -> None:
 
 def _follow(world: "World", whim: str) -> None:
     goal = world.chance.choice(_goals(world))
-    actions = world.site.store.actions.of_goal(goal.id)
+    actions = world.context.store.actions.of_goal(goal.id)
     match whim.split():
         case ["retry", "goal"]:
             _retry(world, goal)
@@ -58,8 +58,8 @@ def _follow(world: "World", whim: str) -> None:
         case [kind, "action"]:
             _wish(world, kind, goal, world.chance.choice(actions))
         case [kind, _]:
-            with world.site.store.transaction():
-                world.site.store.runs.ask(world.run_id, kind)
+            with world.context.store.transaction():
+                world.context.store.runs.ask(world.run_id, kind)
 
 
 def _wish(world: "World", kind: ControlRequestKind, goal: Goal, action: Action | None = None) -> None:
@@ -71,13 +71,13 @@ def _wish(world: "World", kind: ControlRequestKind, goal: Goal, action: Action |
         action_id=None if action is None else action.id,
         created_at=world.clock.now(),
     )
-    with world.site.store.transaction():
-        world.site.store.control_requests.add(wish)
+    with world.context.store.transaction():
+        world.context.store.control_requests.add(wish)
 
 
 def _retry(world: "World", what: Goal | Action) -> None:
     """Retry what failed; what did not is refused, as it is for people."""
-    store, run = world.site.store, world.witness.run
+    store, run = world.context.store, world.witness.run
     try:
         if isinstance(what, Goal):
             retry_goal(store, run, what)
@@ -88,4 +88,4 @@ def _retry(world: "World", what: Goal | Action) -> None:
 
 
 def _goals(world: "World") -> tuple[Goal, ...]:
-    return world.site.store.goals.of_run(world.run_id)
+    return world.context.store.goals.of_run(world.run_id)

@@ -74,8 +74,8 @@ class Workbench:
 class SimulatedWorker:
     """Carries out one attempt, well or badly."""
 
-    def __init__(self, site: RunContext, process: Process, chaos: Chaos, bench: Workbench, fate: Fate) -> None:
-        self._site = site
+    def __init__(self, context: RunContext, process: Process, chaos: Chaos, bench: Workbench, fate: Fate) -> None:
+        self._context = context
         self._process = process
         self._chaos = chaos
         self._bench = bench
@@ -86,7 +86,7 @@ class SimulatedWorker:
         await self._work(0.01, 0.3)
         if self._fate == "early":
             return 1
-        store = self._site.store
+        store = self._context.store
         attempt = store.attempts.get(attempt_id)
         run = None if attempt is None else store.runs.get(attempt.run_id)
         action = None if attempt is None else store.actions.get(attempt.action_id)
@@ -99,9 +99,9 @@ class SimulatedWorker:
         return 0
 
     async def _claimed(self, run: Run, attempt: Attempt, action: Action) -> None:
-        folder = self._site.attempt_folder(run.id, attempt.id)
-        with self._site.store.transaction():
-            self._site.store.attempts.claim(
+        folder = self._context.attempt_folder(run.id, attempt.id)
+        with self._context.store.transaction():
+            self._context.store.attempts.claim(
                 attempt.id, fence=attempt.fence, worker=self._process.identity, worktree=str(folder), log_file=""
             )
         try:
@@ -113,18 +113,18 @@ class SimulatedWorker:
         except ScaffoldError as trouble:
             gave_up = AttemptEnd("executor_failed", trouble.in_full)
         if gave_up is None:
-            await worktree.remove(self._site.repository, folder)
+            await worktree.remove(self._context.repository, folder)
             self._bench.close(folder)
         else:
             await self._give_up(run, attempt, gave_up)
 
     async def _give_up(self, run: Run, attempt: Attempt, ending: AttemptEnd) -> None:
-        pinned = await rescue_and_remove(self._site, run, attempt.id)
-        end_attempt(self._site.store, run, attempt.id, ending, head=pinned, fence=attempt.fence)
+        pinned = await rescue_and_remove(self._context, run, attempt.id)
+        end_attempt(self._context.store, run, attempt.id, ending, head=pinned, fence=attempt.fence)
 
     async def _attempted(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> AttemptEnd | None:
         """Return None once a candidate is handed in."""
-        record = AttemptRecorder(self._site, attempt, action)
+        record = AttemptRecorder(self._context, attempt, action)
         self._bench.open(folder, attempt.base_sha)
         record.enter("executing")
         self._pay(run, attempt)
@@ -137,7 +137,7 @@ class SimulatedWorker:
             return AttemptEnd("contract_failed", "it does not pass")
         if self._fate == "finds":
             head = attempt.base_sha
-        await refs.pin(self._site.git, refs.work_ref(attempt.id), head)
+        await refs.pin(self._context.git, refs.work_ref(attempt.id), head)
         passed = CheckResult(name="change", verdict="pass", detail="says the worker")
         record.hand_in(head, Verification(commit=head, results=(passed,)))
         if self._fate == "twice":
@@ -148,13 +148,13 @@ class SimulatedWorker:
     async def _make(self, attempt: Attempt, action: Action, folder: Path) -> None:
         """Write the action's files one after another, and do on the way what the fate says."""
         await self._work(0.1, 2.0)
-        store = self._site.store
+        store = self._context.store
         content = f"{action.key} by attempt {attempt.number}"
         for path in () if self._fate in {"idles", "finds"} else action.files:
             own = path == file_of(action.key)
             self._bench.write(folder, "scratch.txt" if own and self._fate in {"fails", "lies"} else path, content)
             with store.transaction():
-                store.attempts.beat(attempt.id, fence=attempt.fence, at=self._site.clock.monotonic())
+                store.attempts.beat(attempt.id, fence=attempt.fence, at=self._context.clock.monotonic())
             await self._work(0.1, 1.5)
         match self._fate:
             case "breaks":
@@ -171,12 +171,12 @@ class SimulatedWorker:
     async def _hang(self, attempt: Attempt) -> None:
         """Give signs of life for ever."""
         while True:
-            with self._site.store.transaction():
-                self._site.store.attempts.beat(attempt.id, fence=attempt.fence, at=self._site.clock.monotonic())
+            with self._context.store.transaction():
+                self._context.store.attempts.beat(attempt.id, fence=attempt.fence, at=self._context.clock.monotonic())
             await self._work(10.0, 20.0)
 
     def _pay(self, run: Run, attempt: Attempt) -> None:
-        store, limit_usd = self._site.store, run.settings.limits.budget_usd
+        store, limit_usd = self._context.store, run.settings.limits.budget_usd
         with store.transaction():
             if limit_usd is not None and store.runs.paid_usd(run.id) >= limit_usd:
                 raise BudgetExceeded("the budget is used up", "Give more.")

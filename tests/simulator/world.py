@@ -75,9 +75,9 @@ class World:
         self._owners: dict[Process, SimulatedEngine] = {}
         self._hopeless: dict[str, bool] = {}
         self._errands: set[asyncio.Task[None]] = set()
-        self.site = self._site_of(Process(1, "nobody"), CALM)
+        self.context = self._context_of(Process(1, "nobody"), CALM)
         self.run_id = self._lay_out()
-        self.witness = Witness(self.site.store, self.run_id, self.database, self.objects)
+        self.witness = Witness(self.context.store, self.run_id, self.database, self.objects)
 
     @property
     def storming(self) -> bool:
@@ -109,7 +109,7 @@ class World:
         found = self.failures + self.witness.violations
         if found:
             return found
-        return End(self.site.store, self.witness.run, self.objects, self.bench, self.witness).violations()
+        return End(self.context.store, self.witness.run, self.objects, self.bench, self.witness).violations()
 
     def spawn(self, name: str, main: Main, ended: Ended) -> Process:
         """Start a process; `ended` is told its exit code once nothing is left of it."""
@@ -123,9 +123,9 @@ class World:
 
     def configure(self, **changes: object) -> None:
         """Change the run's settings, as a human does who resumes it with others."""
-        with self.site.store.transaction():
+        with self.context.store.transaction():
             settings = with_settings(self.witness.run.settings, **changes)
-            self.site.store.runs.configure(self.run_id, settings)
+            self.context.store.runs.configure(self.run_id, settings)
 
     def _lay_out(self) -> RunId:
         base = self.objects.commit(self.objects.tree({"README.md": "# Sample"}), (), "First")
@@ -139,7 +139,7 @@ class World:
             attempt_timeout_s=20.0,
             budget_usd=self.chance.uniform(0.3, 4.0) if self.chance.random() < 0.3 else None,
         )
-        plan, store = plan_at_random(self.chance), self.site.store
+        plan, store = plan_at_random(self.chance), self.context.store
         survey = CheckoutStatus(Commit(base), "main", dirty=False)
         work = RunInput(request="simulated", source="", plan=plan)
         run = open_run(store, work, survey=survey, settings=settings, now=self.clock.now())
@@ -151,8 +151,8 @@ class World:
                 )
         return run.id
 
-    def _site_of(self, process: Process, odds: Odds | None = None) -> RunContext:
-        """Return the site as a process sees it; with `odds` of its own, the storm does not touch it."""
+    def _context_of(self, process: Process, odds: Odds | None = None) -> RunContext:
+        """Return the context as a process sees it; with `odds` of its own, the storm does not touch it."""
         chaos = self.chaos if odds is None else Chaos(self.chance, odds, self._buried)
         git: Any = MemoryGit(self.objects, process, chaos, self._folder)
         return RunContext(
@@ -172,7 +172,7 @@ class World:
             return True
         if self.storming or isinstance(run.state, Failed):
             return not self.storming
-        goals = self.site.store.goals.of_run(self.run_id)
+        goals = self.context.store.goals.of_run(self.run_id)
         open_goals = [goal for goal in goals if not isinstance(goal.state, Completed | Failed | Cancelled)]
         put_down = isinstance(run.state, Paused) and run.owner is None
         return put_down and all(goal.state == Paused(PAUSED_BY_USER) for goal in open_goals)
@@ -186,7 +186,7 @@ class World:
         if (not alive and (not self.storming or self.chaos.strikes(0.3))) or (
             alive
             and all(each.frozen for each in alive)
-            and is_lease_expired(self.site, run)
+            and is_lease_expired(self.context, run)
             and self.chaos.strikes(0.3)
         ):
             self._take_charge()
@@ -196,10 +196,10 @@ class World:
         self._owners[process] = SimulatedEngine(self, process, self._work, self._pursue)
 
     async def _own(self, process: Process) -> int:
-        site = self._site_of(process)
-        run = await take_over_run_when_free(site, self.run_id)
+        run_context = self._context_of(process)
+        run = await take_over_run_when_free(run_context, self.run_id)
         await self._end_leftovers()
-        conductor = await recover_run_owner(site, run, self._owners[process], baseline=_no_gates)
+        conductor = await recover_run_owner(run_context, run, self._owners[process], baseline=_no_gates)
         await conductor.execute()
         return 0
 
@@ -208,7 +208,7 @@ class World:
 
         They are of no boot that it knows: it takes them for dead, and this is where they die.
         """
-        recorded = {attempt.worker for attempt in self.site.store.attempts.open_of_run(self.run_id)}
+        recorded = {attempt.worker for attempt in self.context.store.attempts.open_of_run(self.run_id)}
         for process in self._processes:
             if process.identity in recorded and not process.dead:
                 self.chaos.kill(process)
@@ -216,19 +216,21 @@ class World:
 
     async def _work(self, process: Process, attempt_id: AttemptId) -> int:
         fate = self._fate(attempt_id)
-        return await SimulatedWorker(self._site_of(process), process, self.chaos, self.bench, fate).carry_out(
+        return await SimulatedWorker(self._context_of(process), process, self.chaos, self.bench, fate).carry_out(
             attempt_id
         )
 
     async def _pursue(self, process: Process, goal_id: GoalId) -> int:
         await asyncio.sleep(self.chance.uniform(0.01, 0.3))
-        site = self._site_of(process)
-        run = require_run(site.store, self.run_id)
-        return await supervise_goal(site, run, goal_id, SimulatedThinker(site, run, self.chaos, self._thought))
+        run_context = self._context_of(process)
+        run = require_run(run_context.store, self.run_id)
+        return await supervise_goal(
+            run_context, run, goal_id, SimulatedThinker(run_context, run, self.chaos, self._thought)
+        )
 
     def _fate(self, attempt_id: AttemptId) -> worker.Fate:
-        attempt = self.site.store.attempts.get(attempt_id)
-        action = None if attempt is None else self.site.store.actions.get(attempt.action_id)
+        attempt = self.context.store.attempts.get(attempt_id)
+        action = None if attempt is None else self.context.store.actions.get(attempt.action_id)
         if action is None:
             raise LookupError(attempt_id)
         if action.key not in self._hopeless:
@@ -353,7 +355,7 @@ async def _lived(seed: int, folder: Path, loop: VirtualLoop) -> World:
 
 def _lines(world: World) -> list[str]:
     """Return the events, with keys for the ids that differ from run to run."""
-    store = world.site.store
+    store = world.context.store
     keys = {action.id: action.key for action in store.actions.of_run(world.run_id)}
     names = (
         keys
@@ -368,5 +370,5 @@ def _lines(world: World) -> list[str]:
     return lines
 
 
-async def _no_gates(site: RunContext, run: Run) -> None:
+async def _no_gates(run_context: RunContext, run: Run) -> None:
     """Hold the run against nothing: there is no repository on disk whose gates could be asked."""

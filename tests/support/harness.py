@@ -117,11 +117,11 @@ async def _make_sample(repo: Path, environ: Mapping[str, str]) -> None:
 class Harness:
     """One repository with its store; open it with `await Harness.build(folder)`."""
 
-    def __init__(self, folder: Path, site: RunContext) -> None:
+    def __init__(self, folder: Path, context: RunContext) -> None:
         self.repo = folder / "my räpo"
-        self.site = site
-        self.store = site.store
-        self.clock = site.clock
+        self.context = context
+        self.store = context.store
+        self.clock = context.clock
 
     @classmethod
     async def build(cls, folder: Path) -> "Harness":
@@ -139,12 +139,12 @@ class Harness:
             _sample.append(whole / "repo")
         shutil.copytree(_sample[0], repo, symlinks=True)
         await Git(repo, environ=environ)("update-index", "--refresh", "-q")
-        site = await open_site(repo, cache=folder / "cache", environ=environ)
-        return cls(folder, site)
+        context = await open_context(repo, cache=folder / "cache", environ=environ)
+        return cls(folder, context)
 
     async def sh(self, command: str, cwd: Path | None = None) -> str:
         """Run a shell command as the user would; return its output without the last newline."""
-        environ = self.site.environ
+        environ = self.context.environ
         finished = await run_command(["sh", "-ec", command], cwd=cwd or self.repo, env=environ, timeout_s=30)
         assert finished.exit_code == 0, finished
         return os.fsdecode(finished.stdout).rstrip("\n")
@@ -155,7 +155,7 @@ class Harness:
         return open_run(
             self.store,
             RunInput(request="the plan", source="plan", plan=Plan(goals=goals)),
-            survey=await checkout_status(self.site.repository),
+            survey=await checkout_status(self.context.repository),
             settings=make_settings(**(given | settings)),
             now=self.clock.now(),
         )
@@ -166,8 +166,8 @@ class Harness:
 
     async def take(self, run: Run) -> Run:
         """Take a run over and make it active, as a conductor begins."""
-        taken = take_over_run(self.site, run.id)
-        await ensure_session_branch(self.site, taken)
+        taken = take_over_run(self.context, run.id)
+        await ensure_session_branch(self.context, taken)
         with self.store.transaction():
             if not isinstance(taken.state, Active):
                 self.store.runs.move(run.id, Active())
@@ -186,7 +186,7 @@ class Harness:
     async def queue(self, run: Run, key: str) -> Attempt:
         """Open an attempt of an action."""
         action = self.action(run, key)
-        attempt = await queue_attempt(self.site, run, action.goal_id, action.id)
+        attempt = await queue_attempt(self.context, run, action.goal_id, action.id)
         assert attempt is not None, "no slot is free"
         return attempt
 
@@ -198,13 +198,13 @@ class Harness:
         self, attempt: Attempt, turns_of: Mapping[str, Turns], *, usd: float = 0.0
     ) -> CandidateReady | AttemptEnd:
         """Be the worker of an attempt, with a store of its own as a process would have."""
-        site = await open_site(self.repo, cache=self.site.cache, environ=self.site.environ)
+        context = await open_context(self.repo, cache=self.context.cache, environ=self.context.environ)
         try:
-            task = read_assignment(site.store, attempt.id)
-            journal = site.journal(task.goal.name, task.action.key)
-            return await Worker(site, task, script(turns_of, usd=usd)).execute(GHOST, log_file=str(journal))
+            task = read_assignment(context.store, attempt.id)
+            journal = context.journal(task.goal.name, task.action.key)
+            return await Worker(context, task, script(turns_of, usd=usd)).execute(GHOST, log_file=str(journal))
         finally:
-            site.store.close()
+            context.store.close()
 
     def engine(self, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> TaskEngine:
         """Return an engine whose workers do what `turns_of` says."""
@@ -217,16 +217,18 @@ class Harness:
 
     async def pursue(self, goal_id: GoalId) -> int:
         """Be the supervisor of a goal, with a store of its own as a process would have; there is nobody to plan."""
-        site = await open_site(self.repo, cache=self.site.cache, environ=self.site.environ)
+        context = await open_context(self.repo, cache=self.context.cache, environ=self.context.environ)
         try:
-            run = site.store.runs.get(site.store.goals.get(goal_id).run_id)
-            return await supervise_goal(site, run, goal_id, Thoughtless())
+            run = context.store.runs.get(context.store.goals.get(goal_id).run_id)
+            return await supervise_goal(context, run, goal_id, Thoughtless())
         finally:
-            site.store.close()
+            context.store.close()
 
     async def conductor(self, run: Run, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> RunOwner:
         """Own the run, settle what is left over, and return who carries it out."""
-        return await recover_run_owner(self.site, take_over_run(self.site, run.id), self.engine(turns_of, usd=usd))
+        return await recover_run_owner(
+            self.context, take_over_run(self.context, run.id), self.engine(turns_of, usd=usd)
+        )
 
     async def carry_out(self, run: Run, *, usd: float = 0.0, **turns_of: Turns) -> RunEnding:
         """Carry a run on as far as it goes."""
@@ -257,7 +259,7 @@ class Harness:
         return {fact for each in self.store.goals.of_run(run.id) for fact in self.store.facts.holding(each.id)}
 
     async def tip(self, run: Run) -> str:
-        return await session_tip(self.site, run)
+        return await session_tip(self.context, run)
 
     async def landed(self, run: Run) -> list[str]:
         """Return the keys of the actions that landed, by the branch itself, oldest first."""
@@ -281,7 +283,7 @@ async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
             await asyncio.sleep(0.01)
 
 
-async def open_site(repo: Path, *, cache: Path, environ: Mapping[str, str]) -> RunContext:
+async def open_context(repo: Path, *, cache: Path, environ: Mapping[str, str]) -> RunContext:
     """Open a repository as one process sees it."""
     clock = SystemClock()
     store = Store.open(repo / ".git" / "scaffold" / "state.db", clock=clock)

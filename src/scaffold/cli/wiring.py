@@ -59,7 +59,7 @@ def context_at(repository: Repository, place: StoreLocation, *, create: bool = F
     return RunContext(repository=repository, store=store, clock=clock, cache=dirs().cache, environ=os.environ)
 
 
-def processes_of(site: RunContext, run: Run) -> ZygoteProcessStarter | FreshProcessStarter:
+def processes_of(context: RunContext, run: Run) -> ZygoteProcessStarter | FreshProcessStarter:
     """Return the starter of a run's workers and supervisors: this program, forked from a zygote where that is safe."""
 
     def argv(part: ProcessRole, name: str) -> Sequence[str]:
@@ -69,11 +69,11 @@ def processes_of(site: RunContext, run: Run) -> ZygoteProcessStarter | FreshProc
         return [*PROGRAM, "zygote", str(line), *(["--live"] if is_live(run.settings.model.name) else [])]
 
     def log(_part: ProcessRole, name: str) -> Path:
-        return site.process_log(run.id, name)
+        return context.process_log(run.id, name)
 
-    main = ProcessMain(argv=argv, environ=dict(os.environ), cwd=site.repository.root, log=log)
+    main = ProcessMain(argv=argv, environ=dict(os.environ), cwd=context.repository.root, log=log)
     return (
-        ZygoteProcessStarter(main, zygote=zygote, log=site.zygote_log(run.id))
+        ZygoteProcessStarter(main, zygote=zygote, log=context.zygote_log(run.id))
         if can_fork()
         else FreshProcessStarter(main)
     )
@@ -88,20 +88,20 @@ async def context_if_any() -> AsyncIterator[RunContext | None]:
         yield None
         return
     try:
-        site = context_at(repository, place)
+        context = context_at(repository, place)
     except StoreEmpty:
         yield None
         return
     try:
-        yield site
+        yield context
     finally:
-        site.store.close()
+        context.store.close()
 
 
 @asynccontextmanager
 async def context_with_run(name: str | None) -> AsyncIterator[tuple[RunContext, Run]]:
     """Yield the context and the run of that name, or the latest; raises UsageError if there is none."""
-    async with context_if_any() as site:
-        if site is None:
+    async with context_if_any() as context:
+        if context is None:
             raise no_run_error()
-        yield site, find_run(site, name)
+        yield context, find_run(context, name)

@@ -64,7 +64,7 @@ def setting_overrides(flags: RunFlags) -> dict[str, ConfigValue]:
 
 
 async def run_settings(
-    site: RunContext, settings: Settings, flags: RunFlags, *, planner: bool, notice: Notice
+    context: RunContext, settings: Settings, flags: RunFlags, *, planner: bool, notice: Notice
 ) -> RunSettings:
     """Return the settings that are stored with a run and that all its processes use.
 
@@ -73,8 +73,8 @@ async def run_settings(
     """
     sandbox = sandbox_settings(settings)
     require_sandbox(sandbox, await detect_sandbox_level())
-    author, committer = await signatures(site.repository)
-    root, environ, once = site.repository.root, site.environ, flags.trust_once
+    author, committer = await signatures(context.repository)
+    root, environ, once = context.repository.root, context.environ, flags.trust_once
     limits, tier = run_limits(settings), settings.tier()
     model = chosen_model(settings, limits.budget_usd, notice=notice)
     planning = PlanningSettings(
@@ -145,24 +145,24 @@ def environment_settings(settings: Settings, *, trusted: bool) -> EnvironmentSet
     )
 
 
-def resume_settings(site: RunContext, run: Run, flags: RunFlags) -> RunSettings:
+def resume_settings(context: RunContext, run: Run, flags: RunFlags) -> RunSettings:
     """Return the settings stored with the run, overridden by the flags.
 
     A run without a baseline takes the gate settings as they are configured now. Raises UsageError if the run's cassette
     has changed.
     """
-    return _with_flags(site, run, _with_current_gates(site, run, trust_once=flags.trust_once), flags)
+    return _with_flags(context, run, _with_current_gates(context, run, trust_once=flags.trust_once), flags)
 
 
-def _with_current_gates(site: RunContext, run: Run, *, trust_once: bool) -> RunSettings:
-    if site.store.baselines.of_run(run.id) is not None:
+def _with_current_gates(context: RunContext, run: Run, *, trust_once: bool) -> RunSettings:
+    if context.store.baselines.of_run(run.id) is not None:
         return run.settings
-    root, environ = site.repository.root, site.environ
+    root, environ = context.repository.root, context.environ
     trusted = folder_trust(root, environ, once=trust_once).trusted
     return with_gates(run.settings, load_settings(root, environ, {}, trust_once=trust_once), trusted=trusted)
 
 
-def _with_flags(site: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> RunSettings:
+def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> RunSettings:
     if flags.model is not None:
         model, digest = resolve_model(flags.model)
         settings = structs.replace(settings, model=structs.replace(settings.model, name=model, cassette_hash=digest))
@@ -172,7 +172,9 @@ def _with_flags(site: RunContext, run: Run, settings: RunSettings, flags: RunFla
             f"Restore the file, or choose another with `scaffold resume {run.id} --model cassette:FILE`.",
         )
     if flags.tier is not None:
-        chosen = load_settings(site.repository.root, site.environ, {"tier": flags.tier}, trust_once=flags.trust_once)
+        chosen = load_settings(
+            context.repository.root, context.environ, {"tier": flags.tier}, trust_once=flags.trust_once
+        )
         settings = with_tier(settings, chosen)
     if flags.agents is not None:
         settings = structs.replace(settings, tier=structs.replace(settings.tier, agents=flags.agents))

@@ -45,12 +45,12 @@ class CandidateResult(Struct, frozen=True, kw_only=True):
 class CandidateVerifier:
     """Verifies candidates and the session branch in the run's clean checkout; one call at a time."""
 
-    def __init__(self, site: RunContext, run: Run) -> None:
-        self._site = site
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self._context = context
         self._run = run
         self._baseline: Baseline | None = None
-        self._checkout = Checkout(site, run)
-        self.fact_refresher = FactRefresher(site, run, self._checkout, self._environment)
+        self._checkout = Checkout(context, run)
+        self.fact_refresher = FactRefresher(context, run, self._checkout, self._environment)
 
     async def candidate(self, action: Action, attempt: Attempt, merged: Commit, tip: Commit) -> CandidateResult:
         """Verify the commit `merged` that would land on the tip, and recheck the facts it affects.
@@ -60,8 +60,8 @@ class CandidateVerifier:
         verification = await self._prove(action, attempt, merged, tip)
         if not verification.passed:
             return CandidateResult(verification=verification)
-        changed = await commits.changed_paths(self._site.git, tip, merged)
-        claims = affected_claims(self._site.store, self._run, changed, besides=action.id)
+        changed = await commits.changed_paths(self._context.git, tip, merged)
+        claims = affected_claims(self._context.store, self._run, changed, besides=action.id)
         tested = await self.fact_refresher.test(claims, merged)
         broken = [each for each in tested if each.failures and await self._held_before(each.claim, tip)]
         renewed = tuple(_rechecked(claims, tested, verification))
@@ -80,10 +80,10 @@ class CandidateVerifier:
                 files=("**",),
                 end_of_run=True,
                 gates_off=gates.off,
-                find=self._site.store.baselines.find,
+                find=self._context.store.baselines.find,
                 keep=self._keep,
                 gate_timeout_s=gates.timeout_s,
-                slots=self._site.slots(gates.slots),
+                slots=self._context.slots(gates.slots),
             )
             return await judge_gates(request, baseline, tree)
 
@@ -113,13 +113,13 @@ class CandidateVerifier:
         gates = self._run.settings.gates
         if baseline.runs or not gates.enabled:
             return bool(baseline.runs)
-        found = apply_gate_settings(await detect_at_commit(self._site.git, at), gates.given, gates.off)
+        found = apply_gate_settings(await detect_at_commit(self._context.git, at), gates.given, gates.off)
         return bool(found.gates)
 
     def _proof_request(self, action: Action, attempt: Attempt, baseline: Baseline | None) -> ProofRequest:
         settings = self._run.settings
         return ProofRequest(
-            contract=contract_with_timings(self._site.store, attempt, self._environment()),
+            contract=contract_with_timings(self._context.store, attempt, self._environment()),
             files=action.files,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
             red=_red_before(attempt.verification),
@@ -127,15 +127,15 @@ class CandidateVerifier:
             tagged=settings.gates.tagged,
             gates_off=settings.gates.off,
             gate_timeout_s=settings.gates.timeout_s,
-            slots=self._site.slots(self._run.settings.gates.slots),
-            find=self._site.store.baselines.find,
+            slots=self._context.slots(self._run.settings.gates.slots),
+            find=self._context.store.baselines.find,
             keep=self._keep,
         )
 
     def _known_baseline(self) -> Baseline | None:
         """Return the run's baseline; cached, since it does not change during the run."""
         if self._baseline is None:
-            self._baseline = self._site.store.baselines.of_run(self._run.id)
+            self._baseline = self._context.store.baselines.of_run(self._run.id)
         return self._baseline
 
     def _environment(self) -> CheckEnvironment | None:
@@ -143,8 +143,8 @@ class CandidateVerifier:
         return baseline.environment if baseline else None
 
     def _keep(self, run: GateRun) -> None:
-        with owner_transaction(self._site.store, self._run):
-            self._site.store.baselines.keep(run)
+        with owner_transaction(self._context.store, self._run):
+            self._context.store.baselines.keep(run)
 
 
 def _red_before(verification: Verification | None) -> tuple[str, ...] | None:

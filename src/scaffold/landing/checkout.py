@@ -29,23 +29,23 @@ TEMPORARY_NAME = "landing"
 class Checkout:
     """One worktree, created on first use and reset for each tree; only one tree at a time."""
 
-    def __init__(self, site: RunContext, run: Run) -> None:
-        self._site = site
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self._context = context
         self._run = run
 
     @property
     def _folder(self) -> Path:
-        return self._site.landing_folder(self._run.id)
+        return self._context.landing_folder(self._run.id)
 
     def tree_without_checkout(self, base: Commit, commit: Commit, marks: Mapping[str, str] | None = None) -> Tree:
         """Return a tree for checks that need only the commit's paths: nothing is checked out."""
         own = {"SCAFFOLD_RUN": self._run.id, **(marks or {}), **agent_variables(self._run.id)}
         return Tree(
-            git=self._site.git,
+            git=self._context.git,
             base=base,
             commit=commit,
-            environ=child_environment(self._site.environ, own, names=self._run.settings.environment.variables),
-            clean=self._site.redactor.clean,
+            environ=child_environment(self._context.environ, own, names=self._run.settings.environment.variables),
+            clean=self._context.redactor.clean,
         )
 
     @asynccontextmanager
@@ -62,27 +62,27 @@ class Checkout:
             git = await self._check_out(commit)
         await self._remove_temporary()  # caches that another candidate's checks left behind
         bare = self.tree_without_checkout(base, commit, marks)
-        async with open_sandbox(self._site, self._run, git.cwd, name=TEMPORARY_NAME) as sandbox:
+        async with open_sandbox(self._context, self._run, git.cwd, name=TEMPORARY_NAME) as sandbox:
             yield msgspec.structs.replace(
                 bare,
                 git=git,
                 environ=check_environ(environment, git.cwd, bare.environ),
                 enclosure=with_shown_folders(environment, sandbox),
-                services=check_services(self._site, self._run, environment),
+                services=check_services(self._context, self._run, environment),
             )
 
     async def close(self) -> None:
         """Stop leftover services; remove the worktree and the checks' temporary folder."""
-        await stop_leftover_services(self._site, self._run)
-        await worktree.remove(self._site.repository, self._folder)
+        await stop_leftover_services(self._context, self._run)
+        await worktree.remove(self._context.repository, self._folder)
         await self._remove_temporary()
 
     async def _remove_temporary(self) -> None:
-        await asyncio.to_thread(remove_temporary_folder, self._site, self._run, name=TEMPORARY_NAME)
+        await asyncio.to_thread(remove_temporary_folder, self._context, self._run, name=TEMPORARY_NAME)
 
     async def _check_out(self, commit: Commit) -> Git:
-        git = self._site.git.at(self._folder)
+        git = self._context.git.at(self._folder)
         if (self._folder / ".git").is_file() and await recycle_worktree(git, commit):
             await check_out_submodules(git)
             return git
-        return await worktree.add(self._site.repository, self._folder, commit)
+        return await worktree.add(self._context.repository, self._folder, commit)

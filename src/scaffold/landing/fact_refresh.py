@@ -30,9 +30,9 @@ class FactRefresher:
     """Marks and rechecks the facts of a run, for its owner; one call at a time."""
 
     def __init__(
-        self, site: RunContext, run: Run, checkout: Checkout, environment: Callable[[], CheckEnvironment | None]
+        self, context: RunContext, run: Run, checkout: Checkout, environment: Callable[[], CheckEnvironment | None]
     ) -> None:
-        self._site = site
+        self._context = context
         self._run = run
         self._checkout = checkout
         self._environment = environment
@@ -43,13 +43,13 @@ class FactRefresher:
 
     def mark_stale(self, changed: Collection[str], tip: Commit) -> None:
         """Mark facts stale that depend on the changed paths, except those proven at the tip itself."""
-        with owner_transaction(self._site.store, self._run, durable=True):
-            for claim in shown_before(tip, affected_claims(self._site.store, self._run, changed)):
-                mark_stale(self._site.store, claim)
+        with owner_transaction(self._context.store, self._run, durable=True):
+            for claim in shown_before(tip, affected_claims(self._context.store, self._run, changed)):
+                mark_stale(self._context.store, claim)
 
     def contract(self, claim: Claim) -> Contract:
         """Return the claim's contract, with the timeouts used when it was proven; empty if it has none."""
-        store = self._site.store
+        store = self._context.store
         attempt = None if claim.attempt_id is None else store.attempts.get(claim.attempt_id)
         if attempt is None:
             return contract_in_force(store, claim.action.id) or Contract()
@@ -57,7 +57,7 @@ class FactRefresher:
 
     def waiting(self) -> tuple[Claim, ...]:
         """Return the stale claims that can be rechecked here."""
-        return recheckable(stale_claims(self._site.store, self._run))
+        return recheckable(stale_claims(self._context.store, self._run))
 
     async def settle(self, tip: Commit) -> None:
         """Recheck all waiting claims at the branch's tip: each holds there or is refuted. Safe to repeat."""
@@ -66,12 +66,12 @@ class FactRefresher:
 
     def record_result(self, tested: RecheckResult) -> None:
         """Record a recheck: the claim holds again, or is refuted."""
-        store = self._site.store
+        store = self._context.store
         with owner_transaction(store, self._run, durable=True):
             if tested.failures:
                 refute_claim(store, self._run, tested)
             else:
-                record_recheck(store, tested, self._site.clock.now())
+                record_recheck(store, tested, self._context.clock.now())
 
     async def _test_one(self, claim: Claim, commit: Commit) -> RecheckResult:
         contract = self.contract(claim)

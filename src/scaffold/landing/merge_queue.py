@@ -70,10 +70,10 @@ QueueStep = CandidateLanded | ReviewRecorded | CandidateRefused | BranchHeld | F
 class MergeQueue:
     """Lands the candidates of one run; only the owner of the run's lease may use it."""
 
-    def __init__(self, site: RunContext, run: Run) -> None:
-        self._site = site
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self._context = context
         self._run = run
-        self._verifier = CandidateVerifier(site, run)
+        self._verifier = CandidateVerifier(context, run)
         self._busy = asyncio.Lock()
         self._landed: Commit | None = None
         self._seen: Commit | None = None
@@ -82,7 +82,7 @@ class MergeQueue:
     async def step(self) -> QueueStep:
         """Land or refuse the oldest waiting candidate; without one, recheck stale facts."""
         async with self._busy:
-            waiting = self._site.store.attempts.waiting_to_land(self._run.id)
+            waiting = self._context.store.attempts.waiting_to_land(self._run.id)
             if not waiting:
                 return await self._settle()
             try:
@@ -100,11 +100,11 @@ class MergeQueue:
     async def run_all_gates(self) -> tuple[GateResult, ...]:
         """Return all gates' results at the branch's tip, compared with the baseline."""
         async with self._busy:
-            return await self._verifier.run_all_gates(await session_tip(self._site, self._run))
+            return await self._verifier.run_all_gates(await session_tip(self._context, self._run))
 
     def _withdrawn(self, attempt: Attempt) -> bool:
         """Return whether a human cancelled the candidate meanwhile."""
-        now = self._site.store.attempts.get(attempt.id)
+        now = self._context.store.attempts.get(attempt.id)
         return now is not None and now.status == "ended" and now.outcome == "cancelled"
 
     async def close(self) -> None:
@@ -114,18 +114,18 @@ class MergeQueue:
     async def _settle(self) -> FactsSettled | QueueIdle:
         if not self._verifier.fact_refresher.waiting():
             return QueueIdle()
-        await self._verifier.fact_refresher.settle(await session_tip(self._site, self._run))
+        await self._verifier.fact_refresher.settle(await session_tip(self._context, self._run))
         return FactsSettled()
 
     async def _hold(self) -> BranchHeld | None:
         """Return the worktree that has the session branch checked out, unless its folder was deleted; else None."""
-        for each in await worktree.worktrees_on_branch(self._site.repository, self._run.session_branch):
+        for each in await worktree.worktrees_on_branch(self._context.repository, self._run.session_branch):
             if each.locked or each.path.exists():
                 return BranchHeld(each.path)
         return None
 
     async def _land(self, attempt: Attempt) -> QueueStep:
-        action = self._site.store.actions.get(attempt.action_id)
+        action = self._context.store.actions.get(attempt.action_id)
         if action is None or attempt.head_sha is None:
             raise LookupError(attempt.id)
         if attempt.head_sha == attempt.base_sha:
@@ -135,7 +135,7 @@ class MergeQueue:
             tip = tip or await self._tip()
             step = await self._land_on(tip, action, attempt, attempt.head_sha)
             if isinstance(step, CandidateRefused):
-                if tip == await session_tip(self._site, self._run):
+                if tip == await session_tip(self._context, self._run):
                     return self._refuse(attempt, step)
             elif step is not None:
                 return step
@@ -159,7 +159,7 @@ class MergeQueue:
 
     async def _record(self, action: Action, attempt: Attempt) -> QueueStep:
         """Record a candidate without a commit; if the reviewed code changed since, have it reviewed again."""
-        outdated = await record_without_commit(self._site, self._run, attempt, action)
+        outdated = await record_without_commit(self._context, self._run, attempt, action)
         return (
             ReviewRecorded(attempt.base_sha)
             if outdated is None
@@ -171,25 +171,25 @@ class MergeQueue:
 
         Raises RepositoryError if the branch no longer contains what this queue landed.
         """
-        tip = await session_tip(self._site, self._run)
-        landed = self._landed or last_landed(self._site.store, self._run)
+        tip = await session_tip(self._context, self._run)
+        landed = self._landed or last_landed(self._context.store, self._run)
         before = landed or self._run.base_sha
         if landed is not None and landed != tip:
-            await require_landed_on_branch(self._site, self._run, landed, tip)
+            await require_landed_on_branch(self._context, self._run, landed, tip)
         if tip not in {before, self._seen}:
-            self._verifier.fact_refresher.mark_stale(await commits.changed_paths(self._site.git, before, tip), tip)
+            self._verifier.fact_refresher.mark_stale(await commits.changed_paths(self._context.git, before, tip), tip)
             self._seen = tip
         await self._verifier.fact_refresher.settle(tip)
         return tip
 
     async def _integrate(self, action: Action, head: Commit, tip: Commit) -> Commit | CandidateRefused:
         """Return the commit that would land: the candidate squashed onto the tip, without a worktree."""
-        merged = await merge_commits(self._site.git, tip, head)
+        merged = await merge_commits(self._context.git, tip, head)
         if isinstance(merged, Conflicted):
             where = ", ".join(merged.paths)
             return CandidateRefused("conflict", f"conflicts with work that landed before in {where}")
         return await commits.commit_tree(
-            self._site.git,
+            self._context.git,
             merged.tree,
             parents=[tip],
             message=landing_message(self._run, action),
@@ -209,12 +209,12 @@ class MergeQueue:
             return intent
         work = refs.work_ref(attempt.id)
         if not await refs.move_and_delete(
-            self._site.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=head
+            self._context.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=head
         ):
-            with owner_transaction(self._site.store, self._run):
-                self._site.store.intents.settle(intent.id, done=False)
+            with owner_transaction(self._context.store, self._run):
+                self._context.store.intents.settle(intent.id, done=False)
             return None
-        record_landed(self._site, self._run, attempt.id, intent.new, proven.changed, proven.rechecked)
+        record_landed(self._context, self._run, attempt.id, intent.new, proven.changed, proven.rechecked)
         self._landed = intent.new
         return CandidateLanded(intent.new)
 
@@ -225,7 +225,7 @@ class MergeQueue:
 
         Refuse the candidate if its preconditions no longer hold.
         """
-        store = self._site.store
+        store = self._context.store
         intent = Intent(
             id=new_id(12),
             run_id=self._run.id,
@@ -245,8 +245,8 @@ class MergeQueue:
         return intent
 
     def _refuse(self, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:
-        why = self._site.redactor.clean(refused.why)
-        end_attempt(self._site.store, self._run, attempt.id, AttemptEnd(refused.outcome, why), head=attempt.head_sha)
+        why = self._context.redactor.clean(refused.why)
+        end_attempt(self._context.store, self._run, attempt.id, AttemptEnd(refused.outcome, why), head=attempt.head_sha)
         return CandidateRefused(refused.outcome, why)
 
 

@@ -30,11 +30,11 @@ def session_ref(run: Run) -> str:
     return f"refs/heads/{run.session_branch}"
 
 
-async def session_tip(site: RunContext, run: Run) -> Commit:
+async def session_tip(context: RunContext, run: Run) -> Commit:
     """Return the session branch's commit; RepositoryError if the branch was deleted."""
-    tip = await refs.resolve(site.git, session_ref(run))
+    tip = await refs.resolve(context.git, session_ref(run))
     if tip is None:
-        last = last_landed(site.store, run) or run.base_sha
+        last = last_landed(context.store, run) or run.base_sha
         raise RepositoryError(
             f"the branch {run.session_branch} does not exist any more",
             f"Restore it with `git branch {run.session_branch} {last}`, then run `scaffold resume`.",
@@ -52,22 +52,24 @@ def _ended_at(attempt: Attempt) -> datetime:
     return attempt.ended_at or attempt.queued_at
 
 
-async def require_landed_on_branch(site: RunContext, run: Run, landed: Commit, tip: Commit) -> None:
+async def require_landed_on_branch(context: RunContext, run: Run, landed: Commit, tip: Commit) -> None:
     """Raise RepositoryError if `tip` does not contain `landed`: the branch was rewritten, so facts may be wrong."""
-    if not await commits.is_ancestor(site.git, landed, tip):
+    if not await commits.is_ancestor(context.git, landed, tip):
         raise RepositoryError(
             f"the branch {run.session_branch} no longer contains {landed[:8]}, which landed there",
             f"Restore it with `git branch --force {run.session_branch} {landed}`, then run `scaffold resume`.",
         )
 
 
-async def record_recovered_landing(site: RunContext, run: Run, attempt_id: AttemptId, landed: Commit) -> None:
+async def record_recovered_landing(context: RunContext, run: Run, attempt_id: AttemptId, landed: Commit) -> None:
     """Record a landing whose owner died after it moved the branch; changed paths come from the commit itself."""
-    record_landed(site, run, attempt_id, landed, await commits.changed_paths(site.git, Commit(f"{landed}^"), landed))
+    record_landed(
+        context, run, attempt_id, landed, await commits.changed_paths(context.git, Commit(f"{landed}^"), landed)
+    )
 
 
 def record_landed(
-    site: RunContext,
+    context: RunContext,
     run: Run,
     attempt_id: AttemptId,
     landed: Commit,
@@ -79,13 +81,13 @@ def record_landed(
     Facts of other actions that depend on the changed paths are re-proven if listed in `renewed`; the others become
     stale. The branch has already moved and the work ref is no longer used. Safe to repeat until it succeeds.
     """
-    store = site.store
+    store = context.store
     attempt = store.attempts.get(attempt_id)
     action = store.actions.get(attempt.action_id) if attempt else None
     if attempt is None or action is None or attempt.verification is None:
         raise LookupError(attempt_id)
     paths = [utf8_safe(path) for path in changed]
-    now = site.clock.now()
+    now = context.clock.now()
     approvals = approvals_of(attempt, store.inbox.approved(action.id))
     evidence = evidence_of(attempt.verification, attempt_id, landed, now, approvals)
     with owner_transaction(store, run, durable=True):
@@ -111,19 +113,19 @@ def record_landed(
             mark_stale(store, claim)
 
 
-async def record_without_commit(site: RunContext, run: Run, attempt: Attempt, action: Action) -> str | None:
+async def record_without_commit(context: RunContext, run: Run, attempt: Attempt, action: Action) -> str | None:
     """Record an approval, or checks that passed, without a commit: the action is done, its effects are facts.
 
     Return None if it is recorded. Otherwise nothing is written, and the returned text says why the review must be
     repeated: paths it depends on changed, or a precondition no longer holds. No branch moves.
     """
-    store, verification = site.store, attempt.verification
+    store, verification = context.store, attempt.verification
     if verification is None:
         raise LookupError(attempt.id)
     paths = _dependency_paths(store, action, verification)
-    tip = await session_tip(site, run)
-    since = {utf8_safe(path) for path in await commits.changed_paths(site.git, attempt.base_sha, tip)}
-    evidence = evidence_of(verification, attempt.id, attempt.base_sha, site.clock.now())
+    tip = await session_tip(context, run)
+    since = {utf8_safe(path) for path in await commits.changed_paths(context.git, attempt.base_sha, tip)}
+    evidence = evidence_of(verification, attempt.id, attempt.base_sha, context.clock.now())
     if since & paths:
         return f"changed since it was reviewed: {', '.join(sorted(since & paths))}"
     with owner_transaction(store, run, durable=True):
@@ -152,34 +154,34 @@ def _dependency_paths(store: Store, action: Action, verification: Verification) 
     return frozenset(changed | cited)
 
 
-async def resolve_intent(site: RunContext, run: Run, intent: Intent) -> IntentResolution:
+async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> IntentResolution:
     """Determine the outcome of a landing whose process died, and update the store accordingly.
 
     First take the candidate away from the previous owner, which may still be running. If the branch contains the new
     commit, the landing is recorded. If it contains only the old one, the candidate waits again, pinned. Otherwise the
     branch was rewritten: the attempt ends as lost, its work pinned.
     """
-    attempt = _require_attempt(site.store, intent.attempt_id)
-    candidate = await _claim_candidate(site, run, attempt)
-    tip = await session_tip(site, run)
-    if await commits.is_ancestor(site.git, intent.new, tip):
-        await record_recovered_landing(site, run, intent.attempt_id, intent.new)
+    attempt = _require_attempt(context.store, intent.attempt_id)
+    candidate = await _claim_candidate(context, run, attempt)
+    tip = await session_tip(context, run)
+    if await commits.is_ancestor(context.git, intent.new, tip):
+        await record_recovered_landing(context, run, intent.attempt_id, intent.new)
         return "recorded"
-    await refs.pin(site.git, refs.work_ref(attempt.id), candidate)
-    with owner_transaction(site.store, run, durable=True):
-        site.store.intents.settle(intent.id, done=False)
-        site.store.attempts.advance(attempt.id, fence=attempt.fence, phase=attempt.phase, head_sha=candidate)
-    if await commits.is_ancestor(site.git, intent.old, tip):
+    await refs.pin(context.git, refs.work_ref(attempt.id), candidate)
+    with owner_transaction(context.store, run, durable=True):
+        context.store.intents.settle(intent.id, done=False)
+        context.store.attempts.advance(attempt.id, fence=attempt.fence, phase=attempt.phase, head_sha=candidate)
+    if await commits.is_ancestor(context.git, intent.old, tip):
         return "redone"
     lost = AttemptEnd("lost", "another process rewrote the session branch")
-    end_attempt(site.store, run, intent.attempt_id, lost)
-    with owner_transaction(site.store, run):
+    end_attempt(context.store, run, intent.attempt_id, lost)
+    with owner_transaction(context.store, run):
         text = f"Another process rewrote {run.session_branch} while a candidate was landing; its work is pinned."
-        site.store.events.append(run.id, NoticeRaised("warning", text))
+        context.store.events.append(run.id, NoticeRaised("warning", text))
     return "lost"
 
 
-async def _claim_candidate(site: RunContext, run: Run, attempt: Attempt) -> Commit:
+async def _claim_candidate(context: RunContext, run: Run, attempt: Attempt) -> Commit:
     """Return the candidate's work as a new commit that only this owner knows, so that no other process can land it.
 
     A fence cannot stop a git command that is already running. That command deletes the work ref at the old commit in
@@ -190,15 +192,15 @@ async def _claim_candidate(site: RunContext, run: Run, attempt: Attempt) -> Comm
         raise LookupError(attempt.id)
     identity, work = run.settings.identity, refs.work_ref(attempt.id)
     candidate = await commits.commit_tree(
-        site.git,
-        await commits.tree_of(site.git, head),
+        context.git,
+        await commits.tree_of(context.git, head),
         parents=[head],
         message=f"Candidate of attempt {attempt.id}, for owner {run.fence}\n",
         author=identity.author,
         committer=identity.committer,
     )
-    if await refs.resolve(site.git, work) == head:
-        await refs.move(site.git, work, new=candidate, old=head)
+    if await refs.resolve(context.git, work) == head:
+        await refs.move(context.git, work, new=candidate, old=head)
     return candidate
 
 

@@ -25,12 +25,12 @@ class StartDialog(Protocol):
         """Start a process that executes the run, which has no owner."""
 
 
-async def plan_and_confirm(site: RunContext, run_id: RunId, dialog: StartDialog) -> str:
+async def plan_and_confirm(context: RunContext, run_id: RunId, dialog: StartDialog) -> str:
     """Plan a new run, and start it in the background if the user agrees.
 
     Raises as `PlanningPhase.run_to_end` does, but for PlanInvalid.
     """
-    phase = await begin_planning(site, run_id, show_step=dialog.show_step)
+    phase = await begin_planning(context, run_id, show_step=dialog.show_step)
     try:
         stopped = await phase.run_to_end()
     except PlanInvalid as invalid:
@@ -38,24 +38,24 @@ async def plan_and_confirm(site: RunContext, run_id: RunId, dialog: StartDialog)
             f"- {finding.severity}[{finding.code}] {finding.message}. {finding.fix}" for finding in invalid.findings
         )
         return "\n".join((f"Not started: {invalid.in_full}", *findings))
-    return f"Not started: planning was {stopped}." if stopped else await _confirm(site, phase.run, dialog)
+    return f"Not started: planning was {stopped}." if stopped else await _confirm(context, phase.run, dialog)
 
 
-async def resume_and_confirm(site: RunContext, run_id: RunId, dialog: StartDialog) -> str:
+async def resume_and_confirm(context: RunContext, run_id: RunId, dialog: StartDialog) -> str:
     """Start a planned run that no process owns in the background if the user agrees."""
-    return await _confirm(site, await take_over_run_when_free(site, run_id), dialog)
+    return await _confirm(context, await take_over_run_when_free(context, run_id), dialog)
 
 
-async def _confirm(site: RunContext, run: Run, dialog: StartDialog) -> str:
+async def _confirm(context: RunContext, run: Run, dialog: StartDialog) -> str:
     """Start a run that this process owns if the user agrees, otherwise save it; release it in both cases."""
     try:
         agreed = await dialog.confirm_start(run)
     except asyncio.CancelledError:
-        save_run(site, run.id)
+        save_run(context, run.id)
         raise
     if not agreed:
-        save_run(site, run.id)
+        save_run(context, run.id)
         return f"The user does not want to start yet. The plan is saved as run {run.id}: `scaffold resume`."
-    release_run(site.store, run)
+    release_run(context.store, run)
     dialog.start_in_background(run.id)
     return f"Run {run.id} is running in the background. Tell the user so in one line, then end your turn."

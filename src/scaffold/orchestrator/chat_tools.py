@@ -38,7 +38,7 @@ class ChatRunControl(Protocol):
     """What the chat interface does for these tools; returned texts go to the model."""
 
     @property
-    def site(self) -> RunContext:
+    def context(self) -> RunContext:
         """The context of the repository."""
 
     def run(self) -> Run | None:
@@ -99,9 +99,9 @@ def _create_project(control: ChatRunControl) -> Tool:
         run = control.run()
         if run is None or isinstance(run.state, ENDED_STATES):
             run = await control.open_unplanned_run(args["description"])
-        store = control.site.store
+        store = control.context.store
         with store.transaction(durable=True):
-            written = apply_changes(store, run, project_changes(spec), now=control.site.clock.now())
+            written = apply_changes(store, run, project_changes(spec), now=control.context.clock.now())
             goal = store.goals.by_name(run.id, spec.name)
             if written and goal is not None and not isinstance(goal.state, Paused):
                 store.goals.move(goal.id, Paused(PAUSED_BY_USER))
@@ -125,9 +125,9 @@ def _list_tool(control: ChatRunControl, name: str, description: str, *, projects
         run = control.run()
         if run is None:
             return {what: [], "note": "There is no run yet."}
-        goals = control.site.store.goals.of_run(run.id)
-        listed = {goal.name for goal in goals if not projects or _is_project(control.site, goal)}
-        summary = read_summary(control.site, run)
+        goals = control.context.store.goals.of_run(run.id)
+        listed = {goal.name for goal in goals if not projects or _is_project(control.context, goal)}
+        summary = read_summary(control.context, run)
         lines = (_goal_entry(goal) for goal in summary.goals if goal.name in listed)
         taken, left = fit_entries(lines, most=len(listed), room=RESPONSE_CHARS)
         return {"run": run.id, "run_status": summary.status, what: taken, "left_out": left or None}
@@ -143,7 +143,7 @@ def _goal_entry(goal: GoalProgress) -> dict[str, Any]:
 def _status_tool(control: ChatRunControl, name: str, description: str, *, projects: bool) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:
         run, goal = _find_run_and_goal(control, args, projects=projects)
-        proposals = DraftProposals(control.site.store, run)
+        proposals = DraftProposals(control.context.store, run)
         spec = find_goal(proposals, goal.name)
         report = {each: value for each, value in goal_report(proposals, spec).items() if value is not None}
         actions = actions_report(proposals, spec, status=None, parent=None)
@@ -160,7 +160,7 @@ def _control_tools(control: ChatRunControl, noun: str, *, projects: bool) -> tup
         async def answer(args: Args) -> Mapping[str, Any]:
             run, goal = _find_run_and_goal(control, args, projects=projects)
             note = await steer(control, run, goal)
-            now = control.site.store.goals.get(goal.id) or goal
+            now = control.context.store.goals.get(goal.id) or goal
             return {noun: goal.name, "status": status_of(now.state), "note": note or None}
 
         return json_tool(f"{verb}_{noun}", description, object_schema({noun: STRING_SCHEMA}), answer)
@@ -180,17 +180,17 @@ async def _start(control: ChatRunControl, run: Run, goal: Goal) -> str:
     if owned and isinstance(goal.state, Active):
         return "It is already running."
     if goal.state == Paused(PAUSED_BY_USER):
-        await request_goal_control(control.site, run, goal, "resume")
+        await request_goal_control(control.context, run, goal, "resume")
     return "" if owned else await control.resume_in_background(run)
 
 
 async def _pause(control: ChatRunControl, run: Run, goal: Goal) -> str:
-    await request_goal_control(control.site, run, goal, "pause")
+    await request_goal_control(control.context, run, goal, "pause")
     return "Running work finishes and lands."
 
 
 async def _cancel(control: ChatRunControl, run: Run, goal: Goal) -> str:
-    await request_goal_control(control.site, run, goal, "cancel")
+    await request_goal_control(control.context, run, goal, "cancel")
     return "Landed changes stay; unfinished work is pinned."
 
 
@@ -200,14 +200,14 @@ def _find_run_and_goal(control: ChatRunControl, args: Args, *, projects: bool) -
     if run is None:
         fix = "Plan with the user first, then call execute_plan or create_project."
         raise ChangeRejected("there is no run yet", fix)
-    spec = find_goal(DraftProposals(control.site.store, run), args["project" if projects else "goal"])
-    goal = control.site.store.goals.by_name(run.id, spec.name)
+    spec = find_goal(DraftProposals(control.context.store, run), args["project" if projects else "goal"])
+    goal = control.context.store.goals.by_name(run.id, spec.name)
     if goal is None:
         raise LookupError(spec.name)
-    if projects and not _is_project(control.site, goal):
+    if projects and not _is_project(control.context, goal):
         raise ChangeRejected(f"`{goal.name}` is a goal, not a project", "Use the goal tools, such as goal_status.")
     return run, goal
 
 
-def _is_project(site: RunContext, goal: Goal) -> bool:
-    return any(action.method == PROJECT_METHOD for action in site.store.actions.of_goal(goal.id))
+def _is_project(context: RunContext, goal: Goal) -> bool:
+    return any(action.method == PROJECT_METHOD for action in context.store.actions.of_goal(goal.id))

@@ -23,15 +23,15 @@ def free_slots(store: Store, run: Run, goal: Goal) -> int:
     return max(0, min(run.settings.tier.agents - sum(working.values()), goal.worker_cap - working.get(goal.id, 0)))
 
 
-async def queue_attempt(site: RunContext, run: Run, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
+async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
     """Queue and return the next attempt of a ready action, based on the tip of the session branch.
 
     None if it may no longer start, because the goal was paused, the action cancelled or the last slot taken since the
     decision. These are checked in the transaction that opens the attempt.
     """
-    store = site.store
-    tip = await session_tip(site, run)
-    briefing = await attempt_briefing(site, store.attempts.of_action(action_id), tip)
+    store = context.store
+    tip = await session_tip(context, run)
+    briefing = await attempt_briefing(context, store.attempts.of_action(action_id), tip)
     attempt = Attempt(
         id=AttemptId(new_id()),
         run_id=run.id,
@@ -45,7 +45,7 @@ async def queue_attempt(site: RunContext, run: Run, goal_id: GoalId, action_id: 
         base_sha=tip,
         briefing=briefing,
         usage=Usage(),
-        queued_at=site.clock.now(),
+        queued_at=context.clock.now(),
     )
     with owner_transaction(store, run):
         goal, action = store.goals.get(goal_id), store.actions.get(action_id)
@@ -58,7 +58,7 @@ async def queue_attempt(site: RunContext, run: Run, goal_id: GoalId, action_id: 
     return attempt
 
 
-async def attempt_briefing(site: RunContext, earlier: tuple[Attempt, ...], tip: Commit) -> str:
+async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], tip: Commit) -> str:
     """Return what the next attempt should know of the last one: why it ended, its diff, and what has landed since.
 
     Empty if there was no earlier attempt.
@@ -72,11 +72,11 @@ async def attempt_briefing(site: RunContext, earlier: tuple[Attempt, ...], tip: 
             "valid, because files it depends on have changed since. Check the current state."
         )
     parts = [f"Attempt {last.number} ended: {last.outcome}. {last.error or ''}".rstrip()]
-    head = last.head_sha or await refs.resolve(site.git, refs.rescue_ref(last.id))
+    head = last.head_sha or await refs.resolve(context.git, refs.rescue_ref(last.id))
     if head is not None and head != last.base_sha:
-        work = await commits.diff_text(site.git, last.base_sha, head, limit_bytes=DIFF_BYTES)
+        work = await commits.diff_text(context.git, last.base_sha, head, limit_bytes=DIFF_BYTES)
         parts.append(f"Its changes, which did not land:\n{work}")
     if last.phase not in WORKER_PHASES and last.base_sha != tip:
-        landed = await commits.diff_text(site.git, last.base_sha, tip, limit_bytes=DIFF_BYTES)
+        landed = await commits.diff_text(context.git, last.base_sha, tip, limit_bytes=DIFF_BYTES)
         parts.append(f"Changes that landed meanwhile and are in your base now:\n{landed}")
     return "\n\n".join(parts)

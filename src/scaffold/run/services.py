@@ -14,36 +14,36 @@ from scaffold.verify.services.lifecycle import Services, stop_leftovers
 from scaffold.verify.services.specs import external_services
 
 
-def check_services(site: RunContext, run: Run, environment: CheckEnvironment | None) -> Services:
+def check_services(context: RunContext, run: Run, environment: CheckEnvironment | None) -> Services:
     """Return the services that run for each check of the run."""
     lines = environment.services if environment else ()
-    return Services(lines, _compose_project(site, run) if external_services(lines) else None)
+    return Services(lines, _compose_project(context, run) if external_services(lines) else None)
 
 
-async def stop_leftover_services(site: RunContext, run: Run) -> None:
+async def stop_leftover_services(context: RunContext, run: Run) -> None:
     """Stop external services that killed checks of the run left running.
 
     This ignores the run's current settings: they may have requested other services when it started.
     """
-    await stop_leftovers(_compose_project(site, run))
+    await stop_leftovers(_compose_project(context, run))
 
 
-def leftover_services(site: RunContext, run: Run) -> dict[str, str]:
+def leftover_services(context: RunContext, run: Run) -> dict[str, str]:
     """Return the external services still running: the stop command of each by its project name."""
     return {
         project.name: compose.manual_stop_command(project)
-        for project in compose.projects_of_run(_compose_project(site, run))
+        for project in compose.projects_of_run(_compose_project(context, run))
     }
 
 
-def _compose_project(site: RunContext, run: Run) -> ComposeContext:
+def _compose_project(context: RunContext, run: Run) -> ComposeContext:
     return ComposeContext(
         name=f"scaffold_{re.sub('[^a-z0-9_-]', '-', run.id.casefold())}",
-        repository=site.repository,
+        repository=context.repository,
         base=run.base_sha,
-        folder=site.services_folder(run.id),
-        shared=site.cache / "services",
-        environ=child_environment(site.environ, names=(*run.settings.environment.variables, *DAEMON_VARIABLES)),
-        clean=site.redactor.clean,
-        tell=partial(warn, site, run.id),
+        folder=context.services_folder(run.id),
+        shared=context.cache / "services",
+        environ=child_environment(context.environ, names=(*run.settings.environment.variables, *DAEMON_VARIABLES)),
+        clean=context.redactor.clean,
+        tell=partial(warn, context, run.id),
     )

@@ -27,12 +27,12 @@ class EventSink(Protocol):
         ...
 
 
-async def tail_events(site: RunContext, run: Run, sink: EventSink, *, since: int, done: Callable[[], bool]) -> None:
+async def tail_events(context: RunContext, run: Run, sink: EventSink, *, since: int, done: Callable[[], bool]) -> None:
     """Show every event after number `since`; return once `done` and all are shown."""
     seq = since
     while True:
         ending = done()
-        for recorded in site.store.events.since(run.id, seq):
+        for recorded in context.store.events.since(run.id, seq):
             sink.show(recorded)
             seq = recorded.seq
         if ending:

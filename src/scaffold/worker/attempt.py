@@ -28,38 +28,38 @@ from scaffold.worker.workspace import AttemptWorkspace, open_workspace, release_
 class Worker:
     """Executes one assignment; each phase is in the store before it begins."""
 
-    def __init__(self, site: RunContext, task: Assignment, model: Model) -> None:
-        self._site = site
+    def __init__(self, run_context: RunContext, task: Assignment, model: Model) -> None:
+        self._run_context = run_context
         self._task = task
         self._model = model
-        self._activity = ActivityClock(site.clock, idle_s=task.run.settings.limits.idle_s)
-        self._human = InboxApprover(site, task, self._activity.waiting)
+        self._activity = ActivityClock(run_context.clock, idle_s=task.run.settings.limits.idle_s)
+        self._human = InboxApprover(run_context, task, self._activity.waiting)
 
     async def execute(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | AttemptEnd:
         """Claim the attempt and run it to its end; StaleFence if another process ended it meanwhile."""
-        site, run, attempt = self._site, self._task.run, self._task.attempt
-        folder = site.attempt_folder(run.id, attempt.id)
-        with site.store.transaction():
-            site.store.attempts.claim(
+        run_context, run, attempt = self._run_context, self._task.run, self._task.attempt
+        folder = run_context.attempt_folder(run.id, attempt.id)
+        with run_context.store.transaction():
+            run_context.store.attempts.claim(
                 attempt.id, fence=attempt.fence, worker=identity, worktree=str(folder), log_file=log_file
             )
         ending = await self._run_with_timeout()
-        await asyncio.to_thread(remove_temporary_folder, site, run, name=attempt.id)
+        await asyncio.to_thread(remove_temporary_folder, run_context, run, name=attempt.id)
         match ending:
             case CandidateReady():
-                await release_workspace(site, attempt)
+                await release_workspace(run_context, attempt)
             case AttemptEnd():
                 await self._conclude(ending)
         return ending
 
     async def _conclude(self, ending: AttemptEnd) -> None:
-        site, run, attempt = self._site, self._task.run, self._task.attempt
-        pinned = await rescue_and_release(site, run, attempt.id)
+        run_context, run, attempt = self._run_context, self._task.run, self._task.attempt
+        pinned = await rescue_and_release(run_context, run, attempt.id)
         end_attempt(
-            site.store,
+            run_context.store,
             run,
             attempt.id,
-            msgspec.structs.replace(ending, error=site.redactor.clean(ending.error)),
+            msgspec.structs.replace(ending, error=run_context.redactor.clean(ending.error)),
             head=pinned,
             fence=attempt.fence,
         )
@@ -86,8 +86,8 @@ class Worker:
     async def _work(self) -> CandidateReady | AttemptEnd:
         """Run the kind of work the action's role requires: a review, or a change."""
         task = self._task
-        workspace = await open_workspace(self._site, task.attempt)
-        async with open_sandbox(self._site, task.run, workspace.path, name=task.attempt.id) as sandbox:
+        workspace = await open_workspace(self._run_context, task.attempt)
+        async with open_sandbox(self._run_context, task.run, workspace.path, name=task.attempt.id) as sandbox:
             context = self._context(workspace, sandbox)
             await provision_checkout(context.environment, workspace.path)
             if is_review_role(task.action.role):
@@ -95,14 +95,14 @@ class Worker:
             return await make_change(context, self._model)
 
     def _context(self, workspace: AttemptWorkspace, sandbox: SandboxSpec | None) -> AttemptContext:
-        baseline = self._site.store.baselines.of_run(self._task.run.id)
+        baseline = self._run_context.store.baselines.of_run(self._task.run.id)
         return AttemptContext(
-            site=self._site,
+            run_context=self._run_context,
             task=self._task,
             workspace=workspace,
             sandbox=with_shown_folders(baseline.environment if baseline else None, sandbox),
             human=self._human,
             pulse=self._activity,
-            record=AttemptRecorder(self._site, self._task.attempt, self._task.action),
+            record=AttemptRecorder(self._run_context, self._task.attempt, self._task.action),
             baseline=baseline,
         )

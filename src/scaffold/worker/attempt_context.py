@@ -26,7 +26,7 @@ from scaffold.worker.workspace import AttemptWorkspace
 class AttemptContext(Struct, frozen=True, kw_only=True):
     """One running attempt and the objects its phases share."""
 
-    site: RunContext
+    run_context: RunContext
     task: Assignment
     workspace: AttemptWorkspace
     sandbox: SandboxSpec | None
@@ -48,10 +48,10 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
 
         They are the allow-listed ones, the attempt's marks, and those of the check environment.
         """
-        site, task, attempt = self.site, self.task, self.task.attempt
+        context, task, attempt = self.run_context, self.task, self.task.attempt
         marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
         own = child_environment(
-            site.environ, marks | agent_variables(attempt.id), names=task.run.settings.environment.variables
+            context.environ, marks | agent_variables(attempt.id), names=task.run.settings.environment.variables
         )
         return check_environ(self.environment, self.workspace.path, own)
 
@@ -63,8 +63,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
             commit=commit,
             environ=self.environ,
             enclosure=self.sandbox,
-            services=check_services(self.site, self.task.run, self.environment),
-            clean=self.site.redactor.clean,
+            services=check_services(self.run_context, self.task.run, self.environment),
+            clean=self.run_context.redactor.clean,
         )
 
     async def results_at_base(self, contract: Contract | None) -> Sequence[CheckResult]:
@@ -78,7 +78,7 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     def end_without_progress(self, stuck: NoProgress) -> AttemptEnd:
         """Return the ending of an attempt without progress, with the next escalation in its error."""
         settings, action = self.task.run.settings, self.task.action
-        spent = self.site.store.actions.failures(action.id) + 1
+        spent = self.run_context.store.actions.failures(action.id) + 1
         left = settings.limits.attempts + action.extra_attempts - spent
         escalation = next_escalation(attempts_left=left, planner=settings.planning.planner)
         return AttemptEnd(stuck.outcome, f"{stuck.cause}. {ESCALATION_TEXT[escalation]}")

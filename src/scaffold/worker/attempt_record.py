@@ -15,14 +15,14 @@ from scaffold.store.run.attempts import AgentAnswer
 class AttemptRecorder:
     """Writes one attempt's rows; every method raises StaleFence once another process ended the attempt."""
 
-    def __init__(self, site: RunContext, attempt: Attempt, action: Action) -> None:
-        self._site = site
+    def __init__(self, context: RunContext, attempt: Attempt, action: Action) -> None:
+        self._context = context
         self._attempt = attempt
         self._action = action
 
     def enter(self, phase: AttemptPhase, *, verification: Verification | None = None) -> None:
         """Record that a phase begins, with the verification of the phase before it."""
-        store, attempt = self._site.store, self._attempt
+        store, attempt = self._context.store, self._attempt
         state = Running() if phase == "executing" else Verifying()
         with store.transaction():
             store.attempts.advance(attempt.id, fence=attempt.fence, phase=phase, verification=verification)
@@ -32,8 +32,8 @@ class AttemptRecorder:
 
     def answered(self, words: str, *, iteration: int) -> None:
         """Record the agent's whole final answer, before its work is verified."""
-        store, attempt = self._site.store, self._attempt
-        text = self._site.redactor.clean(utf8_safe(words))
+        store, attempt = self._context.store, self._attempt
+        text = self._context.redactor.clean(utf8_safe(words))
         with store.transaction():
             store.attempts.advance(
                 attempt.id, fence=attempt.fence, phase="executing", answer=AgentAnswer(text, iteration)
@@ -41,7 +41,7 @@ class AttemptRecorder:
 
     def criticised(self, verification: Verification, *, iteration: int, score: CriticScore, done: bool) -> None:
         """Record the critic's score for work that passed `verification`; `done` if no iteration follows."""
-        store, attempt = self._site.store, self._attempt
+        store, attempt = self._context.store, self._attempt
         criticised = CritiqueRecorded(self._action.key, iteration, score.total, verification.passed, done)
         with store.transaction():
             store.attempts.advance(
@@ -51,15 +51,15 @@ class AttemptRecorder:
 
     def never_passed(self, verification: Verification, *, iterations: int, summary: str) -> None:
         """Record why the work still fails after its last iteration."""
-        store, attempt = self._site.store, self._attempt
-        text = self._site.redactor.clean(utf8_safe(summary))
+        store, attempt = self._context.store, self._attempt
+        text = self._context.redactor.clean(utf8_safe(summary))
         with store.transaction():
             store.attempts.advance(attempt.id, fence=attempt.fence, phase="verifying", verification=verification)
             store.events.append(attempt.run_id, VerificationFailed(self._action.key, iterations, text))
 
     def hand_in(self, head: Commit, verification: Verification) -> None:
         """Offer a verified commit for landing; from here on the run's owner decides about it."""
-        store, attempt = self._site.store, self._attempt
+        store, attempt = self._context.store, self._attempt
         with store.transaction(durable=True):
             store.attempts.advance(
                 attempt.id, fence=attempt.fence, phase="candidate", head_sha=head, verification=verification

@@ -245,10 +245,10 @@ class ChangeLoop:
         if self._passed is None:
             return gave_up
         context, key = self._context, self._context.task.action.key
-        await rescue_work(context.site, context.task.run, context.task.attempt.id)
+        await rescue_work(context.run_context, context.task.run, context.task.attempt.id)
         why = gave_up.error.partition("\n")[0]
         text = f"{key} is handed in as it last passed; improving it further failed: {why}"
-        inform(context.site, context.task.run.id, text)
+        inform(context.run_context, context.task.run.id, text)
         context.record.enter("executing")
         context.record.enter("verifying")
         return await self._hand_in(self._passed.verification)
@@ -263,7 +263,7 @@ class ChangeLoop:
             raise
         if rejected is not None:
             return rejected
-        await refs.pin(context.site.git, refs.work_ref(context.task.attempt.id), head)
+        await refs.pin(context.run_context.git, refs.work_ref(context.task.attempt.id), head)
         context.record.hand_in(head, verification)
         return CandidateReady(head)
 

@@ -19,8 +19,8 @@ class HumanMessages:
     Each attempt gets a message to its action once; a message to the attempt itself is consumed on delivery.
     """
 
-    def __init__(self, site: RunContext, attempt: Attempt) -> None:
-        self._site = site
+    def __init__(self, context: RunContext, attempt: Attempt) -> None:
+        self._context = context
         self._attempt = attempt
         self._looked: tuple[Envelope, ...] = ()
         self._delivered: set[int] = set()
@@ -38,16 +38,16 @@ class HumanMessages:
         self._delivered.update(envelope.seq for envelope in looked)
         own = [envelope for envelope in looked if envelope.recipient == self._attempt.id]
         if own:
-            with self._site.store.transaction():
+            with self._context.store.transaction():
                 for envelope in own:
-                    self._site.store.messages.consume(envelope.scope, envelope.seq)
+                    self._context.store.messages.consume(envelope.scope, envelope.seq)
 
     def _waiting(self, recipient: str) -> list[Envelope]:
-        found = self._site.store.messages.peek(self._attempt.run_id, recipient, limit=MAX_MESSAGES)
+        found = self._context.store.messages.peek(self._attempt.run_id, recipient, limit=MAX_MESSAGES)
         new = (envelope for envelope in found if envelope.seq not in self._delivered)
         return [envelope for envelope in new if envelope.sender == HUMAN_SENDER]
 
     def _prompt(self, envelope: Envelope) -> str:
-        age = format_age(self._site.clock.now() - envelope.created_at)
+        age = format_age(self._context.clock.now() - envelope.created_at)
         head = f"The human you work for wrote this {age} ago. Follow it, within your task and your permissions."
-        return f"{head}\n{quote(self._site.redactor.clean(str(envelope.body.get('text', ''))))}"
+        return f"{head}\n{quote(self._context.redactor.clean(str(envelope.body.get('text', ''))))}"

@@ -53,7 +53,7 @@ def worker_rules(permissions: PermissionSettings, *, confined: bool) -> RuleSet:
 
 
 def worker_gate(
-    site: RunContext,
+    context: RunContext,
     permissions: PermissionSettings,
     root: Path,
     human: "InboxApprover",
@@ -65,9 +65,9 @@ def worker_gate(
     return ApprovalGate(
         worker_rules(permissions, confined=confined),
         workspace=WorkspacePaths.on_disk(root, Path.home()),
-        clock=site.clock,
+        clock=context.clock,
         tell=tell,
-        shell=partial(ShellCommandPolicy, site.environ),
+        shell=partial(ShellCommandPolicy, context.environ),
         approver=Delegation(human.decide_call),
     )
 
@@ -79,13 +79,13 @@ class InboxApprover:
     """
 
     def __init__(
-        self, site: RunContext, task: Assignment, waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+        self, context: RunContext, task: Assignment, waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> None:
         """For an attempt that begins now; each wait is inside `waiting` and within the attempt's timeout."""
         self._waiting = waiting
-        self._site = site
+        self._context = context
         self._task = task
-        self._until_s = site.clock.monotonic() + task.run.settings.tier.timeout_s - SHUTDOWN_RESERVE_S
+        self._until_s = context.clock.monotonic() + task.run.settings.tier.timeout_s - SHUTDOWN_RESERVE_S
 
     async def decide_call(self, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:
         """Return a human's decision about exactly this request, asked for exactly this reason.
@@ -95,7 +95,7 @@ class InboxApprover:
         asked, reason = self._portable(request, decision)
         worktree = WORKTREE_PLACEHOLDER if (asked, reason) != (request, decision) else ""
         detail = _call_detail(asked, reason, worktree=worktree)
-        clean = self._site.redactor.clean_all
+        clean = self._context.redactor.clean_all
         decided = await self._decided(self._item("approval", clean(_describe_call(asked)), clean(detail)))
         why = f": {decided.answer}" if decided.answer else ""
         if decided.state == "approved":
@@ -104,20 +104,20 @@ class InboxApprover:
 
     async def answer(self, question: str, options: Sequence[str]) -> str:
         """Return the human's answer to the agent's question."""
-        clean = self._site.redactor.clean
+        clean = self._context.redactor.clean
         asked, suggested = clean(utf8_safe(question)), [clean(utf8_safe(option)) for option in options]
         detail = {"question": asked, "options": suggested, "action": self._task.action.key}
         return (await self._decided(self._item("question", asked, detail))).answer or ""
 
     async def request_approval(self, text: str, detail: Mapping[str, Any]) -> InboxItem:
         """Return the item a human approved or rejected; the decision holds for exactly this `detail`."""
-        clean = self._site.redactor.clean_all
+        clean = self._context.redactor.clean_all
         return await self._decided(self._item("approval", clean(utf8_safe(text)), clean(detail)))
 
     @property
     def left_s(self) -> float:
         """The seconds left of the attempt's time."""
-        return self._until_s - self._site.clock.monotonic()
+        return self._until_s - self._context.clock.monotonic()
 
     def _portable(
         self, request: PermissionRequest, decision: PolicyDecision
@@ -126,7 +126,7 @@ class InboxApprover:
 
         Both stay unchanged if one of them already contains the placeholder.
         """
-        folder = self._site.attempt_folder(self._task.run.id, self._task.attempt.id)
+        folder = self._context.attempt_folder(self._task.run.id, self._task.attempt.id)
         if any(WORKTREE_PLACEHOLDER in text for text in (request.subject, request.args, decision.reason)):
             return request, decision
         ported = {
@@ -138,7 +138,7 @@ class InboxApprover:
 
     async def _decided(self, item: InboxItem) -> InboxItem:
         """Wait for a decision about `item` and return it; HumanDecisionRequired if none comes in time."""
-        store, asked = self._site.store, item
+        store, asked = self._context.store, item
         poller = StorePoller(store.data_version)
         tick = poller.tick()
         try:
@@ -158,12 +158,12 @@ class InboxApprover:
     def _ask(self, item: InboxItem) -> InboxItem:
         """Add the item to the inbox; also used again if it was closed without a decision."""
         attempt = self._task.attempt
-        with self._site.store.transaction(durable=True):
-            self._site.store.attempts.check(attempt.id, fence=attempt.fence)
-            return self._site.store.inbox.ask(msgspec.structs.replace(item, id=new_id()))
+        with self._context.store.transaction(durable=True):
+            self._context.store.attempts.check(attempt.id, fence=attempt.fence)
+            return self._context.store.inbox.ask(msgspec.structs.replace(item, id=new_id()))
 
     def _item(self, kind: InboxKind, text: str, detail: Mapping[str, Any]) -> InboxItem:
-        now = self._site.clock.now()
+        now = self._context.clock.now()
         return InboxItem(
             id=new_id(),
             run_id=self._task.run.id,

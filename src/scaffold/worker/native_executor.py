@@ -36,15 +36,19 @@ def watched_agent(context: AttemptContext, model: Model) -> WatchedAgent:
 
 def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) -> Agent:
     """Return the agent without its watchdog; `repeats` sees its failing tool calls and can send it a message."""
-    site, task, attempt = context.site, context.task, context.task.attempt
+    run_context, task, attempt = context.run_context, context.task, context.task.attempt
     journal = JournalFile(
-        site.journal(task.goal.name, task.action.key),
-        clock=site.clock,
+        run_context.journal(task.goal.name, task.action.key),
+        clock=run_context.clock,
         fields={"run": attempt.run_id, "action": task.action.key, "attempt": attempt.number},
-        redactor=site.redactor,
+        redactor=run_context.redactor,
     )
     budget = RunBudget(
-        site.store, attempt, limit_usd=task.run.settings.limits.budget_usd, clock=site.clock, owner=own_identity()
+        run_context.store,
+        attempt,
+        limit_usd=task.run.settings.limits.budget_usd,
+        clock=run_context.clock,
+        owner=own_identity(),
     )
     return Agent(
         model=model,
@@ -55,8 +59,8 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) ->
         ),
         outside=AgentIO(
             on_delta=context.pulse.on_delta,
-            news=MergedIncoming(repeats, HumanMessages(site, attempt)),
-            redactor=site.redactor,
+            news=MergedIncoming(repeats, HumanMessages(run_context, attempt)),
+            redactor=run_context.redactor,
         ),
         books=AgentRecords(journal=journal, budget=WaitAwareBudget(budget, context.pulse)),
     )
@@ -67,7 +71,7 @@ def _system_prompt(context: AttemptContext, journal: Journal) -> str:
 
     def notice(text: str) -> None:
         journal.note("notice", text=text)
-        warn(context.site, context.task.run.id, text)
+        warn(context.run_context, context.task.run.id, text)
 
     return worker_prompt(context.task.action.role, folders=context.task.run.settings.planning.prompts, notice=notice)
 
@@ -77,19 +81,19 @@ def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
 
     A reviewer gets no file-writing tools.
     """
-    site, permissions, attempt = context.site, context.task.run.settings.permissions, context.task.attempt
+    run_context, permissions, attempt = context.run_context, context.task.run.settings.permissions, context.task.attempt
     root = context.workspace.path
-    outputs = site.outputs(attempt.run_id, attempt.id)
+    outputs = run_context.outputs(attempt.run_id, attempt.id)
     tool_root = ToolRoot(
         root,
         context.environ,
         readable=(outputs,),
         enclosure=context.sandbox,
-        redactor=site.redactor,
+        redactor=run_context.redactor,
         on_output=context.pulse.beat,
     )
     confined = context.sandbox is not None
-    gate = worker_gate(site, permissions, root, context.human, confined=confined, tell=approval_logger(journal))
+    gate = worker_gate(run_context, permissions, root, context.human, confined=confined, tell=approval_logger(journal))
     reviews = is_review_role(context.task.action.role)
     yield from (
         gate.guard(each)

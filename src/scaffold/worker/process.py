@@ -14,33 +14,33 @@ from scaffold.run.lease import send_heartbeats
 from scaffold.worker.attempt import Worker
 
 
-async def run_attempt(site: RunContext, attempt_id: AttemptId, *, log: Callable[[str], None]) -> None:
+async def run_attempt(context: RunContext, attempt_id: AttemptId, *, log: Callable[[str], None]) -> None:
     """Run an attempt to its end; return early if another process has ended it.
 
     An unexpected error ends the attempt as `executor_failed`; `log` receives its traceback, without secrets.
     """
     try:
-        task = read_assignment(site.store, attempt_id)
-        await _run_recording_errors(site, task, log)
+        task = read_assignment(context.store, attempt_id)
+        await _run_recording_errors(context, task, log)
     except StaleFence as stale:
-        log(site.redactor.clean(stale.what))
+        log(context.redactor.clean(stale.what))
 
 
-async def _run_recording_errors(site: RunContext, task: Assignment, log: Callable[[str], None]) -> None:
-    journal = site.journal(task.goal.name, task.action.key)
+async def _run_recording_errors(context: RunContext, task: Assignment, log: Callable[[str], None]) -> None:
+    journal = context.journal(task.goal.name, task.action.key)
     try:
         async with (
             connect_model(task.run.settings.model.name) as model,
-            send_heartbeats(site.store, task.attempt, site.clock),
+            send_heartbeats(context.store, task.attempt, context.clock),
         ):
-            await Worker(site, task, model).execute(own_identity(), log_file=str(journal))
+            await Worker(context, task, model).execute(own_identity(), log_file=str(journal))
     except StaleFence:
         raise
     except Exception as error:  # noqa: BLE001 - the worker's boundary: every error is recorded in the attempt
-        clean = site.redactor.clean
+        clean = context.redactor.clean
         log(clean(traceback.format_exc()))
         end_attempt(
-            site.store,
+            context.store,
             task.run,
             task.attempt.id,
             AttemptEnd("executor_failed", clean(f"{type(error).__name__}: {error}")),

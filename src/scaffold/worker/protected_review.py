@@ -62,7 +62,7 @@ async def restore_waiting_change(context: AttemptContext) -> Attempt | None:
 
     Only on the same base: on another base the approval would be for a different change. HEAD does not move.
     """
-    store, base = context.site.store, context.workspace.base
+    store, base = context.run_context.store, context.workspace.base
     before = _previous_attempt(store, context.task.attempt)
     if before is None or before.outcome != "waiting" or before.base_sha != base or before.head_sha is None:
         return None

@@ -56,13 +56,13 @@ async def _examine(context: AttemptContext, review: Review | str) -> CandidateRe
     if isinstance(review, str):
         return UnusableVerdict("executor_failed", review)
     base = context.workspace.base
-    missing = await unresolved_citations(review, context.site.git, base)
+    missing = await unresolved_citations(review, context.run_context.git, base)
     if missing:
         return UnusableVerdict("executor_failed", "\n".join(["These citations point at nothing:", *missing]))
     if review.verdict == "reject":
         return AttemptEnd("gate_failed", f"rejected: {review_text(review)}", for_good=True)
     results = await context.results_at_base(context.task.action.contract)
-    verification = approval_verification(review, base, context.site.redactor, results)
+    verification = approval_verification(review, base, context.run_context.redactor, results)
     if not verification.passed:
         return UnusableVerdict(
             "contract_failed", f"You approved, but the contract's checks fail:\n\n{summarize_failures(verification)}"
@@ -73,13 +73,13 @@ async def _examine(context: AttemptContext, review: Review | str) -> CandidateRe
 async def _discard_changes(context: AttemptContext) -> None:
     """Pin any changes the reviewer made and restore the worktree."""
     attempt = context.task.attempt
-    if await rescue_work(context.site, context.task.run, attempt.id) is None:
+    if await rescue_work(context.run_context, context.task.run, attempt.id) is None:
         return
     await worktree.restore(context.workspace.git, context.workspace.base)
     text = (
         f"{context.task.action.key}: a review must not change files; its changes are in {refs.rescue_ref(attempt.id)}."
     )
-    inform(context.site, attempt.run_id, text)
+    inform(context.run_context, attempt.run_id, text)
 
 
 def _hand_in(context: AttemptContext, verification: Verification) -> CandidateReady:

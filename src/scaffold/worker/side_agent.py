@@ -24,13 +24,25 @@ class SideAgent:
         self, context: AttemptContext, model: Model, role: Literal["critic", "drafter"], *, event: str | None = None
     ) -> None:
         self._context = context
-        site, run, attempt, key = context.site, context.task.run, context.task.attempt, context.task.action.key
+        run_context, run, attempt, key = (
+            context.run_context,
+            context.task.run,
+            context.task.attempt,
+            context.task.action.key,
+        )
         fields = {"run": run.id, "action": key, "attempt": attempt.number, "role": role}
         self.journal = JournalFile(
-            site.journal(context.task.goal.name, key), clock=site.clock, fields=fields, redactor=site.redactor
+            run_context.journal(context.task.goal.name, key),
+            clock=run_context.clock,
+            fields=fields,
+            redactor=run_context.redactor,
         )
         budget = RunBudget(
-            site.store, attempt, limit_usd=run.settings.limits.budget_usd, clock=site.clock, owner=own_identity()
+            run_context.store,
+            attempt,
+            limit_usd=run.settings.limits.budget_usd,
+            clock=run_context.clock,
+            owner=own_identity(),
         )
         agent = Agent(
             model=model,
@@ -39,7 +51,7 @@ class SideAgent:
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
                 system=system_prompt(role, folders=run.settings.planning.prompts, notice=self.warn),
             ),
-            outside=AgentIO(on_delta=context.pulse.on_delta, redactor=site.redactor),
+            outside=AgentIO(on_delta=context.pulse.on_delta, redactor=run_context.redactor),
             books=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, context.pulse)),
         )
         repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
@@ -47,9 +59,9 @@ class SideAgent:
 
     async def turn(self, prompt: str) -> TurnResult | NoProgress:
         """Send `prompt`, without secrets, and return the result; NoProgress if the agent stays idle after a nudge."""
-        return await self._watched.turn(self._context.site.redactor.clean(prompt))
+        return await self._watched.turn(self._context.run_context.redactor.clean(prompt))
 
     def warn(self, text: str) -> None:
         """Add a warning to the run and to the journal."""
         self.journal.note("notice", text=text)
-        warn(self._context.site, self._context.task.run.id, text)
+        warn(self._context.run_context, self._context.task.run.id, text)

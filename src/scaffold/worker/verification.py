@@ -39,7 +39,7 @@ class AttemptVerifier:
     async def prepare(cls, context: AttemptContext, model: Model) -> "AttemptVerifier":
         """Return the verifier before the work begins: draft a contract if there is none, and run it on the base."""
         try_write_contract_files(context)  # an earlier attempt may have died between sealing and writing
-        contract = contract_in_force(context.site.store, context.task.action.id)
+        contract = contract_in_force(context.run_context.store, context.task.action.id)
         if contract is None and context.task.run.settings.planning.drafter:
             contract = await draft_contract(context, model)
         if contract is None or contract.empty:
@@ -49,7 +49,7 @@ class AttemptVerifier:
     @property
     def contract(self) -> Contract | None:
         """The contract in force; None if there is none."""
-        return contract_in_force(self._context.site.store, self._context.task.action.id)
+        return contract_in_force(self._context.run_context.store, self._context.task.action.id)
 
     async def verify(self, head: Commit) -> Verification:
         """Verify the commit in a clean, provisioned worktree.
@@ -77,7 +77,7 @@ class AttemptVerifier:
             return found  # the tests are the work; the code they test existed before
         if not added_tests(changes):
             return found
-        async with pinned_meanwhile(context.site, context.task.attempt.id, found.commit):
+        async with pinned_meanwhile(context.run_context, context.task.attempt.id, found.commit):
             red = await still_red_on_base(contract, found.failed_on_base, changes, context.tree(found.commit))
         weak = found.weak or required_names(contract).isdisjoint(red)
         return msgspec.structs.replace(found, failed_on_base=red, weak=weak)
@@ -89,11 +89,15 @@ class AttemptVerifier:
             after = await refine_contract(self._context, self._model, passed.commit)
         except BudgetExceeded as error:
             key = self._context.task.action.key
-            warn(self._context.site, self._context.task.run.id, f"The contract of {key} stays as drafted: {error.what}")
+            warn(
+                self._context.run_context,
+                self._context.task.run.id,
+                f"The contract of {key} stays as drafted: {error.what}",
+            )
             return passed
         if after is None or after == before:
             return passed
-        async with pinned_meanwhile(self._context.site, self._context.task.attempt.id, passed.commit):
+        async with pinned_meanwhile(self._context.run_context, self._context.task.attempt.id, passed.commit):
             self._base_results = await self._check_on_clean_base(after)
             return await self.verify(passed.commit)
 
@@ -122,15 +126,15 @@ class AttemptVerifier:
             tagged=gates.tagged,
             gates_off=gates.off,
             gate_timeout_s=gates.timeout_s,
-            slots=self._context.site.slots(gates.slots),
-            find=self._context.site.store.baselines.find,
+            slots=self._context.run_context.slots(gates.slots),
+            find=self._context.run_context.store.baselines.find,
             keep=self._keep,
-            set_work_aside=partial(pinned_meanwhile, self._context.site, self._context.task.attempt.id, head),
+            set_work_aside=partial(pinned_meanwhile, self._context.run_context, self._context.task.attempt.id, head),
         )
 
     def _keep(self, run: GateRun) -> None:
         """Store a complete gate run, for reuse at the same commit."""
-        store, attempt = self._context.site.store, self._context.task.attempt
+        store, attempt = self._context.run_context.store, self._context.task.attempt
         with store.transaction():
             store.attempts.check(attempt.id, fence=attempt.fence)
             store.baselines.keep(run)

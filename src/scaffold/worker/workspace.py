@@ -30,96 +30,100 @@ class AttemptWorkspace(Struct, frozen=True, kw_only=True):
     base: Commit
 
 
-async def open_workspace(site: RunContext, attempt: Attempt) -> AttemptWorkspace:
+async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorkspace:
     """Check out the attempt's base in a clean, detached worktree, reusing an earlier attempt's if possible.
 
     Warns once in a run about each submodule that cannot be checked out.
     """
-    slot = await _pool(site, attempt.run_id).take(attempt.id, attempt.base_sha)
+    slot = await _pool(context, attempt.run_id).take(attempt.id, attempt.base_sha)
     for missing in slot.missing:
-        warn(site, attempt.run_id, f"The submodule {utf8_safe(missing.path)} stays empty: {missing.why}.")
+        warn(context, attempt.run_id, f"The submodule {utf8_safe(missing.path)} stays empty: {missing.why}.")
     return AttemptWorkspace(path=slot.git.cwd, git=slot.git, base=attempt.base_sha)
 
 
 @contextlib.asynccontextmanager
-async def pinned_meanwhile(site: RunContext, attempt_id: AttemptId, work: Commit) -> AsyncIterator[None]:
+async def pinned_meanwhile(context: RunContext, attempt_id: AttemptId, work: Commit) -> AsyncIterator[None]:
     """Pin the attempt's commit by a ref while its worktree contains something else.
 
     After an error or a crash the ref stays, so that `rescue_work` finds the commit.
     """
     ref = refs.work_ref(attempt_id)
-    await refs.pin(site.git, ref, work)
+    await refs.pin(context.git, ref, work)
     yield
-    await refs.delete(site.git, ref, old=work)
+    await refs.delete(context.git, ref, old=work)
 
 
-async def release_workspace(site: RunContext, attempt: Attempt) -> None:
+async def release_workspace(context: RunContext, attempt: Attempt) -> None:
     """Return the worktree to the pool; the attempt's candidate must be pinned."""
-    await _pool(site, attempt.run_id).give_back(attempt.id)
+    await _pool(context, attempt.run_id).give_back(attempt.id)
 
 
-async def rescue_and_release(site: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
+async def rescue_and_release(context: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
     """As `rescue_and_remove`, but return the worktree to the pool."""
-    pinned = await rescue_work(site, run, attempt_id)
-    await _pool(site, run.id).give_back(attempt_id)
+    pinned = await rescue_work(context, run, attempt_id)
+    await _pool(context, run.id).give_back(attempt_id)
     return pinned
 
 
-async def rescue_and_remove(site: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
+async def rescue_and_remove(context: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
     """Pin the attempt's work under a rescue ref and remove its worktree; return the commit, None if nothing changed.
 
     Call it only after the attempt's processes have ended. Safe to repeat: an existing pin stays, even if the worktree
     is already partly removed.
     """
-    pinned = await rescue_work(site, run, attempt_id)
-    await worktree.remove(site.repository, site.attempt_folder(run.id, attempt_id))
+    pinned = await rescue_work(context, run, attempt_id)
+    await worktree.remove(context.repository, context.attempt_folder(run.id, attempt_id))
     return pinned
 
 
-async def rescue_work(site: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
+async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
     """Pin the attempt's work under a rescue ref and return the commit; None if it is unchanged from the base."""
-    attempt = site.store.attempts.get(attempt_id)
+    attempt = context.store.attempts.get(attempt_id)
     if attempt is None:
         raise LookupError(attempt_id)
-    path = _folder_of(site, attempt)
-    pinned = await refs.resolve(site.git, refs.rescue_ref(attempt_id))
+    path = _folder_of(context, attempt)
+    pinned = await refs.resolve(context.git, refs.rescue_ref(attempt_id))
     if pinned is None and attempt.phase in UNPINNED_PHASES and path.is_dir():
-        aside = await refs.resolve(site.git, refs.work_ref(attempt_id))
-        pinned = aside or await _snapshot(site, run, attempt, path)
-        if pinned is not None and not await refs.move(site.git, refs.rescue_ref(attempt_id), new=pinned, old=None):
-            return await refs.resolve(site.git, refs.rescue_ref(attempt_id))  # another process was faster
+        aside = await refs.resolve(context.git, refs.work_ref(attempt_id))
+        pinned = aside or await _snapshot(context, run, attempt, path)
+        if pinned is not None and not await refs.move(context.git, refs.rescue_ref(attempt_id), new=pinned, old=None):
+            return await refs.resolve(context.git, refs.rescue_ref(attempt_id))  # another process was faster
         if aside is not None:
-            await refs.delete(site.git, refs.work_ref(attempt_id), old=aside)
+            await refs.delete(context.git, refs.work_ref(attempt_id), old=aside)
     return pinned
 
 
-def _folder_of(site: RunContext, attempt: Attempt) -> Path:
+def _folder_of(context: RunContext, attempt: Attempt) -> Path:
     """Return the attempt's worktree: the recorded path if the repository has been moved since."""
-    folder = site.attempt_folder(attempt.run_id, attempt.id)
+    folder = context.attempt_folder(attempt.run_id, attempt.id)
     return folder if folder.is_dir() or attempt.worktree is None else Path(attempt.worktree)
 
 
-async def _snapshot(site: RunContext, run: Run, attempt: Attempt, path: Path) -> Commit | None:
+async def _snapshot(context: RunContext, run: Run, attempt: Attempt, path: Path) -> Commit | None:
     """Commit all files at `path` that are not ignored on top of the attempt's base; None if nothing changed.
 
     Uses its own index, so a damaged `.git` or another checkout there does not matter.
     """
-    git, folder = site.git.at(path), site.run_folder(run.id)
+    git, folder = context.git.at(path), context.run_folder(run.id)
     folder.mkdir(parents=True, exist_ok=True)
     people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
     with contextlib.suppress(GitError):  # a submodule that was tampered with cannot be saved
         await commits.commit_submodules(git, f"Rescued work of attempt {attempt.id}\n", **people)
     # In a new folder: the lock of a killed git stays there and does not block the next rescue.
     with tempfile.TemporaryDirectory(dir=folder, prefix=f"{attempt.id}-", ignore_cleanup_errors=True) as own:
-        env = {"GIT_DIR": str(site.repository.common_dir), "GIT_WORK_TREE": str(path), "GIT_INDEX_FILE": f"{own}/index"}
+        env = {
+            "GIT_DIR": str(context.repository.common_dir),
+            "GIT_WORK_TREE": str(path),
+            "GIT_INDEX_FILE": f"{own}/index",
+        }
         await git("read-tree", attempt.base_sha, env=env)
         await _open_nested(git, path, env)
         await git("add", "--all", "--ignore-errors", "--", ".", env=env, ok=frozenset({0, 1}))
         tree = (await git("write-tree", env=env)).line
-    if tree == await commits.tree_of(site.git, attempt.base_sha):
+    if tree == await commits.tree_of(context.git, attempt.base_sha):
         return None
     return await commits.commit_tree(
-        site.git,
+        context.git,
         tree,
         parents=[attempt.base_sha],
         message=f"Rescued work of attempt {attempt.id}\n",
@@ -127,8 +131,8 @@ async def _snapshot(site: RunContext, run: Run, attempt: Attempt, path: Path) ->
     )
 
 
-def _pool(site: RunContext, run_id: RunId) -> WorktreePool:
-    return WorktreePool(site.repository, site.attempt_folder(run_id, AttemptId("")))
+def _pool(context: RunContext, run_id: RunId) -> WorktreePool:
+    return WorktreePool(context.repository, context.attempt_folder(run_id, AttemptId("")))
 
 
 async def _open_nested(git: Git, path: Path, env: Mapping[str, str]) -> None:

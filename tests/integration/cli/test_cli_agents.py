@@ -17,24 +17,26 @@ DEAD = ProcessIdentity(1, "long ago", "another boot")
 
 
 @pytest.fixture
-def journal(site):
+def journal(context):
     """Return a function that opens the journal of an attempt."""
 
     def opened(run, attempt, key="store"):
         fields = {"run": run.id, "action": key, "attempt": attempt.number}
-        return JournalFile(site.journal("shop", key), clock=site.clock, fields=fields)
+        return JournalFile(context.journal("shop", key), clock=context.clock, fields=fields)
 
     return opened
 
 
-def a_turn(site, run, **fields):
-    turn = PlanningTurn(id="t1", run_id=run.id, event="decompose", usage=Usage(), started_at=site.clock.now(), **fields)
-    with site.store.transaction():
-        site.store.turns.begin(turn)
+def a_turn(context, run, **fields):
+    turn = PlanningTurn(
+        id="t1", run_id=run.id, event="decompose", usage=Usage(), started_at=context.clock.now(), **fields
+    )
+    with context.store.transaction():
+        context.store.turns.begin(turn)
     return turn
 
 
-def ask(site, run, attempt):
+def ask(context, run, attempt):
     item = InboxItem(
         id="i7",
         run_id=run.id,
@@ -43,10 +45,10 @@ def ask(site, run, attempt):
         kind="approval",
         text="shell: make deploy",
         detail={"tool": "shell"},
-        created_at=site.clock.now(),
+        created_at=context.clock.now(),
     )
-    with site.store.transaction():
-        site.store.inbox.ask(item)
+    with context.store.transaction():
+        context.store.inbox.ask(item)
     return item
 
 
@@ -54,13 +56,13 @@ def everything(path):
     return last_activity(path, lambda entry: True)
 
 
-def test_every_process_is_listed_with_its_activity(site, plan, scaffold, journal):
+def test_every_process_is_listed_with_its_activity(context, plan, scaffold, journal):
     """SC-19, AL-3: orchestrator, supervisor and workers: pid, liveness, phase, tokens, cost, the last activity."""
-    run = begin(site, make_run(site, plan))
-    (goal,) = site.store.goals.of_run(run.id)
-    with site.store.transaction():
-        site.store.goals.supervise(goal.id, DEAD, was=None)
-    attempt = work(site, run, "store")
+    run = begin(context, make_run(context, plan))
+    (goal,) = context.store.goals.of_run(run.id)
+    with context.store.transaction():
+        context.store.goals.supervise(goal.id, DEAD, was=None)
+    attempt = work(context, run, "store")
     journal(run, attempt).note("tool_call", id="1", name="shell", args={"command": "make test"})
     told = scaffold("agents", "--json").json
     assert told["run"] == run.id
@@ -93,52 +95,52 @@ def test_every_process_is_listed_with_its_activity(site, plan, scaffold, journal
     assert max(map(len, lines)) <= 80
 
 
-def test_a_worker_that_submitted_its_candidate_waits_in_the_merge_queue(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    hand_in(site, run, "store", {"store.py": "x = 1\n"})
+def test_a_worker_that_submitted_its_candidate_waits_in_the_merge_queue(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    hand_in(context, run, "store", {"store.py": "x = 1\n"})
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator"]
-    (member,) = read_summary(site, run).active_agents
+    (member,) = read_summary(context, run).active_agents
     assert (member.waits_on, member.state) == ("the merge queue", "done")
 
 
-def test_agents_that_need_the_user_come_first_whether_running_or_not(site, plan):
+def test_agents_that_need_the_user_come_first_whether_running_or_not(context, plan):
     """BX-12: what waits for a human is on top of every screen."""
     text = plan.replace("preconditions: [store_works], ", "")
-    run = begin(site, make_run(site, text))
-    work(site, run, "api")
-    ask(site, run, work(site, run, "store"))
-    first, second = read_summary(site, run).active_agents
+    run = begin(context, make_run(context, text))
+    work(context, run, "api")
+    ask(context, run, work(context, run, "store"))
+    first, second = read_summary(context, run).active_agents
     assert (first.action, first.state, first.waits_on) == ("store", "waiting_approval", "you (i7): shell: make deploy")
     assert (second.action, second.state) == ("api", "running")
 
 
-def test_an_agent_that_stopped_to_wait_still_needs_the_user(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    attempt = work(site, run, "store")
-    item = ask(site, run, attempt)
-    put_away(site, run, attempt, item)
-    (member,) = read_summary(site, run).active_agents
+def test_an_agent_that_stopped_to_wait_still_needs_the_user(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    attempt = work(context, run, "store")
+    item = ask(context, run, attempt)
+    put_away(context, run, attempt, item)
+    (member,) = read_summary(context, run).active_agents
     assert (member.action, member.attempt, member.phase, member.needs_you) == ("store", 1, "waiting", True)
     (shown,) = scaffold("status", "--json").json["actions"][0]["attempts"]
     assert shown["agent_state"] == "waiting_approval"
 
 
-def put_away(site, run, attempt, item):
-    with site.store.transaction():
-        site.store.attempts.end(attempt.id, outcome="waiting", fence=run.fence)
-        site.store.actions.move(attempt.action_id, Pending())
-        site.store.actions.move(attempt.action_id, blocked_on_inbox(item.id))
+def put_away(context, run, attempt, item):
+    with context.store.transaction():
+        context.store.attempts.end(attempt.id, outcome="waiting", fence=run.fence)
+        context.store.actions.move(attempt.action_id, Pending())
+        context.store.actions.move(attempt.action_id, blocked_on_inbox(item.id))
 
 
-def test_a_supervisors_planning_turn_is_shown_with_its_subject(site, plan, scaffold):
+def test_a_supervisors_planning_turn_is_shown_with_its_subject(context, plan, scaffold):
     """OR-8: status and agents tell the same turn."""
-    run = begin(site, make_run(site, plan))
-    (goal,) = site.store.goals.of_run(run.id)
-    store = site.store.actions.by_key(run.id, "store")
-    with site.store.transaction():
-        site.store.goals.supervise(goal.id, own_identity(), was=None)
-    turn = a_turn(site, run, goal_id=goal.id, action_id=store.id)
-    (member,) = read_summary(site, run).active_agents
+    run = begin(context, make_run(context, plan))
+    (goal,) = context.store.goals.of_run(run.id)
+    store = context.store.actions.by_key(run.id, "store")
+    with context.store.transaction():
+        context.store.goals.supervise(goal.id, own_identity(), was=None)
+    turn = a_turn(context, run, goal_id=goal.id, action_id=store.id)
+    (member,) = read_summary(context, run).active_agents
     assert (member.name, member.phase, member.since) == ("supervisor shop: store", "decompose", turn.started_at)
     told = scaffold("status", "--json").json
     assert told["goals"][0]["supervisor"]["turn"] == {
@@ -149,26 +151,26 @@ def test_a_supervisors_planning_turn_is_shown_with_its_subject(site, plan, scaff
     assert told["run"]["planning"] is False
 
 
-def test_a_run_that_is_being_planned_says_so(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    a_turn(site, run, goal_id=None, action_id=None)
+def test_a_run_that_is_being_planned_says_so(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    a_turn(context, run, goal_id=None, action_id=None)
     assert scaffold("status", "--json").json["run"]["planning"] is True
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator", "planner"]
 
 
-def test_a_planner_that_died_with_its_owner_is_not_shown_as_running(site, plan, scaffold):
+def test_a_planner_that_died_with_its_owner_is_not_shown_as_running(context, plan, scaffold):
     """AL-3b: in the words for agents."""
-    run = begin(site, make_run(site, plan))
-    with site.store.transaction():
-        site.store.runs.take(run.id, DEAD, expected_fence=run.fence)
-    a_turn(site, run, goal_id=None, action_id=None)
+    run = begin(context, make_run(context, plan))
+    with context.store.transaction():
+        context.store.runs.take(run.id, DEAD, expected_fence=run.fence)
+    a_turn(context, run, goal_id=None, action_id=None)
     planner = scaffold("agents", "--json").json["agents"][-1]
     assert (planner["role"], planner["alive"], planner["agent_state"]) == ("planner", False, "failed")
 
 
-def test_goals_and_tasks_of_an_unplanned_run_say_so(site, plan, scaffold):
+def test_goals_and_tasks_of_an_unplanned_run_say_so(context, plan, scaffold):
     """SC-19: and not nothing."""
-    picture = msgspec.structs.replace(read_run_view(site, make_run(site, plan)), goals=())
+    picture = msgspec.structs.replace(read_run_view(context, make_run(context, plan)), goals=())
     assert format_goals(picture) == format_tasks(picture, ()) == "There is no plan yet."
 
 
@@ -178,19 +180,19 @@ def test_without_a_run_there_are_no_agents(repository, scaffold):
     assert scaffold("agents", "--run", "x").code == 64
 
 
-def test_slash_commands_use_the_same_words(site, plan, scaffold):
+def test_slash_commands_use_the_same_words(context, plan, scaffold):
     """SC-19: goals, tasks and agents need no model."""
-    run = begin(site, make_run(site, plan))
-    assert click.unstyle(goals_text(site, run)) == scaffold("goals").out.rstrip("\n")
-    assert click.unstyle(tasks_text(site, run)) == scaffold("tasks").out.rstrip("\n")
-    assert click.unstyle(agents_text(site, run)).splitlines()[0] == scaffold("agents").out.splitlines()[0]
+    run = begin(context, make_run(context, plan))
+    assert click.unstyle(goals_text(context, run)) == scaffold("goals").out.rstrip("\n")
+    assert click.unstyle(tasks_text(context, run)) == scaffold("tasks").out.rstrip("\n")
+    assert click.unstyle(agents_text(context, run)).splitlines()[0] == scaffold("agents").out.splitlines()[0]
 
 
-def test_the_last_activity_is_read_past_torn_and_long_lines(site, plan, journal):
-    run = begin(site, make_run(site, plan))
-    book = journal(run, work(site, run, "store"))
+def test_the_last_activity_is_read_past_torn_and_long_lines(context, plan, journal):
+    run = begin(context, make_run(context, plan))
+    book = journal(run, work(context, run, "store"))
     book.note("text", text="I will test it.\nThen land it.")
-    path = site.journal("shop", "store")
+    path = context.journal("shop", "store")
     assert everything(path).text == "I will test it."
     book.note("tool_result", id="1", name="shell", content="x" * 200_000, failed=False)
     with path.open("ab") as file:
@@ -200,11 +202,11 @@ def test_the_last_activity_is_read_past_torn_and_long_lines(site, plan, journal)
     assert everything(path).text == "I will test it.", "a torn line swallows the one behind it, and no more"
 
 
-def test_only_the_end_of_a_long_journal_is_read(site, plan, journal):
-    run = begin(site, make_run(site, plan))
-    book = journal(run, work(site, run, "store"))
+def test_only_the_end_of_a_long_journal_is_read(context, plan, journal):
+    run = begin(context, make_run(context, plan))
+    book = journal(run, work(context, run, "store"))
     book.note("text", text="long ago")
-    path = site.journal("shop", "store")
+    path = context.journal("shop", "store")
     with path.open("ab") as file:
         file.truncate(8 << 30)  # a hole: whoever reads it all takes minutes, or dies of it
         file.seek(0, 2)

@@ -12,11 +12,11 @@ TYPES = Gate(kind="typecheck", command="mypy .", runner="findings")
 
 
 @pytest.fixture
-def run(site, plan):
+def run(context, plan):
     """A run with a baseline."""
-    run = make_run(site, plan)
-    with site.store.transaction():
-        site.store.baselines.hold(run.id, baseline(run))
+    run = make_run(context, plan)
+    with context.store.transaction():
+        context.store.baselines.hold(run.id, baseline(run))
     return run
 
 
@@ -33,7 +33,7 @@ def baseline(run):
     )
 
 
-def test_the_baseline_is_shown_with_failures_before_the_work(site, run, scaffold):
+def test_the_baseline_is_shown_with_failures_before_the_work(context, run, scaffold):
     """AL-10: each gate with its outcomes; a gate that is not detected is not applicable."""
     assert scaffold("baseline").out.splitlines() == [
         f"Baseline of run {run.id} at {run.base_sha[:8]}",
@@ -48,7 +48,7 @@ def test_the_baseline_is_shown_with_failures_before_the_work(site, run, scaffold
     ]
 
 
-def test_the_baseline_is_available_as_json(site, run, scaffold):
+def test_the_baseline_is_available_as_json(context, run, scaffold):
     """AL-10: every failure by name."""
     shown = scaffold("baseline", "show", "--run", run.id, "--json").json
     assert (shown["run"], shown["captured"], shown["environment"]) == (run.id, True, "env-1")
@@ -58,35 +58,35 @@ def test_the_baseline_is_available_as_json(site, run, scaffold):
     assert shown["gates"][2]["trouble"] == "error"
 
 
-def test_a_baseline_that_is_reset_is_captured_again(site, run, scaffold):
+def test_a_baseline_that_is_reset_is_captured_again(context, run, scaffold):
     """AL-10: the run has none, no earlier gate result is reused, and the mirror is gone."""
-    mirror = site.projections / "baselines" / f"{run.id}.json"
+    mirror = context.projections / "baselines" / f"{run.id}.json"
     mirror.parent.mkdir(parents=True)
     mirror.write_text("{}")
-    with site.store.transaction():
-        site.store.runs.move(run.id, Failed("stopped"))
+    with context.store.transaction():
+        context.store.runs.move(run.id, Failed("stopped"))
     assert "is reset" in scaffold("baseline", "reset").out
-    assert site.store.baselines.of_run(run.id) is None
-    assert site.store.baselines.find(TEST, run.base_sha, "env-1") is None
+    assert context.store.baselines.of_run(run.id) is None
+    assert context.store.baselines.find(TEST, run.base_sha, "env-1") is None
     assert (mirror.exists(), scaffold("baseline", "--json").json["captured"]) == (False, False)
     assert scaffold("baseline", "reset", "--json").json == {"run": run.id, "reset": False}
 
 
-def test_a_baseline_in_use_cannot_be_reset(site, run, scaffold):
+def test_a_baseline_in_use_cannot_be_reset(context, run, scaffold):
     """AL-10: also if another run uses the gate results."""
-    begin(site, run)
+    begin(context, run)
     answer = scaffold("baseline", "reset")
     assert (answer.code, answer.out) == (64, "")
     assert f"scaffold stop {run.id}" in answer.err
-    assert site.store.baselines.of_run(run.id) is not None
+    assert context.store.baselines.of_run(run.id) is not None
 
 
-def test_a_run_without_a_baseline_says_why(site, plan, scaffold):
-    run = make_run(site, plan)
+def test_a_run_without_a_baseline_says_why(context, plan, scaffold):
+    run = make_run(context, plan)
     assert (
         scaffold("baseline").out == f"Run {run.id} has no baseline: it is captured when the run starts or continues.\n"
     )
-    without = make_run(site, plan, gates=False)
+    without = make_run(context, plan, gates=False)
     assert scaffold("baseline", "--run", without.id).out == f"Run {without.id} has no baseline: its gates are off.\n"
 
 
@@ -100,14 +100,14 @@ def test_without_a_run_there_is_no_baseline(repository, scaffold):
     assert scaffold("baseline", "rubbish").code == 64
 
 
-def test_a_gate_that_cannot_find_a_fault_is_shown_as_such(site, plan, scaffold):
+def test_a_gate_that_cannot_find_a_fault_is_shown_as_such(context, plan, scaffold):
     """AL-10: a custom command that fails before the work would excuse whatever the work breaks."""
-    run = make_run(site, plan)
+    run = make_run(context, plan)
     own = Gate(kind="build", command="make all", runner="exit")
     shown = GateRun(gate=own, exit_code=2, outcomes={"exit": "failed"}, commit=run.base_sha, environment="env-1")
-    with site.store.transaction():
+    with context.store.transaction():
         held = Baseline(environment=CheckEnvironment(fingerprint="env-1"), runs=(shown,))
-        site.store.baselines.hold(run.id, held)
+        context.store.baselines.hold(run.id, held)
     told = " ".join(scaffold("baseline").out.split())
     assert "`make all` fails before the work and reports no single tests, so it cannot tell good work from bad" in told
     assert "set another command in `quality_gates.build`" in told

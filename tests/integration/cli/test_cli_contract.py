@@ -3,10 +3,10 @@
 from builders import begin, fail, land, make_run
 
 
-def test_a_contract_is_shown_with_the_evidence_of_its_landing(site, plan, scaffold):
+def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, scaffold):
     """AL-8: commands, expectations and file constraints."""
-    run = begin(site, make_run(site, plan))
-    landed = land(site, run, "store", {"store.py": "x = 1\n"})
+    run = begin(context, make_run(context, plan))
+    landed = land(context, run, "store", {"store.py": "x = 1\n"})
     (fact,) = scaffold("status", "--json").json["goals"][0]["facts"]
     assert scaffold("contract", "store", "--json").json == {
         "action": "store",
@@ -57,16 +57,16 @@ def test_a_contract_is_shown_with_the_evidence_of_its_landing(site, plan, scaffo
     ]
 
 
-def test_a_failed_check_is_shown_with_its_output(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    fail(site, run, "store", {"store.py": "broken\n"})
+def test_a_failed_check_is_shown_with_its_output(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    fail(context, run, "store", {"store.py": "broken\n"})
     out = scaffold("contract", "store").out
     assert "  ✗ fail make test\n      Expected exit code 0, but got exit code 1.\n      1 failed\n" in out
     assert scaffold("contract", "store", "--json").json["last"]["passed"] is False
 
 
-def test_an_action_without_a_contract_says_what_completes_it(site, plan, scaffold):
-    make_run(site, plan)
+def test_an_action_without_a_contract_says_what_completes_it(context, plan, scaffold):
+    make_run(context, plan)
     out = scaffold("contract", "api").out
     assert "No checks" in out
     assert "No check has run yet." in out
@@ -74,22 +74,22 @@ def test_an_action_without_a_contract_says_what_completes_it(site, plan, scaffol
     assert (shown["given"], shown["commands"], shown["last"], shown["facts"]) == (False, [], None, [])
 
 
-def test_with_drafted_contracts_an_action_without_one_waits_for_its_draft(site, plan, scaffold):
+def test_with_drafted_contracts_an_action_without_one_waits_for_its_draft(context, plan, scaffold):
     """AL-7: a change alone is not enough, even if no draft was usable so far."""
-    make_run(site, plan, drafter=True)
+    make_run(context, plan, drafter=True)
     out = scaffold("contract", "api").out
     assert out.splitlines()[1] == "  None yet: it is drafted before the work."
     assert "No checks" not in out
 
 
-def test_a_reviewing_action_is_completed_by_its_verdict(site, plan, scaffold):
+def test_a_reviewing_action_is_completed_by_its_verdict(context, plan, scaffold):
     """A review changes nothing, and its facts are not weak."""
-    make_run(site, plan.replace("key: api", "key: api, role: code_review"))
+    make_run(context, plan.replace("key: api", "key: api, role: code_review"))
     out = scaffold("contract", "api").out
     assert "verdict" in out
     assert "weak" not in out
 
 
-def test_an_unknown_action_is_refused(site, plan, scaffold):
-    make_run(site, plan)
+def test_an_unknown_action_is_refused(context, plan, scaffold):
+    make_run(context, plan)
     assert scaffold("contract", "nothing").code == 64

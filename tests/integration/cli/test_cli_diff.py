@@ -19,14 +19,14 @@ goals:
 
 
 @pytest.fixture
-def run(site, plan):
-    return begin(site, make_run(site, plan))
+def run(context, plan):
+    return begin(context, make_run(context, plan))
 
 
-def test_a_landed_action_is_shown_as_its_commit(site, run, scaffold):
+def test_a_landed_action_is_shown_as_its_commit(context, run, scaffold):
     """AL-12: one commit for each landed action."""
-    landed = land(site, run, "store", {"store.py": "x = 1\n"})
-    land(site, run, "api", {"api.py": "y = 2\n"})
+    landed = land(context, run, "store", {"store.py": "x = 1\n"})
+    land(context, run, "api", {"api.py": "y = 2\n"})
     answer = scaffold("diff", "store")
     assert answer.err == ""
     assert answer.out.startswith("diff --git a/store.py b/store.py\nnew file mode 100644\n")
@@ -40,68 +40,68 @@ def test_a_landed_action_is_shown_as_its_commit(site, run, scaffold):
     }
 
 
-def test_a_run_is_shown_from_its_base_to_its_branch(site, run, scaffold):
-    land(site, run, "store", {"store.py": "x = 1\n"})
-    tip = land(site, run, "api", {"api.py": "y = 2\n"})
+def test_a_run_is_shown_from_its_base_to_its_branch(context, run, scaffold):
+    land(context, run, "store", {"store.py": "x = 1\n"})
+    tip = land(context, run, "api", {"api.py": "y = 2\n"})
     for target in ((), (run.id,), (run.session_branch,)):
         shown = scaffold("diff", *target, "--json").json
         assert (shown["action"], shown["base"], shown["commit"]) == (None, run.base_sha, tip)
         assert shown["paths"] == ["api.py", "store.py"]
 
 
-def test_a_candidate_is_shown_and_marked_as_one(site, run, scaffold):
-    waiting = hand_in(site, run, "store", {"store.py": "x = 1\n"})
+def test_a_candidate_is_shown_and_marked_as_one(context, run, scaffold):
+    waiting = hand_in(context, run, "store", {"store.py": "x = 1\n"})
     answer = scaffold("diff", "store", "--json")
     assert answer.err == "note: `store` has not landed; this is a candidate in attempt 1\n"
     assert answer.json["commit"] == waiting.head_sha
 
 
-def test_pinned_work_is_shown_and_marked_as_such(site, run, scaffold):
+def test_pinned_work_is_shown_and_marked_as_such(context, run, scaffold):
     """BX-3: unlanded work can still be viewed."""
-    fail(site, run, "store", {"store.py": "broken\n"})
+    fail(context, run, "store", {"store.py": "broken\n"})
     answer = scaffold("diff", "store")
     assert answer.err == "note: `store` has not landed; this was pinned in attempt 1\n"
     assert "+broken" in answer.out
 
 
-def test_an_action_that_changed_nothing_says_so(site, run, scaffold):
+def test_an_action_that_changed_nothing_says_so(context, run, scaffold):
     answer = scaffold("diff", "api", "--json")
     assert answer.code == 0
     assert answer.err == "note: `api` has changed nothing yet\n"
     assert answer.json == {"action": "api", "commit": None, "base": None, "paths": [], "patch": ""}
 
 
-def test_a_compound_points_to_its_children(site, scaffold):
-    make_run(site, NESTED)
+def test_a_compound_points_to_its_children(context, scaffold):
+    make_run(context, NESTED)
     assert scaffold("diff", "all").err == "note: `all` is a compound: see its children one, two\n"
 
 
-def test_a_missing_commit_is_named(site, run, scaffold):
+def test_a_missing_commit_is_named(context, run, scaffold):
     gone = Commit("1" * 40)
-    attempt = work(site, run, "store")
-    end_attempt(site.store, run, attempt.id, AttemptEnd("contract_failed", "no"), head=gone)
+    attempt = work(context, run, "store")
+    end_attempt(context.store, run, attempt.id, AttemptEnd("contract_failed", "no"), head=gone)
     answer = scaffold("diff", "store")
     assert (answer.code, answer.out) == (1, "")
     assert f"commit {gone[:12]} is not in this repository any more" in answer.err
 
 
-def test_a_run_without_its_branch_says_so(site, run, scaffold, repository):
+def test_a_run_without_its_branch_says_so(context, run, scaffold, repository):
     git(repository, "branch", "-D", run.session_branch)
     answer = scaffold("diff")
     assert (answer.code, answer.out) == (0, "")
     assert "does not exist" in answer.err
 
 
-def test_the_patch_can_be_applied_byte_for_byte(site, run, scaffold, repository):
+def test_the_patch_can_be_applied_byte_for_byte(context, run, scaffold, repository):
     content = "caf\udce9\r\n\x1b[31mred\x00binary\n"
-    land(site, run, "store", {"store.py": content})
+    land(context, run, "store", {"store.py": content})
     patch = scaffold("diff", "store").out
     git(repository, "apply", "-", stdin=patch.encode(errors="surrogateescape"))
     assert (repository / "store.py").read_bytes() == content.encode(errors="surrogateescape")
 
 
-def test_stat_lists_the_files_with_their_changes(site, run, scaffold):
-    land(site, run, "store", {"store.py": "x = 1\n"})
+def test_stat_lists_the_files_with_their_changes(context, run, scaffold):
+    land(context, run, "store", {"store.py": "x = 1\n"})
     assert scaffold("diff", "--stat").out.splitlines()[:2] == [
         " store.py | 1 +",
         " 1 file changed, 1 insertion(+)",

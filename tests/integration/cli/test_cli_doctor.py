@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from builders import begin, bubblewrap_or_skip, git, make_run, make_site
+from builders import begin, bubblewrap_or_skip, git, make_context, make_run
 from scaffold.cli.commands.doctor.checks import prune_worktrees
 
 
@@ -130,21 +130,21 @@ def test_a_corrupt_database_fails_and_is_not_changed(repository, scaffold, conte
 
 
 def test_worktrees_of_ended_runs_are_listed(repository, plan, scaffold):
-    site = make_site(repository)
-    run = make_run(site, plan)
-    git(repository, "worktree", "add", "--detach", str(site.run_folder(run.id) / "attempts" / "abc"))
+    context = make_context(repository)
+    run = make_run(context, plan)
+    git(repository, "worktree", "add", "--detach", str(context.run_folder(run.id) / "attempts" / "abc"))
     shown = checks(scaffold("doctor", "--json"))["worktrees"]
     assert shown["status"] == "warn"
     assert shown["message"] == f"1 left behind, e.g. by run {run.id}, which is interrupted"
     assert f"scaffold resume {run.id}" in shown["fix"]
-    begin(site, run)
+    begin(context, run)
     assert checks(scaffold("doctor", "--json"))["worktrees"]["message"] == "1 in use"
-    site.store.close()
+    context.store.close()
 
 
 def test_fix_prunes_only_worktrees_with_missing_folders(repository, plan, scaffold, tmp_path):
-    site = make_site(repository)
-    gone = site.run_folder(make_run(site, plan).id) / "landing"
+    context = make_context(repository)
+    gone = context.run_folder(make_run(context, plan).id) / "landing"
     theirs = tmp_path / "their worktree"
     for folder in (gone, theirs):
         git(repository, "worktree", "add", "--detach", str(folder))
@@ -154,8 +154,8 @@ def test_fix_prunes_only_worktrees_with_missing_folders(repository, plan, scaffo
     assert answer.err == f"removed the record of the worktree {gone}, whose folder is missing\n"
     assert checks(answer)["worktrees"]["message"] == "none left behind"
     assert str(theirs) in git(repository, "worktree", "list"), "the user's own worktrees are none of our business"
-    site.store.close()
+    context.store.close()
 
 
-async def test_fix_may_find_nothing_to_prune(repository, site):
-    assert await prune_worktrees(site.repository, site.environ) == []
+async def test_fix_may_find_nothing_to_prune(repository, context):
+    assert await prune_worktrees(context.repository, context.environ) == []

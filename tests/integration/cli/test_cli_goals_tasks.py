@@ -26,9 +26,9 @@ goals:
 """
 
 
-def test_children_are_listed_below_their_compound(site, scaffold):
+def test_children_are_listed_below_their_compound(context, scaffold):
     """SC-19: the action tree with status and effects."""
-    make_run(site, NESTED)
+    make_run(context, NESTED)
     assert scaffold("tasks").out.splitlines() == [
         "shop: planning",
         "  3 pending",
@@ -46,10 +46,10 @@ def test_children_are_listed_below_their_compound(site, scaffold):
     ]
 
 
-def test_facts_are_shown_with_evidence_and_results_with_their_first_line(site, plan, scaffold):
+def test_facts_are_shown_with_evidence_and_results_with_their_first_line(context, plan, scaffold):
     """BX-1: a fact holds only with evidence, and people see which."""
-    run = begin(site, make_run(site, plan))
-    landed = land(site, run, "store", {"store.py": "x = 1\n"})[:8]
+    run = begin(context, make_run(context, plan))
+    landed = land(context, run, "store", {"store.py": "x = 1\n"})[:8]
     assert scaffold("tasks").out.splitlines()[1:6] == [
         "  1 done, 1 pending",
         f"  ✓ completed store (implementation, done) landed as {landed}",
@@ -66,30 +66,30 @@ def test_facts_are_shown_with_evidence_and_results_with_their_first_line(site, p
     ]
 
 
-def test_a_weak_or_stale_fact_is_marked(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    land(site, run, "store", {"store.py": "x = 1\n"})
-    (goal,) = site.store.goals.of_run(run.id)
-    with site.store.transaction():
-        site.store.facts.invalidate(goal.id, "store_works", "stale")
-        site.store.facts.show(goal.id, "api_works", commit=run.base_sha, weak=True, paths=(), evidence=())
+def test_a_weak_or_stale_fact_is_marked(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    land(context, run, "store", {"store.py": "x = 1\n"})
+    (goal,) = context.store.goals.of_run(run.id)
+    with context.store.transaction():
+        context.store.facts.invalidate(goal.id, "store_works", "stale")
+        context.store.facts.show(goal.id, "api_works", commit=run.base_sha, weak=True, paths=(), evidence=())
     out = scaffold("goals").out
     assert "! stale store_works" in out
     assert "✓ holds api_works, weak: it would hold without the work" in out
 
 
-def test_the_json_of_tasks_includes_the_evidence(site, plan, scaffold):
+def test_the_json_of_tasks_includes_the_evidence(context, plan, scaffold):
     """BX-1: what the tree shows, programs get."""
-    run = begin(site, make_run(site, plan))
-    land(site, run, "store", {"store.py": "x = 1\n"})
+    run = begin(context, make_run(context, plan))
+    land(context, run, "store", {"store.py": "x = 1\n"})
     (goal,) = scaffold("status", "--json").json["goals"]
     (fact,) = goal["facts"]
     assert fact["evidence"]
     assert scaffold("tasks", "--json").json["facts"] == [{"goal_id": goal["id"], **fact}]
 
 
-def test_the_json_is_that_of_status(site, scaffold):
-    run = make_run(site, NESTED)
+def test_the_json_is_that_of_status(context, scaffold):
+    run = make_run(context, NESTED)
     status = scaffold("status", "--json").json
     assert scaffold("goals", "--json").json == {"run": run.id, "goals": status["goals"]}
     assert scaffold("tasks", "--json").json == {"run": run.id, "actions": status["actions"], "facts": []}
@@ -97,8 +97,8 @@ def test_the_json_is_that_of_status(site, scaffold):
     assert scaffold("tasks", "street", "--json").json == {"run": run.id, "actions": street, "facts": []}
 
 
-def test_one_goal_can_be_selected_and_an_unknown_one_gets_a_suggestion(site, scaffold):
-    run = make_run(site, NESTED)
+def test_one_goal_can_be_selected_and_an_unknown_one_gets_a_suggestion(context, scaffold):
+    run = make_run(context, NESTED)
     assert scaffold("tasks", "street").out.splitlines()[0] == "street: planning"
     answer = scaffold("tasks", "stret")
     assert answer.code == 64
@@ -108,9 +108,9 @@ def test_one_goal_can_be_selected_and_an_unknown_one_gets_a_suggestion(site, sca
     ]
 
 
-def test_an_older_run_can_be_selected(site, plan, scaffold):
-    older = make_run(site, plan)
-    make_run(site, NESTED)
+def test_an_older_run_can_be_selected(context, plan, scaffold):
+    older = make_run(context, plan)
+    make_run(context, NESTED)
     assert scaffold("goals", "--run", older.id, "--json").json["run"] == older.id
 
 
@@ -125,56 +125,56 @@ def lines_of(scaffold, *args):
     return [line.strip() for line in scaffold("tasks", *args).out.splitlines()]
 
 
-def test_a_task_shows_a_common_state_beside_its_status(site, plan, scaffold):
+def test_a_task_shows_a_common_state_beside_its_status(context, plan, scaffold):
     """AL-3b: pending, in_progress, verifying, blocked, done, failed."""
-    run = begin(site, make_run(site, plan))
-    land(site, run, "store", {"store.py": "x = 1\n"})
-    work(site, run, "api")
+    run = begin(context, make_run(context, plan))
+    land(context, run, "store", {"store.py": "x = 1\n"})
+    work(context, run, "api")
     assert "1 done, 1 in_progress" in lines_of(scaffold)
     assert [each["task_state"] for each in scaffold("tasks", "--json").json["actions"]] == ["done", "in_progress"]
     assert [each["status"] for each in scaffold("tasks", "--json").json["actions"]] == ["completed", "running"]
 
 
-def test_attempts_are_counted_by_the_actions_own_failures(site, plan, scaffold):
+def test_attempts_are_counted_by_the_actions_own_failures(context, plan, scaffold):
     """SC-20: attempt 2 of 3 although it is the third by number: one was lost in a crash."""
-    run = begin(site, make_run(site, plan, attempts=3))
-    fail(site, run, "store", {})
+    run = begin(context, make_run(context, plan, attempts=3))
+    fail(context, run, "store", {})
     assert "· pending store (implementation) ready, attempt 2 of 3" in lines_of(scaffold)
-    lost = work(site, run, "store")
-    with site.store.transaction():
-        site.store.attempts.end(lost.id, outcome="lost", fence=run.fence)
-        site.store.actions.move(lost.action_id, Pending())
-    again = hand_in(site, run, "store", {"store.py": "x = 2\n"})
+    lost = work(context, run, "store")
+    with context.store.transaction():
+        context.store.attempts.end(lost.id, outcome="lost", fence=run.fence)
+        context.store.actions.move(lost.action_id, Pending())
+    again = hand_in(context, run, "store", {"store.py": "x = 2\n"})
     (line,) = [line for line in lines_of(scaffold) if "landing store" in line]
     assert line.startswith("↓ landing store (implementation, verifying) attempt 2 of 3 (#3), candidate, ")
     assert again.number == 3
 
 
-def test_a_ready_action_names_the_slot_it_waits_for(site, scaffold):
+def test_a_ready_action_names_the_slot_it_waits_for(context, scaffold):
     text = NESTED.replace("{key: sweep, ", "{key: wash, effects: [washed]}\n      - {key: sweep, ")
-    run = begin(site, make_run(site, text, agents=1))
-    work(site, run, "wash")
+    run = begin(context, make_run(context, text, agents=1))
+    work(context, run, "wash")
     (line,) = [line for line in lines_of(scaffold, "street") if "sweep" in line and "pending" in line]
     assert line == "· pending sweep (implementation) ready: waits for a slot, 1 of 1 are in use"
 
 
-def test_an_action_of_a_paused_goal_says_so(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    with site.store.transaction():
-        site.store.goals.move(site.store.goals.of_run(run.id)[0].id, Paused(PAUSED_BY_USER))
+def test_an_action_of_a_paused_goal_says_so(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    with context.store.transaction():
+        context.store.goals.move(context.store.goals.of_run(run.id)[0].id, Paused(PAUSED_BY_USER))
     assert "· pending store (implementation) ready, but its goal is paused" in lines_of(scaffold)
     assert scaffold("goals", "--json").json["goals"][0]["agent_state"] == "paused"
 
 
-def test_a_compound_shows_its_progress_or_its_planning_turn(site, scaffold):
-    run = begin(site, make_run(site, NESTED))
-    shop = site.store.actions.by_key(run.id, "shop")
-    with site.store.transaction():
-        site.store.actions.move(shop.id, Running())
-    land(site, run, "shelf", {"shelf.py": "x = 1\n"})
+def test_a_compound_shows_its_progress_or_its_planning_turn(context, scaffold):
+    run = begin(context, make_run(context, NESTED))
+    shop = context.store.actions.by_key(run.id, "shop")
+    with context.store.transaction():
+        context.store.actions.move(shop.id, Running())
+    land(context, run, "shelf", {"shelf.py": "x = 1\n"})
     assert "▶ running shop (implementation, compound, in_progress) 1/2 done" in lines_of(scaffold)
-    with site.store.transaction():
-        site.store.turns.begin(
+    with context.store.transaction():
+        context.store.turns.begin(
             PlanningTurn(
                 id="t1",
                 run_id=run.id,
@@ -182,7 +182,7 @@ def test_a_compound_shows_its_progress_or_its_planning_turn(site, scaffold):
                 action_id=shop.id,
                 event="replan",
                 usage=Usage(),
-                started_at=site.clock.now(),
+                started_at=context.clock.now(),
             )
         )
     (line,) = [line for line in lines_of(scaffold) if "running shop" in line]
@@ -190,11 +190,11 @@ def test_a_compound_shows_its_progress_or_its_planning_turn(site, scaffold):
 
 
 @pytest.mark.parametrize("state", [Completed(), Failed("no way")])
-def test_the_agent_state_of_a_goal_is_that_of_its_supervisor(site, plan, scaffold, state):
+def test_the_agent_state_of_a_goal_is_that_of_its_supervisor(context, plan, scaffold, state):
     """AL-3b: agents are told in the same words everywhere."""
-    run = begin(site, make_run(site, plan))
-    with site.store.transaction():
-        site.store.goals.move(site.store.goals.of_run(run.id)[0].id, state)
+    run = begin(context, make_run(context, plan))
+    with context.store.transaction():
+        context.store.goals.move(context.store.goals.of_run(run.id)[0].id, state)
     shown = scaffold("goals", "--json").json["goals"][0]
     assert shown["agent_state"] == {"completed": "done", "failed": "failed"}[shown["status"]]
 

@@ -15,13 +15,13 @@ ESCAPE = "\x1b[2K"
 
 
 @pytest.fixture
-def run(site: RunContext, plan: str) -> Run:
-    return begin(site, make_run(site, plan))
+def run(context: RunContext, plan: str) -> Run:
+    return begin(context, make_run(context, plan))
 
 
-def approval(site: RunContext, run: Run, item_id: str, **fields) -> InboxItem:
-    action = site.store.actions.by_key(run.id, ActionKey("store"))
-    now = site.clock.now()
+def approval(context: RunContext, run: Run, item_id: str, **fields) -> InboxItem:
+    action = context.store.actions.by_key(run.id, ActionKey("store"))
+    now = context.clock.now()
     given = {
         "run_id": run.id,
         "goal_id": action.goal_id,
@@ -38,14 +38,14 @@ def approval(site: RunContext, run: Run, item_id: str, **fields) -> InboxItem:
         "expires_at": now + timedelta(days=7),
     }
     item = InboxItem(id=item_id, **(given | fields))
-    with site.store.transaction():
-        return site.store.inbox.ask(item)
+    with context.store.transaction():
+        return context.store.inbox.ask(item)
 
 
-def block(site: RunContext, run: Run, key: str, item_id: str) -> None:
-    action = site.store.actions.by_key(run.id, ActionKey(key))
-    with site.store.transaction():
-        site.store.actions.block({action.id: blocked_on_inbox(item_id).reason})
+def block(context: RunContext, run: Run, key: str, item_id: str) -> None:
+    action = context.store.actions.by_key(run.id, ActionKey(key))
+    with context.store.transaction():
+        context.store.actions.block({action.id: blocked_on_inbox(item_id).reason})
 
 
 def expect_error(answer, code: int, *words: str) -> None:
@@ -56,9 +56,9 @@ def expect_error(answer, code: int, *words: str) -> None:
     assert "Traceback" not in answer.err
 
 
-def test_status_lists_items_that_wait_for_a_human(site: RunContext, scaffold, run: Run) -> None:
+def test_status_lists_items_that_wait_for_a_human(context: RunContext, scaffold, run: Run) -> None:
     """BX-13: open items with their subject; decided ones are gone."""
-    store, now = site.store, site.clock.now()
+    store, now = context.store, context.clock.now()
     action = store.actions.by_key(run.id, ActionKey("store"))
     about = {"run_id": run.id, "goal_id": action.goal_id, "created_at": now}
     asked = [
@@ -84,10 +84,10 @@ def test_status_lists_items_that_wait_for_a_human(site: RunContext, scaffold, ru
     assert (second["id"], second["action"]) == ("2", None)
 
 
-def test_status_shows_first_what_needs_a_human(site: RunContext, scaffold, run: Run) -> None:
+def test_status_shows_first_what_needs_a_human(context: RunContext, scaffold, run: Run) -> None:
     """BX-13: before the goals, with the commands that decide."""
-    approval(site, run, "abc123")
-    block(site, run, "store", "abc123")
+    approval(context, run, "abc123")
+    block(context, run, "store", "abc123")
     shown = scaffold("status").out
     assert shown.index("Needs you") < shown.index("shop: active")
     assert "scaffold approve abc123 | scaffold reject abc123" in shown
@@ -103,15 +103,15 @@ def test_without_a_run_the_inbox_is_empty(repository, scaffold) -> None:
     assert not (repository / ".git/scaffold").exists()
 
 
-def test_an_approval_is_shown_in_full(site: RunContext, scaffold, run: Run) -> None:
+def test_an_approval_is_shown_in_full(context: RunContext, scaffold, run: Run) -> None:
     """BX-13: who asks, exactly for what, why, until when, and how to answer; control characters are escaped."""
     detail = {
         "tool": "shell",
         "args": '{"command":"make deploy\\necho \\u001b[2K","timeout_s":60}',
         "reason": "nothing holds it",
     }
-    approval(site, run, "abc123", detail=detail)
-    block(site, run, "api", "abc123")
+    approval(context, run, "abc123", detail=detail)
+    block(context, run, "api", "abc123")
     shown = scaffold("inbox").out
     assert shown.splitlines()[0].startswith(f"approval abc123: store and 1 more, in run {run.id}")
     assert "    │ make deploy\n    │ echo \\x1b[2K\n" in shown
@@ -122,34 +122,34 @@ def test_an_approval_is_shown_in_full(site: RunContext, scaffold, run: Run) -> N
     assert ESCAPE not in shown
 
 
-def test_an_approval_of_protected_files_names_them_all(site: RunContext, scaffold, run: Run) -> None:
+def test_an_approval_of_protected_files_names_them_all(context: RunContext, scaffold, run: Run) -> None:
     """AL-9: it concerns a change and not a call, so no arguments are shown."""
-    approval(site, run, "i1", text="store changes", detail={"action": "store", "protected": ["auth/a.py", "b.sql"]})
+    approval(context, run, "i1", text="store changes", detail={"action": "store", "protected": ["auth/a.py", "b.sql"]})
     out = scaffold("inbox").out
     assert "  protected:\n    │ auth/a.py\n    │ b.sql\n" in out
     assert "args" not in out
 
 
-def test_a_question_is_shown_with_its_options(site: RunContext, scaffold, run: Run) -> None:
+def test_a_question_is_shown_with_its_options(context: RunContext, scaffold, run: Run) -> None:
     detail = {"question": "Which?", "options": ["sqlite", f"post{ESCAPE}gres"], "action": "store"}
-    approval(site, run, "abc123", kind="question", text=f"Which?{ESCAPE}", detail=detail)
+    approval(context, run, "abc123", kind="question", text=f"Which?{ESCAPE}", detail=detail)
     shown = scaffold("inbox").out
     assert "    │ Which?\\x1b[2K\n  - sqlite\n  - post\\x1b[2Kgres\n" in shown
     assert "  scaffold answer abc123 TEXT\n" in shown
     assert ESCAPE not in shown
 
 
-def test_a_truncated_item_says_so(site: RunContext, scaffold, run: Run) -> None:
+def test_a_truncated_item_says_so(context: RunContext, scaffold, run: Run) -> None:
     detail = {"args": '{"content":"%s"}' % ("x" * 30_000)}
-    approval(site, run, "abc123", detail=detail)
+    approval(context, run, "abc123", detail=detail)
     assert "10,000 more characters: `scaffold inbox --json` shows them" in scaffold("inbox").out
     assert len(scaffold("inbox", "--json").json["inbox"][0]["detail"]["args"]) > 30_000
 
 
-def test_items_come_oldest_first_and_all_includes_decided_ones(site: RunContext, scaffold, run: Run) -> None:
+def test_items_come_oldest_first_and_all_includes_decided_ones(context: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
-    approval(site, run, "first")
-    approval(site, run, "second")
+    approval(context, run, "first")
+    approval(context, run, "second")
     assert scaffold("approve", "first", "--why", "go").code == 0
     assert [each["id"] for each in scaffold("inbox", "--json").json["inbox"]] == ["second"]
     everything = scaffold("inbox", "--all", "--json").json["inbox"]
@@ -161,48 +161,50 @@ def test_items_come_oldest_first_and_all_includes_decided_ones(site: RunContext,
     assert "approved: go, holds for the run for 23 h" in scaffold("inbox", "--all").out
 
 
-def test_a_decision_unblocks_every_action_that_waits_for_it(site: RunContext, scaffold, run: Run) -> None:
+def test_a_decision_unblocks_every_action_that_waits_for_it(context: RunContext, scaffold, run: Run) -> None:
     """BX-13: by any prefix of the id; a live run continues automatically."""
-    approval(site, run, "abc123")
-    block(site, run, "store", "abc123")
-    block(site, run, "api", "abc123")
+    approval(context, run, "abc123")
+    block(context, run, "store", "abc123")
+    block(context, run, "api", "abc123")
     answer = scaffold("approve", "abc", "--for", "goal", "--hours", "2")
     assert answer.code == 0
     assert answer.out == f"approved abc123: shell wants to run `make deploy`\n  run {run.id} continues\n"
     assert [each["status"] for each in scaffold("status", "--json").json["actions"]] == ["pending", "pending"]
-    item = site.store.inbox.get("abc123")
+    item = context.store.inbox.get("abc123")
     assert item.scope == "goal"
     assert item.created_at < item.valid_until - timedelta(hours=2) <= item.decided_at
 
 
-def test_a_paused_run_says_how_to_resume_it(site: RunContext, scaffold, run: Run) -> None:
-    approval(site, run, "abc123")
-    approval(site, run, "other")
-    finish_run(site.store, run, "paused")
+def test_a_paused_run_says_how_to_resume_it(context: RunContext, scaffold, run: Run) -> None:
+    approval(context, run, "abc123")
+    approval(context, run, "other")
+    finish_run(context.store, run, "paused")
     told = scaffold("reject", "abc123", "--why", "too early").out
     assert f"continue with `scaffold resume {run.id}`" in told
     assert "1 more: `scaffold inbox`" in told
-    assert site.store.inbox.get("abc123").answer == "too early"
+    assert context.store.inbox.get("abc123").answer == "too early"
 
 
-def test_repeating_a_decision_changes_nothing_and_the_opposite_is_refused(site: RunContext, scaffold, run: Run) -> None:
+def test_repeating_a_decision_changes_nothing_and_the_opposite_is_refused(
+    context: RunContext, scaffold, run: Run
+) -> None:
     """BX-13: a command that was killed can be repeated."""
-    approval(site, run, "abc123")
+    approval(context, run, "abc123")
     assert scaffold("approve", "abc123").code == 0
-    before = site.store.inbox.get("abc123")
+    before = context.store.inbox.get("abc123")
     again = scaffold("approve", "abc123", "--why", "again")
     assert (again.code, again.out.splitlines()[0]) == (0, "approval abc123 was already approved")
     expect_error(scaffold("reject", "abc123"), 1, "approval abc123 is already approved")
-    assert site.store.inbox.get("abc123") == before
+    assert context.store.inbox.get("abc123") == before
 
 
-def test_several_items_are_decided_together_or_not_at_all(site: RunContext, scaffold, run: Run) -> None:
-    approval(site, run, "first")
-    approval(site, run, "second")
+def test_several_items_are_decided_together_or_not_at_all(context: RunContext, scaffold, run: Run) -> None:
+    approval(context, run, "first")
+    approval(context, run, "second")
     expect_error(scaffold("approve", "first", "nonsense"), 64, "`nonsense` is not an item of the inbox")
-    assert site.store.inbox.is_open("first")
+    assert context.store.inbox.is_open("first")
     assert scaffold("approve", "first", "sec", "first").code == 0
-    assert site.store.inbox.open() == ()
+    assert context.store.inbox.open() == ()
 
 
 @pytest.mark.parametrize(
@@ -220,43 +222,43 @@ def test_several_items_are_decided_together_or_not_at_all(site: RunContext, scaf
         (("answer", "question"), ("Missing argument",)),
     ],
 )
-def test_an_unsuitable_decision_is_refused_with_a_fix(site: RunContext, scaffold, run: Run, args, words) -> None:
-    approval(site, run, "abc1")
-    approval(site, run, "abc2")
-    approval(site, run, "question", kind="question", text="Which?", detail={})
+def test_an_unsuitable_decision_is_refused_with_a_fix(context: RunContext, scaffold, run: Run, args, words) -> None:
+    approval(context, run, "abc1")
+    approval(context, run, "abc2")
+    approval(context, run, "question", kind="question", text="Which?", detail={})
     expect_error(scaffold(*args), 64, *words)
-    assert len(site.store.inbox.open()) == 3
+    assert len(context.store.inbox.open()) == 3
 
 
-def test_an_answer_is_stored_unchanged(site: RunContext, scaffold, run: Run) -> None:
+def test_an_answer_is_stored_unchanged(context: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
-    approval(site, run, "abc123", kind="question", text="Which?", detail={})
+    approval(context, run, "abc123", kind="question", text="Which?", detail={})
     assert scaffold("answer", "abc123", "sqlite, of course").code == 0
-    assert site.store.inbox.get("abc123").answer == "sqlite, of course"
+    assert context.store.inbox.get("abc123").answer == "sqlite, of course"
     assert scaffold("answer", "abc123", "sqlite, of course").code == 0
     expect_error(scaffold("answer", "abc123", "postgres"), 1, "question abc123 is already answered")
 
 
-def test_an_item_of_an_ended_run_cannot_be_decided(site: RunContext, scaffold, run: Run) -> None:
+def test_an_item_of_an_ended_run_cannot_be_decided(context: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
-    approval(site, run, "gone")
-    with site.store.transaction():
-        site.store.inbox.withdraw(run.id)
+    approval(context, run, "gone")
+    with context.store.transaction():
+        context.store.inbox.withdraw(run.id)
     expect_error(scaffold("approve", "gone"), 1, "approval gone is already withdrawn")
 
 
-def test_an_expired_item_cannot_be_decided(site: RunContext, scaffold, run: Run) -> None:
+def test_an_expired_item_cannot_be_decided(context: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
-    approval(site, run, "late", expires_at=site.clock.now())
+    approval(context, run, "late", expires_at=context.clock.now())
     again = f"`scaffold resume {run.id}`"
     expect_error(scaffold("approve", "late"), 1, "approval late is already expired", again)
     assert scaffold("inbox").out == "Nothing waits for you.\n"
 
 
-def test_an_expired_item_of_a_stopped_run_no_longer_blocks(site: RunContext, scaffold, run: Run) -> None:
+def test_an_expired_item_of_a_stopped_run_no_longer_blocks(context: RunContext, scaffold, run: Run) -> None:
     """BX-13: a run without an owner has not noticed yet; the screen says how to resume it."""
-    approval(site, run, "late", expires_at=site.clock.now())
-    block(site, run, "store", "late")
+    approval(context, run, "late", expires_at=context.clock.now())
+    block(context, run, "store", "late")
     (shown,) = scaffold("inbox", "--all", "--json").json["inbox"]
     assert shown["state"] == "expired"
     assert "expires in" not in scaffold("inbox", "--all").out

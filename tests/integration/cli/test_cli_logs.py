@@ -20,11 +20,11 @@ NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def journal(site):
+def journal(context):
     """Return a function that opens the journal of an action, on a clock that starts `after_s` seconds past noon."""
 
     def opened(run, key, *, attempt=1, after_s=0.0):
-        path = site.journal("shop", key)
+        path = context.journal("shop", key)
         clock = FakeClock(NOON + timedelta(seconds=after_s))
         return JournalFile(path, clock=clock, fields={"run": run.id, "action": key, "attempt": attempt})
 
@@ -35,8 +35,8 @@ def local(seconds):
     return f"{(NOON + timedelta(seconds=seconds)).astimezone():%H:%M:%S}"
 
 
-def test_an_entry_is_one_readable_line(site, plan, scaffold, journal):
-    run = make_run(site, plan)
+def test_an_entry_is_one_readable_line(context, plan, scaffold, journal):
+    run = make_run(context, plan)
     book = journal(run, "store")
     book.note("prompt", text="# Goal\nbuild it")
     book.note("thinking", text="hm")
@@ -60,8 +60,8 @@ def test_an_entry_is_one_readable_line(site, plan, scaffold, journal):
     ]
 
 
-def test_the_journals_of_all_actions_are_merged_by_time(site, plan, scaffold, journal):
-    run = make_run(site, plan)
+def test_the_journals_of_all_actions_are_merged_by_time(context, plan, scaffold, journal):
+    run = make_run(context, plan)
     journal(run, "store", after_s=0.5).note("text", text="second")
     journal(run, "api", after_s=0).note("text", text="first")
     journal(run, "store", after_s=3).note("text", text="third")
@@ -69,18 +69,18 @@ def test_the_journals_of_all_actions_are_merged_by_time(site, plan, scaffold, jo
     assert [line.split()[-1] for line in scaffold("logs", "api").out.splitlines()] == ["first"]
 
 
-def test_entries_of_another_run_are_left_out(site, plan, scaffold, journal):
-    older, newer = make_run(site, plan), make_run(site, plan)
+def test_entries_of_another_run_are_left_out(context, plan, scaffold, journal):
+    older, newer = make_run(context, plan), make_run(context, plan)
     journal(older, "store").note("text", text="old")
     journal(newer, "store").note("text", text="new")
     assert scaffold("logs").out.split()[-1] == "new"
     assert scaffold("logs", "--run", older.id).out.split()[-1] == "old"
 
 
-def test_torn_and_foreign_lines_are_skipped(site, plan, scaffold, journal):
-    run = make_run(site, plan)
+def test_torn_and_foreign_lines_are_skipped(context, plan, scaffold, journal):
+    run = make_run(context, plan)
     journal(run, "store").note("text", text="whole")
-    with site.journal("shop", "store").open("ab") as file:
+    with context.journal("shop", "store").open("ab") as file:
         file.write(
             b'not json\n[1]\n{"ts": "never"}\n{"type": "text"}\n\xff\n{"ts": "2030-01-01T12:00:00Z", "type": "te'
         )
@@ -89,17 +89,17 @@ def test_torn_and_foreign_lines_are_skipped(site, plan, scaffold, journal):
     assert len(answer.out.splitlines()) == 1
 
 
-def test_files_named_by_attempts_are_read_too_each_once(site, plan, scaffold, journal, tmp_path):
-    run = begin(site, make_run(site, plan))
+def test_files_named_by_attempts_are_read_too_each_once(context, plan, scaffold, journal, tmp_path):
+    run = begin(context, make_run(context, plan))
     elsewhere = tmp_path / "elsewhere.jsonl"
-    work(site, run, "store", log_file=str(elsewhere))
+    work(context, run, "store", log_file=str(elsewhere))
     JournalFile(elsewhere, clock=FakeClock(NOON), fields={"action": "store"}).note("text", text="elsewhere")
     journal(run, "store", after_s=1).note("text", text="here")
     assert [line.split()[-1] for line in scaffold("logs").out.splitlines()] == ["elsewhere", "here"]
 
 
-def test_json_prints_the_entries_unchanged(site, plan, scaffold, journal):
-    run = make_run(site, plan)
+def test_json_prints_the_entries_unchanged(context, plan, scaffold, journal):
+    run = make_run(context, plan)
     journal(run, "store").note("text", text="\x1b[31m")
     (line,) = scaffold("logs", "--json").out.splitlines()
     assert msgspec.json.decode(line) == {
@@ -113,15 +113,15 @@ def test_json_prints_the_entries_unchanged(site, plan, scaffold, journal):
     assert r"\x1b[31m" in scaffold("logs").out
 
 
-def test_an_action_without_a_log_is_reported_in_a_sentence(site, plan, scaffold):
-    make_run(site, plan)
+def test_an_action_without_a_log_is_reported_in_a_sentence(context, plan, scaffold):
+    make_run(context, plan)
     answer = scaffold("logs", "store")
     assert (answer.code, answer.out) == (0, "")
     assert answer.err == "no agent of `store` has written to its log yet\n"
 
 
-def test_an_unknown_action_gets_a_suggestion(site, plan, scaffold):
-    make_run(site, plan)
+def test_an_unknown_action_gets_a_suggestion(context, plan, scaffold):
+    make_run(context, plan)
     answer = scaffold("logs", "stor")
     assert answer.code == 64
     assert "Did you mean `store`?" in answer.err
@@ -134,8 +134,8 @@ def test_without_a_run_there_is_nothing_to_show(repository, scaffold):
     assert "there is no run" in answer.err
 
 
-def test_following_shows_new_lines_and_ends_with_the_run(site, plan, journal, repository):
-    run = begin(site, make_run(site, plan))
+def test_following_shows_new_lines_and_ends_with_the_run(context, plan, journal, repository):
+    run = begin(context, make_run(context, plan))
     journal(run, "store").note("text", text="early")
     command = [sys.executable, "-m", "scaffold", "logs", "-f"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=repository, env=os.environ.copy()) as following:
@@ -143,24 +143,24 @@ def test_following_shows_new_lines_and_ends_with_the_run(site, plan, journal, re
         journal(run, "api", after_s=1).note("text", text="late")
         assert following.stdout.readline().endswith(b"late\n")
         assert following.poll() is None
-        with site.store.transaction():
-            site.store.runs.move(run.id, Paused("enough"))
+        with context.store.transaction():
+            context.store.runs.move(run.id, Paused("enough"))
         assert following.wait(timeout=20) == 0
 
 
-def test_planning_agents_are_named_by_role(site, plan, scaffold):
+def test_planning_agents_are_named_by_role(context, plan, scaffold):
     """SC-6, OR-8: the planner's and the supervisors' entries appear among those of the workers."""
-    run = begin(site, make_run(site, plan))
-    (goal,) = site.store.goals.of_run(run.id)
-    store = site.store.actions.by_key(run.id, "store")
+    run = begin(context, make_run(context, plan))
+    (goal,) = context.store.goals.of_run(run.id)
+    store = context.store.actions.by_key(run.id, "store")
     for name, fields in (
         ("planner", {"role": "planner"}),
         ("supervisor", {"role": "supervisor", "goal": "shop", "action": "store"}),
     ):
-        path = site.journal(name, name)
+        path = context.journal(name, name)
         JournalFile(path, clock=FakeClock(NOON), fields={"run": run.id, **fields}).note("text", text=f"I am {name}")
-        with site.store.transaction():
-            site.store.turns.begin(
+        with context.store.transaction():
+            context.store.turns.begin(
                 PlanningTurn(
                     id=name,
                     run_id=run.id,
@@ -196,10 +196,10 @@ def follower(command, folder):
             following.kill()
 
 
-def test_following_survives_new_truncated_replaced_and_torn_files(site, plan, journal, repository):
+def test_following_survives_new_truncated_replaced_and_torn_files(context, plan, journal, repository):
     """SC-19: every line is shown once, whole, whatever happens to its file."""
-    run = begin(site, make_run(site, plan))
-    path = site.journal("shop", "store")
+    run = begin(context, make_run(context, plan))
+    path = context.journal("shop", "store")
     journal(run, "store").note("text", text="a longer line to begin with")
     command = [sys.executable, "-m", "scaffold", "logs", "-f"]
     with follower(command, repository) as following:
@@ -219,16 +219,16 @@ def test_following_survives_new_truncated_replaced_and_torn_files(site, plan, jo
             lines_until(following.stdout, b"meanwhile")
             file.write(whole[40:] + b"\n")
         lines_until(following.stdout, b"torn, then mended, and longer than what was there")
-        with site.store.transaction():
-            site.store.runs.move(run.id, Paused("enough"))
+        with context.store.transaction():
+            context.store.runs.move(run.id, Paused("enough"))
         assert following.wait(timeout=20) == 0
 
 
-def test_a_run_of_very_many_actions_needs_few_open_files(site, scaffold, journal):
+def test_a_run_of_very_many_actions_needs_few_open_files(context, scaffold, journal):
     """A run of 400 journals is read where a process may open 64 files."""
     actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(400))
     plan = f"version: 1\ngoals:\n  - name: shop\n    goal_state: [e0]\n    actions:\n{actions}"
-    run = make_run(site, plan)
+    run = make_run(context, plan)
     for n in range(400):
         journal(run, f"a{n}", after_s=400 - n).note("text", text=f"line {n}")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

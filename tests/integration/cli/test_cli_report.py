@@ -9,19 +9,19 @@ from scaffold.views.run_view import read_run_view
 
 
 @pytest.fixture
-def show(site, plan):
+def show(context, plan):
     """Return what shows the fact of a landed action anew, as it is said."""
-    run = begin(site, make_run(site, plan))
-    landed = land(site, run, "store", {"store.py": "x = 1\n"})
-    (goal,) = site.store.goals.of_run(run.id)
+    run = begin(context, make_run(context, plan))
+    landed = land(context, run, "store", {"store.py": "x = 1\n"})
+    (goal,) = context.store.goals.of_run(run.id)
 
     def again(kind, detail, *, weak=False):
-        shown = Evidence(kind=kind, command=None, exit_code=None, commit=landed, at=site.clock.now(), detail=detail)
-        with site.store.transaction():
-            site.store.facts.show(
+        shown = Evidence(kind=kind, command=None, exit_code=None, commit=landed, at=context.clock.now(), detail=detail)
+        with context.store.transaction():
+            context.store.facts.show(
                 goal.id, "store_works", commit=landed, weak=weak, paths=("store.py",), evidence=(shown,)
             )
-        return site.store.runs.get(run.id)
+        return context.store.runs.get(run.id)
 
     return again
 
@@ -34,12 +34,12 @@ def show(site, plan):
         ("change", "store.py was changed", "a change: store.py was changed"),
     ],
 )
-def test_the_report_names_the_evidence_of_a_fact(site, show, kind, detail, told):
+def test_the_report_names_the_evidence_of_a_fact(context, show, kind, detail, told):
     """AL-8, BX-1: not only its kind."""
-    assert f"        {told}\n" in report(read_run_view(site, show(kind, detail)), site.repository.root)
+    assert f"        {told}\n" in report(read_run_view(context, show(kind, detail)), context.repository.root)
 
 
-def test_a_weak_fact_is_marked_wherever_it_is_shown(site, show, scaffold):
+def test_a_weak_fact_is_marked_wherever_it_is_shown(context, show, scaffold):
     """AL-7, BX-1: nobody takes for proven what nothing tells from no work at all."""
     show("change", "store.py was changed", weak=True)
     (fact,) = scaffold("status", "--json").json["goals"][0]["facts"]

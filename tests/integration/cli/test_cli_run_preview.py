@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from builders import make_repository, make_run, make_site, with_settings
+from builders import make_context, make_repository, make_run, with_settings
 from scaffold.cli.render.run_preview import MAX_ACTIONS, RunPreview, billing_note, cost_estimate
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 
@@ -21,16 +21,16 @@ goals:
 
 
 @pytest.fixture
-def site(tmp_path):
-    made = make_site(make_repository(tmp_path / "repo"))
+def context(tmp_path):
+    made = make_context(make_repository(tmp_path / "repo"))
     yield made
     made.store.close()
 
 
-def offered(site, plan=PLAN, **settings):
+def offered(context, plan=PLAN, **settings):
     """Return the preview of a run of this plan."""
-    run = make_run(site, plan, **settings)
-    return RunPreview(run, stored_plan(site.store, run))
+    run = make_run(context, plan, **settings)
+    return RunPreview(run, stored_plan(context.store, run))
 
 
 def priced(offer, model):
@@ -39,9 +39,9 @@ def priced(offer, model):
     return RunPreview(msgspec.structs.replace(offer.run, settings=settings), offer.plan)
 
 
-def test_it_shows_goals_and_a_tree_of_actions_with_their_effects(site):
+def test_it_shows_goals_and_a_tree_of_actions_with_their_effects(context):
     """SC-8: a plan can be judged before it starts."""
-    lines = offered(site, agents=4, budget_usd=2.5).text().splitlines()
+    lines = offered(context, agents=4, budget_usd=2.5).text().splitlines()
     assert lines[:5] == [
         "shop: sold",
         "  store (compound) -> stored",
@@ -57,22 +57,22 @@ def test_it_shows_goals_and_a_tree_of_actions_with_their_effects(site):
     assert "at most $2.50" in rest
 
 
-def test_it_gives_no_advice_for_a_limit_other_than_the_runs(site):
+def test_it_gives_no_advice_for_a_limit_other_than_the_runs(context):
     """SC-22: the user sets the number of agents of a goal."""
-    assert "worth" not in offered(site, goal_agents=5).text()
+    assert "worth" not in offered(context, goal_agents=5).text()
 
 
-def test_a_long_plan_is_shortened_and_says_so(site):
+def test_a_long_plan_is_shortened_and_says_so(context):
     actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(100))
     text = f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}"
-    told = offered(site, text, plan_path="/plan.yaml").text()
+    told = offered(context, text, plan_path="/plan.yaml").text()
     assert f"and {100 - MAX_ACTIONS} more actions" in told
     assert told.count(" -> e") == MAX_ACTIONS
 
 
-def test_the_estimate_grows_with_the_plan_or_says_that_there_is_none(site):
+def test_the_estimate_grows_with_the_plan_or_says_that_there_is_none(context):
     """SC-8: the cost is shown before the work, and who pays."""
-    offer = priced(offered(site), "anthropic:claude-sonnet-4-5")
+    offer = priced(offered(context), "anthropic:claude-sonnet-4-5")
     told = cost_estimate(offer.run, offer.plan)
     assert told.startswith("roughly $")
     low, high = (float(amount.strip("$")) for amount in told.removeprefix("roughly ").split(" to "))
@@ -99,8 +99,8 @@ def test_it_says_who_pays(model, words):
     assert words in billing_note(model)
 
 
-def test_no_escape_sequence_of_a_plan_reaches_the_terminal(site):
-    offer = offered(site)
+def test_no_escape_sequence_of_a_plan_reaches_the_terminal(context):
+    offer = offered(context)
     shouted = msgspec.structs.replace(offer.plan.goals[0], name="\x1b[31mshop")
     run = msgspec.structs.replace(offer.run, base_branch="\x1b[31mmain")
     text = RunPreview(run, msgspec.structs.replace(offer.plan, goals=(shouted,))).text()

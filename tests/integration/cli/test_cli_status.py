@@ -32,7 +32,7 @@ def test_without_a_run_status_is_empty_and_creates_nothing(repository, scaffold)
     assert not (repository / ".scaffold").exists()
 
 
-def test_a_store_without_runs_is_shown_as_empty(site, scaffold):
+def test_a_store_without_runs_is_shown_as_empty(context, scaffold):
     assert scaffold("status", "--json").json == dict(NO_RUN_JSON)
 
 
@@ -43,19 +43,19 @@ def test_outside_a_repository_status_says_so(tmp_path, home, monkeypatch, scaffo
     assert "is not in a git repository" in answer.err
 
 
-def test_the_json_of_an_active_run_has_exactly_the_promised_shape(site, plan, scaffold):
+def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan, scaffold):
     """OR-8, BX-1: status shows the store, and a fact comes with its evidence."""
-    run = begin(site, make_run(site, plan, budget_usd=5.0))
-    landed = land(site, run, "store", {"store.py": "x = 1\n"})
-    waiting = hand_in(site, run, "api", {"api.py": "y = 2\n"})
-    store, api = site.store.actions.of_run(run.id)
-    (goal,) = site.store.goals.of_run(run.id)
-    (first,) = site.store.attempts.of_action(store.id)
-    (fact,) = site.store.facts.of_goal(goal.id)
-    with site.store.transaction():
-        site.store.goals.supervise(goal.id, own_identity(), was=None)
-    goal = site.store.goals.get(goal.id)
-    now = site.store.runs.get(run.id)
+    run = begin(context, make_run(context, plan, budget_usd=5.0))
+    landed = land(context, run, "store", {"store.py": "x = 1\n"})
+    waiting = hand_in(context, run, "api", {"api.py": "y = 2\n"})
+    store, api = context.store.actions.of_run(run.id)
+    (goal,) = context.store.goals.of_run(run.id)
+    (first,) = context.store.attempts.of_action(store.id)
+    (fact,) = context.store.facts.of_goal(goal.id)
+    with context.store.transaction():
+        context.store.goals.supervise(goal.id, own_identity(), was=None)
+    goal = context.store.goals.get(goal.id)
+    now = context.store.runs.get(run.id)
 
     answer = scaffold("status", "--json")
 
@@ -194,54 +194,54 @@ def iso(at):
     return text
 
 
-def test_the_snapshot_is_what_status_prints(site, plan, scaffold):
-    run = make_run(site, plan)
-    assert run_view_json(read_run_view(site, run)) == scaffold("status", run.id, "--json").json
+def test_the_snapshot_is_what_status_prints(context, plan, scaffold):
+    run = make_run(context, plan)
+    assert run_view_json(read_run_view(context, run)) == scaffold("status", run.id, "--json").json
 
 
-def test_attempts_are_listed_oldest_first_with_their_errors(site, plan, scaffold):
+def test_attempts_are_listed_oldest_first_with_their_errors(context, plan, scaffold):
     """SC-20: the count of attempts is visible."""
-    run = begin(site, make_run(site, plan, attempts=3))
-    fail(site, run, "store", {}, error="first")
-    fail(site, run, "store", {}, error="second")
+    run = begin(context, make_run(context, plan, attempts=3))
+    fail(context, run, "store", {}, error="first")
+    fail(context, run, "store", {}, error="second")
     store = scaffold("status", "--json").json["actions"][0]
     assert [(each["number"], each["error"]) for each in store["attempts"]] == [(1, "first"), (2, "second")]
     assert store["status"] == "pending"
 
 
-def test_an_unknown_cost_is_null(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    attempt = work(site, run, "store")
-    with site.store.transaction():
+def test_an_unknown_cost_is_null(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    attempt = work(context, run, "store")
+    with context.store.transaction():
         usage = msgspec.structs.replace(attempt.usage, cost_usd=None)
-        site.store.attempts.account(attempt.id, fence=run.fence, usage=usage)
+        context.store.attempts.account(attempt.id, fence=run.fence, usage=usage)
     assert scaffold("status", "--json").json["run"]["budget"]["spent_usd"] is None
     assert "cost unknown" in scaffold("status").out
 
 
-def test_a_run_whose_owner_died_is_interrupted(site, plan, scaffold):
+def test_a_run_whose_owner_died_is_interrupted(context, plan, scaffold):
     """SC-16, OR-10: after a crash the status is derived from the owner's liveness."""
-    run = begin(site, make_run(site, plan))
-    with site.store.transaction():
-        site.store.runs.take(run.id, DEAD, expected_fence=run.fence)
+    run = begin(context, make_run(context, plan))
+    with context.store.transaction():
+        context.store.runs.take(run.id, DEAD, expected_fence=run.fence)
     shown = scaffold("status", "--json").json
     assert shown["run"]["status"] == "interrupted"
     assert shown["goals"][0]["supervisor"] == NOBODY
     assert f"scaffold resume {run.id}" in scaffold("status").out
 
 
-def test_a_paused_run_says_why_and_how_to_resume_it(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    with site.store.transaction():
-        site.store.runs.move(run.id, Paused("the budget is used up"))
+def test_a_paused_run_says_why_and_how_to_resume_it(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    with context.store.transaction():
+        context.store.runs.move(run.id, Paused("the budget is used up"))
     out = scaffold("status").out
     assert "the budget is used up" in out
     assert f"scaffold resume {run.id}" in out
 
 
-def test_problems_of_a_run_come_first_on_the_screen(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    fail(site, run, "store", {}, error="make test: 1 failed\nassert 1 == 2")
+def test_problems_of_a_run_come_first_on_the_screen(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    fail(context, run, "store", {}, error="make test: 1 failed\nassert 1 == 2")
     lines = scaffold("status").out.splitlines()
     assert lines[0].startswith(f"▶ run {run.id} active")
     assert lines.index("Needs attention") < lines.index("shop: active, 0 of 2 hold")
@@ -252,24 +252,24 @@ def test_problems_of_a_run_come_first_on_the_screen(site, plan, scaffold):
     assert any(line.startswith("  scaffold logs store ") for line in lines)
 
 
-def test_a_suggested_command_can_be_pasted_whatever_the_actions_key(site, plan, scaffold):
-    run = begin(site, make_run(site, plan.replace("key: store", 'key: "a;reboot"')))
-    fail(site, run, "a;reboot", {})
+def test_a_suggested_command_can_be_pasted_whatever_the_actions_key(context, plan, scaffold):
+    run = begin(context, make_run(context, plan.replace("key: store", 'key: "a;reboot"')))
+    fail(context, run, "a;reboot", {})
     assert "  scaffold logs 'a;reboot' " in scaffold("status").out
 
 
-def test_the_screen_of_an_active_run_shows_what_waits_for_what(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    work(site, run, "store")
+def test_the_screen_of_an_active_run_shows_what_waits_for_what(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    work(context, run, "store")
     lines = scaffold("status").out.splitlines()
     (running,) = (line for line in lines if line.startswith("  ▶ running   store"))
     assert "attempt 1 of 1, executing" in running
     assert "  · pending   api                         waits for store_works" in lines
 
 
-def test_the_screen_shows_the_merge_queue(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    hand_in(site, run, "store", {"store.py": "x = 1\n"})
+def test_the_screen_shows_the_merge_queue(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    hand_in(context, run, "store", {"store.py": "x = 1\n"})
     out = scaffold("status").out
     assert "Waits to land\n  ↓ store  attempt 1, candidate since " in out
 
@@ -286,9 +286,9 @@ goals:
 """
 
 
-def test_no_line_of_the_screen_is_wider_than_80_columns(site, scaffold):
-    run = begin(site, make_run(site, WIDE))
-    fail(site, run, LONG[:120], {}, error="long " * 100)
+def test_no_line_of_the_screen_is_wider_than_80_columns(context, scaffold):
+    run = begin(context, make_run(context, WIDE))
+    fail(context, run, LONG[:120], {}, error="long " * 100)
     for line in scaffold("status").out.splitlines():
         if "scaffold logs" not in line and "scaffold contract" not in line:  # commands are there to be copied whole
             assert cells(line) <= 80, line
@@ -298,9 +298,9 @@ def cells(text):
     return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
 
 
-def test_control_characters_of_a_model_never_reach_the_screen(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    fail(site, run, "store", {}, error="\x1b]0;owned\x07 \x1b[31mred\u202e")
+def test_control_characters_of_a_model_never_reach_the_screen(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    fail(context, run, "store", {}, error="\x1b]0;owned\x07 \x1b[31mred\u202e")
     for command in (("status",), ("tasks",), ("contract", "store")):
         out = scaffold(*command).out
         assert "\x1b" not in out
@@ -309,51 +309,53 @@ def test_control_characters_of_a_model_never_reach_the_screen(site, plan, scaffo
     assert r"\x1b]0;owned\x07" in scaffold("status").out
 
 
-def test_a_plan_of_many_actions_is_shortened_to_the_important_ones(site, scaffold):
+def test_a_plan_of_many_actions_is_shortened_to_the_important_ones(context, scaffold):
     actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(100))
-    run = begin(site, make_run(site, f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}"))
-    work(site, run, "a99")
+    run = begin(
+        context, make_run(context, f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}")
+    )
+    work(context, run, "a99")
     out = scaffold("status").out
     assert "▶ running   a99" in out
     assert "and 60 more: `scaffold tasks`" in out
     assert len(out.splitlines()) < 60
 
 
-def test_an_older_run_is_found_by_a_prefix_of_its_id(site, plan, scaffold):
-    older, newer = make_run(site, plan), make_run(site, plan)
+def test_an_older_run_is_found_by_a_prefix_of_its_id(context, plan, scaffold):
+    older, newer = make_run(context, plan), make_run(context, plan)
     assert scaffold("status", "--json").json["run"]["id"] == newer.id
     assert scaffold("status", f"session-{older.id}", "--json").json["run"]["id"] == older.id
     assert scaffold("status", "nosuchrun").code == 64
 
 
-def test_watching_an_ended_run_returns(site, plan, scaffold):
-    make_run(site, plan)  # without an owner: interrupted
+def test_watching_an_ended_run_returns(context, plan, scaffold):
+    make_run(context, plan)  # without an owner: interrupted
     assert len(scaffold("status", "--watch", "--json").out.splitlines()) == 1
 
 
-def test_watching_draws_until_the_run_ends(site, plan, repository):
-    run = begin(site, make_run(site, plan))
+def test_watching_draws_until_the_run_ends(context, plan, repository):
+    run = begin(context, make_run(context, plan))
     command = [sys.executable, "-m", "scaffold", "status", "--watch", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=repository, env=os.environ.copy()) as watching:
         assert b'"status":"active"' in watching.stdout.readline()
-        with site.store.transaction():
-            site.store.runs.move(run.id, Paused("enough"))
+        with context.store.transaction():
+            context.store.runs.move(run.id, Paused("enough"))
         *_, last = watching.stdout.read().splitlines()
         assert b'"status":"paused"' in last
         assert watching.wait(timeout=20) == 0
 
 
-def test_watching_without_a_terminal_prints_one_frame_per_change_without_escapes(site, plan, repository):
+def test_watching_without_a_terminal_prints_one_frame_per_change_without_escapes(context, plan, repository):
     """BX-12: a row for each agent, and the whole run at its end."""
-    run = begin(site, make_run(site, plan))
+    run = begin(context, make_run(context, plan))
     command = [sys.executable, "-m", "scaffold", "status", "--watch"]
     with watcher(command, repository) as watching:
         first = frame_of(watching.stdout)
         assert first[-1] == "  No agent is working."
-        work(site, run, "store")
+        work(context, run, "store")
         assert frame_of(watching.stdout)[-1].startswith("▶ store#1              executing ")
-        with site.store.transaction():
-            site.store.runs.move(run.id, Paused("enough"))
+        with context.store.transaction():
+            context.store.runs.move(run.id, Paused("enough"))
         rest = watching.stdout.read().decode()
         assert watching.wait(timeout=20) == 0
     assert rest.count("store#1") == 0, "nothing but time had passed"
@@ -380,18 +382,18 @@ def frame_of(stream):
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (40, 8)])
-def test_watching_in_a_terminal_redraws_in_place_and_leaves_the_final_state(site, plan, repository, columns, rows):
+def test_watching_in_a_terminal_redraws_in_place_and_leaves_the_final_state(context, plan, repository, columns, rows):
     """BX-12: it fits, does not flicker, and has no colours where they are unwanted."""
-    run = begin(site, make_run(site, plan))
-    work(site, run, "store")
+    run = begin(context, make_run(context, plan))
+    work(context, run, "store")
     env = {**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
     screen = Screen(
         [sys.executable, "-m", "scaffold", "status", "--watch"], cwd=repository, env=env, columns=columns, rows=rows
     )
     try:
         screen.shows(r"^▶ store#1 +executing")
-        with site.store.transaction():
-            site.store.runs.move(run.id, Paused("enough"))
+        with context.store.transaction():
+            context.store.runs.move(run.id, Paused("enough"))
         screen.shows(r"^  scaffold resume " if columns == 80 else "scaffold resume")
         assert screen.ends() == 0
     finally:
@@ -401,8 +403,8 @@ def test_watching_in_a_terminal_redraws_in_place_and_leaves_the_final_state(site
     assert "\x1b[2J" not in screen.raw
 
 
-def test_leaving_the_watch_is_no_error_and_does_not_affect_the_run(site, plan, repository):
-    begin(site, make_run(site, plan))
+def test_leaving_the_watch_is_no_error_and_does_not_affect_the_run(context, plan, repository):
+    begin(context, make_run(context, plan))
     command = [sys.executable, "-m", "scaffold", "status", "--watch"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=repository, env=os.environ.copy(), **pipes) as watching:
@@ -420,21 +422,21 @@ def test_leaving_the_watch_is_no_error_and_does_not_affect_the_run(site, plan, r
         (Cancelled(), 'scaffold run "TASK"'),
     ],
 )
-def test_the_last_lines_are_commands_that_fit(site, plan, scaffold, state, command):
-    run = begin(site, make_run(site, plan))
-    with site.store.transaction():
-        site.store.runs.move(run.id, state)
+def test_the_last_lines_are_commands_that_fit(context, plan, scaffold, state, command):
+    run = begin(context, make_run(context, plan))
+    with context.store.transaction():
+        context.store.runs.move(run.id, state)
     after = scaffold("status").out.split("Next\n")[1]
     assert f"  {command.format(run=run.id)} " in after
     failed_with_nothing = isinstance(state, Failed)
     assert (f"scaffold diff {run.id}" in after) == (not failed_with_nothing)
 
 
-def test_a_paused_goal_is_shown_with_the_command_that_resumes_it(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
+def test_a_paused_goal_is_shown_with_the_command_that_resumes_it(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
     assert "scaffold resume shop" not in scaffold("status").out
-    with site.store.transaction():
-        site.store.goals.move(site.store.goals.of_run(run.id)[0].id, Paused("set aside by the user"))
+    with context.store.transaction():
+        context.store.goals.move(context.store.goals.of_run(run.id)[0].id, Paused("set aside by the user"))
     assert "  scaffold resume shop " in scaffold("status").out
 
 
@@ -447,11 +449,11 @@ def test_status_as_json_loads_no_drawing_libraries(repository):
 
 
 @pytest.mark.parametrize("command", [("status",), ("tasks",), ("goals",)])
-def test_reading_changes_neither_the_checkout_nor_the_store(site, plan, scaffold, repository, command):
-    run = begin(site, make_run(site, plan))
-    before = site.store.events.last_seq(run.id), site.store.data_version()
+def test_reading_changes_neither_the_checkout_nor_the_store(context, plan, scaffold, repository, command):
+    run = begin(context, make_run(context, plan))
+    before = context.store.events.last_seq(run.id), context.store.data_version()
     scaffold(*command)
-    assert (site.store.events.last_seq(run.id), site.store.data_version()) == before
+    assert (context.store.events.last_seq(run.id), context.store.data_version()) == before
     assert sorted(path.name for path in repository.iterdir()) == [".git", "app.py"]
 
 

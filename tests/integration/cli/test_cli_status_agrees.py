@@ -41,49 +41,49 @@ STATES = {
 
 
 @pytest.fixture
-def run(site):
+def run(context):
     """A run whose actions have every status."""
-    run = begin(site, make_run(site, PLAN))
-    land(site, run, "store", {"store.py": "x = 1\n"})
-    hand_in(site, run, "till", {"till.py": "y = 2\n"})
-    work(site, run, "sign")
-    fail(site, run, "door", {})
-    ask(site, run, work(site, run, "floor"))
-    store = site.store
+    run = begin(context, make_run(context, PLAN))
+    land(context, run, "store", {"store.py": "x = 1\n"})
+    hand_in(context, run, "till", {"till.py": "y = 2\n"})
+    work(context, run, "sign")
+    fail(context, run, "door", {})
+    ask(context, run, work(context, run, "floor"))
+    store = context.store
     with store.transaction():
         store.actions.move(store.actions.by_key(run.id, "漢字").id, Skipped("no longer needed"))
     return run
 
 
-def ask(site, run, attempt):
+def ask(context, run, attempt):
     """End the attempt to wait for a human."""
     item = InboxItem(
         id="i7", run_id=run.id, action_id=attempt.action_id, attempt_id=attempt.id, kind="question",
-        text="Which wax?", detail={}, created_at=site.clock.now(),
+        text="Which wax?", detail={}, created_at=context.clock.now(),
     )  # fmt: skip
-    with site.store.transaction():
-        site.store.inbox.ask(item)
-        site.store.attempts.end(attempt.id, outcome="waiting", fence=run.fence)
-        site.store.actions.move(attempt.action_id, Pending())
-        site.store.actions.move(attempt.action_id, blocked_on_inbox(item.id))
+    with context.store.transaction():
+        context.store.inbox.ask(item)
+        context.store.attempts.end(attempt.id, outcome="waiting", fence=run.fence)
+        context.store.actions.move(attempt.action_id, Pending())
+        context.store.actions.move(attempt.action_id, blocked_on_inbox(item.id))
 
 
 @pytest.mark.parametrize("status", ["planning", "active", "interrupted", *STATES])
-def test_every_screen_of_a_run_agrees_with_its_json(site, run, scaffold, status):
+def test_every_screen_of_a_run_agrees_with_its_json(context, run, scaffold, status):
     """OR-8: the same statuses and counts everywhere."""
     if status == "planning":
-        run = make_run(site, PLAN)
-    with site.store.transaction():
+        run = make_run(context, PLAN)
+    with context.store.transaction():
         if status in {"planning", "interrupted"}:
             owner = DEAD if status == "interrupted" else own_identity()
-            site.store.runs.take(run.id, owner, expected_fence=run.fence)
+            context.store.runs.take(run.id, owner, expected_fence=run.fence)
         elif status != "active":
-            site.store.runs.move(run.id, STATES[status])
+            context.store.runs.move(run.id, STATES[status])
     shown = scaffold("status", run.id, "--json").json
     assert shown["run"]["status"] == status
     check_status(scaffold("status", run.id).out, shown)
     check_tasks(scaffold("tasks", "--run", run.id).out, shown)
-    check_summary(read_summary(site, run), shown)
+    check_summary(read_summary(context, run), shown)
     agents = scaffold("agents", "--run", run.id)
     rows = scaffold("agents", "--run", run.id, "--json").json["agents"]
     heads = [line for line in agents.out.splitlines() if not line.startswith("    ")]

@@ -14,14 +14,14 @@ from scaffold.views.run_view import read_run_view
 DEAD = ProcessIdentity(1, "long ago", "another boot")
 
 
-def test_no_agent_of_an_interrupted_run_is_shown_as_running(site, plan, scaffold):
+def test_no_agent_of_an_interrupted_run_is_shown_as_running(context, plan, scaffold):
     """SC-19, AL-3b: what the dead left in the store is not what is going on."""
-    run = begin(site, make_run(site, plan))
-    work(site, run, "store", worker=DEAD)
-    (goal,) = site.store.goals.of_run(run.id)
-    with site.store.transaction():
-        site.store.goals.supervise(goal.id, DEAD, was=None)
-        site.store.runs.take(run.id, DEAD, expected_fence=run.fence)
+    run = begin(context, make_run(context, plan))
+    work(context, run, "store", worker=DEAD)
+    (goal,) = context.store.goals.of_run(run.id)
+    with context.store.transaction():
+        context.store.goals.supervise(goal.id, DEAD, was=None)
+        context.store.runs.take(run.id, DEAD, expected_fence=run.fence)
     shown = scaffold("status", "--json").json
     assert shown["goals"][0]["agent_state"] == "failed"
     assert shown["actions"][0]["attempts"][0]["agent_state"] == "failed"
@@ -29,33 +29,33 @@ def test_no_agent_of_an_interrupted_run_is_shown_as_running(site, plan, scaffold
     assert re.search(r"attempt 1 of \d, was executing\n", scaffold("status").out), "and not for how long"
 
 
-def test_an_interrupted_run_lasted_until_the_last_change(site, plan, scaffold):
+def test_an_interrupted_run_lasted_until_the_last_change(context, plan, scaffold):
     """AL-27: not until its owner took it."""
-    run = begin(site, make_run(site, plan))
-    store, _ = site.store.actions.of_run(run.id)
-    picture = read_run_view(site, run)
+    run = begin(context, make_run(context, plan))
+    store, _ = context.store.actions.of_run(run.id)
+    picture = read_run_view(context, run)
     later = msgspec.structs.replace(store, updated_at=run.updated_at + timedelta(minutes=5))
     summary = msgspec.structs.replace(picture.summary, status="interrupted")
     shown = msgspec.structs.replace(picture, summary=summary, actions=(later,))
     assert "  5 m 0" in status_text(shown)
 
 
-def test_a_failed_goal_says_why(site, plan, scaffold):
+def test_a_failed_goal_says_why(context, plan, scaffold):
     """SC-19: on the screen and for scripts."""
-    run = begin(site, make_run(site, plan))
-    (goal,) = site.store.goals.of_run(run.id)
-    with site.store.transaction():
-        site.store.goals.move(goal.id, Failed("`api_works` cannot be reached"))
+    run = begin(context, make_run(context, plan))
+    (goal,) = context.store.goals.of_run(run.id)
+    with context.store.transaction():
+        context.store.goals.move(goal.id, Failed("`api_works` cannot be reached"))
     assert scaffold("status", "--json").json["goals"][0]["reason"] == "`api_works` cannot be reached"
     assert "shop: failed, 0 of 2 hold\n  `api_works` cannot be reached\n" in scaffold("status").out
 
 
-def test_a_run_that_failed_without_a_failed_action_says_why_in_full(site, plan, scaffold):
+def test_a_run_that_failed_without_a_failed_action_says_why_in_full(context, plan, scaffold):
     """AL-10, SC-19: for example if the environment is not ready, or gates failed at the end."""
-    run = begin(site, make_run(site, plan))
+    run = begin(context, make_run(context, plan))
     reason = "environment_not_ready: the gate `test` (python -m pytest -q) cannot judge any work: it took too long"
-    with site.store.transaction():
-        site.store.runs.move(run.id, Failed(reason))
+    with context.store.transaction():
+        context.store.runs.move(run.id, Failed(reason))
     lines = scaffold("status").out.splitlines()
     assert lines[0].startswith(f"✗ run {run.id} failed")
     assert " ".join(line.strip() for line in lines[1:3]) == reason

@@ -16,21 +16,21 @@ DEAD = ProcessIdentity(1, "long ago", "another boot")
 
 
 @pytest.fixture
-def run(site, plan):
+def run(context, plan):
     """A run in progress whose owner is gone."""
-    begun = begin(site, make_run(site, plan, attempts=3))
-    with site.store.transaction():
-        site.store.runs.take(begun.id, DEAD, expected_fence=begun.fence)
-    return site.store.runs.get(begun.id)
+    begun = begin(context, make_run(context, plan, attempts=3))
+    with context.store.transaction():
+        context.store.runs.take(begun.id, DEAD, expected_fence=begun.fence)
+    return context.store.runs.get(begun.id)
 
 
-def letters(site, run, key):
-    action = site.store.actions.by_key(run.id, key)
-    return [envelope.body["text"] for envelope in site.store.messages.peek(run.id, action.id)]
+def letters(context, run, key):
+    action = context.store.actions.by_key(run.id, key)
+    return [envelope.body["text"] for envelope in context.store.messages.peek(run.id, action.id)]
 
 
-def state(site, run, key):
-    return status_of(site.store.actions.by_key(run.id, key).state)
+def state(context, run, key):
+    return status_of(context.store.actions.by_key(run.id, key).state)
 
 
 def expect_refusal(answer, what, fix):
@@ -40,18 +40,18 @@ def expect_refusal(answer, what, fix):
     assert fix in hint
 
 
-def test_a_message_to_a_running_agent_comes_before_its_next_request(site, run, scaffold):
+def test_a_message_to_a_running_agent_comes_before_its_next_request(context, run, scaffold):
     """SC-19: from another terminal, without a model."""
-    work(site, run, "store")
+    work(context, run, "store")
     answer = scaffold("send", "store", "use", "sqlite")
     assert (answer.code, answer.out) == (0, "store#1 reads the message before its next request\n")
-    assert letters(site, run, "store") == ["use sqlite"]
+    assert letters(context, run, "store") == ["use sqlite"]
 
 
-def test_a_message_to_an_action_that_is_not_running_waits(site, run, scaffold):
+def test_a_message_to_an_action_that_is_not_running_waits(context, run, scaffold):
     answer = scaffold("send", "api", "be brief")
     assert answer.out == "no agent is working on api; its next attempt reads the message\n"
-    assert letters(site, run, "api") == ["be brief"]
+    assert letters(context, run, "api") == ["be brief"]
 
 
 SEND_STDIN = [sys.executable, "-m", "scaffold", "send", "store", "-"]
@@ -61,21 +61,21 @@ SEND_STDIN = [sys.executable, "-m", "scaffold", "send", "store", "-"]
     ("said", "told"),
     [(b"line one\nline two\n", "line one\nline two"), (b"caf\xe9 \xe2\x82\xac", "caf\\udce9 \u20ac")],
 )
-def test_a_dash_reads_standard_input(site, run, repository, said, told):
+def test_a_dash_reads_standard_input(context, run, repository, said, told):
     """SC-19: whatever its bytes."""
     strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
     subprocess.run(SEND_STDIN, input=said, env=strict, cwd=repository, capture_output=True, check=True)
-    assert letters(site, run, "store") == [told]
+    assert letters(context, run, "store") == [told]
 
 
-def test_endless_input_is_refused_and_closed_input_is_empty(site, run, repository):
+def test_endless_input_is_refused_and_closed_input_is_empty(context, run, repository):
     with Path("/dev/zero").open("rb") as endless:
         done = subprocess.run(SEND_STDIN, stdin=endless, cwd=repository, capture_output=True, text=True, check=False)
     assert (done.returncode, "longer than 32,000 characters" in done.stderr) == (64, True)
     closed = ["sh", "-c", 'exec "$0" "$@" <&-', *SEND_STDIN]
     done = subprocess.run(closed, cwd=repository, capture_output=True, text=True, check=False)
     assert (done.returncode, "the message is empty" in done.stderr) == (64, True)
-    assert letters(site, run, "store") == []
+    assert letters(context, run, "store") == []
 
 
 @pytest.mark.parametrize(
@@ -86,24 +86,24 @@ def test_endless_input_is_refused_and_closed_input_is_empty(site, run, repositor
         (("stoer", "hello"), "no action `stoer`", "Did you mean `store`?"),
     ],
 )
-def test_an_unreadable_message_is_refused(site, run, scaffold, args, what, fix):
+def test_an_unreadable_message_is_refused(context, run, scaffold, args, what, fix):
     expect_refusal(scaffold("send", *args), what, fix)
-    assert letters(site, run, "store") == []
+    assert letters(context, run, "store") == []
 
 
-def test_messages_to_ended_actions_are_refused(site, plan, scaffold):
-    run = begin(site, make_run(site, plan))
-    land(site, run, "store", {"store.py": "x = 1\n"})
+def test_messages_to_ended_actions_are_refused(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    land(context, run, "store", {"store.py": "x = 1\n"})
     expect_refusal(scaffold("send", "store", "hello"), "`store` is completed", "`scaffold tasks`")
-    with site.store.transaction():
-        site.store.runs.move(run.id, Completed())
+    with context.store.transaction():
+        context.store.runs.move(run.id, Completed())
     expect_refusal(scaffold("send", "api", "hello"), f"run {run.id} is completed", "Start a new run.")
 
 
-def test_the_path_of_a_running_agent_is_its_worktree(site, run, scaffold, tmp_path):
+def test_the_path_of_a_running_agent_is_its_worktree(context, run, scaffold, tmp_path):
     """SC-19: exactly the folder, whatever its name."""
     folder = tmp_path / "wörk tree"
-    attempt = work(site, run, "store", folder=folder)
+    attempt = work(context, run, "store", folder=folder)
     assert scaffold("path", "store").code == 1, "its worktree is not there yet"
     folder.mkdir()
     assert scaffold("path", "store").out == f"{folder}\n"
@@ -115,33 +115,33 @@ def test_the_path_of_a_running_agent_is_its_worktree(site, run, scaffold, tmp_pa
     }
 
 
-def test_without_a_running_agent_the_pinned_work_is_named(site, run, scaffold):
+def test_without_a_running_agent_the_pinned_work_is_named(context, run, scaffold):
     fix = scaffold("path", "api").err.splitlines()[1]
     assert "It has not started" in fix
-    failed = fail(site, run, "store", {"store.py": "x = 1\n"})
+    failed = fail(context, run, "store", {"store.py": "x = 1\n"})
     answer = scaffold("path", "store")
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.splitlines()[0] == "error: no agent is working on `store`"
     assert rescue_ref(failed.id) in answer.err
-    waiting = hand_in(site, run, "store", {"store.py": "x = 2\n"})
+    waiting = hand_in(context, run, "store", {"store.py": "x = 2\n"})
     assert work_ref(waiting.id) in scaffold("path", "store").err
 
 
-def test_stopping_an_action_is_final(site, run, scaffold):
+def test_stopping_an_action_is_final(context, run, scaffold):
     """SC-17: its dependents are blocked, and say so."""
     answer = scaffold("stop", "store")
     assert (answer.code, answer.out.splitlines()[0]) == (0, "action store is cancelled")
-    assert (state(site, run, "store"), state(site, run, "api")) == ("cancelled", "blocked")
+    assert (state(context, run, "store"), state(context, run, "api")) == ("cancelled", "blocked")
     expect_refusal(scaffold("stop", "store"), "`store` is already cancelled", "scaffold tasks")
 
 
-def test_an_action_cannot_be_paused(site, run, scaffold):
+def test_an_action_cannot_be_paused(context, run, scaffold):
     expect_refusal(scaffold("pause", "store"), "`store` is an action", "scaffold stop store")
     expect_refusal(scaffold("cancel", "store"), "`store` is an action", "scaffold stop store")
     expect_refusal(scaffold("resume", "store"), "`store` is an action", "`scaffold resume shop`")
 
 
-def test_a_goal_is_paused_and_cancelled_by_name(site, run, scaffold):
+def test_a_goal_is_paused_and_cancelled_by_name(context, run, scaffold):
     """SC-17: independently of its run."""
     assert scaffold("pause", "shop").out.splitlines() == [
         "goal shop is paused: set aside by the user",
@@ -149,21 +149,21 @@ def test_a_goal_is_paused_and_cancelled_by_name(site, run, scaffold):
     ]
     assert scaffold("stop", "shop").code == 0, "it may be stopped when it is paused"
     assert scaffold("cancel", "shop").out == "goal shop is cancelled\n"
-    assert state(site, run, "store") == "cancelled"
+    assert state(context, run, "store") == "cancelled"
     expect_refusal(scaffold("pause", "shop"), "`shop` is already cancelled", "scaffold tasks")
 
 
-def test_a_failed_goal_can_only_be_retried_or_cancelled(site, run, scaffold):
-    (goal,) = site.store.goals.of_run(run.id)
-    with site.store.transaction():
-        site.store.goals.move(goal.id, Failed("no way"))
+def test_a_failed_goal_can_only_be_retried_or_cancelled(context, run, scaffold):
+    (goal,) = context.store.goals.of_run(run.id)
+    with context.store.transaction():
+        context.store.goals.move(goal.id, Failed("no way"))
     for command in ("stop", "pause", "resume"):
         expect_refusal(scaffold(command, "shop"), "the goal `shop` has failed", "scaffold retry shop")
     assert scaffold("cancel", "shop").code == 0
-    assert site.store.goals.get(goal.id).state == Cancelled()
+    assert context.store.goals.get(goal.id).state == Cancelled()
 
 
-def test_a_run_is_found_after_actions_and_goals(site, run, scaffold):
+def test_a_run_is_found_after_actions_and_goals(context, run, scaffold):
     assert scaffold("pause", run.id).out.splitlines()[0] == f"run {run.id} is paused: paused by the user"
     what = f"`stoer` is neither a run of this repository nor a goal or action of run {run.id}"
     for command in ("stop", "pause", "cancel", "resume", "retry"):
@@ -171,10 +171,10 @@ def test_a_run_is_found_after_actions_and_goals(site, run, scaffold):
 
 
 @pytest.mark.parametrize("command", ["stop", "pause", "cancel", "resume", "retry", "status", "attach"])
-def test_an_empty_name_matches_nothing(site, run, scaffold, command):
+def test_an_empty_name_matches_nothing(context, run, scaffold, command):
     """SC-19: a script whose variable is unset ends no run."""
     expect_refusal(scaffold(command, ""), "the name of a run is empty", "Was a variable not set?")
-    assert status_of(site.store.runs.get(run.id).state) == "active"
+    assert status_of(context.store.runs.get(run.id).state) == "active"
 
 
 @pytest.mark.parametrize("args", [("stop",), ("send", "a", "b"), ("attach",), ("resume",), ("retry", "a"), ("logs",)])
@@ -184,24 +184,24 @@ def test_without_a_run_there_is_nothing_to_steer(repository, scaffold, args):
     assert not (repository / ".git" / "scaffold").exists()
 
 
-def test_an_action_of_another_run_is_not_retried_by_its_id(site, plan, run, scaffold):
-    store = site.store.actions.by_key(run.id, "store")
-    with site.store.transaction():
-        site.store.actions.move(store.id, Failed("no way"))
-    latest = make_run(site, plan)
+def test_an_action_of_another_run_is_not_retried_by_its_id(context, plan, run, scaffold):
+    store = context.store.actions.by_key(run.id, "store")
+    with context.store.transaction():
+        context.store.actions.move(store.id, Failed("no way"))
+    latest = make_run(context, plan)
     expect_refusal(scaffold("retry", store.id), f"nor a goal or action of run {latest.id}", "`scaffold tasks")
-    assert state(site, run, "store") == "failed"
+    assert state(context, run, "store") == "failed"
 
 
-def test_an_action_of_an_older_run_is_named_with_its_run(site, plan, run, scaffold):
-    make_run(site, plan)
+def test_an_action_of_an_older_run_is_named_with_its_run(context, plan, run, scaffold):
+    make_run(context, plan)
     assert scaffold("stop", "store", "--run", run.id).code == 0
-    assert state(site, run, "store") == "cancelled"
+    assert state(context, run, "store") == "cancelled"
 
 
-def test_goals_of_a_paused_run_stay_paused(site, run, scaffold):
+def test_goals_of_a_paused_run_stay_paused(context, run, scaffold):
     scaffold("pause")
-    (goal,) = site.store.goals.of_run(run.id)
+    (goal,) = context.store.goals.of_run(run.id)
     assert goal.state == Paused("paused by the user")
     scaffold("pause", "shop")
-    assert site.store.goals.get(goal.id).state == Paused("set aside by the user")
+    assert context.store.goals.get(goal.id).state == Paused("set aside by the user")

@@ -18,9 +18,9 @@ async def died(harness):
     run = await harness.own(goal("g", act("a", check="test -f a")))
     await harness.work(run, "a", "echo x > a")
     (attempt,) = harness.attempts(run, "a")
-    tree = await commits.tree_of(harness.site.git, attempt.head_sha)
+    tree = await commits.tree_of(harness.context.git, attempt.head_sha)
     people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
-    merged = await commits.commit_tree(harness.site.git, tree, parents=[run.base_sha], message="a", **people)
+    merged = await commits.commit_tree(harness.context.git, tree, parents=[run.base_sha], message="a", **people)
     intent = Intent(
         id="i",
         run_id=run.id,
@@ -39,7 +39,7 @@ async def died(harness):
 
 
 async def moved(harness, intent, new=None):
-    await refs.move(harness.site.git, intent.ref, new=new or intent.new, old=intent.old)
+    await refs.move(harness.context.git, intent.ref, new=new or intent.new, old=intent.old)
 
 
 def expect_landed_once(harness, run):
@@ -51,9 +51,9 @@ def expect_landed_once(harness, run):
 async def test_died_before_the_branch_moved(harness, died):
     """BX-2: as if nothing had happened; the same candidate lands later, once."""
     run, intent = died
-    assert await resolve_intent(harness.site, run, intent) == "redone"
+    assert await resolve_intent(harness.context, run, intent) == "redone"
     assert harness.facts(run) == set()
-    assert isinstance(await MergeQueue(harness.site, run).step(), CandidateLanded)
+    assert isinstance(await MergeQueue(harness.context, run).step(), CandidateLanded)
     expect_landed_once(harness, run)
     assert await harness.landed(run) == ["a"]
 
@@ -62,16 +62,16 @@ async def test_a_superseded_owner_cannot_finish_a_recovered_landing(harness, die
     """BX-8, BX-2: no fence stops a git command; it lands nothing, because the candidate is pinned elsewhere by then."""
     run, intent = died
     (attempt,) = harness.attempts(run, "a")
-    assert await resolve_intent(harness.site, run, intent) == "redone"
+    assert await resolve_intent(harness.context, run, intent) == "redone"
     work = refs.work_ref(attempt.id)
     landed = await refs.move_and_delete(
-        harness.site.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=attempt.head_sha
+        harness.context.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=attempt.head_sha
     )
     assert not landed
     assert await harness.landed(run) == []
     (now,) = harness.attempts(run, "a")
-    assert await refs.resolve(harness.site.git, work) == now.head_sha != attempt.head_sha
-    assert isinstance(await MergeQueue(harness.site, run).step(), CandidateLanded)
+    assert await refs.resolve(harness.context.git, work) == now.head_sha != attempt.head_sha
+    assert isinstance(await MergeQueue(harness.context, run).step(), CandidateLanded)
     expect_landed_once(harness, run)
 
 
@@ -79,7 +79,7 @@ async def test_died_after_the_branch_moved(harness, died):
     """BX-2, SC-16: what is on the branch is recorded, with the evidence stored before."""
     run, intent = died
     await moved(harness, intent)
-    assert await resolve_intent(harness.site, run, intent) == "recorded"
+    assert await resolve_intent(harness.context, run, intent) == "recorded"
     expect_landed_once(harness, run)
     assert status_of(harness.action(run, "a").state) == "completed"
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
@@ -91,11 +91,11 @@ async def test_died_after_the_landing_was_recorded(harness, died):
     run, intent = died
     await moved(harness, intent)
     (attempt,) = harness.attempts(run, "a")
-    await record_recovered_landing(harness.site, run, intent.attempt_id, intent.new)
-    await refs.pin(harness.site.git, refs.work_ref(attempt.id), attempt.head_sha)
-    await recover_run(harness.site, run)
+    await record_recovered_landing(harness.context, run, intent.attempt_id, intent.new)
+    await refs.pin(harness.context.git, refs.work_ref(attempt.id), attempt.head_sha)
+    await recover_run(harness.context, run)
     expect_landed_once(harness, run)
-    assert await refs.list_refs(harness.site.git, "refs/scaffold/") == {}
+    assert await refs.list_refs(harness.context.git, "refs/scaffold/") == {}
 
 
 async def test_the_user_committed_on_top_before_the_landing_was_recorded(harness, died):
@@ -103,7 +103,7 @@ async def test_the_user_committed_on_top_before_the_landing_was_recorded(harness
     run, intent = died
     await moved(harness, intent)
     await harness.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
-    assert await resolve_intent(harness.site, run, intent) == "recorded"
+    assert await resolve_intent(harness.context, run, intent) == "recorded"
     expect_landed_once(harness, run)
 
 
@@ -111,8 +111,8 @@ async def test_the_user_committed_before_the_landing(harness, died):
     """The branch moved past the old commit without the new one: the candidate lands on top."""
     run, intent = died
     await harness.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
-    assert await resolve_intent(harness.site, run, intent) == "redone"
-    assert isinstance(await MergeQueue(harness.site, run).step(), CandidateLanded)
+    assert await resolve_intent(harness.context, run, intent) == "redone"
+    assert isinstance(await MergeQueue(harness.context, run).step(), CandidateLanded)
     expect_landed_once(harness, run)
 
 
@@ -120,10 +120,10 @@ async def test_the_user_rewrote_the_branch(harness, died):
     """AL-19, BX-3: the attempt is returned without counting as a failure, its work is pinned, with a notice."""
     run, intent = died
     await harness.sh(f"git checkout -q --orphan other; git commit -qm other; git branch -f {run.session_branch}")
-    assert await resolve_intent(harness.site, run, intent) == "lost"
+    assert await resolve_intent(harness.context, run, intent) == "lost"
     (attempt,) = harness.attempts(run, "a")
     assert (attempt.outcome, harness.statuses(run)) == ("lost", {"a": "pending"})
-    assert await refs.resolve(harness.site.git, refs.work_ref(attempt.id)) == attempt.head_sha
+    assert await refs.resolve(harness.context.git, refs.work_ref(attempt.id)) == attempt.head_sha
     last = harness.store.events.since(run.id, 0)[-1].event
     assert isinstance(last, NoticeRaised)
     assert "Another process rewrote" in last.text
@@ -134,5 +134,5 @@ async def test_recovering_twice_changes_nothing(harness, died):
     run, intent = died
     await moved(harness, intent)
     for _ in range(2):
-        await recover_run(harness.site, run)
+        await recover_run(harness.context, run)
     expect_landed_once(harness, run)

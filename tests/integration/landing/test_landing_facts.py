@@ -24,7 +24,7 @@ from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
 from scaffold.run.assignment import read_assignment
 from scaffold.verify.contract.base_checks import CheckResultCache
 from scaffold.worker.attempt import Worker
-from support.harness import GHOST, UNHELD, act, goal, open_site
+from support.harness import GHOST, UNHELD, act, goal, open_context
 
 MORE = "grep -q more list"
 
@@ -32,7 +32,7 @@ MORE = "grep -q more list"
 async def begin(harness, *goals, **settings):
     """Own a run of these goals; return it and its queue."""
     run = await harness.own(*goals, **settings)
-    return run, MergeQueue(harness.site, run)
+    return run, MergeQueue(harness.context, run)
 
 
 async def land(harness, run, queue, key, command):
@@ -144,7 +144,7 @@ async def test_a_users_commit_that_breaks_nothing_leads_to_new_evidence(harness)
         await queue.recheck_facts()
     assert states(harness, run, "a") == ["holds", "stale", "holds"]
     assert fact(harness, run, "a").commit == tip
-    await MergeQueue(harness.site, run).recheck_facts()
+    await MergeQueue(harness.context, run).recheck_facts()
     assert states(harness, run, "a") == ["holds", "stale", "holds"], "another owner sees that it was shown there"
 
 
@@ -165,7 +165,7 @@ async def test_a_candidate_lands_on_a_users_commit_once_facts_are_settled(harnes
     await land(harness, run, queue, "a", "echo more >> list")
     await harness.work(run, "b", "echo x > b")
     await others_commit(harness, run, "echo > list")
-    fresh = MergeQueue(harness.site, run)
+    fresh = MergeQueue(harness.context, run)
     assert await fresh.step() == CandidateRefused("conflict", "its preconditions no longer hold: a_done")
     assert harness.statuses(run) == {"a": "pending", "b": "pending"}
 
@@ -205,7 +205,7 @@ async def test_a_recovered_landing_leaves_no_touched_fact_unchecked(harness):
     await harness.work(run, "b", "echo x > b; echo again >> list")
     moved = await land_without_recording(harness, run, "b")
     assert fact(harness, run, "a").state == "stale"
-    again = MergeQueue(harness.site, run)
+    again = MergeQueue(harness.context, run)
     assert await again.step() == FactsSettled()
     assert (fact(harness, run, "a").state, fact(harness, run, "a").commit) == ("holds", moved)
     assert await again.step() == QueueIdle()
@@ -214,9 +214,9 @@ async def test_a_recovered_landing_leaves_no_touched_fact_unchecked(harness):
 async def land_without_recording(harness, run, key):
     """Let the owner die once the branch has moved; the next owner recovers the landing."""
     tip, attempt = await harness.tip(run), harness.attempts(run, key)[-1]
-    tree = await commits.tree_of(harness.site.git, attempt.head_sha)
+    tree = await commits.tree_of(harness.context.git, attempt.head_sha)
     people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
-    new = await commits.commit_tree(harness.site.git, tree, parents=[tip], message=key, **people)
+    new = await commits.commit_tree(harness.context.git, tree, parents=[tip], message=key, **people)
     ref = session_ref(run)
     intent = Intent(id="i", run_id=run.id, attempt_id=attempt.id, fence=run.fence, ref=ref, old=tip, new=new)
     with harness.store.transaction(durable=True):
@@ -224,8 +224,8 @@ async def land_without_recording(harness, run, key):
             attempt.id, fence=attempt.fence, phase="landing", verification=attempt.verification
         )
         harness.store.intents.add(intent)
-    await refs.move(harness.site.git, ref, new=new, old=tip)
-    assert await resolve_intent(harness.site, run, intent) == "recorded"
+    await refs.move(harness.context.git, ref, new=new, old=tip)
+    assert await resolve_intent(harness.context, run, intent) == "recorded"
     return new
 
 
@@ -237,11 +237,11 @@ async def approve(harness, run, queue):
     attempt = await harness.queue(run, "look")
     said = {"verdict": "approve", "citations": CITED, "summary": "Sound."}
     entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
-    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
+    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
-        await Worker(site, read_assignment(site.store, attempt.id), tape(entry)).execute(GHOST, log_file="none")
+        await Worker(context, read_assignment(context.store, attempt.id), tape(entry)).execute(GHOST, log_file="none")
     finally:
-        site.store.close()
+        context.store.close()
     assert isinstance(await queue.step(), ReviewRecorded)
 
 
@@ -295,5 +295,5 @@ async def test_a_check_that_was_slow_on_the_base_gets_the_same_time_again(harnes
     attempt = harness.store.attempts.get(claim.attempt_id)
     slow = CheckResult(name=MORE, verdict="fail", exit_code=1, duration_s=40.0)
     CheckResultCache(harness.store, "").keep(Check(command=MORE), attempt.base_sha, slow)
-    upkeep = FactRefresher(harness.site, run, Checkout(harness.site, run), lambda: None)
+    upkeep = FactRefresher(harness.context, run, Checkout(harness.context, run), lambda: None)
     assert [check.timeout_s for check in upkeep.contract(claim).commands] == [120.0]

@@ -13,7 +13,7 @@ from support.harness import AUTHOR, COMMITTER, UNHELD, act, goal
 async def begin(harness, *actions: ActionSpec, **settings):
     """Own a run of these actions; return it and its queue."""
     run = await harness.own(goal("g", *actions), **settings)
-    return run, MergeQueue(harness.site, run)
+    return run, MergeQueue(harness.context, run)
 
 
 async def test_a_candidate_lands_as_one_commit_and_its_effect_becomes_a_fact(harness):
@@ -33,7 +33,7 @@ async def test_a_candidate_lands_as_one_commit_and_its_effect_becomes_a_fact(har
     )  # fmt: skip
     assert [each.command for each in fact.evidence] == ["test -f a"]
     assert harness.statuses(run) == {"a": "completed"}
-    assert await refs.list_refs(harness.site.git, "refs/scaffold/") == {}
+    assert await refs.list_refs(harness.context.git, "refs/scaffold/") == {}
     assert harness.store.intents.open_of_run(run.id) == ()
 
 
@@ -70,7 +70,7 @@ async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness)
     assert harness.statuses(run) == {"a": "completed", "b": "pending"}
     assert harness.store.actions.failures(harness.action(run, "b").id) == 0
     (lost,) = harness.attempts(run, "b")
-    assert await refs.resolve(harness.site.git, refs.work_ref(lost.id)) == lost.head_sha
+    assert await refs.resolve(harness.context.git, refs.work_ref(lost.id)) == lost.head_sha
     again = await harness.queue(run, "b")
     assert again.base_sha == await harness.tip(run)
     assert "+B" in again.briefing

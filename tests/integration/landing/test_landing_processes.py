@@ -39,7 +39,7 @@ async def harness(tmp_path, log):
 async def landings(harness, log, **contract):
     """Land two candidates concurrently and return the calls of git of each."""
     run = await harness.own(goal("g", act("a", **contract), act("b", **contract)))
-    queue = MergeQueue(harness.site, run)
+    queue = MergeQueue(harness.context, run)
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
     await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
     await harness.carry_attempt_out(second, {"b": ["echo x > b"]})
@@ -84,5 +84,5 @@ async def test_an_attempt_in_a_used_worktree_takes_at_most_twelve_git_processes(
 async def test_opening_a_repository_takes_two_git_processes(harness, log):
     """One for the version, the other for the location."""
     log.unlink()
-    await open_repository(harness.site.repository.root, environ=harness.site.environ)
+    await open_repository(harness.context.repository.root, environ=harness.context.environ)
     assert log.read_text().split() == OPENING

@@ -12,7 +12,7 @@ from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
 from scaffold.orchestrator.owner.recovery import recover_run
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
-from support.harness import GHOST, act, goal, open_site
+from support.harness import GHOST, act, goal, open_context
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]
 
@@ -20,7 +20,7 @@ CITED = [{"file": "list", "line": 2, "note": "has two"}]
 async def begin(harness, *actions):
     """Own a run of these actions and a review of `a`; return it and its queue."""
     run = await harness.own(goal("g", act("a"), act("look", needs=["a_done"], role="reviewer"), *actions))
-    queue = MergeQueue(harness.site, run)
+    queue = MergeQueue(harness.context, run)
     await harness.work(run, "a", "echo x > a")
     assert isinstance(await queue.step(), CandidateLanded)
     return run, queue
@@ -30,11 +30,11 @@ async def approve(harness, run, attempt, citations=CITED):
     """Let the review of this attempt approve."""
     said = {"verdict": "approve", "citations": citations, "summary": "Sound."}
     entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
-    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
+    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
-        await Worker(site, read_assignment(site.store, attempt.id), tape(entry)).execute(GHOST, log_file="none")
+        await Worker(context, read_assignment(context.store, attempt.id), tape(entry)).execute(GHOST, log_file="none")
     finally:
-        site.store.close()
+        context.store.close()
 
 
 async def land(harness, run, queue, key, command):
@@ -128,9 +128,9 @@ async def test_an_approval_survives_its_owner_and_is_recorded_once(harness):
     run, queue = await begin(harness)
     attempt = await harness.queue(run, "look")
     await approve(harness, run, attempt)
-    await recover_run(harness.site, run)
+    await recover_run(harness.context, run)
     assert harness.statuses(run)["look"] == "landing"
     assert isinstance(await queue.step(), ReviewRecorded)
-    await recover_run(harness.site, run)
+    await recover_run(harness.context, run)
     assert await queue.step() == QueueIdle()
     assert [each.outcome for each in harness.attempts(run, "look")] == ["recorded"]

@@ -55,9 +55,9 @@ def a_turn(harness, run, name):
 
 async def judge(harness, run, mind, reason="the goal has started"):
     def dispatch(goal_id, action_id):
-        return queue_attempt(harness.site, run, goal_id, action_id)
+        return queue_attempt(harness.context, run, goal_id, action_id)
 
-    return await SupervisorAgent(harness.site, run, mind.opened).judge(goal_of(harness, run).id, reason, dispatch)
+    return await SupervisorAgent(harness.context, run, mind.opened).judge(goal_of(harness, run).id, reason, dispatch)
 
 
 def dispatching(key):
@@ -220,7 +220,7 @@ async def test_a_superseded_supervisor_changes_nothing(harness):
     def meanwhile(at):
         if at == 1:
             harness.orphan(run)
-            take_over_run(harness.site, run.id)
+            take_over_run(harness.context, run.id)
 
     mind = Mind([create("shop", piece("x", gives=["x"])), dispatching("a")], "done", meanwhile=meanwhile)
     with pytest.raises(StaleFence):

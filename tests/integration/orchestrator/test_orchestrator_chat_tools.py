@@ -27,7 +27,7 @@ class Office:
 
     def __init__(self, harness):
         self.harness = harness
-        self.site = harness.site
+        self.context = harness.context
         self.run_id = None
         self.asked = []
         self.trouble = None

@@ -33,7 +33,7 @@ async def test_a_run_with_a_dead_owner_is_stopped_here(harness, wish, reason):
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
     run = harness.orphan(run)
-    assert await halt_run(harness.site, run, wish, timeout_s=0.1) == Paused(reason)
+    assert await halt_run(harness.context, run, wish, timeout_s=0.1) == Paused(reason)
     assert harness.attempt(attempt.id).outcome == "lost"
     assert harness.store.runs.get(run.id).owner is None
     assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
@@ -43,8 +43,8 @@ async def test_a_run_with_a_dead_owner_is_stopped_here(harness, wish, reason):
 async def test_a_run_stopped_here_leaves_no_worktree(harness, wish):
     """AL-15: neither the attempts' nor that of the merge queue."""
     run = await harness.own(goal("g", act("a")))
-    await worktree.add(harness.site.repository, harness.site.landing_folder(run.id), run.base_sha)
-    await halt_run(harness.site, harness.orphan(run), wish, timeout_s=0.1)
+    await worktree.add(harness.context.repository, harness.context.landing_folder(run.id), run.base_sha)
+    await halt_run(harness.context, harness.orphan(run), wish, timeout_s=0.1)
     assert await harness.worktrees() == 0
 
 
@@ -53,18 +53,18 @@ async def test_cancelling_without_an_owner_ends_everything_and_keeps_the_candida
     run = await harness.own(goal("g", act("a"), act("b", needs=["a_done"])))
     await harness.work(run, "a", "echo x > a")
     run = harness.orphan(run)
-    assert await halt_run(harness.site, run, "cancel", timeout_s=0.1) == Cancelled()
+    assert await halt_run(harness.context, run, "cancel", timeout_s=0.1) == Cancelled()
     assert harness.statuses(run) == {"a": "cancelled", "b": "cancelled"}
     assert await harness.sh("git for-each-ref --format='%(refname)' refs/scaffold/work") != ""
     with pytest.raises(UsageError, match="already cancelled"):
-        await halt_run(harness.site, harness.store.runs.get(run.id), "stop", timeout_s=0.1)
+        await halt_run(harness.context, harness.store.runs.get(run.id), "stop", timeout_s=0.1)
 
 
 async def test_a_failed_run_can_only_be_cancelled(harness):
     run = await failed(harness)
     with pytest.raises(UsageError, match="already failed"):
-        await halt_run(harness.site, run, "pause", timeout_s=0.1)
-    assert await halt_run(harness.site, run, "cancel", timeout_s=0.1) == Cancelled()
+        await halt_run(harness.context, run, "pause", timeout_s=0.1)
+    assert await halt_run(harness.context, run, "cancel", timeout_s=0.1) == Cancelled()
 
 
 async def test_an_owner_that_does_not_answer_is_busy(harness):
@@ -72,7 +72,7 @@ async def test_an_owner_that_does_not_answer_is_busy(harness):
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
     with pytest.raises(RunBusy, match="asked to stop, but work is still running"):
-        await halt_run(harness.site, harness.store.runs.get(run.id), "stop", timeout_s=0.2)
+        await halt_run(harness.context, harness.store.runs.get(run.id), "stop", timeout_s=0.2)
     assert harness.store.runs.control_request(run.id) == "stop"
 
 
@@ -81,7 +81,7 @@ async def test_a_request_whose_owner_dies_is_executed_here(harness):
     run = await harness.lay_out(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
-    asked = asyncio.create_task(halt_run(harness.site, harness.store.runs.get(run.id), "cancel", timeout_s=10))
+    asked = asyncio.create_task(halt_run(harness.context, harness.store.runs.get(run.id), "cancel", timeout_s=10))
     await until(lambda: harness.store.runs.control_request(run.id))
     harness.orphan(run)
     assert await asked == Cancelled()
@@ -92,7 +92,7 @@ async def test_a_living_owner_executes_a_request(harness):
     conductor = await harness.conductor(run, {"a": ["sleep 60"]})
     carried = asyncio.create_task(conductor.execute())
     await until(lambda: harness.statuses(run)["a"] == "running")
-    assert await halt_run(harness.site, harness.store.runs.get(run.id), "cancel", timeout_s=10) == Cancelled()
+    assert await halt_run(harness.context, harness.store.runs.get(run.id), "cancel", timeout_s=10) == Cancelled()
     assert (await carried).cause == "cancelled"
 
 
@@ -164,7 +164,7 @@ async def test_only_failures_can_be_retried(harness):
 
 async def test_nothing_is_retried_in_an_ended_run(harness):
     run = await failed(harness)
-    await halt_run(harness.site, run, "cancel", timeout_s=0.1)
+    await halt_run(harness.context, run, "cancel", timeout_s=0.1)
     with pytest.raises(UsageError, match="nothing in it can be retried"):
         retry_action(harness.store, run, harness.action(run, "b"))
     assert harness.statuses(run)["b"] == "failed", "the refusal left no trace"
@@ -187,6 +187,6 @@ async def test_the_end_of_a_run_follows_from_its_goals(harness):
 
 async def test_a_saved_run_waits_and_can_be_started(harness):
     run = await harness.lay_out(goal("g", act("a")))
-    save_run(harness.site, run.id)
+    save_run(harness.context, run.id)
     assert (harness.status(run), status_of(of_goal(harness, run).state)) == ("paused", "paused")
     assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()

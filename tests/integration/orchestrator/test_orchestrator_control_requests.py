@@ -52,7 +52,7 @@ async def pins(harness):
 
 
 async def wished(harness, run, kind, *args, **options):
-    await submit_control_request(harness.site, run, a_wish(harness, run, kind, *args, **options), timeout_s=10)
+    await submit_control_request(harness.context, run, a_wish(harness, run, kind, *args, **options), timeout_s=10)
 
 
 async def begun(harness, *goals_of_run, **settings):
@@ -70,7 +70,7 @@ async def test_a_stopped_action_is_cancelled_with_its_work_pinned_and_the_goal_c
         harness, goal("g", act("a"), act("c"), act("d", needs=["a_done"]), wants=["c_done"]), agents=1
     )
     (attempt,) = harness.attempts(run, "a")
-    folder = harness.site.attempt_folder(run.id, attempt.id)
+    folder = harness.context.attempt_folder(run.id, attempt.id)
     await until((folder / "a").exists)
     await wished(harness, run, "stop", key="a")
     assert harness.statuses(run)["a"] == "cancelled"
@@ -151,7 +151,7 @@ async def test_an_owner_that_does_not_react_is_busy_and_the_request_stays(harnes
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
     wish = a_wish(harness, run, "pause")
     with pytest.raises(RunBusy, match="has not applied it yet"):
-        await submit_control_request(harness.site, run, wish, timeout_s=0.2)
+        await submit_control_request(harness.context, run, wish, timeout_s=0.2)
     assert harness.store.control_requests.open_of_run(run.id) == (wish,)
 
 
@@ -161,11 +161,11 @@ async def test_a_candidate_under_check_is_cancelled_and_the_queue_continues(harn
     run = await harness.own(goal("g", slow), goal("h", act("c")))
     await harness.work(run, "a", "echo x > a")
     await harness.work(run, "c", "echo x > c")
-    queue = MergeQueue(harness.site, run)
+    queue = MergeQueue(harness.context, run)
     step = asyncio.create_task(queue.step())
     await asyncio.sleep(0)
     leave(harness, a_wish(harness, run, "cancel"))
-    await apply_control_requests(harness.site, run, None)
+    await apply_control_requests(harness.context, run, None)
     refused = await step
     assert (refused.outcome, goals(harness, run)["g"]) == ("cancelled", "cancelled")
     await queue.step()
@@ -192,12 +192,12 @@ async def test_a_landing_in_progress_completes_and_the_request_waits_for_it(harn
         harness.store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing")
         harness.store.intents.add(intent)
     wish = leave(harness, a_wish(harness, run, "cancel"))
-    await apply_control_requests(harness.site, run, None)
+    await apply_control_requests(harness.context, run, None)
     assert harness.statuses(run) == {"a": "landing", "b": "cancelled"}
     assert harness.store.control_requests.open_of_run(run.id) == (wish,)
     with harness.store.transaction():
         harness.store.intents.settle(intent.id, done=False)
-    await apply_control_requests(harness.site, run, None)
+    await apply_control_requests(harness.context, run, None)
     assert harness.statuses(run) == {"a": "cancelled", "b": "cancelled"}
     assert harness.store.control_requests.open_of_run(run.id) == ()
 
@@ -207,7 +207,7 @@ async def test_a_stopped_compound_stops_all_its_descendants(harness):
         goal("g", act("phase", kind="compound", effects=("x",)), act("a", parent="phase"), act("c"), wants=["c_done"])
     )
     leave(harness, a_wish(harness, run, "stop", key="phase"))
-    await apply_control_requests(harness.site, run, None)
+    await apply_control_requests(harness.context, run, None)
     assert harness.statuses(run) == {"phase": "cancelled", "a": "cancelled", "c": "pending"}
 
 
@@ -215,9 +215,9 @@ async def test_requests_are_executed_once_and_in_order(harness):
     run = await harness.own(goal("g", act("a")))
     for kind in ("pause", "resume", "pause", "pause"):
         leave(harness, a_wish(harness, run, kind))
-    await apply_control_requests(harness.site, run, None)
+    await apply_control_requests(harness.context, run, None)
     before = harness.store.events.last_seq(run.id)
-    await apply_control_requests(harness.site, run, None)
+    await apply_control_requests(harness.context, run, None)
     assert goal_of(harness, run, "g").state == Paused(PAUSED_BY_USER)
     assert harness.store.events.last_seq(run.id) == before
 
@@ -228,7 +228,7 @@ async def test_an_ended_goal_does_not_change(harness, kind):
     with harness.store.transaction():
         harness.store.goals.move(goal_of(harness, run, "g").id, Completed())
     leave(harness, a_wish(harness, run, kind))
-    await apply_control_requests(harness.site, run, None)
+    await apply_control_requests(harness.context, run, None)
     assert goals(harness, run)["g"] == "completed"
     assert harness.store.control_requests.open_of_run(run.id) == ()
 
@@ -247,12 +247,12 @@ async def test_a_request_whose_owner_dies_midway_is_executed_once_by_the_next_on
     attempt = await harness.queue(run, "a")
     leave(harness, a_wish(harness, run, kind))
     with pytest.raises(KeyboardInterrupt):
-        await apply_control_requests(harness.site, run, Cut())
+        await apply_control_requests(harness.context, run, Cut())
     assert len(harness.store.control_requests.open_of_run(run.id)) == 1
     assert harness.attempt(attempt.id).outcome == "cancelled"
     run = await harness.take(harness.orphan(run))
-    await recover_run(harness.site, run)
-    await apply_control_requests(harness.site, run, None)
+    await recover_run(harness.context, run)
+    await apply_control_requests(harness.context, run, None)
     assert harness.store.control_requests.open_of_run(run.id) == ()
     assert [each.outcome for each in harness.attempts(run, "a")] == ["cancelled"]
     assert harness.statuses(run)["a"] == {"stop": "pending", "cancel": "cancelled"}[kind]

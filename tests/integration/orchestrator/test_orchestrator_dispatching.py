@@ -24,7 +24,7 @@ async def pursued(harness):
 
     async def pursued(*actions, **settings):
         run = await harness.own(goal("shop", *actions), **settings)
-        return run, LiveProposals(harness.site, run, partial(queue_attempt, harness.site, run))
+        return run, LiveProposals(harness.context, run, partial(queue_attempt, harness.context, run))
 
     return pursued
 
@@ -104,7 +104,7 @@ async def test_a_slot_taken_meanwhile_is_reported(harness, pursued):
     async def nothing_left(goal_id, action_id):
         return None
 
-    assert "`store` was not started" in await dispatch(LiveProposals(harness.site, run, nothing_left), "store")
+    assert "`store` was not started" in await dispatch(LiveProposals(harness.context, run, nothing_left), "store")
 
 
 async def test_a_superseded_supervisor_writes_and_starts_nothing(harness, pursued):

@@ -19,7 +19,7 @@ class Told:
     def __init__(self, harness, run, command, *, timeout_s=10.0):
         self.harness, self.run, self.over = harness, run, False
         self.task = asyncio.create_task(
-            notify_until_done(harness.site, run, command, lambda: self.over, timeout_s=timeout_s)
+            notify_until_done(harness.context, run, command, lambda: self.over, timeout_s=timeout_s)
         )
 
     async def end(self):
@@ -78,7 +78,7 @@ async def test_a_failure_is_sent_with_its_reason_and_without_secrets(harness):
 
 async def test_the_command_gets_no_key_that_is_not_configured(harness):
     """BX-9: the environment of children is an allowlist, for the user's own command, too."""
-    harness.site.environ.update(OPENAI_API_KEY="not-told", BELL_KEY="told", DISPLAY=":7")
+    harness.context.environ.update(OPENAI_API_KEY="not-told", BELL_KEY="told", DISPLAY=":7")
     run = await harness.own(goal("g", act("a")), environment=("BELL_KEY",))
     told = Told(harness, run, 'echo "[$OPENAI_API_KEY] $BELL_KEY $DISPLAY" > "$HOME/told"; exit 0')
     await asyncio.sleep(0)
@@ -122,5 +122,5 @@ async def test_a_hanging_command_is_ended_and_delays_nothing(harness):
 
 async def test_without_a_command_no_events_are_read(harness):
     run = await harness.lay_out(goal("g", act("a")))
-    await notify_until_done(harness.site, run, "", lambda: False)
+    await notify_until_done(harness.context, run, "", lambda: False)
     assert harness.store.events.last_seq(run.id) == 1

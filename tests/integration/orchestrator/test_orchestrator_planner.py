@@ -6,7 +6,7 @@ from random import Random  # noqa: TID251 - seeded
 import pytest
 import yaml
 
-from builders import begin, make_repository, make_settings, make_site
+from builders import begin, make_context, make_repository, make_settings
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import ActionSpec, GoalSpec
 from scaffold.core.run_settings import Signature
@@ -25,36 +25,36 @@ ADA = Signature("Ada Example", "ada@example.org")
 
 
 @pytest.fixture
-def site(tmp_path):
-    made = make_site(make_repository(tmp_path / "repo"))
+def context(tmp_path):
+    made = make_context(make_repository(tmp_path / "repo"))
     yield made
     made.store.close()
 
 
-def opened(site, request="greet the world"):
+def opened(context, request="greet the world"):
     """Return a run without goals that this process owns."""
-    settings = make_settings(repository=str(site.repository.root), author=ADA, committer=ADA, planner=True)
+    settings = make_settings(repository=str(context.repository.root), author=ADA, committer=ADA, planner=True)
     run = open_run(
-        site.store,
+        context.store,
         RunInput(request=request, source=request),
-        survey=asyncio.run(checkout_status(site.repository)),
+        survey=asyncio.run(checkout_status(context.repository)),
         settings=settings,
-        now=site.clock.now(),
+        now=context.clock.now(),
     )
-    return begin(site, run)
+    return begin(context, run)
 
 
-def laid_out(site, run, tmp_path, *steps):
+def laid_out(context, run, tmp_path, *steps):
     """Have a run planned by a planner with these replies."""
     path = tmp_path / "replies.yaml"
     path.write_text(yaml.safe_dump({"version": 1, "replies": []}))
     model = open_model(add_planner(path, *steps), clock=SystemClock(), rng=Random(0))
-    return asyncio.run(plan_run(site, run, model))
+    return asyncio.run(plan_run(context, run, model))
 
 
-def test_a_request_becomes_goals_and_actions_in_the_store(site, tmp_path):
+def test_a_request_becomes_goals_and_actions_in_the_store(context, tmp_path):
     """SC-8, AL-3: description, criteria, check, files and order of each task are stored."""
-    run = opened(site)
+    run = opened(context)
     task = {
         **action("hello", effects=["hello_there"], check="test -f hello.txt", files=["hello.txt"]),
         "acceptance": ["hello.txt says hello"],
@@ -62,44 +62,44 @@ def test_a_request_becomes_goals_and_actions_in_the_store(site, tmp_path):
     }
     later = action("world", needs=["hello_there"], effects=["world_there"], check="test -f world.txt")
     steps = [goal("greeting", "hello_there", "world_there"), actions("greeting", task, later)]
-    ending = laid_out(site, run, tmp_path, steps)
+    ending = laid_out(context, run, tmp_path, steps)
     assert isinstance(ending, PlanWritten)
-    (greeting,) = stored_plan(site.store, run).goals
+    (greeting,) = stored_plan(context.store, run).goals
     assert greeting.goal_state == ("hello_there", "world_there")
     hello, world = greeting.actions
     assert hello.files == ("hello.txt",)
     assert "hello.txt says hello" in hello.description
     assert hello.contract is not None
     assert world.preconditions == ("hello_there",)
-    (turn,) = site.store.turns.of_run(run.id)
+    (turn,) = context.store.turns.of_run(run.id)
     assert (turn.event, turn.outcome, turn.goal_id) == ("plan", "done", None)
 
 
-def test_a_turn_without_proposals_is_unsound_and_stores_nothing(site, tmp_path):
+def test_a_turn_without_proposals_is_unsound_and_stores_nothing(context, tmp_path):
     """SC-8: bounded rounds, then the findings."""
-    run = opened(site)
-    ending = laid_out(site, run, tmp_path, "no", "no", "no", "no")
+    run = opened(context)
+    ending = laid_out(context, run, tmp_path, "no", "no", "no", "no")
     assert isinstance(ending, PlanRejected)
     assert [finding.code for finding in ending.findings] == ["no-goal"]
-    assert site.store.goals.of_run(run.id) == ()
+    assert context.store.goals.of_run(run.id) == ()
 
 
-def test_the_planner_reads_the_whole_request(site, tmp_path):
+def test_the_planner_reads_the_whole_request(context, tmp_path):
     """SC-18: however long it is."""
-    run = opened(site, "x" * 200_000 + " THE END")
+    run = opened(context, "x" * 200_000 + " THE END")
     path = tmp_path / "replies.yaml"
     said = {"when": {"role": "planner", "turn": 1, "contains": "x THE END"}, "text": "read"}
     path.write_text(yaml.safe_dump({"version": 1, "replies": [said, {"when": {"role": "planner"}, "text": "again"}]}))
     model = open_model(f"cassette:{path}", clock=SystemClock(), rng=Random(0))
-    assert isinstance(asyncio.run(plan_run(site, run, model)), PlanRejected)
-    assert site.store.turns.of_run(run.id)[0].usage.requests == 3
+    assert isinstance(asyncio.run(plan_run(context, run, model)), PlanRejected)
+    assert context.store.turns.of_run(run.id)[0].usage.requests == 3
 
 
-def test_the_planner_reads_files_but_no_secrets_and_writes_none(site):
+def test_the_planner_reads_files_but_no_secrets_and_writes_none(context):
     """SC-8: the usual policy applies to its reads."""
-    root = site.repository.root
+    root = context.repository.root
     (root / ".env").write_text("TOKEN=hunter2hunter2hunter2\n")
-    tools = {tool.name: tool for tool in read_only_tools(site, opened(site))}
+    tools = {tool.name: tool for tool in read_only_tools(context, opened(context))}
     assert set(tools) == {"read_file", "list_dir", "search_files", "file_info"}
     assert "hello" in asyncio.run(tools["read_file"].run({"path": "app.py"})).content
     for path in (".env", "../../etc/passwd", "/etc/passwd"):
@@ -109,8 +109,8 @@ def test_the_planner_reads_files_but_no_secrets_and_writes_none(site):
     assert "TOKEN=hunter2" not in found.content
 
 
-def test_lint_errors_refuse_a_plan_and_warnings_do_not(site):
-    draft = read_draft(site.store, opened(site))
+def test_lint_errors_refuse_a_plan_and_warnings_do_not(context):
+    draft = read_draft(context.store, opened(context))
     assert [finding.code for finding in plan_errors(draft)] == ["no-goal"]
     draft.apply(CreateGoal(GoalSpec(name="g", goal_state=(Assertion("x"),))))
     assert [finding.code for finding in plan_errors(draft)] == ["unreachable-goal"]

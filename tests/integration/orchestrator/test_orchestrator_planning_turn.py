@@ -43,12 +43,12 @@ async def planned(harness, **settings):
     return await harness.own(SHOP, planner=True, **settings)
 
 
-def ask(harness, run, model, *, site=None, also=lambda store: None):
+def ask(harness, run, model, *, context=None, also=lambda store: None):
     """Have the compound broken down."""
     (shop,) = harness.store.goals.of_run(run.id)
     request = TurnRequest(event="decompose", prompt="Break it down.", goal=shop, action=harness.action(run, "build"))
     conditions = TurnRules(tools=supervisor_tools, faults=compound_plan_check("shop", "build", ()), extra_changes=also)
-    return run_proposal_turn(site or harness.site, run, model, request, conditions)
+    return run_proposal_turn(context or harness.context, run, model, request, conditions)
 
 
 def turns(harness, run):
@@ -82,7 +82,7 @@ async def test_a_proposal_is_stored_when_the_agent_says_it_is_done(harness):
     ]
     callers = [(each.caller.role, each.caller.action, each.caller.event, each.caller.turn) for each in mind.asked]
     assert callers == [("supervisor", "build", "decompose", 1), ("supervisor", "build", "decompose", 2)]
-    lines = harness.site.journal("shop", "supervisor").read_text().splitlines()
+    lines = harness.context.journal("shop", "supervisor").read_text().splitlines()
     assert all('"role":"supervisor"' in line and '"goal":"shop"' in line for line in lines)
 
 
@@ -173,11 +173,11 @@ async def test_a_turn_that_exceeds_the_budget_ends_with_a_budget_error(harness):
 
 async def test_the_stored_turn_contains_no_secret(tmp_path):
     harness = await Harness.build(tmp_path)
-    harness.site.environ["SHOP_API_KEY"] = "correct-horse-battery-staple"
+    harness.context.environ["SHOP_API_KEY"] = "correct-horse-battery-staple"
     run = await planned(harness)
     fault = Mind(create("shop", STORE, parent="correct-horse-battery-staple"), "a", "b", "c")
     await ask(harness, run, fault)
-    assert "correct-horse" not in harness.site.journal("shop", "supervisor").read_text()
+    assert "correct-horse" not in harness.context.journal("shop", "supervisor").read_text()
     assert "correct-horse" not in str(turns(harness, run))
     assert "[redacted:SHOP_API_KEY]" in fault.said_to(2)
     harness.store.close()
@@ -226,7 +226,7 @@ async def test_a_superseded_orchestrator_stores_nothing(harness):
     def meanwhile(at):
         if at == 2:
             harness.orphan(run)
-            take_over_run(harness.site, run.id)
+            take_over_run(harness.context, run.id)
 
     with pytest.raises(StaleFence):
         await ask(harness, run, Mind(WHOLE, "done", meanwhile=meanwhile))
@@ -300,7 +300,7 @@ async def test_an_interrupted_turn_is_stored_completely_or_not_at_all(harness):
         clock = Brittle(looks)
         store = Store.open(harness.repo / ".git" / "scaffold" / "state.db", clock=clock)
         try:
-            await ask(harness, run, Mind(WHOLE, "done"), site=replace(harness.site, store=store, clock=clock))
+            await ask(harness, run, Mind(WHOLE, "done"), context=replace(harness.context, store=store, clock=clock))
         except Cut:
             pass
         finally:

@@ -22,8 +22,8 @@ from support.harness import GHOST, Thoughtless, act, goal
 async def executing(harness, run, key, *, worker=GHOST):
     """Return an attempt whose worker wrote `half` and stopped there."""
     attempt = await harness.queue(run, key)
-    path = harness.site.attempt_folder(run.id, attempt.id)
-    await worktree.add(harness.site.repository, path, attempt.base_sha)
+    path = harness.context.attempt_folder(run.id, attempt.id)
+    await worktree.add(harness.context.repository, path, attempt.base_sha)
     with harness.store.transaction():
         store = harness.store.attempts
         store.claim(attempt.id, fence=attempt.fence, worker=worker, worktree=str(path), log_file="")
@@ -37,7 +37,7 @@ async def test_an_orphaned_attempt_is_returned_with_its_work_pinned(harness):
     run = await harness.own(goal("g", act("a")))
     attempt = await executing(harness, run, "a")
     run = await harness.take(harness.orphan(run))
-    assert await recover_run(harness.site, run) == 1
+    assert await recover_run(harness.context, run) == 1
     ended = harness.attempt(attempt.id)
     assert (ended.outcome, ended.error) == ("lost", "orphaned_by_crash")
     assert await harness.show(f"{ended.head_sha}:half") == "done"
@@ -51,16 +51,16 @@ async def test_an_orphaned_attempt_is_returned_with_its_work_pinned(harness):
 async def test_recovery_is_idempotent(harness):
     run = await harness.own(goal("g", act("a")))
     await executing(harness, run, "a")
-    assert [await recover_run(harness.site, run) for _ in range(3)] == [1, 0, 0]
+    assert [await recover_run(harness.context, run) for _ in range(3)] == [1, 0, 0]
 
 
 async def test_an_attempt_killed_between_pin_and_record_keeps_its_work(harness):
     """BX-3: the pin is found again although its worktree is gone."""
     run = await harness.own(goal("g", act("a")))
     attempt = await executing(harness, run, "a")
-    await refs.pin(harness.site.git, refs.rescue_ref(attempt.id), attempt.base_sha)
-    await worktree.remove(harness.site.repository, harness.site.attempt_folder(run.id, attempt.id))
-    await recover_run(harness.site, run)
+    await refs.pin(harness.context.git, refs.rescue_ref(attempt.id), attempt.base_sha)
+    await worktree.remove(harness.context.repository, harness.context.attempt_folder(run.id, attempt.id))
+    await recover_run(harness.context, run)
     assert harness.attempt(attempt.id).head_sha == attempt.base_sha
 
 
@@ -69,7 +69,7 @@ async def test_a_worker_that_outlived_its_owner_is_killed_first(harness, tmp_pat
     run = await harness.own(goal("g", act("a")))
     child = await start_child(["sleep", "60"], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, log=tmp_path / "log")
     await executing(harness, run, "a", worker=child.identity)
-    await recover_run(harness.site, run)
+    await recover_run(harness.context, run)
     assert not is_alive(child.identity)
     assert await child.wait() == -9
 
@@ -79,12 +79,12 @@ async def test_a_candidate_of_a_dead_owner_stays_in_the_queue(harness):
     run = await harness.own(goal("g", act("a")))
     await harness.work(run, "a", "echo x > a")
     (attempt,) = harness.attempts(run, "a")
-    path = harness.site.attempt_folder(run.id, attempt.id)
-    await worktree.add(harness.site.repository, path, attempt.head_sha)  # killed before it was removed
+    path = harness.context.attempt_folder(run.id, attempt.id)
+    await worktree.add(harness.context.repository, path, attempt.head_sha)  # killed before it was removed
     harness.orphan(run)
     assert (await harness.carry_out(run)).state == Completed()
     assert [each.outcome for each in harness.attempts(run, "a")] == ["landed"]
-    assert await refs.list_refs(harness.site.git, "refs/scaffold/") == {}
+    assert await refs.list_refs(harness.context.git, "refs/scaffold/") == {}
     assert await harness.worktrees() == 0
 
 
@@ -93,23 +93,23 @@ async def test_a_candidate_submitted_just_before_the_kill_is_kept(harness):
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
     await harness.carry_attempt_out(attempt, {"a": ["echo x > a"]})
-    await release_attempt(harness.site, run, attempt, outcome="lost", error="killed")
+    await release_attempt(harness.context, run, attempt, outcome="lost", error="killed")
     assert harness.statuses(run) == {"a": "landing"}
     assert harness.attempt(attempt.id).status == "claimed"
 
 
 async def test_a_worktree_without_an_attempt_is_removed(harness):
     run = await harness.own(goal("g", act("a")))
-    stray = harness.site.run_folder(run.id) / "attempts" / "stray"
-    await worktree.add(harness.site.repository, stray, run.base_sha)
-    await recover_run(harness.site, run)
+    stray = harness.context.run_folder(run.id) / "attempts" / "stray"
+    await worktree.add(harness.context.repository, stray, run.base_sha)
+    await recover_run(harness.context, run)
     assert not stray.exists()
 
 
 async def test_an_unclaimed_attempt_is_returned(harness):
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
-    await recover_run(harness.site, run)
+    await recover_run(harness.context, run)
     assert (harness.attempt(attempt.id).outcome, harness.statuses(run)) == ("lost", {"a": "pending"})
 
 
@@ -117,19 +117,19 @@ async def test_the_session_branch_is_created_once_and_must_keep_landed_work(harn
     """BX-2, AL-12: without landings it is created; otherwise it must exist and contain them."""
     run = await harness.own(goal("g", act("a"), act("b", needs=["a_done"])))
     await harness.sh(f"git branch -D {run.session_branch}")
-    await ensure_session_branch(harness.site, run)
+    await ensure_session_branch(harness.context, run)
     assert await harness.tip(run) == run.base_sha
     for key in ("a", "b"):
         await harness.work(run, key, f"echo x > {key}")
-        await MergeQueue(harness.site, run).step()
+        await MergeQueue(harness.context, run).step()
     tip = await harness.tip(run)
-    await ensure_session_branch(harness.site, run)
+    await ensure_session_branch(harness.context, run)
     await harness.sh(f"git branch -f {run.session_branch} {run.session_branch}~1")
     with pytest.raises(RepositoryError, match="no longer contains"):
-        await ensure_session_branch(harness.site, run)
+        await ensure_session_branch(harness.context, run)
     await harness.sh(f"git branch -D {run.session_branch}")
     with pytest.raises(RepositoryError, match="does not exist any more") as caught:
-        await ensure_session_branch(harness.site, run)
+        await ensure_session_branch(harness.context, run)
     assert tip in caught.value.fix
 
 
@@ -150,7 +150,7 @@ async def test_no_write_happens_between_a_supervisors_snapshot_and_its_decision(
 
     harness.store.actions.ready = ready_then_rival
     (goal_id,) = (each.id for each in harness.store.goals.of_run(run.id))
-    supervisor = Supervisor(harness.site, run, goal_id, Wakeup(), planner=Thoughtless(), tell=lambda: None)
+    supervisor = Supervisor(harness.context, run, goal_id, Wakeup(), planner=Thoughtless(), tell=lambda: None)
     pursuing = asyncio.create_task(supervisor.run())
     await asyncio.sleep(0)
     pursuing.cancel()

@@ -127,7 +127,7 @@ async def test_the_caps_of_run_and_goal_limit_the_agents(harness):
         return 0
 
     conductor = await recover_run_owner(
-        harness.site, take_over_run(harness.site, run.id), TaskEngine(work, harness.pursue)
+        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.pursue)
     )
     async with asyncio.timeout(30):
         assert (await conductor.execute()).state == Completed()
@@ -184,7 +184,7 @@ async def test_a_run_stops_although_a_queued_attempt_never_began(harness):
     action = harness.action(run, "a")
     with harness.store.transaction():
         harness.store.goals.move(action.goal_id, Active())
-    assert await queue_attempt(harness.site, harness.store.runs.get(run.id), action.goal_id, action.id)
+    assert await queue_attempt(harness.context, harness.store.runs.get(run.id), action.goal_id, action.id)
     conductor.request_stop("paused")
     async with asyncio.timeout(30):
         assert (await conductor.execute()).cause == "paused"
@@ -198,7 +198,7 @@ async def test_an_action_cancelled_after_the_decision_does_not_start(harness):
     action = harness.action(run, "a")
     with harness.store.transaction():
         harness.store.actions.move(action.id, Cancelled())
-    assert await queue_attempt(harness.site, run, action.goal_id, action.id) is None
+    assert await queue_attempt(harness.context, run, action.goal_id, action.id) is None
     assert harness.attempts(run, "a") == ()
 
 
@@ -271,7 +271,7 @@ async def test_a_worker_that_dies_silently_is_accounted_for(harness):
         return 0
 
     conductor = await recover_run_owner(
-        harness.site, take_over_run(harness.site, run.id), TaskEngine(work, harness.pursue)
+        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.pursue)
     )
     assert (await conductor.execute()).state == Completed()
     lost, failed, landed = harness.attempts(run, "a")
@@ -288,7 +288,7 @@ async def test_a_worker_that_is_killed_every_time_is_given_up(harness):
         return -9
 
     conductor = await recover_run_owner(
-        harness.site, take_over_run(harness.site, run.id), TaskEngine(work, harness.pursue)
+        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.pursue)
     )
     assert isinstance((await conductor.execute()).state, Failed)
     outcomes = [each.outcome for each in harness.attempts(run, "a")]
@@ -304,7 +304,7 @@ async def test_a_worker_that_misses_its_deadline_is_ended(harness):
         return 0
 
     conductor = await recover_run_owner(
-        harness.site, take_over_run(harness.site, run.id), TaskEngine(work, harness.pursue)
+        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.pursue)
     )
     carried = asyncio.create_task(conductor.execute())
     assert isinstance((await carried).state, Failed)
@@ -320,7 +320,9 @@ async def test_a_machine_that_cannot_start_processes_is_an_error_that_can_be_res
 
     run = await harness.lay_out(goal("g", act("a")))
     before = asyncio.all_tasks()
-    conductor = await recover_run_owner(harness.site, take_over_run(harness.site, run.id), Barren(None, harness.pursue))
+    conductor = await recover_run_owner(
+        harness.context, take_over_run(harness.context, run.id), Barren(None, harness.pursue)
+    )
     with pytest.raises(ScaffoldError, match=r"cannot continue: .*temporarily unavailable") as caught:
         await conductor.execute()
     assert "scaffold resume" in caught.value.fix
@@ -335,7 +337,7 @@ async def test_a_run_owned_by_a_living_process_is_busy(harness):
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
     with pytest.raises(RunBusy, match=r"process 1 is executing run"):
-        take_over_run(harness.site, run.id)
+        take_over_run(harness.context, run.id)
 
 
 async def test_taking_over_discards_requests_to_the_previous_owner(harness):

@@ -32,11 +32,11 @@ def events(harness, run, kind):
 async def test_a_repository_without_gates_has_an_empty_baseline_and_needs_no_worktree(harness):
     """AL-10: stored all the same, so that detection runs once."""
     run = await harness.own(goal("g", act("a")))
-    await ensure_baseline(harness.site, run)
+    await ensure_baseline(harness.context, run)
     baseline = harness.store.baselines.of_run(run.id)
     assert baseline is not None
     assert baseline.runs == ()
-    assert not harness.site.landing_folder(run.id).exists()
+    assert not harness.context.landing_folder(run.id).exists()
 
 
 async def test_the_gates_are_known_before_the_first_attempt(harness):
@@ -48,7 +48,7 @@ async def test_the_gates_are_known_before_the_first_attempt(harness):
     captured = next(at for at, event in enumerate(told) if isinstance(event, BaselineCaptured))
     assert captured < next(at for at, event in enumerate(told) if isinstance(event, AttemptQueued))
     assert (told[captured].gate, told[captured].commit, told[captured].reused) == ("test", run.base_sha, False)
-    assert (harness.site.projections / "baselines" / f"{run.id}.json").read_bytes().startswith(b"{")
+    assert (harness.context.projections / "baselines" / f"{run.id}.json").read_bytes().startswith(b"{")
     assert await harness.worktrees(spare=False) == 0
 
 
@@ -57,10 +57,10 @@ async def test_a_known_baseline_is_not_captured_again(harness, tmp_path):
     count = tmp_path / "count"
     settings = gated(f"echo x >> {count}")
     run = await harness.own(goal("g", act("a")), **settings)
-    await ensure_baseline(harness.site, run)
-    await ensure_baseline(harness.site, run)
+    await ensure_baseline(harness.context, run)
+    await ensure_baseline(harness.context, run)
     other = await harness.own(goal("g", act("a")), **settings)
-    await ensure_baseline(harness.site, other)
+    await ensure_baseline(harness.context, other)
     assert count.read_text() == "x\n"
     assert [each.reused for each in events(harness, other, BaselineCaptured)] == [True]
 
@@ -105,8 +105,8 @@ async def test_an_interrupted_baseline_leaves_a_run_that_can_continue(harness, t
 async def landed(harness, run):
     """Have `a` landed and its goal completed, by an owner that stops there."""
     mine = await harness.take(run)
-    await ensure_baseline(harness.site, mine)
-    queue = MergeQueue(harness.site, mine)
+    await ensure_baseline(harness.context, mine)
+    queue = MergeQueue(harness.context, mine)
     await harness.work(mine, "a", "echo x > a")
     step = await queue.step()
     assert isinstance(step, CandidateLanded), step
@@ -185,7 +185,7 @@ async def test_disabled_gates_do_not_run(harness, tmp_path):
     count = tmp_path / "count"
     settings = gated(f"echo x >> {count}") | {"gates": False}
     run = await harness.own(goal("g", act("a")), **settings)
-    await ensure_baseline(harness.site, run)
+    await ensure_baseline(harness.context, run)
     assert not count.exists()
     assert harness.store.baselines.of_run(run.id).runs == ()
 
@@ -195,7 +195,7 @@ async def test_a_superseded_owner_captures_nothing(harness):
     run = await harness.own(goal("g", act("a")), **gated())
     harness.orphan(run)
     with pytest.raises(StaleFence):
-        await ensure_baseline(harness.site, run)
+        await ensure_baseline(harness.context, run)
     assert harness.store.baselines.of_run(run.id) is None
 
 
@@ -203,7 +203,7 @@ async def test_a_goal_is_not_given_up_while_one_of_its_facts_is_rechecked(harnes
     """BX-1: a stale fact counts neither as true nor as lost; once it is refuted, its provider can start."""
     run = await harness.lay_out(goal("g", act("a", check="test -f a"), act("b")), **gated())
     mine = await harness.take(run)
-    queue = MergeQueue(harness.site, mine)
+    queue = MergeQueue(harness.context, mine)
     await harness.work(mine, "a", "echo x > a")
     assert isinstance(await queue.step(), CandidateLanded)
     with harness.store.transaction():
@@ -232,6 +232,6 @@ async def test_a_weak_fact_is_shown_again_by_the_gates(harness):
 async def test_a_slow_setup_is_announced_before_it_runs(harness):
     """AL-10: the user can see what a run waits for."""
     run = await harness.own(goal("g", act("a")), setup=("true",), trusted=True, **UNHELD)
-    await ensure_baseline(harness.site, run)
+    await ensure_baseline(harness.context, run)
     told = [notice.text for notice in events(harness, run, NoticeRaised)]
     assert told == ["Setting up the environment of checks: true"]

@@ -37,14 +37,14 @@ def goal_of(harness, run, name="shop"):
 
 
 def decompose(harness, run, mind, key="build"):
-    return SupervisorAgent(harness.site, run, mind.opened).decompose(
+    return SupervisorAgent(harness.context, run, mind.opened).decompose(
         goal_of(harness, run).id, harness.action(run, key).id
     )
 
 
 def replan(harness, run, mind, *, under=None, unmet=("store",), why="`schema` failed for good"):
     compound = None if under is None else harness.action(run, under).id
-    return SupervisorAgent(harness.site, run, mind.opened).replan(goal_of(harness, run).id, compound, unmet, why)
+    return SupervisorAgent(harness.context, run, mind.opened).replan(goal_of(harness, run).id, compound, unmet, why)
 
 
 async def fail(harness, run, key, error):
@@ -223,7 +223,7 @@ async def test_a_model_that_cannot_be_opened_is_reported_and_not_tried_again(har
     def opened():
         raise UsageError("there is no key for the model", "Set one.")
 
-    ending = await SupervisorAgent(harness.site, run, opened).decompose(
+    ending = await SupervisorAgent(harness.context, run, opened).decompose(
         goal_of(harness, run).id, harness.action(run, "build").id
     )
     assert ending == ModelFailed("there is no key for the model. Set one.", retryable=False)
@@ -237,7 +237,9 @@ async def test_the_length_of_a_prompt_does_not_grow_with_the_project(harness, si
     told = Mind("nothing", "nothing", "nothing")
     await decompose(harness, run, told, "more")
     await replan(harness, run, told, unmet=("end",), why="everything failed " * 200)
-    await SupervisorAgent(harness.site, run, told.opened).judge(goal_of(harness, run).id, "much happened " * 200, None)
+    await SupervisorAgent(harness.context, run, told.opened).judge(
+        goal_of(harness, run).id, "much happened " * 200, None
+    )
     first = [request for request in told.asked if request.caller.turn == 1]
     assert [request.caller.event for request in first] == ["decompose", "replan", "judge"]
     for request in first:

@@ -33,7 +33,7 @@ from scaffold.orchestrator.owner.supervisor_pool import (
 from scaffold.orchestrator.owner.task_engine import TaskEngine
 from scaffold.orchestrator.supervisor.process import wake_fifo_path
 from scaffold.orchestrator.wakeup import Wakeup
-from support.harness import GHOST, act, goal, open_site, until
+from support.harness import GHOST, act, goal, open_context, until
 
 INIT = identify(1)
 
@@ -45,7 +45,9 @@ def supervisors(harness, run):
 
 
 async def carried(harness, run, pursue, work=None):
-    conductor = await recover_run_owner(harness.site, take_over_run(harness.site, run.id), TaskEngine(work, pursue))
+    conductor = await recover_run_owner(
+        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, pursue)
+    )
     async with asyncio.timeout(60):
         return await conductor.execute()
 
@@ -80,7 +82,7 @@ async def test_supervisors_without_progress_fail_their_goal_with_the_reason(harn
     """SC-16: five in a row without a change are enough; other goals continue."""
     run = await harness.lay_out(goal("bad", act("a")), goal("good", act("b")))
     bad = harness.store.goals.of_run(run.id)[0].id
-    log = harness.site.process_log(run.id, bad)
+    log = harness.context.process_log(run.id, bad)
     log.parent.mkdir(parents=True)
     log.write_text("MemoryError")
 
@@ -154,9 +156,9 @@ async def test_a_supervisor_that_exhausts_the_budget_pauses_the_run(harness):
 @pytest.fixture
 async def timed(harness):
     """The same harness with a clock that does not move."""
-    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
-    yield msgspec.structs.replace(site, clock=FakeClock())
-    site.store.close()
+    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
+    yield msgspec.structs.replace(context, clock=FakeClock())
+    context.store.close()
 
 
 @contextlib.contextmanager
@@ -207,11 +209,11 @@ async def test_a_supervisor_that_no_longer_listens_is_ended(harness, timed):
     await engine.close(grace_s=0)
 
 
-def owned_by(site, run, owner, beat):
-    with site.store.transaction():
-        fence = site.store.runs.take(run.id, owner, expected_fence=site.store.runs.get(run.id).fence)
+def owned_by(context, run, owner, beat):
+    with context.store.transaction():
+        fence = context.store.runs.take(run.id, owner, expected_fence=context.store.runs.get(run.id).fence)
         if beat is not None:
-            site.store.runs.beat(run.id, fence=fence, at=beat)
+            context.store.runs.beat(run.id, fence=fence, at=beat)
 
 
 async def test_a_living_owner_with_a_heartbeat_keeps_its_run(harness, timed):
@@ -291,7 +293,7 @@ async def test_a_supervisor_inside_the_dead_owner_is_only_forgotten(harness):
     with harness.store.transaction():
         harness.store.runs.take(run.id, ghost, expected_fence=0)
         harness.store.goals.supervise(harness.store.goals.of_run(run.id)[0].id, ghost, was=None)
-    take_over_run(harness.site, run.id)
+    take_over_run(harness.context, run.id)
     assert harness.store.goals.of_run(run.id)[0].supervisor is None
 
 

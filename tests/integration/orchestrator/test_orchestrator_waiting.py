@@ -59,9 +59,9 @@ async def test_other_rules_withdraw_open_approvals_and_other_settings_do_not(har
     """RA-13: whether approval is needed depends on the sandbox and on `yolo`."""
     run = await harness.lay_out(goal("g", act("a")), **ASKING)
     assert await harness.carry_out(run, **deeds("a")) == WAITS
-    reconfigure_run(harness.site, run, with_settings(run.settings, agents=5))
+    reconfigure_run(harness.context, run, with_settings(run.settings, agents=5))
     assert item_states(harness) == ["open"]
-    reconfigure_run(harness.site, harness.store.runs.get(run.id), with_settings(run.settings, agents=5, yolo=True))
+    reconfigure_run(harness.context, harness.store.runs.get(run.id), with_settings(run.settings, agents=5, yolo=True))
     assert item_states(harness) == ["withdrawn"]
     assert (await harness.carry_out(run, **deeds("a"))).state == Completed()
 
@@ -105,7 +105,7 @@ async def test_a_waiting_action_resumes_while_others_still_run(harness):
         return 0
 
     conductor = await recover_run_owner(
-        harness.site, take_over_run(harness.site, run.id), TaskEngine(work, harness.pursue)
+        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.pursue)
     )
     async with asyncio.TaskGroup() as together:
         carried = together.create_task(conductor.execute())
@@ -175,7 +175,7 @@ async def test_a_cancelled_run_has_no_open_items(harness):
     """BX-13, SC-17."""
     run = await harness.lay_out(goal("g", act("a")), **ASKING)
     await harness.carry_out(run, **deeds("a"))
-    assert await halt_run(harness.site, harness.store.runs.get(run.id), "cancel", timeout_s=1) == Cancelled()
+    assert await halt_run(harness.context, harness.store.runs.get(run.id), "cancel", timeout_s=1) == Cancelled()
     assert harness.statuses(run) == {"a": "cancelled"}
     assert item_states(harness) == ["withdrawn"]
 

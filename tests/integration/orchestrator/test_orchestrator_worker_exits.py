@@ -38,8 +38,8 @@ async def test_a_workers_deadline_uses_a_monotonic_clock(harness):
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
     clock, engine = Jumping(), Noting()
-    site = msgspec.structs.replace(harness.site, clock=clock)
-    reaping = WorkerExitHandler(site, run, engine, AttemptLauncher(harness.store, run.id, engine))
+    context = msgspec.structs.replace(harness.context, clock=clock)
+    reaping = WorkerExitHandler(context, run, engine, AttemptLauncher(harness.store, run.id, engine))
     for ahead in (timedelta(days=400), timedelta(days=-400)):
         clock.ahead = ahead
         await reaping.end_overdue()

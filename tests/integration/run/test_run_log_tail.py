@@ -11,8 +11,8 @@ SECRET = "correct-horse-battery-staple"
 
 @pytest.fixture
 def log(harness):
-    harness.site.environ["SHOP_API_KEY"] = SECRET
-    path = harness.site.process_log(RUN, "a1")
+    harness.context.environ["SHOP_API_KEY"] = SECRET
+    path = harness.context.process_log(RUN, "a1")
     path.parent.mkdir(parents=True)
     return path
 
@@ -20,15 +20,15 @@ def log(harness):
 async def test_the_log_tail_contains_no_secret(harness, log):
     """BX-9: secrets are shown to no one; one at the edge of the tail is not shown in half."""
     log.write_text(f"{'x' * 500}{SECRET}{'y' * (LOG_TAIL_CHARS - 10)}\n")
-    words = harness.site.log_tail(RUN, "a1")
+    words = harness.context.log_tail(RUN, "a1")
     assert (len(words), "staple" in words) == (LOG_TAIL_CHARS, False)
     assert words.endswith("y" * (LOG_TAIL_CHARS - 10))
 
 
 async def test_of_a_long_log_only_the_end_is_read(harness, log):
     log.write_bytes(b"\xff" * LOG_TAIL_BYTES * 3 + b"MemoryError\n")
-    assert harness.site.log_tail(RUN, "a1").endswith("MemoryError")
+    assert harness.context.log_tail(RUN, "a1").endswith("MemoryError")
 
 
 async def test_a_silent_process_has_no_log_tail(harness):
-    assert harness.site.log_tail(RUN, "a2") == ""
+    assert harness.context.log_tail(RUN, "a2") == ""

@@ -22,7 +22,7 @@ async def test_leftover_services_are_stopped_even_if_no_longer_configured(harnes
     """AL-9: after a change of `services` and a resume, the old containers are gone at the end."""
     run = await harness.own(goal("g", act("a")))
     means = check_services(
-        harness.site, run, CheckEnvironment(fingerprint="", services=(f"compose @{port}",))
+        harness.context, run, CheckEnvironment(fingerprint="", services=(f"compose @{port}",))
     ).compose_context
     means.shared.mkdir(parents=True)
     assert await compose.check_out_files(means) is None
@@ -36,5 +36,5 @@ async def test_leftover_services_are_stopped_even_if_no_longer_configured(harnes
     )
     assert await compose.start_project(means, ComposeSpec(files=(), names=(), ports=(port,)), project) is None
     assert (run.settings.environment.services, daemon.up) == ((), [project.name])
-    await stop_leftover_services(harness.site, run)
+    await stop_leftover_services(harness.context, run)
     assert (daemon.up, compose.recorded_projects(means), means.folder.exists()) == ([], (), False)

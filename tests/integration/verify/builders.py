@@ -82,11 +82,11 @@ class Bench:
             else:
                 path.write_text(text)
         await self.harness.sh("git add --all; git commit -qm change")
-        return await refs.resolve(self.harness.site.git, "HEAD")
+        return await refs.resolve(self.harness.context.git, "HEAD")
 
     async def tree(self, base, commit):
-        git = await worktree.add(self.harness.site.repository, self.folder / f"tree-{commit[:8]}", commit)
-        environ = dict(self.harness.site.environ) | QUICK
+        git = await worktree.add(self.harness.context.repository, self.folder / f"tree-{commit[:8]}", commit)
+        environ = dict(self.harness.context.environ) | QUICK
         return Tree(git=git, base=base, commit=commit, environ=environ)
 
     async def capture(self, base, *gates, given=frozenset(), left_out=()):
@@ -175,7 +175,7 @@ class Ground:
         self.harness = harness
         self.repo = harness.repo
         self.cache = folder / "cache"
-        self.environ: Mapping[str, str] = harness.site.environ
+        self.environ: Mapping[str, str] = harness.context.environ
         self._folder = folder
         self._held = held
         self.level: Level | None = None
@@ -189,7 +189,7 @@ class Ground:
             home=self._folder / "home",
             temporary=self._folder / "temporary",
             private=(self.cache,),
-            shown=(self.harness.site.repository.common_dir, self._folder / "programs"),
+            shown=(self.harness.context.repository.common_dir, self._folder / "programs"),
             disposable=True,
         )
         sandbox = SandboxSettings(mode="auto" if self._held else "off")
@@ -207,14 +207,14 @@ class Ground:
 
     async def head(self) -> Commit:
         """Return the commit of the user's checkout."""
-        head = await refs.resolve(self.harness.site.git, "HEAD")
+        head = await refs.resolve(self.harness.context.git, "HEAD")
         assert head is not None
         return head
 
     async def prepare(self, *setup: str, trusted: bool = True, **options: Any) -> PreparedEnvironment | NotReady:
         """Prepare an environment at the head."""
         wanted = EnvironmentRequest(
-            repository=self.harness.site.repository,
+            repository=self.harness.context.repository,
             base=await self.head(),
             setup=setup,
             trusted=trusted,
@@ -236,7 +236,7 @@ class Ground:
     async def tree(self, environment: CheckEnvironment, name: str = "a tree") -> AsyncIterator[Tree]:
         """Yield a checkout of the head with its environment."""
         head = await self.head()
-        git = await worktree.add(self.harness.site.repository, self.cache / "runs" / name, head)
+        git = await worktree.add(self.harness.context.repository, self.cache / "runs" / name, head)
         await provision_checkout(environment, git.cwd)
         environ = check_environ(environment, git.cwd, child_environment(self.environ))
         async with self.enclose(git.cwd) as walls:

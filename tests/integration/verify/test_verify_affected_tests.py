@@ -15,15 +15,15 @@ PYTEST = Gate(kind="test", command="pytest", runner="pytest")
 async def committed(harness, files):
     lay_out(harness.repo, files)
     await harness.sh("git add --all; git commit -qm change")
-    return await refs.resolve(harness.site.git, "HEAD")
+    return await refs.resolve(harness.context.git, "HEAD")
 
 
 async def asked(harness, tmp_path, files, changed, gate, outcomes, tagged=()):
     """Return the selection of a gate after a change, and its reason."""
     base = await committed(harness, files)
     head = await committed(harness, changed)
-    git = await worktree.add(harness.site.repository, tmp_path / "tree", head)
-    tree = Tree(git=git, base=base, commit=head, environ=harness.site.environ)
+    git = await worktree.add(harness.context.repository, tmp_path / "tree", head)
+    tree = Tree(git=git, base=base, commit=head, environ=harness.context.environ)
     before = GateRun(gate=gate, commit=base, environment="", exit_code=0, outcomes=dict.fromkeys(outcomes, "passed"))
     change = await analyze_impact(tree, (before,), (), focused=True, tagged=tagged)
     only = change.selected_files(gate)
@@ -56,8 +56,8 @@ async def test_deleted_go_tests_are_missed_even_if_their_package_has_none_left(h
     base = await committed(harness, SHOP)
     await harness.sh("git rm -q api/pay/pay_test.go")
     head = await committed(harness, {"api/till/till.go": "package till\n"})
-    git = await worktree.add(harness.site.repository, tmp_path / "tree", head)
-    tree = Tree(git=git, base=base, commit=head, environ=harness.site.environ)
+    git = await worktree.add(harness.context.repository, tmp_path / "tree", head)
+    tree = Tree(git=git, base=base, commit=head, environ=harness.context.environ)
     before = GateRun(gate=GO, commit=base, environment="", exit_code=0, outcomes=dict.fromkeys(names, "passed"))
     change = await analyze_impact(tree, (before,), (), focused=True)
     only = change.selected_files(GO)

@@ -22,9 +22,9 @@ COUNTED = "echo x >> {count}; grep -q four list"
 @pytest.fixture
 async def base(harness, tmp_path):
     """A checkout of the base."""
-    commit = await refs.resolve(harness.site.git, "HEAD")
-    git = await worktree.add(harness.site.repository, tmp_path / "tree", commit)
-    return Tree(git=git, base=commit, commit=commit, environ=dict(harness.site.environ))
+    commit = await refs.resolve(harness.context.git, "HEAD")
+    git = await worktree.add(harness.context.repository, tmp_path / "tree", commit)
+    return Tree(git=git, base=commit, commit=commit, environ=dict(harness.context.environ))
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ async def test_a_contract_without_a_distinguishing_required_check_is_weak(
     """BX-5: red on the base, or marked weak."""
     found = await run_on_base(contract, base, memory)
     await harness.sh("echo four >> list; touch new; git add -A; git commit -qm work")
-    head = await refs.resolve(harness.site.git, "HEAD")
-    git = await worktree.add(harness.site.repository, tmp_path / "work", head)
+    head = await refs.resolve(harness.context.git, "HEAD")
+    git = await worktree.add(harness.context.repository, tmp_path / "work", head)
     tree = msgspec.structs.replace(base, git=git, commit=head)
     verification = await prove_candidate(ProofRequest(contract=contract, red=found.red), tree)
     assert (verification.passed, verification.weak) == (True, weak)

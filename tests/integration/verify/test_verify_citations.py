@@ -12,8 +12,8 @@ def cites(*places):
 
 async def lacking(harness, *places):
     """Return the errors of the citations, without their position."""
-    head = await refs.resolve(harness.site.git, "HEAD")
-    found = await unresolved_citations(cites(*places), harness.site.git, head)
+    head = await refs.resolve(harness.context.git, "HEAD")
+    found = await unresolved_citations(cites(*places), harness.context.git, head)
     return [each.partition(": ")[0] for each in found]
 
 

@@ -15,11 +15,11 @@ CHECKED = ("commands", "must_exist", "must_not_exist", "must_not_change")
 @pytest.fixture
 async def tree(harness, tmp_path):
     """A checkout of a commit that changed `list`."""
-    base = await refs.resolve(harness.site.git, "HEAD")
+    base = await refs.resolve(harness.context.git, "HEAD")
     await harness.sh("echo four >> list; git commit -qam more")
-    head = await refs.resolve(harness.site.git, "HEAD")
-    git = await worktree.add(harness.site.repository, tmp_path / "tree", head)
-    return Tree(git=git, base=base, commit=head, environ=dict(harness.site.environ))
+    head = await refs.resolve(harness.context.git, "HEAD")
+    git = await worktree.add(harness.context.repository, tmp_path / "tree", head)
+    return Tree(git=git, base=base, commit=head, environ=dict(harness.context.environ))
 
 
 def contract(*commands, **fields):

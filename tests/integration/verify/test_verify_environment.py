@@ -360,5 +360,5 @@ async def test_a_relocated_script_runs_from_a_long_path_with_spaces(tmp_path, ha
     script.write_bytes(b"#!/old/bin/python -I\nimport sys\nprint(sys.argv[1:], sys.flags.isolated)\n")
     script.chmod(0o755)
     relocate_copy(place, "/old", str(place))
-    said = await run_command([str(script), "a b", "c"], cwd=tmp_path, env=harness.site.environ, timeout_s=30)
+    said = await run_command([str(script), "a b", "c"], cwd=tmp_path, env=harness.context.environ, timeout_s=30)
     assert said.stdout == b"['a b', 'c'] 1\n", said

@@ -12,16 +12,16 @@ async def test_gates_are_detected_from_the_commit(harness):
         "ln -s /etc/passwd setup.cfg; head -c 2000000 /dev/zero > tox.ini;"
         "git add -A; git commit -qm tests; rm -r tests; printf '{}' > package.json"
     )
-    head = await refs.resolve(harness.site.git, "HEAD")
-    detection = await detect_at_commit(harness.site.git, head)
+    head = await refs.resolve(harness.context.git, "HEAD")
+    detection = await detect_at_commit(harness.context.git, head)
     assert (detection.kind, [gate.command for gate in detection.gates]) == (
         "python",
         ["python -m pytest -q", "ruff check ."],
     )
-    around = detect_in_folder(harness.site.repository.root)
+    around = detect_in_folder(harness.context.repository.root)
     assert (around.kind, [gate.command for gate in around.gates]) == ("node", ["ruff check ."])
 
 
 async def test_a_commit_without_manifests_has_no_gates(harness):
-    head = await refs.resolve(harness.site.git, "HEAD")
-    assert (await detect_at_commit(harness.site.git, head)).gates == ()
+    head = await refs.resolve(harness.context.git, "HEAD")
+    assert (await detect_at_commit(harness.context.git, head)).gates == ()

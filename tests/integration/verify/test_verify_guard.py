@@ -26,13 +26,13 @@ CHANGES = (PathChange("calc/basic.py", "M"),)
 async def changed(harness, tmp_path):
     """Return a function that commits a shell command's changes to a small project, checked out."""
     await harness.sh(PROJECT)
-    base = await refs.resolve(harness.site.git, "HEAD")
+    base = await refs.resolve(harness.context.git, "HEAD")
 
     async def change(command):
         await harness.sh(f"{command}; git add -A --force; git commit -qm work")
-        head = await refs.resolve(harness.site.git, "HEAD")
-        git = await worktree.add(harness.site.repository, tmp_path / "tree", head)
-        return Tree(git=git, base=base, commit=head, environ=dict(harness.site.environ))
+        head = await refs.resolve(harness.context.git, "HEAD")
+        git = await worktree.add(harness.context.repository, tmp_path / "tree", head)
+        return Tree(git=git, base=base, commit=head, environ=dict(harness.context.environ))
 
     return change
 
@@ -88,7 +88,7 @@ async def test_a_script_that_a_makefile_runs_is_protected_like_the_makefile(harn
     """AL-9, BX-5: scripts called by `make` or `npm run` cannot be changed to always succeed."""
     await harness.sh(f"mkdir tools; echo false > tools/run.sh; {recipe}; git add -A; git commit -qm recipe")
     tree = await changed("echo true > tools/run.sh")
-    tree = msgspec.structs.replace(tree, base=await refs.resolve(harness.site.git, "HEAD~1"))
+    tree = msgspec.structs.replace(tree, base=await refs.resolve(harness.context.git, "HEAD~1"))
     results, verification = await shown(tree, contract=Contract(commands=(Check(command=check),)))
     assert "tools/run.sh is run to check the work" in results["checks"].detail
     assert not verification.passed
@@ -194,7 +194,7 @@ async def test_an_empty_init_file_above_a_checking_module_is_protected(harness, 
     """AL-9, BX-5: `python -m tools.accept` runs the `__init__.py` first."""
     await harness.sh("mkdir tools; echo 'assert False' > tools/accept.py; git add -A; git commit -qm judge")
     tree = await changed("echo 'raise SystemExit(0)' > tools/__init__.py")
-    tree = msgspec.structs.replace(tree, base=await refs.resolve(harness.site.git, "HEAD~1"))
+    tree = msgspec.structs.replace(tree, base=await refs.resolve(harness.context.git, "HEAD~1"))
     ours, _ = await shown(tree, contract=Contract(commands=(Check(command="python -m tools.accept"),)))
     others, _ = await shown(tree, contract=Contract(commands=(Check(command="python -m other"),)))
     assert "tools/__init__.py is run before tools/accept.py" in ours["checks"].detail

@@ -14,8 +14,8 @@ RUNS = "sh tests/test_four.sh"
 @pytest.fixture
 async def work(harness, tmp_path):
     """Return a function that creates files and returns the tree with them, and its differences from the base."""
-    base = await refs.resolve(harness.site.git, "HEAD")
-    git = await worktree.add(harness.site.repository, tmp_path / "tree", base)
+    base = await refs.resolve(harness.context.git, "HEAD")
+    git = await worktree.add(harness.context.repository, tmp_path / "tree", base)
 
     async def made(**files):
         for name, text in files.items():
@@ -23,7 +23,7 @@ async def work(harness, tmp_path):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
         head = await commits.commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
-        tree = Tree(git=git, base=base, commit=head, environ=dict(harness.site.environ))
+        tree = Tree(git=git, base=base, commit=head, environ=dict(harness.context.environ))
         return tree, await commits.path_changes(git, base, head)
 
     return made

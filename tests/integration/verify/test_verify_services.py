@@ -73,7 +73,7 @@ async def held(ground, tmp_path):
 async def means_of(ground, name="scaffold_run", told=None):
     return ComposeContext(
         name=name,
-        repository=ground.harness.site.repository,
+        repository=ground.harness.context.repository,
         base=await ground.head(),
         folder=ground.cache / "runs" / name / "services",
         shared=ground.cache / "services",

@@ -24,7 +24,7 @@ from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.workspace import open_workspace
-from support.harness import GHOST, UNHELD, Harness, open_site, script
+from support.harness import GHOST, UNHELD, Harness, open_context, script
 
 CRITICISED = {**UNHELD, "critic": True, "threshold": 7}
 
@@ -69,12 +69,12 @@ async def work(
     ]
     prices = CassettePrices(input_per_mtok=usd)
     model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=(*entries, *worker), prices=prices))
-    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
+    run_context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
-        task = read_assignment(site.store, attempt.id)
-        return await Worker(site, task, model).execute(GHOST, log_file="")
+        task = read_assignment(run_context.store, attempt.id)
+        return await Worker(run_context, task, model).execute(GHOST, log_file="")
     finally:
-        site.store.close()
+        run_context.store.close()
 
 
 def scores(harness: Harness, run: Run) -> list[tuple[int, int, bool]]:
@@ -90,9 +90,9 @@ async def standing(harness: Harness, run: Run, key: str):
     task = read_assignment(harness.store, attempt.id)
     with harness.store.transaction():
         harness.store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree="", log_file="")
-    workspace = await open_workspace(harness.site, attempt)
-    async with open_sandbox(harness.site, run, workspace.path, name=attempt.id) as walls:
-        yield Worker(harness.site, task, drafter([]))._context(workspace, walls)
+    workspace = await open_workspace(harness.context, attempt)
+    async with open_sandbox(harness.context, run, workspace.path, name=attempt.id) as walls:
+        yield Worker(harness.context, task, drafter([]))._context(workspace, walls)
 
 
 def drafter(replies: Sequence[str | dict[str, Any]], *, event: str = "draft") -> CassetteModel:

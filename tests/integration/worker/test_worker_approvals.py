@@ -13,7 +13,7 @@ from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.inbox_approval import InboxApprover
-from support.harness import GHOST, act, goal, open_site, until
+from support.harness import GHOST, act, goal, open_context, until
 
 NOBODY_S = 0.05
 """For tests in which nobody answers."""
@@ -47,15 +47,15 @@ async def worked(harness, run, *replies, model=None):
 
 
 async def carried_out(harness, attempt, model):
-    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
+    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
-        return await Worker(site, read_assignment(site.store, attempt.id), model).execute(GHOST, log_file="none")
+        return await Worker(context, read_assignment(context.store, attempt.id), model).execute(GHOST, log_file="none")
     finally:
-        site.store.close()
+        context.store.close()
 
 
 async def consent(harness, task):
-    return await InboxApprover(harness.site, task).answer("Which?", ())
+    return await InboxApprover(harness.context, task).answer("Which?", ())
 
 
 async def test_without_an_answer_the_work_is_pinned_and_the_action_waits(harness):
@@ -159,7 +159,7 @@ async def test_a_decision_applies_in_the_next_attempt_with_another_worktree_path
     naming = 'cd "$(pwd)" && echo x > a'
     for outcome in ("waiting", "landed"):
         attempt = await harness.queue(run, "a")
-        folder = harness.site.attempt_folder(run.id, attempt.id)
+        folder = harness.context.attempt_folder(run.id, attempt.id)
         ending = await harness.carry_attempt_out(attempt, {"a": [naming.replace("$(pwd)", str(folder))]})
         assert (getattr(ending, "outcome", "landed")) == outcome
         if outcome == "waiting":
@@ -174,7 +174,7 @@ async def test_no_other_path_is_taken_for_the_worktree(harness):
     """BX-13: the placeholder for its path cannot be used to avoid an approval."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
-    folder = harness.site.attempt_folder(run.id, attempt.id)
+    folder = harness.context.attempt_folder(run.id, attempt.id)
 
     def removing(path):
         return Listening(tape(calling(1, ("python", {"code": f"import os; os.remove('{path}/x')"}))))

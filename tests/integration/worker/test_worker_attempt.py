@@ -20,8 +20,8 @@ async def begin(harness, *, check="test -f a", **settings):
 async def under_way(harness, run, phase):
     """Return an attempt whose worker is gone, and git in its worktree, in which there is work."""
     attempt = await harness.queue(run, "a")
-    path = harness.site.attempt_folder(run.id, attempt.id)
-    git = await worktree.add(harness.site.repository, path, attempt.base_sha)
+    path = harness.context.attempt_folder(run.id, attempt.id)
+    git = await worktree.add(harness.context.repository, path, attempt.base_sha)
     await harness.sh("echo x > a", cwd=path)
     with harness.store.transaction():
         store = harness.store
@@ -31,7 +31,7 @@ async def under_way(harness, run, phase):
 
 
 def rescued(harness, attempt):
-    return refs.resolve(harness.site.git, refs.rescue_ref(attempt.id))
+    return refs.resolve(harness.context.git, refs.rescue_ref(attempt.id))
 
 
 async def test_a_worker_submits_a_pinned_candidate_and_leaves_no_worktree(harness):
@@ -42,7 +42,7 @@ async def test_a_worker_submits_a_pinned_candidate_and_leaves_no_worktree(harnes
     assert ending == CandidateReady(attempt.head_sha)
     assert (attempt.status, attempt.phase, attempt.worker) == ("claimed", "candidate", GHOST)
     assert harness.statuses(run) == {"a": "landing"}
-    assert await refs.resolve(harness.site.git, refs.work_ref(attempt.id)) == attempt.head_sha
+    assert await refs.resolve(harness.context.git, refs.work_ref(attempt.id)) == attempt.head_sha
     assert await harness.worktrees(spare=False) == 0
     assert sorted(path.name for path in harness.repo.iterdir()) == [".git", ".scaffold", "README", "list"]
 
@@ -248,8 +248,8 @@ async def test_pinned_work_is_not_overwritten_by_a_half_removed_worktree(harness
     """BX-3: killed between pin and removal."""
     run = await begin(harness)
     attempt, git = await under_way(harness, run, "executing")
-    await refs.pin(harness.site.git, refs.rescue_ref(attempt.id), attempt.base_sha)
-    assert await rescue_and_remove(harness.site, run, attempt.id) == attempt.base_sha
+    await refs.pin(harness.context.git, refs.rescue_ref(attempt.id), attempt.base_sha)
+    assert await rescue_and_remove(harness.context, run, attempt.id) == attempt.base_sha
     assert not git.cwd.exists()
     assert isinstance(run.state, Active)
 
@@ -258,14 +258,14 @@ async def test_work_is_pinned_from_its_worktree_even_if_the_repository_has_moved
     """BX-3: worktrees are in a folder named after the repository's location."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
-    path = harness.site.cache / "runs" / "before" / attempt.id
-    await worktree.add(harness.site.repository, path, attempt.base_sha)
+    path = harness.context.cache / "runs" / "before" / attempt.id
+    await worktree.add(harness.context.repository, path, attempt.base_sha)
     await harness.sh("echo x > a", cwd=path)
     with harness.store.transaction():
         store = harness.store
         store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree=str(path), log_file="")
         store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing")
-    assert await rescue_and_remove(harness.site, run, attempt.id) is not None
+    assert await rescue_and_remove(harness.context, run, attempt.id) is not None
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
 
 
@@ -274,9 +274,9 @@ async def test_work_that_is_temporarily_absent_from_its_worktree_is_pinned_as_co
     run = await begin(harness)
     attempt, git = await under_way(harness, run, "verifying")
     work = await commits.commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
-    async with pinned_meanwhile(harness.site, attempt.id, work):
+    async with pinned_meanwhile(harness.context, attempt.id, work):
         await worktree.restore(git, attempt.base_sha)
-        assert await rescue_and_remove(harness.site, run, attempt.id) == work
+        assert await rescue_and_remove(harness.context, run, attempt.id) == work
     assert not git.cwd.exists()
 
 
@@ -284,9 +284,9 @@ async def test_restored_work_is_pinned_with_later_changes(harness):
     """BX-3: no older pin replaces it."""
     run = await begin(harness)
     attempt, _ = await under_way(harness, run, "executing")
-    async with pinned_meanwhile(harness.site, attempt.id, attempt.base_sha):
+    async with pinned_meanwhile(harness.context, attempt.id, attempt.base_sha):
         pass
-    assert await rescue_and_remove(harness.site, run, attempt.id) is not None
+    assert await rescue_and_remove(harness.context, run, attempt.id) is not None
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
 
 
@@ -310,8 +310,8 @@ async def test_work_is_pinned_after_a_rescue_in_which_git_was_killed(killed, har
     attempt, _ = await under_way(harness, run, "executing")
     killed.touch()
     with pytest.raises(GitError, match=r"the lock .* exists"):
-        await rescue_and_remove(harness.site, run, attempt.id)
-    assert await rescue_and_remove(harness.site, run, attempt.id) is not None
+        await rescue_and_remove(harness.context, run, attempt.id)
+    assert await rescue_and_remove(harness.context, run, attempt.id) is not None
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
 
 
@@ -319,7 +319,7 @@ async def test_a_half_checked_out_worktree_is_not_taken_for_work(harness):
     """Killed during the checkout: missing files were not deleted by the agent."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
-    path = harness.site.attempt_folder(run.id, attempt.id)
+    path = harness.context.attempt_folder(run.id, attempt.id)
     await harness.sh(f"git worktree add -q --detach --no-checkout '{path}' main")
-    assert await rescue_and_remove(harness.site, run, attempt.id) is None
+    assert await rescue_and_remove(harness.context, run, attempt.id) is None
     assert await harness.worktrees(spare=False) == 0

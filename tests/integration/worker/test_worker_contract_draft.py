@@ -38,17 +38,17 @@ async def station(harness):
 
 def said_by(station, kind="prompt"):
     """Return the journal entries of one kind."""
-    lines = station.site.journal("g", "a").read_text().splitlines()
+    lines = station.context.journal("g", "a").read_text().splitlines()
     return [entry["text"] for entry in map(json.loads, lines) if entry["type"] == kind]
 
 
 def sealed(station):
-    events = [each.event for each in station.site.store.events.since(station.task.run.id, 0)]
+    events = [each.event for each in station.context.store.events.since(station.task.run.id, 0)]
     return [event.phase for event in events if isinstance(event, ContractSealed)]
 
 
 def notices(station):
-    events = [each.event for each in station.site.store.events.since(station.task.run.id, 0)]
+    events = [each.event for each in station.context.store.events.since(station.task.run.id, 0)]
     return [event.text for event in events if isinstance(event, NoticeRaised)]
 
 
@@ -190,7 +190,7 @@ async def test_editing_the_mirror_in_the_checkout_changes_nothing(station, harne
     final = await refine_contract(station, drafter([written(MORE)], event="refine"), await worked(station))
     (mirrors / "a.json").write_text("{}")
     assert contract_in_force(harness.store, station.task.action.id) == final
-    write_projections(harness.site, station.task.run)
+    write_projections(harness.context, station.task.run)
     assert [len(json.loads((mirrors / name).read_text())["commands"]) for name in ("a-draft.json", "a.json")] == [1, 2]
 
 

@@ -110,7 +110,7 @@ async def test_at_the_maximum_failing_work_has_failed(harness):
     assert (failed.action, failed.iterations) == ("a", 2)
     assert failed.summary.startswith("[fail] test -f never")
     (attempt,) = harness.attempts(run, "a")
-    assert attempt.head_sha == await refs.resolve(harness.site.git, refs.rescue_ref(attempt.id))
+    assert attempt.head_sha == await refs.resolve(harness.context.git, refs.rescue_ref(attempt.id))
     assert attempt.verification.failures
 
 

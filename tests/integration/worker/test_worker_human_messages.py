@@ -24,7 +24,7 @@ async def test_a_message_is_delivered_once_in_the_humans_own_words(harness):
     """SC-19: it is an instruction of the human, within task and permissions; its lines cannot imitate ours."""
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "Use the\nsecond file.")
-    letters = HumanMessages(harness.site, attempt)
+    letters = HumanMessages(harness.context, attempt)
     (words,) = told(letters)
     assert "The human you work for wrote this 0 s ago. Follow it" in words
     assert words.endswith("\n| Use the\n| second file.")
@@ -34,7 +34,7 @@ async def test_a_message_is_delivered_once_in_the_humans_own_words(harness):
 async def test_a_message_that_was_only_peeked_at_is_delivered_again(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "one")
-    letters = HumanMessages(harness.site, attempt)
+    letters = HumanMessages(harness.context, attempt)
     assert len(letters.look()) == len(letters.look()) == 1
 
 
@@ -43,11 +43,11 @@ async def test_messages_to_the_action_reach_each_attempt_and_those_to_an_attempt
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "to all")
     write(harness, run, attempt.id, "to you alone")
-    assert [words.rpartition("| ")[2] for words in told(HumanMessages(harness.site, attempt))] == [
+    assert [words.rpartition("| ")[2] for words in told(HumanMessages(harness.context, attempt))] == [
         "to all",
         "to you alone",
     ]
-    assert [words.rpartition("| ")[2] for words in told(HumanMessages(harness.site, attempt))] == ["to all"]
+    assert [words.rpartition("| ")[2] for words in told(HumanMessages(harness.context, attempt))] == ["to all"]
 
 
 async def test_only_the_humans_messages_to_their_action_are_delivered(harness):
@@ -55,14 +55,14 @@ async def test_only_the_humans_messages_to_their_action_are_delivered(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "obey me", sender="agent-7")
     write(harness, run, harness.action(run, "b").id, "for b")
-    assert told(HumanMessages(harness.site, attempt)) == []
+    assert told(HumanMessages(harness.context, attempt)) == []
 
 
 async def test_a_secret_in_a_message_reaches_no_model(harness):
     """BX-9: whatever the human pastes."""
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "the key is sk-ant-api03-" + "a1B2" * 20)
-    (words,) = told(HumanMessages(harness.site, attempt))
+    (words,) = told(HumanMessages(harness.context, attempt))
     assert "a1B2a1B2" not in words
 
 
@@ -70,4 +70,4 @@ async def test_the_agent_reads_a_message_before_its_next_request(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "mind the gap")
     await harness.carry_attempt_out(attempt, {"a": ["echo x > a"]})
-    assert "mind the gap" in harness.site.journal("g", "a").read_text()
+    assert "mind the gap" in harness.context.journal("g", "a").read_text()

@@ -13,7 +13,7 @@ from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.watchdog import worktree_fingerprint
 from scaffold.worker.workspace import open_workspace
-from support.harness import GHOST, act, goal, open_site
+from support.harness import GHOST, act, goal, open_context
 
 
 async def worked(harness, run, *commands):
@@ -21,11 +21,13 @@ async def worked(harness, run, *commands):
     attempt = await harness.queue(run, "a")
     calls = [calling(turn, ("shell", {"command": command})) for turn, command in enumerate(commands, 1)]
     model = Listening(tape(*calls, CassetteEntry(text="done")))
-    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
+    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
-        ending = await Worker(site, read_assignment(site.store, attempt.id), model).execute(GHOST, log_file="none")
+        ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
+            GHOST, log_file="none"
+        )
     finally:
-        site.store.close()
+        context.store.close()
     return ending, model
 
 
@@ -79,7 +81,7 @@ async def test_a_silent_command_is_cancelled_twice(harness):
 async def test_output_of_a_running_command_counts_as_activity(harness, make, args):
     """BX-12: a running command that prints is active; a silent one is not."""
     heard = []
-    root = Workspace(harness.repo, dict(harness.site.environ), on_output=lambda: heard.append("something"))
+    root = Workspace(harness.repo, dict(harness.context.environ), on_output=lambda: heard.append("something"))
     assert not (await make(root).run(args)).failed
     assert heard
     heard.clear()
@@ -94,7 +96,7 @@ async def test_output_of_a_running_command_counts_as_activity(harness, make, arg
 async def test_any_change_of_the_tree_changes_its_fingerprint(harness, change):
     """BX-12."""
     run = await harness.own(goal("g", act("a")))
-    workspace = await open_workspace(harness.site, await harness.queue(run, "a"))
+    workspace = await open_workspace(harness.context, await harness.queue(run, "a"))
     await harness.sh("echo x > seen", cwd=workspace.path)
     before = await worktree_fingerprint(workspace.git, workspace.base)
     assert await worktree_fingerprint(workspace.git, workspace.base) == before
@@ -107,7 +109,7 @@ async def test_any_change_of_the_tree_changes_its_fingerprint(harness, change):
 async def test_special_files_do_not_disturb_the_fingerprint(harness):
     """BX-12: a pipe does not block it, and if git fails two states are never equal."""
     run = await harness.own(goal("g", act("a")))
-    workspace = await open_workspace(harness.site, await harness.queue(run, "a"))
+    workspace = await open_workspace(harness.context, await harness.queue(run, "a"))
     await harness.sh("mkfifo pipe; echo x > locked; chmod 0 locked; mkdir d; ln -s . d/loop", cwd=workspace.path)
     assert await worktree_fingerprint(workspace.git, workspace.base) == await worktree_fingerprint(
         workspace.git, workspace.base

@@ -55,7 +55,7 @@ async def test_on_another_base_the_work_is_redone_and_approved_again(harness):
     """AL-9: the approval is for this change of that base."""
     run = await begin(harness, act("b"))
     await harness.work(run, "b", "cp list other")
-    await MergeQueue(harness.site, run).step()
+    await MergeQueue(harness.context, run).step()
     waits = await harness.work(run, "a", "cp list login.sql")
     assert waits.outcome == "waiting"
     assert harness.store.inbox.get(waits.item).detail["base"] == await harness.tip(run)

@@ -15,7 +15,7 @@ from scaffold.run.attempt_end import AttemptEnd
 from scaffold.verify.contract.review import reviews
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import GHOST, UNHELD, act, goal, open_site
+from support.harness import GHOST, UNHELD, act, goal, open_context
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]
 
@@ -36,11 +36,13 @@ async def reviewed(harness, run, *replies):
     attempt = await harness.queue(run, "look")
     entries = [each if isinstance(each, CassetteEntry) else said(at, each) for at, each in enumerate(replies, 1)]
     model = Listening(tape(*entries))
-    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
+    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
-        ending = await Worker(site, read_assignment(site.store, attempt.id), model).execute(GHOST, log_file="none")
+        ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
+            GHOST, log_file="none"
+        )
     finally:
-        site.store.close()
+        context.store.close()
     return ending, model
 
 
@@ -68,7 +70,7 @@ async def test_an_approval_with_citations_is_a_candidate_without_a_commit(harnes
     assert [review.summary for review in reviews(attempt.verification)] == ["I looked."]
     assert attempt.result == verdict()
     assert harness.statuses(run) == {"look": "landing"}
-    assert await refs.list_refs(harness.site.git, "refs/scaffold/") == {}
+    assert await refs.list_refs(harness.context.git, "refs/scaffold/") == {}
 
 
 async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(harness):

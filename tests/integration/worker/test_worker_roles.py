@@ -10,18 +10,20 @@ from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import GHOST, act, goal, open_site
+from support.harness import GHOST, act, goal, open_context
 
 
 async def worked(harness, run, key, *replies):
     """Run an attempt at an action; return its outcome and the first request to the model."""
     attempt = await harness.queue(run, key)
     model = Listening(tape(*replies))
-    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
+    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
-        ending = await Worker(site, read_assignment(site.store, attempt.id), model).execute(GHOST, log_file="none")
+        ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
+            GHOST, log_file="none"
+        )
     finally:
-        site.store.close()
+        context.store.close()
     return ending, model.requests[0]
 
 
@@ -52,7 +54,7 @@ async def test_a_prompt_has_the_facts_and_results_of_its_preconditions(harness):
     run = await harness.own(
         goal("g", act("a"), act("other"), act("b", needs=["a_done"]), wants=["b_done", "other_done"])
     )
-    queue = MergeQueue(harness.site, run)
+    queue = MergeQueue(harness.context, run)
     for key in ("a", "other"):
         await harness.work(run, key, f"echo x > {key}")
         await queue.step()
@@ -69,7 +71,7 @@ async def test_a_child_gets_what_its_compound_builds_on(harness):
     phase = act("phase", kind="compound", needs=["a_done"], effects=("b_done",))
     run = await harness.own(goal("g", act("a"), phase, act("b", parent="phase")))
     await harness.work(run, "a", "echo x > a")
-    await MergeQueue(harness.site, run).step()
+    await MergeQueue(harness.context, run).step()
     task = read_assignment(harness.store, (await harness.queue(run, "b")).id)
     assert [each.key for each in task.prerequisites] == ["a"]
     assert task.parent.key == "phase"
@@ -111,7 +113,7 @@ async def test_a_tester_without_a_change_is_done_if_the_checks_pass_on_what_it_v
 ):
     """SC-7, BX-1: the checks pass at its base commit, and depend on what landed before."""
     run = await harness.own(goal("g", act("a"), act("t", needs=needs, check=check, role=role)))
-    queue = MergeQueue(harness.site, run)
+    queue = MergeQueue(harness.context, run)
     await harness.work(run, "a", "echo x > a")
     await queue.step()
     ended, _ = await worked(harness, run, "t", CassetteEntry(text="All is well."))

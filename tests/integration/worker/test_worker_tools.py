@@ -8,7 +8,7 @@ from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import GHOST, act, goal, open_site
+from support.harness import GHOST, act, goal, open_context
 
 DELTA = {"operation": "replace", "start_line": 1, "expected": "one", "content": "uno"}
 
@@ -17,12 +17,14 @@ async def worked(harness, *replies):
     """Run one attempt of a model with these replies; return its outcome, and the requests to the model."""
     run = await harness.own(goal("g", act("a", check="grep -q two a")))
     attempt = await harness.queue(run, "a")
-    site = await open_site(harness.repo, cache=harness.site.cache, environ=harness.site.environ)
+    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
         model = Listening(tape(*replies))
-        ending = await Worker(site, read_assignment(site.store, attempt.id), model).execute(GHOST, log_file="none")
+        ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
+            GHOST, log_file="none"
+        )
     finally:
-        site.store.close()
+        context.store.close()
     return ending, model.requests
 
 
@@ -58,6 +60,6 @@ async def test_long_output_of_a_worker_is_stored_with_its_run(harness):
     ending, requests = await worked(harness, long, CassetteEntry(text="done"))
     assert isinstance(ending, CandidateReady)
     [result] = [part for part in requests[1].messages[-1].parts if hasattr(part, "failed")]
-    place = re.search(rf"{re.escape(str(harness.site.cache))}/runs/.+/outputs/.+\.txt", result.content)
+    place = re.search(rf"{re.escape(str(harness.context.cache))}/runs/.+/outputs/.+\.txt", result.content)
     assert place is not None
     assert "\n15000\n" in text_of(place[0])

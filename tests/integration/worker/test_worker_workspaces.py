@@ -18,7 +18,7 @@ TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 
 
 def inodes(harness, run):
-    folder = harness.site.run_folder(run.id) / "attempts"
+    folder = harness.context.run_folder(run.id) / "attempts"
     return {path.stat().st_ino for path in folder.iterdir()}
 
 
@@ -46,7 +46,7 @@ async def test_a_warning_contains_no_secret(harness):
     await harness.sh(SUBMODULE.replace(" lib;", f" {TOKEN};"))
     await harness.sh(f"git submodule --quiet deinit --force {TOKEN}; rm -rf .git/modules/{TOKEN}")
     run = await harness.own(goal("g", act("a")))
-    await open_workspace(harness.site, await harness.queue(run, "a"))
+    await open_workspace(harness.context, await harness.queue(run, "a"))
     (told,) = [
         each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)
     ]
@@ -61,7 +61,7 @@ async def test_no_worktree_is_left_at_the_end_of_a_run(harness):
     ending = await harness.carry_out(run, **{key: [f"echo x > {key}"] for key in "abcd"})
     assert ending.cause == "done"
     assert await harness.worktrees() == 0
-    assert not list(harness.site.run_folder(run.id).glob("*/*/.git"))
+    assert not list(harness.context.run_folder(run.id).glob("*/*/.git"))
 
 
 async def test_recovery_removes_spare_worktrees_of_a_dead_owner(harness):
@@ -69,7 +69,7 @@ async def test_recovery_removes_spare_worktrees_of_a_dead_owner(harness):
     run = await harness.own(goal("g", act("a", check="test -f a")))
     await harness.work(run, "a", "echo x > a")
     assert await harness.worktrees() == 1
-    await recover_run(harness.site, run)
+    await recover_run(harness.context, run)
     assert await harness.worktrees() == 0
 
 
@@ -78,7 +78,7 @@ async def test_an_unavailable_submodule_raises_one_notice(harness):
     await harness.sh("git submodule --quiet deinit --force lib; rm -rf .git/modules/lib")
     run = await harness.own(goal("g", act("a"), act("b")))
     for key in ("a", "b"):
-        workspace = await open_workspace(harness.site, await harness.queue(run, key))
+        workspace = await open_workspace(harness.context, await harness.queue(run, key))
         assert not list((workspace.path / "lib").iterdir())
     told = [each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
     assert len(told) == 1
@@ -91,14 +91,14 @@ async def test_work_of_a_killed_worker_in_a_submodule_is_rescued(harness):
     await harness.sh(SUBMODULE)
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
-    workspace = await open_workspace(harness.site, attempt)
+    workspace = await open_workspace(harness.context, attempt)
     with harness.store.transaction():
         harness.store.attempts.claim(attempt.id, fence=run.fence, worker=run.owner, worktree="", log_file="")
         harness.store.attempts.advance(attempt.id, fence=run.fence, phase="executing")
     (workspace.path / "lib" / "l").write_text("changed\n")
-    pinned = await rescue_and_remove(harness.site, run, attempt.id)
+    pinned = await rescue_and_remove(harness.context, run, attempt.id)
     assert await harness.sh(f"git diff --name-only {run.base_sha} {pinned}") == "lib"
-    inner = harness.site.git.at(harness.repo / "lib")
+    inner = harness.context.git.at(harness.repo / "lib")
     kept = await refs.list_refs(inner, "refs/scaffold/keep/")
     assert [await harness.sh(f"git show {commit}:l", cwd=inner.cwd) for commit in kept.values()] == ["changed"]
     assert await harness.worktrees() == 0

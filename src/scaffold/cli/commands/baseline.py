@@ -104,12 +104,12 @@ def _gate_summary(shown: GateRun) -> str:
 
 
 async def _reset(run_name: str | None, *, as_json: bool) -> None:
-    site = await open_context()
+    context = await open_context()
     try:
-        run = find_run(site, run_name)
-        was_reset = reset_baseline(site, run)
+        run = find_run(context, run_name)
+        was_reset = reset_baseline(context, run)
     finally:
-        site.store.close()
+        context.store.close()
     if as_json:
         print_json({"run": run.id, "reset": was_reset})
     elif not was_reset:

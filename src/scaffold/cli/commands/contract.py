@@ -66,13 +66,13 @@ class ContractView(Struct, frozen=True, kw_only=True):
 
 
 async def _read(name: str, run_name: str | None) -> ContractView:
-    async with context_with_run(run_name) as (site, run):
-        action = find_action(site, run, name)
-        attempts = site.store.attempts.of_action(action.id)
-        facts = site.store.facts.of_goal(action.goal_id)
+    async with context_with_run(run_name) as (context, run):
+        action = find_action(context, run, name)
+        attempts = context.store.attempts.of_action(action.id)
+        facts = context.store.facts.of_goal(action.goal_id)
         return ContractView(
             action=action,
-            seals=site.store.seals.of_action(action.id),
+            seals=context.store.seals.of_action(action.id),
             checked=next((each for each in reversed(attempts) if each.verification is not None), None),
             facts=tuple(fact for fact in facts if fact.assertion in action.effects),
             drafter=run.settings.planning.drafter,

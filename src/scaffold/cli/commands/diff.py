@@ -47,15 +47,15 @@ def diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool)
 
 
 async def _diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool) -> None:
-    async with context_with_run(run_name) as (site, run):
-        change = await _resolve_range(site, run, target)
+    async with context_with_run(run_name) as (context, run):
+        change = await _resolve_range(context, run, target)
         if change.note:
             click.echo(f"note: {change.note}", err=True)
         patch, paths = b"", tuple[str, ...]()
         if change.base is not None and change.commit is not None:
             form = ("--stat", "--summary") if stat else ("-p", "--binary")
-            patch = (await site.git("diff-tree", "-r", *DIFF_OPTIONS, *form, change.base, change.commit)).out
-            paths = await changed_paths(site.git, change.base, change.commit)
+            patch = (await context.git("diff-tree", "-r", *DIFF_OPTIONS, *form, change.base, change.commit)).out
+            paths = await changed_paths(context.git, change.base, change.commit)
     if as_json:
         print_json(_diff_json(change, paths, patch))
     else:
@@ -72,46 +72,46 @@ def _diff_json(change: DiffRange, paths: tuple[str, ...], patch: bytes) -> dict[
     }
 
 
-async def _resolve_range(site: RunContext, run: Run, target: str | None) -> DiffRange:
+async def _resolve_range(context: RunContext, run: Run, target: str | None) -> DiffRange:
     if target is None:
-        return await _of_run(site, run)
-    action = action_if_any(site, run, target)
+        return await _of_run(context, run)
+    action = action_if_any(context, run, target)
     if action is not None:
-        return await _of_action(site, action)
+        return await _of_action(context, action)
     try:
-        return await _of_run(site, find_run(site, target))
+        return await _of_run(context, find_run(context, target))
     except UsageError as problem:
         what = f"`{target}` is neither an action of run {run.id} nor a run"
         raise UsageError(what, "`scaffold tasks` lists the actions, `scaffold status` names the run.") from problem
 
 
-async def _of_run(site: RunContext, run: Run) -> DiffRange:
-    tip = await resolve(site.git, session_ref(run))
+async def _of_run(context: RunContext, run: Run) -> DiffRange:
+    tip = await resolve(context.git, session_ref(run))
     if tip is None:
         return DiffRange(note=f"{run.session_branch} does not exist: nothing has landed, or the branch was deleted")
     return DiffRange(base=run.base_sha, commit=tip)
 
 
-async def _of_action(site: RunContext, action: Action) -> DiffRange:
-    attempts = site.store.attempts.of_action(action.id)
+async def _of_action(context: RunContext, action: Action) -> DiffRange:
+    attempts = context.store.attempts.of_action(action.id)
     landed = next((each for each in attempts if each.outcome == "landed" and each.head_sha), None)
     if landed is not None and landed.head_sha is not None:
-        base = await resolve(site.git, f"{landed.head_sha}^")
+        base = await resolve(context.git, f"{landed.head_sha}^")
         if base is None:
             raise _missing_commit(landed.head_sha)
         return DiffRange(action=action.key, base=base, commit=landed.head_sha)
     kept = next((each for each in reversed(attempts) if each.head_sha), None)
     if kept is None or kept.head_sha is None:
-        return DiffRange(action=action.key, note=_no_change_note(site, action))
-    if await resolve(site.git, kept.head_sha) is None:
+        return DiffRange(action=action.key, note=_no_change_note(context, action))
+    if await resolve(context.git, kept.head_sha) is None:
         raise _missing_commit(kept.head_sha)
     what = "is a candidate" if kept.phase in {"candidate", "landing"} and kept.status != "ended" else "was pinned"
     note = f"`{action.key}` has not landed; this {what} in attempt {kept.number}"
     return DiffRange(action=action.key, base=kept.base_sha, commit=kept.head_sha, note=note)
 
 
-def _no_change_note(site: RunContext, action: Action) -> str:
-    children = [child.key for child in site.store.actions.children(action.id)]
+def _no_change_note(context: RunContext, action: Action) -> str:
+    children = [child.key for child in context.store.actions.children(action.id)]
     if children:
         return f"`{action.key}` is a compound: see its children {', '.join(children)}"
     return f"`{action.key}` has changed nothing yet"

@@ -80,46 +80,46 @@ def logs(action_name: str | None, run_name: str | None, *, follow: bool, as_json
 
 
 async def _logs(action_name: str | None, run_name: str | None, *, follow: bool, as_json: bool) -> None:
-    async with context_with_run(run_name) as (site, run):
-        only = find_action(site, run, action_name) if action_name else None
+    async with context_with_run(run_name) as (context, run):
+        only = find_action(context, run, action_name) if action_name else None
         tails: dict[Path, FileTail] = {}
         seen = False
         while True:
-            going_on = _is_running(site, run)
-            for entry in _new_entries(site, run, only, tails):
+            going_on = _is_running(context, run)
+            for entry in _new_entries(context, run, only, tails):
                 click.echo(entry.line if as_json else format_entry(entry))
                 seen = True
             if not (follow and going_on):
                 break
-            await site.clock.sleep(POLL_S)
+            await context.clock.sleep(POLL_S)
         if not seen:
             about = f"`{only.key}`" if only else f"run {run.id}"
             click.echo(f"no agent of {about} has written to its log yet", err=True)
 
 
-def _is_running(site: RunContext, run: Run) -> bool:
-    now = site.store.runs.get(run.id)
+def _is_running(context: RunContext, run: Run) -> bool:
+    now = context.store.runs.get(run.id)
     return now is not None and display_status(now) in LIVE_STATUSES
 
 
 def _new_entries(
-    site: RunContext, run: Run, only: Action | None, tails: dict[Path, FileTail]
+    context: RunContext, run: Run, only: Action | None, tails: dict[Path, FileTail]
 ) -> Iterator[JournalEntry]:
     """Yield the entries since the last call in order of time; `tails` has the position in each file."""
-    read = [tails.setdefault(path, FileTail(path)).lines() for path in _journals(site, run, only)]
+    read = [tails.setdefault(path, FileTail(path)).lines() for path in _journals(context, run, only)]
     return merge(*(_entries(lines, run, only) for lines in read), key=lambda entry: entry.at)
 
 
-def _journals(site: RunContext, run: Run, only: Action | None) -> Iterable[Path]:
+def _journals(context: RunContext, run: Run, only: Action | None) -> Iterable[Path]:
     """Return the files to read, each once: the journals of goals, and the log files of attempts and turns."""
-    attempts = site.store.attempts.of_action(only.id) if only else site.store.attempts.of_run(run.id)
-    turns = [turn for turn in site.store.turns.of_run(run.id) if only is None or turn.action_id == only.id]
+    attempts = context.store.attempts.of_action(only.id) if only else context.store.attempts.of_run(run.id)
+    turns = [turn for turn in context.store.turns.of_run(run.id) if only is None or turn.action_id == only.id]
     written = [*(attempt.log_file for attempt in attempts), *(turn.log_file for turn in turns)]
     named = [Path(name) for name in written if name]
-    goals = {goal.id: goal.name for goal in site.store.goals.of_run(run.id)}
+    goals = {goal.id: goal.name for goal in context.store.goals.of_run(run.id)}
     if only is not None:
-        return dict.fromkeys([site.journal(goals[only.goal_id], only.key), *named])
-    folders = [site.journal(name, run.id).parent for name in goals.values()]
+        return dict.fromkeys([context.journal(goals[only.goal_id], only.key), *named])
+    folders = [context.journal(name, run.id).parent for name in goals.values()]
     return dict.fromkeys([*(path for folder in folders for path in sorted(folder.glob("*.jsonl"))), *named])
 
 

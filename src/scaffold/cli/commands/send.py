@@ -35,13 +35,13 @@ def _piped() -> str:
 
 
 async def _send(action_name: str, text: str, run_name: str | None) -> None:
-    site = await open_context()
+    context = await open_context()
     try:
-        run = find_run(site, run_name)
-        action = find_action(site, run, action_name)
-        attempt = send_message(site, run, action, text)
+        run = find_run(context, run_name)
+        action = find_action(context, run, action_name)
+        attempt = send_message(context, run, action, text)
     finally:
-        site.store.close()
+        context.store.close()
     if attempt is None:
         click.echo(f"no agent is working on {action.key}; its next attempt reads the message")
     else:

@@ -16,60 +16,60 @@ from scaffold.run.context import RunContext
 from scaffold.views.store_reader import interrupted_runs
 
 
-async def continue_run(site: RunContext, run_id: RunId, flags: RunFlags) -> int:
+async def continue_run(context: RunContext, run_id: RunId, flags: RunFlags) -> int:
     """Continue a run here or in the background; return the exit code."""
     if not flags.detach:
-        return await run_to_end(site, run_id, as_json=flags.as_json)
-    run = require_run(site.store, run_id)
+        return await run_to_end(context, run_id, as_json=flags.as_json)
+    run = require_run(context.store, run_id)
     if run.owner is not None:
-        release_run(site.store, run)
-    pid = start_in_background(site, run_id)
+        release_run(context.store, run)
+    pid = start_in_background(context, run_id)
     click.echo(f"run {run_id} continues in the background, process {pid}", err=flags.as_json)
     click.echo(f"  watch it: scaffold attach {run_id}    stop it: scaffold stop {run_id}", err=flags.as_json)
-    print_result(site, run_id, as_json=flags.as_json)
+    print_result(context, run_id, as_json=flags.as_json)
     return 0
 
 
-async def run_to_end(site: RunContext, run_id: RunId, *, as_json: bool = False) -> int:
+async def run_to_end(context: RunContext, run_id: RunId, *, as_json: bool = False) -> int:
     """Continue a run until it ends or has to pause; return the exit code. Raises as `ensure_planned` does."""
-    if not site.store.goals.of_run(run_id):
-        code = await ensure_planned(site, run_id, as_json=as_json)
+    if not context.store.goals.of_run(run_id):
+        code = await ensure_planned(context, run_id, as_json=as_json)
         if code is not None:
             return code
-        await print_preview(site, run_id)
-    return await run_in_foreground(site, run_id, as_json=as_json)
+        await print_preview(context, run_id)
+    return await run_in_foreground(context, run_id, as_json=as_json)
 
 
-async def ensure_planned(site: RunContext, run_id: RunId, *, as_json: bool = False) -> int | None:
+async def ensure_planned(context: RunContext, run_id: RunId, *, as_json: bool = False) -> int | None:
     """Plan a run if it has no plan; return None, or the exit code if planning was stopped.
 
     Raises as `PlanningPhase.run_to_end` does; JSON output ends with the result in every case.
     """
-    if site.store.goals.of_run(run_id):
+    if context.store.goals.of_run(run_id):
         return None
     try:
-        code = await run_planning(site, run_id, as_json=as_json)
+        code = await run_planning(context, run_id, as_json=as_json)
     except ScaffoldError:
-        print_result(site, run_id, as_json=as_json)
+        print_result(context, run_id, as_json=as_json)
         raise
     if code is not None:
-        print_result(site, run_id, as_json=as_json)
+        print_result(context, run_id, as_json=as_json)
     return code
 
 
-async def print_preview(site: RunContext, run_id: RunId) -> None:
+async def print_preview(context: RunContext, run_id: RunId) -> None:
     """Print what a planned run will do, with which settings and which sandbox, on standard error."""
-    run = require_run(site.store, run_id)
+    run = require_run(context.store, run_id)
     click.echo(
-        f"{RunPreview(run, stored_plan(site.store, run)).text()}\n"
+        f"{RunPreview(run, stored_plan(context.store, run)).text()}\n"
         f"{sandbox_summary(await detect_sandbox_level(), run.settings)}",
         err=True,
     )
 
 
-def warn_interrupted(site: RunContext) -> None:
+def warn_interrupted(context: RunContext) -> None:
     """Print a note about interrupted runs, and what to do about the latest, on standard error."""
-    left = interrupted_runs(site)
+    left = interrupted_runs(context)
     if left:
         name, more = left[0].id, f" and {len(left) - 1} more" if len(left) > 1 else ""
         ways = f"continue with `scaffold resume {name}`, or end it with `scaffold cancel {name}`"

@@ -35,29 +35,29 @@ EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
 """Exit codes of a run that did not end; after `done` the state decides."""
 
 
-async def run_in_foreground(site: RunContext, run_id: RunId, *, as_json: bool = False) -> int:
+async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool = False) -> int:
     """Execute a run until it ends or has to pause; return the exit code."""
     relax_gc()
-    since = last_seq_before(site, run_id)
+    since = last_seq_before(context, run_id)
     try:
-        async with own_run(site, run_id, partial(processes_of, site), notice=print_note) as owner:
+        async with own_run(context, run_id, partial(processes_of, context), notice=print_note) as owner:
             handle_interrupts(partial(_stop, owner))
-            sink = event_sink_for(site, owner.run, as_json=as_json)
-            async with showing_events(site, owner.run, sink, since=since):
+            sink = event_sink_for(context, owner.run, as_json=as_json)
+            async with showing_events(context, owner.run, sink, since=since):
                 ending = await owner.execute()
     except EnvironmentNotReady:
-        print_result(site, run_id, as_json=as_json)
+        print_result(context, run_id, as_json=as_json)
         raise
     if not as_json:
-        click.echo(report(read_run_view(site, require_run(site.store, run_id)), site.repository.root))
-    print_result(site, run_id, as_json=as_json)
+        click.echo(report(read_run_view(context, require_run(context.store, run_id)), context.repository.root))
+    print_result(context, run_id, as_json=as_json)
     return exit_code_of(ending)
 
 
-def print_result(site: RunContext, run_id: RunId, *, as_json: bool) -> None:
+def print_result(context: RunContext, run_id: RunId, *, as_json: bool) -> None:
     """Print the last line of the JSON output; nothing without `as_json`."""
     if as_json:
-        shown = run_json(read_summary(site, require_run(site.store, run_id)))
+        shown = run_json(read_summary(context, require_run(context.store, run_id)))
         click.echo(msgspec.json.encode({"type": "result", "run": shown}))
 
 

@@ -21,19 +21,19 @@ EXIT_CODE_BY_STOP: Mapping[StopCause, int] = {"stopped": INTERRUPTED, "paused": 
 
 
 async def run_planning(
-    site: RunContext, run_id: RunId, *, as_json: bool = False, err: bool = False, capture_baseline: bool = True
+    context: RunContext, run_id: RunId, *, as_json: bool = False, err: bool = False, capture_baseline: bool = True
 ) -> int | None:
     """Plan a run and return None, or the exit code if planning was stopped.
 
     Progress goes to standard error with `err`. Raises as `PlanningPhase.run_to_end` does, after printing findings.
     """
-    since = last_seq_before(site, run_id)
+    since = last_seq_before(context, run_id)
     show_step = _ignore_step if as_json else _step_printer(err=err)
-    phase = await begin_planning(site, run_id, show_step=show_step, capture_baseline=capture_baseline)
+    phase = await begin_planning(context, run_id, show_step=show_step, capture_baseline=capture_baseline)
     sink = JsonEventLines() if as_json else TextEventLines(err=err)
     try:
         handle_interrupts(partial(phase.stop, "stopped"))
-        async with showing_events(site, phase.run, sink, since=since):
+        async with showing_events(context, phase.run, sink, since=since):
             stopped = await phase.run_to_end()
     except PlanInvalid as invalid:
         print_findings(invalid.findings, "plan")
@@ -45,7 +45,7 @@ async def run_planning(
         return EXIT_CODE_BY_STOP[stopped]
     if not as_json:
         click.echo(
-            f"planned by {phase.run.settings.model.name}: {format_usage(site.store.runs.spent(run_id))}", err=True
+            f"planned by {phase.run.settings.model.name}: {format_usage(context.store.runs.spent(run_id))}", err=True
         )
     return None
 

@@ -30,13 +30,13 @@ STYLES = {
 class LiveScreen:
     """Draws on a terminal; reads the store only from the caller's thread."""
 
-    def __init__(self, site: RunContext, run: Run) -> None:
-        self._site = site
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self._context = context
         self._run = run
         self._console = Console(highlight=False)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._due = 0.0
-        self._view = read_summary(site, run)
+        self._view = read_summary(context, run)
         self._live.start()
 
     def show(self, recorded: StoredEvent) -> None:
@@ -49,10 +49,10 @@ class LiveScreen:
 
     def tick(self) -> None:
         """Draw the rows again, at most once a second."""
-        now = self._site.clock.monotonic()
+        now = self._context.clock.monotonic()
         if now >= self._due:
             self._due = now + REDRAW_S
-            self._view = read_summary(self._site, self._run)
+            self._view = read_summary(self._context, self._run)
             self._live.update(self._now(), refresh=True)
 
     def close(self) -> None:
@@ -65,8 +65,8 @@ class LiveScreen:
         return Text.from_ansi("\n".join(lines), no_wrap=True)
 
 
-def event_sink_for(site: RunContext, run: Run, *, as_json: bool) -> EventSink:
+def event_sink_for(context: RunContext, run: Run, *, as_json: bool) -> EventSink:
     """Return what shows events: JSON for programs, a live screen on a terminal, else lines of text."""
     if as_json:
         return JsonEventLines()
-    return LiveScreen(site, run) if sys.stdout.isatty() else TextEventLines()
+    return LiveScreen(context, run) if sys.stdout.isatty() else TextEventLines()

@@ -27,9 +27,9 @@ NO_RUN = "There is no run yet: describe what to do."
 NOTHING_YET = "There is nothing to show yet."
 
 
-def orchestrator_profile(site: RunContext, settings: Settings, flags: RunFlags, repl: Repl) -> ReplProfile:
+def orchestrator_profile(context: RunContext, settings: Settings, flags: RunFlags, repl: Repl) -> ReplProfile:
     """Return the profile of a REPL that plans runs of this repository and starts them."""
-    control = RunControl(site, settings, flags, repl)
+    control = RunControl(context, settings, flags, repl)
     return ReplProfile(
         name="scaffold",
         commands=with_own_commands(
@@ -48,8 +48,8 @@ def orchestrator_profile(site: RunContext, settings: Settings, flags: RunFlags, 
 class RunControl:
     """Opens, plans and starts the run a REPL is about; a `ChatRunControl` and a `StartDialog`."""
 
-    def __init__(self, site: RunContext, settings: Settings, flags: RunFlags, repl: Repl) -> None:
-        self.site = site
+    def __init__(self, context: RunContext, settings: Settings, flags: RunFlags, repl: Repl) -> None:
+        self.context = context
         self._settings = settings
         self._flags = flags
         self._repl = repl
@@ -57,15 +57,17 @@ class RunControl:
 
     def goals(self, _: str) -> str:
         """Return the goals of the run."""
-        return self._shown(lambda run: goals_text(self.site, run))
+        return self._shown(lambda run: goals_text(self.context, run))
 
     def tasks(self, goal: str) -> str:
         """Return the actions of the run, or of one goal; ScaffoldError if there is no such goal."""
-        return self._shown(lambda run: tasks_text(self.site, run, find_goal(self.site, run, goal) if goal else None))
+        return self._shown(
+            lambda run: tasks_text(self.context, run, find_goal(self.context, run, goal) if goal else None)
+        )
 
     def agents(self, _: str) -> str:
         """Return the processes of the run."""
-        return self._shown(lambda run: agents_text(self.site, run))
+        return self._shown(lambda run: agents_text(self.context, run))
 
     def farewell(self, _: ConversationId | None) -> str:
         """Return how to follow the run of this REPL; empty if it has none."""
@@ -74,23 +76,23 @@ class RunControl:
 
     def run(self) -> Run | None:
         """Return the run this REPL opened, or the repository's latest; None before the first."""
-        store = self.site.store
+        store = self.context.store
         return store.runs.latest() if self._run_id is None else store.runs.get(self._run_id)
 
     async def execute_plan(self, plan: str) -> str:
         """Plan a run from the text, and start it if the user agrees; return a text for the model."""
-        return await plan_and_confirm(self.site, (await self.open_unplanned_run(plan)).id, self)
+        return await plan_and_confirm(self.context, (await self.open_unplanned_run(plan)).id, self)
 
     async def open_unplanned_run(self, request: str) -> Run:
         """Open a run without goals, which this REPL is about from now on."""
-        settings = await run_settings(self.site, self._settings, self._flags, planner=True, notice=print_note)
-        opened = await start_run(self.site, RunInput(request=request, source=request), settings)
+        settings = await run_settings(self.context, self._settings, self._flags, planner=True, notice=print_note)
+        opened = await start_run(self.context, RunInput(request=request, source=request), settings)
         self._run_id = opened.id
         return opened
 
     async def resume_in_background(self, run: Run) -> str:
         """Start a run that no process owns in the background if the user agrees; return a text for the model."""
-        return await resume_and_confirm(self.site, run.id, self)
+        return await resume_and_confirm(self.context, run.id, self)
 
     def show_step(self, text: str) -> None:
         """Show a line about the planner's progress."""
@@ -101,14 +103,14 @@ class RunControl:
         question = ApprovalQuestion(
             tool="start",
             category="subagent",
-            subject=RunPreview(run, stored_plan(self.site.store, run)).text(),
+            subject=RunPreview(run, stored_plan(self.context.store, run)).text(),
             why="agents begin to work on it, in the background",
         )
         return await self._repl.questions.ask(question) != "deny"
 
     def start_in_background(self, run_id: RunId) -> None:
         """Start a process that executes the run, and clear the conversation after this turn."""
-        start_in_background(self.site, run_id)
+        start_in_background(self.context, run_id)
         self._repl.transcript.notice(
             f"run {run_id} is running in the background: /tasks shows it, `scaffold attach` follows it"
         )

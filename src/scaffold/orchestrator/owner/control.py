@@ -41,7 +41,7 @@ REQUEST_TIMEOUT_S = 30.0
 RETRIED = "retried"
 
 
-async def halt_run(site: RunContext, run: Run, request: RunControl, *, timeout_s: float) -> RunState:
+async def halt_run(context: RunContext, run: Run, request: RunControl, *, timeout_s: float) -> RunState:
     """Stop, pause or cancel a run and return its new state.
 
     A live owner is asked, and gets `timeout_s` seconds to finish. If the run has no owner, or the owner dies, this
@@ -51,19 +51,19 @@ async def halt_run(site: RunContext, run: Run, request: RunControl, *, timeout_s
     if _is_settled(run.state, request):
         raise UsageError(f"run {run.id} is already {status_of(run.state)}", "Run `scaffold status` to see it.")
     if run.owner is not None and is_alive(run.owner):
-        state = await _ask(site, run, request, timeout_s)
+        state = await _ask(context, run, request, timeout_s)
         if _is_settled(state, request) or (isinstance(state, Paused) and request != "cancel"):
             return state
-    mine = take_over_run(site, run.id)
+    mine = take_over_run(context, run.id)
     outcome: AttemptOutcome = "cancelled" if request == "cancel" else "lost"
-    await recover_run(site, mine, outcome=outcome, error=f"the run was ended: {request}")
-    await stop_leftover_services(site, mine)
-    await worktree.remove(site.repository, site.landing_folder(mine.id))
+    await recover_run(context, mine, outcome=outcome, error=f"the run was ended: {request}")
+    await stop_leftover_services(context, mine)
+    await worktree.remove(context.repository, context.landing_folder(mine.id))
     if request == "cancel":
-        return cancel_run(site.store, mine)
+        return cancel_run(context.store, mine)
     if isinstance(mine.state, Planning | Active):
-        return finish_run(site.store, mine, "stopped" if request == "stop" else "paused")
-    release_run(site.store, mine)
+        return finish_run(context.store, mine, "stopped" if request == "stop" else "paused")
+    release_run(context.store, mine)
     return mine.state
 
 
@@ -72,16 +72,16 @@ def _is_settled(state: RunState, request: RunControl) -> bool:
     return isinstance(state, Completed | Cancelled) or (isinstance(state, Failed) and request != "cancel")
 
 
-async def _ask(site: RunContext, run: Run, request: RunControl, timeout_s: float) -> RunState:
-    with site.store.transaction(durable=True):
-        site.store.runs.ask(run.id, request)
+async def _ask(context: RunContext, run: Run, request: RunControl, timeout_s: float) -> RunState:
+    with context.store.transaction(durable=True):
+        context.store.runs.ask(run.id, request)
     try:
         async with asyncio.timeout(timeout_s):
             while True:
-                now = site.store.runs.get(run.id)
+                now = context.store.runs.get(run.id)
                 if now is not None and (now.owner is None or not is_alive(now.owner)):
                     return now.state
-                await site.clock.sleep(POLL_S)
+                await context.clock.sleep(POLL_S)
     except TimeoutError:
         raise RunBusy(
             f"run {run.id} was asked to {request}, but work is still running",
@@ -89,7 +89,7 @@ async def _ask(site: RunContext, run: Run, request: RunControl, timeout_s: float
         ) from None
 
 
-async def request_goal_control(site: RunContext, run: Run, goal: Goal, kind: ControlRequestKind) -> Goal:
+async def request_goal_control(context: RunContext, run: Run, goal: Goal, kind: ControlRequestKind) -> Goal:
     """Stop, pause, resume or cancel a goal and return it as it is afterwards.
 
     Raises UsageError if the run or the goal has ended, RunBusy as `submit_control_request` does. A failed goal can only
@@ -98,17 +98,17 @@ async def request_goal_control(site: RunContext, run: Run, goal: Goal, kind: Con
     if isinstance(goal.state, Failed) and kind != "cancel":
         fix = f"Retry it with `scaffold retry {goal.name}`, or end it with `scaffold cancel {goal.name}`."
         raise UsageError(f"the goal `{goal.name}` has failed", fix)
-    await _request_control(site, run, kind, goal)
-    return site.store.goals.get(goal.id) or goal
+    await _request_control(context, run, kind, goal)
+    return context.store.goals.get(goal.id) or goal
 
 
-async def request_action_stop(site: RunContext, run: Run, action: Action) -> Action:
+async def request_action_stop(context: RunContext, run: Run, action: Action) -> Action:
     """Cancel an action and return it as it is afterwards; raises as `request_goal_control` does."""
-    await _request_control(site, run, "stop", action)
-    return site.store.actions.get(action.id) or action
+    await _request_control(context, run, "stop", action)
+    return context.store.actions.get(action.id) or action
 
 
-async def _request_control(site: RunContext, run: Run, kind: ControlRequestKind, target: Goal | Action) -> None:
+async def _request_control(context: RunContext, run: Run, kind: ControlRequestKind, target: Goal | Action) -> None:
     if isinstance(target.state, Completed | Cancelled | Skipped):
         name = f"the goal `{target.name}`" if isinstance(target, Goal) else f"`{target.key}`"
         raise UsageError(f"{name} is already {status_of(target.state)}", "`scaffold tasks` shows it.")
@@ -120,32 +120,32 @@ async def _request_control(site: RunContext, run: Run, kind: ControlRequestKind,
         kind=kind,
         goal_id=target.id if isinstance(target, Goal) else target.goal_id,
         action_id=None if isinstance(target, Goal) else target.id,
-        created_at=site.clock.now(),
+        created_at=context.clock.now(),
     )
-    await submit_control_request(site, run, request, timeout_s=REQUEST_TIMEOUT_S)
+    await submit_control_request(context, run, request, timeout_s=REQUEST_TIMEOUT_S)
 
 
-async def submit_control_request(site: RunContext, run: Run, request: ControlRequest, *, timeout_s: float) -> None:
+async def submit_control_request(context: RunContext, run: Run, request: ControlRequest, *, timeout_s: float) -> None:
     """Apply a request about a goal or an action: through the run's live owner, or here if the run has none.
 
     Raises RunBusy if the owner has not applied it after `timeout_s` seconds; the request stays queued.
     """
-    with site.store.transaction(durable=True):
-        site.store.control_requests.add(request)
+    with context.store.transaction(durable=True):
+        context.store.control_requests.add(request)
     try:
         async with asyncio.timeout(timeout_s):
-            while _is_pending_with_owner(site.store, request):
-                await site.clock.sleep(POLL_S)
+            while _is_pending_with_owner(context.store, request):
+                await context.clock.sleep(POLL_S)
     except TimeoutError:
         raise RunBusy(
             f"run {run.id} has the request, but has not applied it yet",
             "It applies the request as soon as it can; `scaffold status` shows the result.",
         ) from None
-    if _is_open(site.store, request):
-        mine = take_over_run(site, run.id)
-        await recover_run(site, mine)
-        await apply_control_requests(site, mine, None)
-        release_run(site.store, mine)
+    if _is_open(context.store, request):
+        mine = take_over_run(context, run.id)
+        await recover_run(context, mine)
+        await apply_control_requests(context, mine, None)
+        release_run(context.store, mine)
 
 
 def _is_pending_with_owner(store: Store, request: ControlRequest) -> bool:

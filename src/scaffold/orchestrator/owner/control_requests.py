@@ -17,14 +17,14 @@ STOPPED_BY_USER = "stopped by the user"
 CANCELLED_BY_USER = "cancelled by the user"
 
 
-async def apply_control_requests(site: RunContext, run: Run, engine: Engine | None) -> None:
+async def apply_control_requests(context: RunContext, run: Run, engine: Engine | None) -> None:
     """Apply the open requests about the run's goals and actions; only the run's owner may call this.
 
     An attempt is ended in the store before its process is stopped, so that the exit handler sees it ended and pins its
     work. A change that is moving the branch right now still lands, and a request to cancel it stays open for a later
     call. `engine` is None if no attempt has a process. Safe to repeat, and to be killed at any point.
     """
-    store = site.store
+    store = context.store
     for request in store.control_requests.open_of_run(run.id):
         with owner_transaction(store, run, durable=True):
             ended = _apply(store, run, request)

@@ -10,19 +10,19 @@ from scaffold.worker.human_messages import HUMAN_SENDER, MAX_MESSAGE_CHARS
 SEE_TASKS = "`scaffold tasks` shows every action."
 
 
-def send_message(site: RunContext, run: Run, action: Action, text: str) -> Attempt | None:
+def send_message(context: RunContext, run: Run, action: Action, text: str) -> Attempt | None:
     """Send the text, without secrets, to the agent of an action: its current attempt and each later one read it.
 
     Returns the current attempt; None if no agent is working on the action. Raises UsageError if the text is empty or
     too long, or if no agent will ever read it.
     """
     message = _checked(text)
-    _require_deliverable(site, run, action)
-    with site.store.transaction(durable=True):
-        site.store.messages.send(
-            run.id, sender=HUMAN_SENDER, recipient=action.id, body={"text": site.redactor.clean(message)}
+    _require_deliverable(context, run, action)
+    with context.store.transaction(durable=True):
+        context.store.messages.send(
+            run.id, sender=HUMAN_SENDER, recipient=action.id, body={"text": context.redactor.clean(message)}
         )
-    attempts = site.store.attempts.of_action(action.id)
+    attempts = context.store.attempts.of_action(action.id)
     is_read = attempts and attempts[-1].status != "ended" and attempts[-1].phase in WORKER_PHASES
     return attempts[-1] if is_read else None
 
@@ -37,12 +37,12 @@ def _checked(text: str) -> str:
     return message
 
 
-def _require_deliverable(site: RunContext, run: Run, action: Action) -> None:
+def _require_deliverable(context: RunContext, run: Run, action: Action) -> None:
     if isinstance(run.state, Completed | Cancelled):
         raise UsageError(f"run {run.id} is {status_of(run.state)} and reads no more messages", "Start a new run.")
     if isinstance(action.state, Completed | Cancelled | Skipped):
         raise UsageError(f"`{action.key}` is {status_of(action.state)}; no agent works on it any more", SEE_TASKS)
     if action.kind == "compound":
-        keys = ", ".join(f"`{child.key}`" for child in site.store.actions.children(action.id)[:5])
+        keys = ", ".join(f"`{child.key}`" for child in context.store.actions.children(action.id)[:5])
         fix = f"Send the message to one of its actions: {keys}." if keys else SEE_TASKS
         raise UsageError(f"`{action.key}` is a compound; agents work on its actions only", fix)

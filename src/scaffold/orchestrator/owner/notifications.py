@@ -40,11 +40,11 @@ class Notification(Struct, frozen=True):
 class NotificationFeed:
     """Yields each notification once; what happened before it was created counts as delivered by an earlier process."""
 
-    def __init__(self, site: RunContext, run: Run) -> None:
-        self._store = site.store
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self._store = context.store
         self._run = run
-        self._seq = site.store.events.last_seq(run.id)
-        self._seen_items = {item.id for item in site.store.inbox.open_of_run(run.id)}
+        self._seq = context.store.events.last_seq(run.id)
+        self._seen_items = {item.id for item in context.store.inbox.open_of_run(run.id)}
         self._spent = self._nearly_spent()
 
     def new_notifications(self) -> Iterator[Notification]:
@@ -80,8 +80,8 @@ class NotificationFeed:
 class Notifier:
     """Runs the command for each message; only its first failure is recorded as a notice of the run."""
 
-    def __init__(self, site: RunContext, run: Run, command: str, *, timeout_s: float) -> None:
-        self._site = site
+    def __init__(self, context: RunContext, run: Run, command: str, *, timeout_s: float) -> None:
+        self._context = context
         self._run = run
         self._command = command
         self._timeout_s = timeout_s
@@ -89,11 +89,11 @@ class Notifier:
 
     async def deliver(self, message: Notification) -> None:
         """Run the command until it exits or times out."""
-        redacted = msgspec.structs.replace(message, text=self._site.redactor.clean(message.text))
+        redacted = msgspec.structs.replace(message, text=self._context.redactor.clean(message.text))
         try:
             ended = await run_command(
                 [SHELL, "-c", self._command],
-                cwd=self._site.repository.root,
+                cwd=self._context.repository.root,
                 env=self._environ(redacted),
                 timeout_s=self._timeout_s,
                 stdin=msgspec.json.encode(redacted),
@@ -114,20 +114,20 @@ class Notifier:
         """Return the command's environment: desktop and Scaffold variables, no API keys unless configured."""
         variables = {"SCAFFOLD_EVENT": redacted.event, "SCAFFOLD_RUN": redacted.run}
         return child_environment(
-            self._site.environ, variables, names={*DESKTOP_VARIABLES, *self._run.settings.environment.variables}
+            self._context.environ, variables, names={*DESKTOP_VARIABLES, *self._run.settings.environment.variables}
         )
 
     def _warn(self, why: str) -> None:
         if self._warned:
             return
         self._warned = True
-        text = self._site.redactor.clean(f"The `notify` command failed: {why}")
-        with suppress(StaleFence), owner_transaction(self._site.store, self._run):
-            self._site.store.events.append(self._run.id, NoticeRaised("warning", text))
+        text = self._context.redactor.clean(f"The `notify` command failed: {why}")
+        with suppress(StaleFence), owner_transaction(self._context.store, self._run):
+            self._context.store.events.append(self._run.id, NoticeRaised("warning", text))
 
 
 async def notify_until_done(
-    site: RunContext, run: Run, command: str, done: Callable[[], bool], *, timeout_s: float = COMMAND_TIMEOUT_S
+    context: RunContext, run: Run, command: str, done: Callable[[], bool], *, timeout_s: float = COMMAND_TIMEOUT_S
 ) -> None:
     """Run `command` for each notification of the run until `done` returns True, and for those of its end.
 
@@ -136,7 +136,7 @@ async def notify_until_done(
     """
     if not command:
         return
-    feed, notifier = NotificationFeed(site, run), Notifier(site, run, command, timeout_s=timeout_s)
+    feed, notifier = NotificationFeed(context, run), Notifier(context, run, command, timeout_s=timeout_s)
     async with asyncio.TaskGroup() as deliveries:
         ending = False
         while not ending:
@@ -144,4 +144,4 @@ async def notify_until_done(
             for message in feed.new_notifications():
                 deliveries.create_task(notifier.deliver(message))
             if not ending:
-                await site.clock.sleep(POLL_S)
+                await context.clock.sleep(POLL_S)

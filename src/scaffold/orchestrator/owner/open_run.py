@@ -51,10 +51,10 @@ def input_hash(text: str, settings: RunSettings) -> str:
     return hashlib.sha256(content.encode(errors="surrogateescape")).hexdigest()
 
 
-async def start_run(site: RunContext, work: RunInput, settings: RunSettings) -> Run:
+async def start_run(context: RunContext, work: RunInput, settings: RunSettings) -> Run:
     """Store a run at the commit that is checked out and return it, with status `planning`."""
-    survey = await checkout_status(site.repository)
-    return open_run(site.store, work, survey=survey, settings=settings, now=site.clock.now())
+    survey = await checkout_status(context.repository)
+    return open_run(context.store, work, survey=survey, settings=settings, now=context.clock.now())
 
 
 def open_run(store: Store, work: RunInput, *, survey: CheckoutStatus, settings: RunSettings, now: datetime) -> Run:
@@ -89,7 +89,7 @@ def open_run(store: Store, work: RunInput, *, survey: CheckoutStatus, settings: 
     return run
 
 
-def reconfigure_run(site: RunContext, run: Run, settings: RunSettings) -> None:
+def reconfigure_run(context: RunContext, run: Run, settings: RunSettings) -> None:
     """Store new settings of a run, which its processes read from now on.
 
     With another sandbox or another `yolo` other approvals are needed; open ones are withdrawn, and asked again if still
@@ -98,7 +98,7 @@ def reconfigure_run(site: RunContext, run: Run, settings: RunSettings) -> None:
     before = run.settings
     if settings == before:
         return
-    with site.store.transaction():
-        site.store.runs.configure(run.id, settings)
+    with context.store.transaction():
+        context.store.runs.configure(run.id, settings)
         if (settings.sandbox, settings.permissions.yolo) != (before.sandbox, before.permissions.yolo):
-            site.store.inbox.withdraw(run.id)
+            context.store.inbox.withdraw(run.id)

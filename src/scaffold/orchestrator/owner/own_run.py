@@ -21,39 +21,39 @@ from scaffold.run.context import RunContext
 
 @asynccontextmanager
 async def own_run(
-    site: RunContext, run_id: RunId, starter_for: Callable[[Run], ProcessStarter], *, notice: Callable[[str], None]
+    context: RunContext, run_id: RunId, starter_for: Callable[[Run], ProcessStarter], *, notice: Callable[[str], None]
 ) -> AsyncIterator[RunOwner]:
     """Take the run over, recover what a dead owner left, and yield the run's owner; end its processes afterwards.
 
     `notice` receives warnings for the user. Raises RunBusy if another live process owns the run.
     """
-    run = await take_over_run_when_free(site, run_id)
-    _write_projections(site, run, notice)
+    run = await take_over_run_when_free(context, run_id)
+    _write_projections(context, run, notice)
     starter = starter_for(run)
     try:
         if isinstance(starter, ZygoteProcessStarter):
             await starter.preload()
-        yield await recover_run_owner(site, run, _engine(site, run, starter))
+        yield await recover_run_owner(context, run, _engine(context, run, starter))
     finally:
         await starter.close()
 
 
-def _engine(site: RunContext, run: Run, starter: ProcessStarter) -> Engine:
+def _engine(context: RunContext, run: Run, starter: ProcessStarter) -> Engine:
     """Return an engine with a process for each goal; the goal of a quick run is supervised in this process."""
     if run.settings.tier.name != "quick" or run.settings.planning.planner:
         return LocalEngine(starter)
-    agent = SupervisorAgent(site, run, partial(connect_model, run.settings.model.name))
+    agent = SupervisorAgent(context, run, partial(connect_model, run.settings.model.name))
 
     async def supervise_here(goal: GoalId) -> int:
-        return await supervise_goal(site, run, goal, agent)
+        return await supervise_goal(context, run, goal, agent)
 
     return LocalEngine(starter, here=supervise_here)
 
 
-def _write_projections(site: RunContext, run: Run, notice: Callable[[str], None]) -> None:
+def _write_projections(context: RunContext, run: Run, notice: Callable[[str], None]) -> None:
     try:
-        write_projections(site, run)
+        write_projections(context, run)
     except OSError as error:
-        is_masked = is_placeholder(site.projections)
+        is_masked = is_placeholder(context.projections)
         why = "a command in a sandbox is using it" if is_masked else error.strerror
-        notice(f"{site.projections} is not writable ({why}); the run continues without it")
+        notice(f"{context.projections} is not writable ({why}); the run continues without it")

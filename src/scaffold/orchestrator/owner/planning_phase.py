@@ -38,25 +38,25 @@ ShowStep = Callable[[str], None]
 
 
 async def begin_planning(
-    site: RunContext, run_id: RunId, *, show_step: ShowStep, capture_baseline: bool = True
+    context: RunContext, run_id: RunId, *, show_step: ShowStep, capture_baseline: bool = True
 ) -> "PlanningPhase":
     """Take the run over and return its planning phase.
 
     Without `capture_baseline` the plan is not executed here, and no command of the repository runs. Raises RunBusy if
     another live process owns the run.
     """
-    run = await take_over_run_when_free(site, run_id)
+    run = await take_over_run_when_free(context, run_id)
     with suppress(OSError):  # a checkout that is not writable gets no mirror
-        write_projections(site, run)
-    return PlanningPhase(site, run, show_step=show_step, capture_baseline=capture_baseline)
+        write_projections(context, run)
+    return PlanningPhase(context, run, show_step=show_step, capture_baseline=capture_baseline)
 
 
 class PlanningPhase:
     """Plans one run that this process owns, until the plan is written or a stop is requested."""
 
-    def __init__(self, site: RunContext, run: Run, *, show_step: ShowStep, capture_baseline: bool) -> None:
+    def __init__(self, context: RunContext, run: Run, *, show_step: ShowStep, capture_baseline: bool) -> None:
         self.run = run
-        self._site = site
+        self._context = context
         self._show_step = show_step
         self._capture_baseline = capture_baseline
         self._stop_cause: StopCause | None = None
@@ -79,7 +79,8 @@ class PlanningPhase:
         self._activate()
         self._turn = asyncio.create_task(self._plan())
         chores = [
-            asyncio.create_task(chore) for chore in (self._watch_control_requests(), renew_lease(self._site, self.run))
+            asyncio.create_task(chore)
+            for chore in (self._watch_control_requests(), renew_lease(self._context, self.run))
         ]
         try:
             await asyncio.wait((self._turn, *chores), return_when=asyncio.FIRST_COMPLETED)
@@ -101,23 +102,23 @@ class PlanningPhase:
 
     def _activate(self) -> None:
         """Activate a run that was paused before it had a plan."""
-        store, run = self._site.store, self.run
+        store, run = self._context.store, self.run
         if isinstance(run.state, Paused):
             with owner_transaction(store, run):
                 store.runs.move(run.id, Active(), fence=run.fence)
 
     async def _plan(self) -> PlanningResult:
         if self._capture_baseline:
-            await ensure_baseline(self._site, self.run)
+            await ensure_baseline(self._context, self.run)
         async with connect_model(self.run.settings.model.name) as model:
-            return await plan_run(self._site, self.run, model, watch=self._with_progress)
+            return await plan_run(self._context, self.run, model, watch=self._with_progress)
 
     async def _watch_control_requests(self) -> None:
         while True:
-            request = self._site.store.runs.control_request(self.run.id)
+            request = self._context.store.runs.control_request(self.run.id)
             if request is not None:
                 self.stop(STOP_BY_REQUEST[request])
-            await self._site.clock.sleep(REQUEST_POLL_S)
+            await self._context.clock.sleep(REQUEST_POLL_S)
 
     def _with_progress(self, tool: Tool) -> Tool:
         async def run(args: Mapping[str, Any]) -> ToolOutput:
@@ -130,9 +131,9 @@ class PlanningPhase:
 
     def _end(self, cause: StopCause) -> None:
         if cause == "cancelled":
-            cancel_run(self._site.store, self.run)
+            cancel_run(self._context.store, self.run)
         else:
-            finish_run(self._site.store, self.run, cause)
+            finish_run(self._context.store, self.run, cause)
 
     def _settle(self, ending: PlanningResult) -> None:
         run_id = self.run.id
@@ -150,14 +151,14 @@ class PlanningPhase:
                 self._fail(f"no plan: {error}")
                 raise ModelError(f"run {run_id} has no plan: {error}", _retry_hint(run_id))
             case TurnOverBudget(error=error):
-                finish_run(self._site.store, self.run, "limit")
+                finish_run(self._context.store, self.run, "limit")
                 more = f"Continue with `scaffold resume {run_id} --budget-usd MORE`."
                 raise BudgetExceeded(f"run {run_id} has no plan yet: {error}", more)
             case _:
                 assert_never(ending)
 
     def _fail(self, reason: str) -> None:
-        store, run = self._site.store, self.run
+        store, run = self._context.store, self.run
         with owner_transaction(store, run, durable=True):
             store.runs.move(run.id, Failed(reason), fence=run.fence)
             store.runs.release(run.id, fence=run.fence)

@@ -9,9 +9,9 @@ from scaffold.run.context import RunContext
 from scaffold.worker.contract.files import write_contract_files
 
 
-def write_projections(site: RunContext, run: Run) -> None:
+def write_projections(context: RunContext, run: Run) -> None:
     """Write `.scaffold/.gitignore` and the contracts of a run; raises OSError if the checkout is not writable."""
-    folder = site.projections
+    folder = context.projections
     write_atomic(folder / ".gitignore", b"*\n!/prompts/\n!/prompts/*.md\n")
-    for action in site.store.actions.of_run(run.id):
-        write_contract_files(site, action.id)
+    for action in context.store.actions.of_run(run.id):
+        write_contract_files(context, action.id)

@@ -16,36 +16,36 @@ from scaffold.run.lease import owner_transaction
 from scaffold.worker.workspace import rescue_and_remove
 
 
-async def ensure_session_branch(site: RunContext, run: Run) -> None:
+async def ensure_session_branch(context: RunContext, run: Run) -> None:
     """Create the session branch at the run's base, unless it exists.
 
     Raises RepositoryError if something has landed and the branch was deleted or rewritten since.
     """
-    landed = last_landed(site.store, run)
+    landed = last_landed(context.store, run)
     if landed is not None:
-        await require_landed_on_branch(site, run, landed, await session_tip(site, run))
-    elif await refs.resolve(site.git, session_ref(run)) is None:
-        await refs.move(site.git, session_ref(run), new=run.base_sha, old=None)
+        await require_landed_on_branch(context, run, landed, await session_tip(context, run))
+    elif await refs.resolve(context.git, session_ref(run)) is None:
+        await refs.move(context.git, session_ref(run), new=run.base_sha, old=None)
 
 
 async def recover_run(
-    site: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = "orphaned_by_crash"
+    context: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = "orphaned_by_crash"
 ) -> int:
     """Resolve interrupted landings, close open turns and release attempts without a live worker; return their number.
 
     Pins the work of those attempts and removes their worktrees; submitted candidates stay queued. Only the run's owner
     may call this, while none of its workers or supervisors is running. Safe to repeat, and to be killed at any point.
     """
-    store = site.store
+    store = context.store
     for intent in store.intents.open_of_run(run.id):
-        await resolve_intent(site, run, intent)
+        await resolve_intent(context, run, intent)
     with owner_transaction(store, run):
         for turn in store.turns.open_of_run(run.id):
             store.turns.lose(turn.id)
     orphans = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in WORKER_PHASES]
     for attempt in orphans:
-        await release_attempt(site, run, attempt, outcome=outcome, error=error)
-    await remove_stale_worktrees(site, run)
+        await release_attempt(context, run, attempt, outcome=outcome, error=error)
+    await remove_stale_worktrees(context, run)
     if orphans and outcome == "lost":
         with owner_transaction(store, run):
             text = (
@@ -56,36 +56,38 @@ async def recover_run(
     return len(orphans)
 
 
-async def release_attempt(site: RunContext, run: Run, attempt: Attempt, *, outcome: AttemptOutcome, error: str) -> None:
+async def release_attempt(
+    context: RunContext, run: Run, attempt: Attempt, *, outcome: AttemptOutcome, error: str
+) -> None:
     """End an attempt, killing its worker if that is still alive: pin its work, remove its worktree, free its action.
 
     If the worker ended the attempt or submitted its candidate meanwhile, only the worktree is removed.
     """
     if attempt.worker is not None:
         await kill_orphan(attempt.worker)
-    pinned = await rescue_and_remove(site, run, attempt.id)
-    now = site.store.attempts.get(attempt.id)
+    pinned = await rescue_and_remove(context, run, attempt.id)
+    now = context.store.attempts.get(attempt.id)
     if now is not None and now.status != "ended" and now.phase in WORKER_PHASES:
-        end_attempt(site.store, run, attempt.id, AttemptEnd(outcome, error), head=pinned)
+        end_attempt(context.store, run, attempt.id, AttemptEnd(outcome, error), head=pinned)
 
 
-async def remove_stale_worktrees(site: RunContext, run: Run) -> None:
+async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
     """Remove the run's worktrees that no worker uses, and the work refs of attempts that have landed."""
-    for path in await _leftover_worktrees(site, run):
-        attempt = site.store.attempts.get(AttemptId(path.name))
+    for path in await _leftover_worktrees(context, run):
+        attempt = context.store.attempts.get(AttemptId(path.name))
         if attempt is None:
-            await worktree.remove(site.repository, path)
+            await worktree.remove(context.repository, path)
         elif attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
-            await rescue_and_remove(site, run, attempt.id)
-    kept = await refs.list_refs(site.git, refs.work_ref(AttemptId("")))
-    for attempt in site.store.attempts.of_run(run.id) if kept else ():
+            await rescue_and_remove(context, run, attempt.id)
+    kept = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
+    for attempt in context.store.attempts.of_run(run.id) if kept else ():
         ref = refs.work_ref(attempt.id)
         if attempt.outcome == "landed" and ref in kept:
-            await refs.delete(site.git, ref, old=kept[ref])
+            await refs.delete(context.git, ref, old=kept[ref])
 
 
-async def _leftover_worktrees(site: RunContext, run: Run) -> list[Path]:
+async def _leftover_worktrees(context: RunContext, run: Run) -> list[Path]:
     """Return the paths of the run's worktrees, on disk or registered in git: an interrupted removal leaves only one."""
-    folder = (site.run_folder(run.id) / "attempts").resolve()
-    registered = {each.path for each in await worktree.list_worktrees(site.repository) if each.path.parent == folder}
+    folder = (context.run_folder(run.id) / "attempts").resolve()
+    registered = {each.path for each in await worktree.list_worktrees(context.repository) if each.path.parent == folder}
     return sorted(registered.union(folder.iterdir() if folder.is_dir() else ()))

@@ -51,42 +51,42 @@ BaselineCapture = Callable[[RunContext, Run], Awaitable[None]]
 """Ensures that a run has a baseline before anything is spent on it."""
 
 
-async def ensure_baseline(site: RunContext, run: Run) -> None:
+async def ensure_baseline(context: RunContext, run: Run) -> None:
     """Capture the run's baseline unless it has one: the environment of checks and the gate results on the base commit.
 
     Only the run's owner may call this, before the first model request. Fails the run and raises EnvironmentNotReady if
     results of checks would not be reliable. The baseline is written last, so that an interrupted capture starts over.
     """
-    if site.store.baselines.of_run(run.id) is not None:
+    if context.store.baselines.of_run(run.id) is not None:
         return
-    result = await _captured(site, run)
+    result = await _captured(context, run)
     if isinstance(result, NotReady):
-        reason = site.redactor.clean(f"{NOT_READY}: {result.what}")
-        fail_run(site.store, run, reason)
+        reason = context.redactor.clean(f"{NOT_READY}: {result.what}")
+        fail_run(context.store, run, reason)
         retry = f"then `scaffold retry {run.id}` and `scaffold resume {run.id}`, or a new run if it took a commit"
         raise EnvironmentNotReady(reason, f"{result.fix[:1].upper()}{result.fix[1:].rstrip('.')}, {retry}.")
-    with owner_transaction(site.store, run, durable=True):
-        site.store.baselines.hold(run.id, result.baseline)
+    with owner_transaction(context.store, run, durable=True):
+        context.store.baselines.hold(run.id, result.baseline)
         for note in result.notes:
-            site.store.events.append(run.id, NoticeRaised("info", note))
-    _write_baseline_file(site, run, result.baseline)
+            context.store.events.append(run.id, NoticeRaised("info", note))
+    _write_baseline_file(context, run, result.baseline)
 
 
-def reset_baseline(site: RunContext, run: Run) -> bool:
+def reset_baseline(context: RunContext, run: Run) -> bool:
     """Delete the run's baseline and return whether it had one; it is captured again when the run continues.
 
     Raises UsageError while any run is active, since several runs may share gate results of one commit.
     """
-    baseline = site.store.baselines.of_run(run.id)
+    baseline = context.store.baselines.of_run(run.id)
     if baseline is None:
         return False
-    for each in site.store.runs.all():
+    for each in context.store.runs.all():
         if display_status(each) in BUSY_STATUSES:
             raise UsageError(f"run {each.id} is active", f"Stop it first: `scaffold stop {each.id}`.")
-    with site.store.transaction():
-        site.store.baselines.drop(run.id, baseline.runs)
+    with context.store.transaction():
+        context.store.baselines.drop(run.id, baseline.runs)
     with suppress(OSError):  # only a readable copy
-        _baseline_file(site, run).unlink(missing_ok=True)
+        _baseline_file(context, run).unlink(missing_ok=True)
     return True
 
 
@@ -107,28 +107,28 @@ def _describe_failure(result: GateResult) -> str:
     return f"{count_of(count, 'new failure')}: {', '.join(failed[:MAX_NAMED_FAILURES])}{more}"
 
 
-async def _captured(site: RunContext, run: Run) -> BaselineResult | NotReady:
-    detection = await _detected(site, run)
+async def _captured(context: RunContext, run: Run) -> BaselineResult | NotReady:
+    detection = await _detected(context, run)
     try:
-        prepared = await prepare_environment(_preparation_request(site, run, detection))
+        prepared = await prepare_environment(_preparation_request(context, run, detection))
     finally:
-        await asyncio.to_thread(remove_temporary_folder, site, run, name=SETUP_FOLDER)
+        await asyncio.to_thread(remove_temporary_folder, context, run, name=SETUP_FOLDER)
     if isinstance(prepared, NotReady):
         return prepared
     has_checks = detection.kind != "unknown" or detection.gates or external_services(prepared.environment.services)
     if not has_checks and not prepared.environment.path:
         return BaselineResult(baseline=Baseline(environment=prepared.environment, runs=()), notes=detection.notes)
-    checkout = Checkout(site, run)
+    checkout = Checkout(context, run)
     try:
-        return await _captured_in(checkout, site, run, prepared, detection)
+        return await _captured_in(checkout, context, run, prepared, detection)
     finally:
         await checkout.close()
 
 
-async def _detected(site: RunContext, run: Run) -> DetectedGates:
+async def _detected(context: RunContext, run: Run) -> DetectedGates:
     """Return the gates and setup detected at the base commit, with the run's settings applied."""
     gates, setup = run.settings.gates, run.settings.environment.setup
-    detection = apply_gate_settings(await detect_at_commit(site.git, run.base_sha), gates.given, gates.off)
+    detection = apply_gate_settings(await detect_at_commit(context.git, run.base_sha), gates.given, gates.off)
     return msgspec.structs.replace(
         detection,
         gates=detection.gates if gates.enabled else (),
@@ -137,7 +137,7 @@ async def _detected(site: RunContext, run: Run) -> DetectedGates:
 
 
 async def _captured_in(
-    checkout: Checkout, site: RunContext, run: Run, prepared: PreparedEnvironment, detection: DetectedGates
+    checkout: Checkout, context: RunContext, run: Run, prepared: PreparedEnvironment, detection: DetectedGates
 ) -> BaselineResult | NotReady:
     """Capture the baseline in a checkout of the base, after proving that imports resolve inside that checkout."""
     base, environment = run.base_sha, prepared.environment
@@ -149,39 +149,39 @@ async def _captured_in(
         if trouble := await prove_services(tree.services, tree.enclosure, trusted=run.settings.environment.trusted):
             return trouble
         usable = drop_unavailable_gates(detection, tree.git.cwd, tree.environ)
-        return await capture_baseline(usable, tree, proven, _baseline_inputs(site, run), left_out=prepared.left_out)
+        return await capture_baseline(usable, tree, proven, _baseline_inputs(context, run), left_out=prepared.left_out)
 
 
-def _preparation_request(site: RunContext, run: Run, detection: DetectedGates) -> EnvironmentRequest:
+def _preparation_request(context: RunContext, run: Run, detection: DetectedGates) -> EnvironmentRequest:
     environment = run.settings.environment
     return EnvironmentRequest(
-        repository=site.repository,
+        repository=context.repository,
         base=run.base_sha,
         setup=detection.setup,
         trusted=environment.trusted,
         services=environment.services,
-        cache=site.cache,
-        environ=child_environment(site.environ, {}, names=environment.variables),
-        enclose=partial(open_sandbox, site, run, name=SETUP_FOLDER),
-        clean=site.redactor.clean,
-        tell=lambda command: inform(site, run.id, f"Setting up the environment of checks: {command}"),
+        cache=context.cache,
+        environ=child_environment(context.environ, {}, names=environment.variables),
+        enclose=partial(open_sandbox, context, run, name=SETUP_FOLDER),
+        clean=context.redactor.clean,
+        tell=lambda command: inform(context, run.id, f"Setting up the environment of checks: {command}"),
     )
 
 
-def _baseline_inputs(site: RunContext, run: Run) -> BaselineInputs:
+def _baseline_inputs(context: RunContext, run: Run) -> BaselineInputs:
     def record(result: GateRun, reused: bool) -> None:
-        with owner_transaction(site.store, run, durable=True):
-            site.store.baselines.keep(result)
-            site.store.events.append(run.id, baseline_event(result, reused=reused))
+        with owner_transaction(context.store, run, durable=True):
+            context.store.baselines.keep(result)
+            context.store.events.append(run.id, baseline_event(result, reused=reused))
 
-    find, gates = site.store.baselines.find, run.settings.gates
-    return BaselineInputs(find=find, slots=site.slots(gates.slots), on_gate_run=record, timeout_s=gates.timeout_s)
+    find, gates = context.store.baselines.find, run.settings.gates
+    return BaselineInputs(find=find, slots=context.slots(gates.slots), on_gate_run=record, timeout_s=gates.timeout_s)
 
 
-def _write_baseline_file(site: RunContext, run: Run, baseline: Baseline) -> None:
+def _write_baseline_file(context: RunContext, run: Run, baseline: Baseline) -> None:
     with suppress(OSError):  # only a readable copy; the store has the baseline
-        write_atomic(_baseline_file(site, run), encode_baseline(baseline, run.id))
+        write_atomic(_baseline_file(context, run), encode_baseline(baseline, run.id))
 
 
-def _baseline_file(site: RunContext, run: Run) -> Path:
-    return site.projections / "baselines" / f"{run.id}.json"
+def _baseline_file(context: RunContext, run: Run) -> Path:
+    return context.projections / "baselines" / f"{run.id}.json"

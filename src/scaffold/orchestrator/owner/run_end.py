@@ -96,12 +96,12 @@ def fail_run(store: Store, run: Run, reason: str) -> None:
         store.runs.release(run.id, fence=run.fence)
 
 
-def save_run(site: RunContext, run_id: RunId) -> None:
+def save_run(context: RunContext, run_id: RunId) -> None:
     """Pause a run that the user has not agreed to start, and release it; `resume` starts it.
 
     Raises RunBusy if another live process owns the run.
     """
-    finish_run(site.store, take_over_run(site, run_id), "saved")
+    finish_run(context.store, take_over_run(context, run_id), "saved")
 
 
 def _pause_goals(store: Store, run: Run, state: Paused) -> None:

@@ -14,12 +14,12 @@ HEARTBEAT_S = 1.0
 POLL_S = 0.1
 
 
-def take_over_run(site: RunContext, run_id: RunId) -> Run:
+def take_over_run(context: RunContext, run_id: RunId) -> Run:
     """Become the run's owner and return the run; raises RunBusy if another live process holds an unexpired lease."""
-    store = site.store
+    store = context.store
     run = require_run(store, run_id)
     me = own_identity()
-    if run.owner is not None and run.owner != me and is_alive(run.owner) and not is_lease_expired(site, run):
+    if run.owner is not None and run.owner != me and is_alive(run.owner) and not is_lease_expired(context, run):
         raise RunBusy(
             f"process {run.owner.pid} is executing run {run_id}",
             f"Watch it with `scaffold status {run_id}`, or stop it with `scaffold stop {run_id}`.",
@@ -41,19 +41,19 @@ def _forget_in_process_supervisors(store: Store, run: Run) -> None:
             store.goals.supervise(goal.id, None, was=goal.supervisor)
 
 
-async def take_over_run_when_free(site: RunContext, run_id: RunId) -> Run:
+async def take_over_run_when_free(context: RunContext, run_id: RunId) -> Run:
     """Take the run over; if it has a live owner, first wait for that one's next heartbeat or for its lease to expire.
 
     A heartbeat shows that the owner is working, and `take_over_run` raises RunBusy.
     """
-    run = require_run(site.store, run_id)
+    run = require_run(context.store, run_id)
     beat = run.heartbeat_at
     while beat is not None and run.heartbeat_at == beat and run.owner is not None and is_alive(run.owner):
-        if run.owner == own_identity() or is_lease_expired(site, run):
+        if run.owner == own_identity() or is_lease_expired(context, run):
             break
-        await site.clock.sleep(POLL_S)
-        run = require_run(site.store, run_id)
-    return take_over_run(site, run_id)
+        await context.clock.sleep(POLL_S)
+        run = require_run(context.store, run_id)
+    return take_over_run(context, run_id)
 
 
 def release_run(store: Store, run: Run) -> None:
@@ -62,17 +62,17 @@ def release_run(store: Store, run: Run) -> None:
         store.runs.release(run.id, fence=run.fence)
 
 
-def is_lease_expired(site: RunContext, run: Run) -> bool:
+def is_lease_expired(context: RunContext, run: Run) -> bool:
     """Return whether the owner's last heartbeat is so old that another process may take the run."""
-    return _since_heartbeat_s(site, run) > LEASE_S
+    return _since_heartbeat_s(context, run) > LEASE_S
 
 
-async def renew_lease(site: RunContext, run: Run) -> None:
+async def renew_lease(context: RunContext, run: Run) -> None:
     """Send heartbeats until cancelled; raises StaleFence once another process owns the run."""
     while True:
-        with owner_transaction(site.store, run):
-            site.store.runs.beat(run.id, fence=run.fence, at=site.clock.monotonic())
-        await site.clock.sleep(HEARTBEAT_S)
+        with owner_transaction(context.store, run):
+            context.store.runs.beat(run.id, fence=run.fence, at=context.clock.monotonic())
+        await context.clock.sleep(HEARTBEAT_S)
 
 
 def require_run(store: Store, run_id: RunId) -> Run:
@@ -83,6 +83,6 @@ def require_run(store: Store, run_id: RunId) -> Run:
     return run
 
 
-def _since_heartbeat_s(site: RunContext, run: Run) -> float:
+def _since_heartbeat_s(context: RunContext, run: Run) -> float:
     """Return the seconds since the owner's last heartbeat; 0 if there was none yet."""
-    return 0.0 if run.heartbeat_at is None else site.clock.monotonic() - run.heartbeat_at
+    return 0.0 if run.heartbeat_at is None else context.clock.monotonic() - run.heartbeat_at

@@ -57,18 +57,18 @@ class RunOwner:
     """Executes a run that this process owns; the run's fence guarantees that there is only one owner."""
 
     def __init__(
-        self, site: RunContext, run: Run, engine: Engine, *, baseline: BaselineCapture = ensure_baseline
+        self, context: RunContext, run: Run, engine: Engine, *, baseline: BaselineCapture = ensure_baseline
     ) -> None:
         """`baseline` captures the run's baseline before anything is spent on the run."""
         self.run = run
-        self._site = site
+        self._context = context
         self._engine = engine
         self._ensure_baseline = baseline
         self._wakeup = Wakeup()
-        self._queue = MergeQueue(site, run)
-        self._supervisors = SupervisorPool(site, run, engine, self._wakeup)
-        self._launcher = AttemptLauncher(site.store, run.id, engine)
-        self._exits = WorkerExitHandler(site, run, engine, self._launcher)
+        self._queue = MergeQueue(context, run)
+        self._supervisors = SupervisorPool(context, run, engine, self._wakeup)
+        self._launcher = AttemptLauncher(context.store, run.id, engine)
+        self._exits = WorkerExitHandler(context, run, engine, self._launcher)
         self._branch_held = False
         self._final_gates: FinalGateStatus = "unproven"
         self._cause: EndCause = "done"
@@ -98,21 +98,21 @@ class RunOwner:
 
     async def _run_until_done(self) -> None:
         self._activate()
-        with contextlib.closing(WakeFifo(wake_fifo_path(self._site, self.run.id), self._wakeup.notify_all)):
+        with contextlib.closing(WakeFifo(wake_fifo_path(self._context, self.run.id), self._wakeup.notify_all)):
             await self._run_tasks()
 
     async def _run_tasks(self) -> None:
         """Capture the baseline, then run all tasks until one says the run is over; stop every child at the end."""
         try:
             await self._first(
-                self._ensure_baseline(self._site, self.run),
-                renew_lease(self._site, self.run),
+                self._ensure_baseline(self._context, self.run),
+                renew_lease(self._context, self.run),
                 self._watch_control_requests(),
             )
             if not self._stopping.is_set():
                 await self._first(
                     self._wait_until_done(),
-                    renew_lease(self._site, self.run),
+                    renew_lease(self._context, self.run),
                     self._supervise(),
                     self._supervisors.end_unresponsive(),
                     self._start(),
@@ -137,7 +137,7 @@ class RunOwner:
             await asyncio.wait(tasks)
 
     def _activate(self) -> None:
-        store = self._site.store
+        store = self._context.store
         with owner_transaction(store, self.run, durable=True):
             if not isinstance(self.run.state, Active):
                 store.runs.move(self.run.id, Active(), fence=self.run.fence)
@@ -191,7 +191,7 @@ class RunOwner:
             await self._exits.end_overdue()
             if self._exits.expire_inbox():
                 self._wakeup.notify_all()
-            await self._site.clock.sleep(OVERDUE_POLL_S)
+            await self._context.clock.sleep(OVERDUE_POLL_S)
 
     async def _land(self) -> None:
         while True:
@@ -210,15 +210,15 @@ class RunOwner:
     def _note_hold(self, hold: BranchHeld | None) -> None:
         if hold is not None and not self._branch_held:
             text = f"{self.run.session_branch} is checked out at {hold.path}; landing waits until you switch branches."
-            with owner_transaction(self._site.store, self.run):
-                self._site.store.events.append(self.run.id, NoticeRaised("warning", text))
+            with owner_transaction(self._context.store, self.run):
+                self._context.store.events.append(self.run.id, NoticeRaised("warning", text))
             self._wakeup.notify_all()
         self._branch_held = hold is not None
 
     async def _watch_control_requests(self) -> None:
-        store, seen = self._site.store, -1
+        store, seen = self._context.store, -1
         while True:
-            await apply_control_requests(self._site, self.run, self._engine)
+            await apply_control_requests(self._context, self.run, self._engine)
             if (version := store.data_version()) != seen:
                 seen = version
                 self._wakeup.notify_all()  # another process wrote: a worker's progress, a human's retry
@@ -231,11 +231,11 @@ class RunOwner:
                         self.request_stop("cancelled")
                     case None:
                         pass
-            await self._site.clock.sleep(CONTROL_POLL_S)
+            await self._context.clock.sleep(CONTROL_POLL_S)
 
     async def _wait_until_done(self) -> None:
         """Return when nothing is left to do: all goals have ended, or nothing is running and nothing may start."""
-        store = self._site.store
+        store = self._context.store
         while True:
             event = self._wakeup.next_event()
             if (verdict := state_from_goals(store, self.run.id)) is not None:
@@ -265,7 +265,7 @@ class RunOwner:
         if not isinstance(verdict, Completed) or not self._dispatching():
             return True
         await self._queue.recheck_facts()
-        if state_from_goals(self._site.store, self.run.id) is None:
+        if state_from_goals(self._context.store, self.run.id) is None:
             self._wakeup.notify_all()
             return False
         broken = regression_reason(await self._queue.run_all_gates())
@@ -274,7 +274,7 @@ class RunOwner:
 
     def _open_attempts(self) -> list[Attempt]:
         """Return the open attempts; once nothing new may start, queued ones without a worker do not count."""
-        open_attempts = self._site.store.attempts.open_of_run(self.run.id)
+        open_attempts = self._context.store.attempts.open_of_run(self.run.id)
         return [attempt for attempt in open_attempts if self._dispatching() or self._launcher.has_started(attempt)]
 
     def _all_goals_paused(self) -> bool:
@@ -287,7 +287,7 @@ class RunOwner:
 
         One transaction: a decision comes either before it and is seen, or after it and finds the run paused.
         """
-        store = self._site.store
+        store = self._context.store
         if not any(store.actions.waiting(goal.id) for goal in self._goals()):
             return False
         with owner_transaction(store, self.run, durable=True):
@@ -302,20 +302,20 @@ class RunOwner:
 
     def _can_start(self) -> bool:
         """Return whether some active goal has a ready action; ready actions of a reached goal are not needed."""
-        store = self._site.store
+        store = self._context.store
         active = [goal.id for goal in self._goals() if isinstance(goal.state, Active)]
         return any(store.goals.unmet(goal) and store.actions.ready(goal, 1) for goal in active)
 
     def _goals(self) -> tuple[Goal, ...]:
-        return self._site.store.goals.of_run(self.run.id)
+        return self._context.store.goals.of_run(self.run.id)
 
     async def _end(self) -> RunEnding:
-        await end_orphaned_supervisors(self._site, self.run)
-        await recover_run(self._site, self.run, outcome="cancelled", error=f"the run was {self._cause}")
+        await end_orphaned_supervisors(self._context, self.run)
+        await recover_run(self._context, self.run, outcome="cancelled", error=f"the run was {self._cause}")
         await self._queue.close()
         # a cancellation waits while its action is landing; apply it if that did not land
-        await apply_control_requests(self._site, self.run, None)
-        store = self._site.store
+        await apply_control_requests(self._context, self.run, None)
+        store = self._context.store
         if self._cause == "cancelled" and state_from_goals(store, self.run.id) is None:
             return RunEnding(state=cancel_run(store, self.run), cause="cancelled")
         if isinstance(require_run(store, self.run.id).state, Paused):  # by _pause_if_waiting
@@ -328,10 +328,10 @@ class RunOwner:
 
 
 async def recover_run_owner(
-    site: RunContext, run: Run, engine: Engine, *, baseline: BaselineCapture = ensure_baseline
+    context: RunContext, run: Run, engine: Engine, *, baseline: BaselineCapture = ensure_baseline
 ) -> RunOwner:
     """Recover what a dead owner left and return a RunOwner for the run, which this process owns."""
-    await end_orphaned_supervisors(site, run)
-    await ensure_session_branch(site, run)
-    await recover_run(site, run)
-    return RunOwner(site, run, engine, baseline=baseline)
+    await end_orphaned_supervisors(context, run)
+    await ensure_session_branch(context, run)
+    await recover_run(context, run)
+    return RunOwner(context, run, engine, baseline=baseline)

@@ -54,8 +54,8 @@ class _SupervisorState(Struct):
 class SupervisorPool:
     """Starts, wakes and restarts the supervisors of a run, on behalf of its owner."""
 
-    def __init__(self, site: RunContext, run: Run, engine: Engine, wakeup: Wakeup) -> None:
-        self._site = site
+    def __init__(self, context: RunContext, run: Run, engine: Engine, wakeup: Wakeup) -> None:
+        self._context = context
         self._run = run
         self._engine = engine
         self._wakeup = wakeup
@@ -81,7 +81,7 @@ class SupervisorPool:
                 if watch.unheard > MAX_UNANSWERED_PROBES:
                     await self._engine.stop_supervisor(goal_id, grace_s=STOP_GRACE_S)
             self.wake()
-            await self._site.clock.sleep(PROBE_INTERVAL_S)
+            await self._context.clock.sleep(PROBE_INTERVAL_S)
 
     def wake(self) -> None:
         """Wake every running supervisor."""
@@ -91,7 +91,7 @@ class SupervisorPool:
 
     def handle_exit(self, exited: SupervisorExit) -> None:
         """Record a supervisor's exit; fail the goal after too many exits without progress."""
-        store, watch = self._site.store, self._watches.setdefault(exited.goal_id, _SupervisorState())
+        store, watch = self._context.store, self._watches.setdefault(exited.goal_id, _SupervisorState())
         watch.running = False
         close_lost_turns(store, self._run, exited.goal_id)
         with owner_transaction(store, self._run, durable=True):
@@ -106,16 +106,16 @@ class SupervisorPool:
             if watch.strikes >= MAX_STRIKES:
                 store.goals.move(goal.id, Failed(self._no_progress_text(goal, exited)))
         delay_s = BACKOFF_S[min(watch.strikes, len(BACKOFF_S) - 1)]
-        watch.not_before = self._site.clock.monotonic() + delay_s
+        watch.not_before = self._context.clock.monotonic() + delay_s
 
     async def _start_missing(self) -> float | None:
         """Start missing supervisors; return the seconds until the next delayed one is due, None if there is none."""
         waits: list[float] = []
-        for goal in self._site.store.goals.of_run(self._run.id):
+        for goal in self._context.store.goals.of_run(self._run.id):
             watch = self._watches.setdefault(goal.id, _SupervisorState())
             if watch.running or not self._needs_supervisor(goal):
                 continue
-            wait_s = watch.not_before - self._site.clock.monotonic()
+            wait_s = watch.not_before - self._context.clock.monotonic()
             if wait_s > 0:
                 waits.append(wait_s)
             else:
@@ -124,7 +124,7 @@ class SupervisorPool:
 
     def _needs_supervisor(self, goal: Goal) -> bool:
         """Return whether the goal needs a supervisor now; activates a retried goal."""
-        store = self._site.store
+        store = self._context.store
         if goal.state == Paused(RETRIED):
             with owner_transaction(store, self._run, durable=True):
                 store.goals.move(goal.id, Active())
@@ -133,7 +133,7 @@ class SupervisorPool:
         return isinstance(goal.state, Active)
 
     async def _start(self, goal: Goal, watch: _SupervisorState) -> None:
-        store = self._site.store
+        store = self._context.store
         watch.mark, watch.running = _progress_mark(store, goal), True
         identity = await self._engine.start_supervisor(goal.id)
         with owner_transaction(store, self._run):
@@ -142,17 +142,17 @@ class SupervisorPool:
             store.events.append(self._run.id, SupervisorStarted(goal.name, identity.pid))
 
     def _fifo_path(self, goal_id: GoalId) -> Path:
-        return wake_fifo_path(self._site, self._run.id, goal_id)
+        return wake_fifo_path(self._context, self._run.id, goal_id)
 
     def _no_progress_text(self, goal: Goal, exited: SupervisorExit) -> str:
-        log_tail = self._site.log_tail(self._run.id, goal.id)
+        log_tail = self._context.log_tail(self._run.id, goal.id)
         last = describe_exit_code(exited.code)
         return f"the supervisor exited {MAX_STRIKES} times in a row without progress (last: {last}). {log_tail}".strip()
 
 
-async def end_orphaned_supervisors(site: RunContext, run: Run) -> None:
+async def end_orphaned_supervisors(context: RunContext, run: Run) -> None:
     """Kill the supervisors that a dead owner left, and clear them in the store."""
-    store = site.store
+    store = context.store
     for goal in store.goals.of_run(run.id):
         if goal.supervisor is not None:
             if goal.supervisor != own_identity():

@@ -23,8 +23,8 @@ HEARTBEAT_TIMEOUT_S = 60.0
 class WorkerExitHandler:
     """Records exits of workers, and stops those that do not end by themselves."""
 
-    def __init__(self, site: RunContext, run: Run, engine: Engine, launcher: AttemptLauncher) -> None:
-        self._site = site
+    def __init__(self, context: RunContext, run: Run, engine: Engine, launcher: AttemptLauncher) -> None:
+        self._context = context
         self._run = run
         self._engine = engine
         self._launcher = launcher
@@ -36,7 +36,7 @@ class WorkerExitHandler:
 
         A worker that left its attempt open has crashed; the attempt is released.
         """
-        attempt = self._site.store.attempts.get(exited.attempt_id)
+        attempt = self._context.store.attempts.get(exited.attempt_id)
         if attempt is None or self._launcher.restart_if_unclaimed(attempt):
             return None
         if attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
@@ -44,24 +44,24 @@ class WorkerExitHandler:
             return attempt.outcome
         outcome = self._outcome(attempt, exited.code)
         error = self._exit_text(attempt, exited.code)
-        await release_attempt(self._site, self._run, attempt, outcome=outcome, error=error)
+        await release_attempt(self._context, self._run, attempt, outcome=outcome, error=error)
         return outcome
 
     async def _remove_worktree(self, attempt: Attempt) -> None:
         """Remove the worktree that a worker left; pin unsaved work in it first."""
-        folder = self._site.attempt_folder(attempt.run_id, attempt.id)
+        folder = self._context.attempt_folder(attempt.run_id, attempt.id)
         if attempt.phase in UNPINNED_PHASES or folder.exists():  # a submitted candidate has no worktree any more
-            await rescue_and_remove(self._site, self._run, attempt.id)
+            await rescue_and_remove(self._context, self._run, attempt.id)
 
     async def end_overdue(self) -> None:
         """Stop workers that are past their deadline or send no heartbeats."""
-        for attempt in self._site.store.attempts.open_of_run(self._run.id):
+        for attempt in self._context.store.attempts.open_of_run(self._run.id):
             if attempt.phase in WORKER_PHASES and (self._is_overdue(attempt) or self._is_hung(attempt)):
                 await self._engine.stop_attempt(attempt.id, grace_s=STOP_GRACE_S)
 
     def expire_inbox(self) -> bool:
         """Expire overdue inbox items, so that their actions can ask again; return whether there were any."""
-        store = self._site.store
+        store = self._context.store
         overdue = bool(store.inbox.overdue(self._run.id))
         if overdue:
             with owner_transaction(store, self._run):
@@ -76,21 +76,21 @@ class WorkerExitHandler:
         """
         if self._is_overdue(attempt):
             return "timeout"
-        earlier = reversed(self._site.store.attempts.of_action(attempt.action_id)[:-1])
+        earlier = reversed(self._context.store.attempts.of_action(attempt.action_id)[:-1])
         lost = sum(1 for _ in takewhile(lambda each: each.outcome == "lost", earlier))
         return "lost" if code < 0 and lost + 1 < MAX_LOST_IN_A_ROW else "executor_failed"
 
     def _is_overdue(self, attempt: Attempt) -> bool:
         """Return whether the worker is past its deadline and the time to save its work."""
-        now = self._site.clock.monotonic()
+        now = self._context.clock.monotonic()
         return now - self._first_seen.setdefault(attempt.id, now) > self._run.settings.tier.timeout_s + OVERTIME_S
 
     def _is_hung(self, attempt: Attempt) -> bool:
         return (
             attempt.heartbeat_at is not None
-            and self._site.clock.monotonic() - attempt.heartbeat_at > HEARTBEAT_TIMEOUT_S
+            and self._context.clock.monotonic() - attempt.heartbeat_at > HEARTBEAT_TIMEOUT_S
         )
 
     def _exit_text(self, attempt: Attempt, code: int) -> str:
-        log_tail = self._site.log_tail(attempt.run_id, attempt.id)
+        log_tail = self._context.log_tail(attempt.run_id, attempt.id)
         return f"the worker exited with {describe_exit_code(code)} in phase {attempt.phase}. {log_tail}".strip()

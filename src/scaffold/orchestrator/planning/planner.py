@@ -38,19 +38,21 @@ def unwrapped_tool(tool: Tool) -> Tool:
     return tool
 
 
-async def plan_run(site: RunContext, run: Run, model: Model, *, watch: ToolWrapper = unwrapped_tool) -> PlanningResult:
+async def plan_run(
+    context: RunContext, run: Run, model: Model, *, watch: ToolWrapper = unwrapped_tool
+) -> PlanningResult:
     """Let the planner plan a run that this process owns, and return how that ended.
 
     The proposal is written at the end, or not at all. Raises StaleFence if another process owns the run.
     """
     prompt = REQUEST_PROMPT.format(agents=run.settings.tier.agents, request=run.request.strip())
-    read_tools = read_only_tools(site, run)
+    read_tools = read_only_tools(context, run)
 
     def tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
         return tuple(map(watch, (*planning_tools(proposals), *read_tools)))
 
     rules = TurnRules(tools=tools, faults=plan_errors)
-    return await run_proposal_turn(site, run, model, TurnRequest(event="plan", prompt=prompt), rules)
+    return await run_proposal_turn(context, run, model, TurnRequest(event="plan", prompt=prompt), rules)
 
 
 def plan_errors(draft: PlanDraft) -> tuple[Finding, ...]:
@@ -62,16 +64,16 @@ def plan_errors(draft: PlanDraft) -> tuple[Finding, ...]:
     return (Finding(code="no-goal", severity="error", message=message, fix=fix),)
 
 
-def read_only_tools(site: RunContext, run: Run) -> tuple[Tool, ...]:
+def read_only_tools(context: RunContext, run: Run) -> tuple[Tool, ...]:
     """Return the tools that read the user's checkout; the approval gate denies protected files."""
-    root = site.repository.root
-    workspace = Workspace(root, child_environment(site.environ, {}), redactor=site.redactor)
+    root = context.repository.root
+    workspace = Workspace(root, child_environment(context.environ, {}), redactor=context.redactor)
     gate = ApprovalGate(
         worker_rules(run.settings.permissions, confined=False),
         workspace=WorkspacePaths.on_disk(root, Path.home()),
-        clock=site.clock,
+        clock=context.clock,
         tell=_ignore_approval,
-        shell=partial(ShellCommandPolicy, site.environ),
+        shell=partial(ShellCommandPolicy, context.environ),
     )
     read_tools = (tool for tool in builtin_tools(workspace) if tool.category == "file_read")
     return tuple(map(gate.guard, with_read_cache(tuple(read_tools), root)))

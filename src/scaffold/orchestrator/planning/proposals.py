@@ -64,11 +64,11 @@ class DraftProposals:
 class LiveProposals:
     """Writes each change at once, in a transaction of the run's owner; StaleFence once another process owns the run."""
 
-    def __init__(self, site: RunContext, run: Run, dispatch: Dispatcher) -> None:
+    def __init__(self, context: RunContext, run: Run, dispatch: Dispatcher) -> None:
         """`run` carries the owner's fence; `dispatch` queues attempts."""
-        self.store = site.store
+        self.store = context.store
         self.run = run
-        self._clock = site.clock
+        self._clock = context.clock
         self._dispatch = dispatch
 
     @property

@@ -53,14 +53,14 @@ class SupervisorAgent:
     StaleFence passes through: another process pursues the goal by now.
     """
 
-    def __init__(self, site: RunContext, run: Run, open_model: OpenModel) -> None:
-        self._site = site
+    def __init__(self, run_context: RunContext, run: Run, open_model: OpenModel) -> None:
+        self._run_context = run_context
         self._run = run
         self._open_model = open_model
 
     async def decompose(self, goal_id: GoalId, compound_id: ActionId) -> PlanningResult:
         """Ask for children of a ready compound; the written children cover all its effects."""
-        store, goal = self._site.store, self._goal(goal_id)
+        store, goal = self._run_context.store, self._goal(goal_id)
         compound = _action(store, compound_id)
         context = self._context(goal, compound, "decompose")
         request = self._request("decompose", decompose_prompt(context, compound), goal, compound)
@@ -73,7 +73,7 @@ class SupervisorAgent:
 
         Writing the proposal marks the failures so far as handled.
         """
-        store, goal = self._site.store, self._goal(goal_id)
+        store, goal = self._run_context.store, self._goal(goal_id)
         compound = None if compound_id is None else _action(store, compound_id)
         context = self._context(goal, compound, "replan")
         before = context.turns[-1] if context.turns else None
@@ -87,27 +87,31 @@ class SupervisorAgent:
         """Let the agent take every step that can be taken now; `dispatch` opens an attempt of a ready action."""
         goal = self._goal(goal_id)
         request = self._request("judge", judge_prompt(self._context(goal, None, "judge"), why), goal, None)
-        proposals = GoalScopedProposals(LiveProposals(self._site, self._run, dispatch), goal.name)
+        proposals = GoalScopedProposals(LiveProposals(self._run_context, self._run, dispatch), goal.name)
         step_tools = StepTools(
-            tools=supervisor_tools(proposals), idle=lambda: no_effect_reason(self._site.store, self._run, goal)
+            tools=supervisor_tools(proposals), idle=lambda: no_effect_reason(self._run_context.store, self._run, goal)
         )
-        return await self._with_model(lambda model: run_step_turn(self._site, self._run, model, request, step_tools))
+        return await self._with_model(
+            lambda model: run_step_turn(self._run_context, self._run, model, request, step_tools)
+        )
 
     async def _propose(self, request: TurnRequest, rules: TurnRules) -> PlanningResult:
-        return await self._with_model(lambda model: run_proposal_turn(self._site, self._run, model, request, rules))
+        return await self._with_model(
+            lambda model: run_proposal_turn(self._run_context, self._run, model, request, rules)
+        )
 
     async def _with_model(self, turn: Callable[[Model], Awaitable[PlanningResult]]) -> PlanningResult:
         async with AsyncExitStack() as stack:
             try:
                 model = await stack.enter_async_context(self._open_model())
             except (ModelError, UsageError) as error:
-                return ModelFailed(self._site.redactor.clean(error.in_full), retryable=False)
+                return ModelFailed(self._run_context.redactor.clean(error.in_full), retryable=False)
             return await turn(model)
 
     def _turn_rules(
         self, goal: Goal, compound: Action | None, extra_changes: Callable[[Store], None] = no_extra_changes
     ) -> TurnRules:
-        known = only_errors(read_draft(self._site.store, self._run).findings(goal.name))
+        known = only_errors(read_draft(self._run_context.store, self._run).findings(goal.name))
         return TurnRules(
             tools=lambda proposals: supervisor_tools(GoalScopedProposals(proposals, goal.name)),
             faults=goal_plan_check(goal.name)
@@ -117,10 +121,10 @@ class SupervisorAgent:
         )
 
     def _request(self, event: PlanningEvent, prompt: str, goal: Goal, compound: Action | None) -> TurnRequest:
-        return TurnRequest(event=event, prompt=self._site.redactor.clean(prompt), goal=goal, action=compound)
+        return TurnRequest(event=event, prompt=self._run_context.redactor.clean(prompt), goal=goal, action=compound)
 
     def _context(self, goal: Goal, compound: Action | None, event: PlanningEvent) -> GoalContext:
-        store = self._site.store
+        store = self._run_context.store
         actions = store.actions.of_goal(goal.id)
         about = None if compound is None else compound.id
         return GoalContext(
@@ -139,7 +143,7 @@ class SupervisorAgent:
         )
 
     def _goal(self, goal_id: GoalId) -> Goal:
-        goal = self._site.store.goals.get(goal_id)
+        goal = self._run_context.store.goals.get(goal_id)
         if goal is None:
             raise LookupError(goal_id)
         return goal

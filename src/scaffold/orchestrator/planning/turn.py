@@ -103,14 +103,14 @@ class TurnRules(Struct, frozen=True, kw_only=True):
 
 
 async def run_proposal_turn(
-    site: RunContext, run: Run, model: Model, request: TurnRequest, rules: TurnRules
+    context: RunContext, run: Run, model: Model, request: TurnRequest, rules: TurnRules
 ) -> PlanningResult:
     """Run a turn of the agent, write its proposal, and return how the turn ended.
 
     Raises StaleFence, with nothing written, if another process took over the run or started a turn of the same goal.
     """
-    open_turn = _OpenTurn(site, run, request)
-    proposals = DraftProposals(site.store, run)
+    open_turn = _OpenTurn(context, run, request)
+    proposals = DraftProposals(context.store, run)
     agent = open_turn.agent(model, rules.tools(proposals))
     return await open_turn.run_to_end(lambda: _propose(open_turn, agent, proposals, rules))
 
@@ -125,10 +125,10 @@ class StepTools(Struct, frozen=True, kw_only=True):
 
 
 async def run_step_turn(
-    site: RunContext, run: Run, model: Model, request: TurnRequest, step_tools: StepTools
+    context: RunContext, run: Run, model: Model, request: TurnRequest, step_tools: StepTools
 ) -> PlanningResult:
     """Run a turn in which the agent takes every step itself; otherwise like `run_proposal_turn`."""
-    open_turn = _OpenTurn(site, run, request)
+    open_turn = _OpenTurn(context, run, request)
     agent = open_turn.agent(model, step_tools.tools)
     return await open_turn.run_to_end(lambda: _take_steps(open_turn, agent, step_tools))
 
@@ -147,13 +147,13 @@ def only_errors(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 class _OpenTurn:
     """A running turn; its row is the only open one of its goal."""
 
-    def __init__(self, site: RunContext, run: Run, request: TurnRequest) -> None:
-        self.site = site
+    def __init__(self, context: RunContext, run: Run, request: TurnRequest) -> None:
+        self.context = context
         self.run = run
         self.request = request
-        self._redactor = site.redactor
+        self._redactor = context.redactor
         goal, action = request.goal, request.action
-        self._log = site.journal("planner" if goal is None else goal.name, request.role)
+        self._log = context.journal("planner" if goal is None else goal.name, request.role)
         self.turn = PlanningTurn(
             id=TurnId(new_id()),
             run_id=run.id,
@@ -162,11 +162,11 @@ class _OpenTurn:
             event=request.event,
             usage=Usage(),
             log_file=str(self._log),
-            started_at=site.clock.now(),
+            started_at=context.clock.now(),
         )
-        with owner_transaction(site.store, run, durable=True):
-            _close_open(site.store, run, self.turn.goal_id)
-            site.store.turns.begin(self.turn)
+        with owner_transaction(context.store, run, durable=True):
+            _close_open(context.store, run, self.turn.goal_id)
+            context.store.turns.begin(self.turn)
 
     def agent(self, model: Model, tools: Sequence[Tool]) -> Agent:
         """Return the turn's agent, with a fresh context and the run's budget."""
@@ -192,10 +192,10 @@ class _OpenTurn:
             books=AgentRecords(
                 journal=journal,
                 budget=RunBudget(
-                    self.site.store,
+                    self.context.store,
                     self.turn,
                     limit_usd=settings.limits.budget_usd,
-                    clock=self.site.clock,
+                    clock=self.context.clock,
                     owner=own_identity(),
                 ),
             ),
@@ -206,7 +206,7 @@ class _OpenTurn:
         fields = {"run": self.run.id, "role": self.request.role}
         fields |= {} if goal is None else {"goal": goal.name}
         fields |= {} if action is None else {"action": action.key}
-        return JournalFile(self._log, clock=self.site.clock, fields=fields, redactor=self._redactor)
+        return JournalFile(self._log, clock=self.context.clock, fields=fields, redactor=self._redactor)
 
     async def run_to_end(self, conversation: Callable[[], Awaitable[PlanningResult]]) -> PlanningResult:
         """Run the conversation, write how it ended to the store, and return that; a cancelled one ends as lost."""
@@ -242,15 +242,15 @@ class _OpenTurn:
 
     def finish(self, extra_changes: Callable[[Store], None]) -> None:
         """End the turn as done and apply `extra_changes` in one transaction; an exception rolls both back."""
-        store = self.site.store
+        store = self.context.store
         with owner_transaction(store, self.run, durable=True):
             store.turns.check(self.turn.id)
             extra_changes(store)
             store.turns.end(self.turn.id, "done")
 
     def _end(self, outcome: PlanningTurnOutcome, error: str) -> None:
-        with owner_transaction(self.site.store, self.run, durable=True):
-            self.site.store.turns.end(self.turn.id, outcome, error=self._clean(error))
+        with owner_transaction(self.context.store, self.run, durable=True):
+            self.context.store.turns.end(self.turn.id, outcome, error=self._clean(error))
 
     def _clean(self, text: str) -> str:
         return self._redactor.clean(utf8_safe(text))
@@ -303,7 +303,7 @@ def _write(open_turn: _OpenTurn, proposals: DraftProposals, rules: TurnRules) ->
 
     In that case the proposals that still fit are moved to a draft of the stored plan; the others are dropped.
     """
-    run, now = open_turn.run, open_turn.site.clock.now()
+    run, now = open_turn.run, open_turn.context.clock.now()
 
     def write(store: Store) -> None:
         apply_changes(store, run, proposals.draft.changes, now=now)
@@ -312,7 +312,7 @@ def _write(open_turn: _OpenTurn, proposals: DraftProposals, rules: TurnRules) ->
     try:
         open_turn.finish(write)
     except ChangeRejected as rejected:
-        return _rebase_draft(proposals, read_draft(open_turn.site.store, run)) or (_outdated_finding(rejected),)
+        return _rebase_draft(proposals, read_draft(open_turn.context.store, run)) or (_outdated_finding(rejected),)
     return ()
 
 

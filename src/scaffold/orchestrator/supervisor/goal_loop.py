@@ -64,7 +64,7 @@ class Supervisor:
 
     def __init__(
         self,
-        site: RunContext,
+        context: RunContext,
         run: Run,
         goal_id: GoalId,
         wakeup: Wakeup,
@@ -73,7 +73,7 @@ class Supervisor:
         tell: Callable[[], None],
     ) -> None:
         """`planner` plans; `tell` wakes the run's owner after attempts were queued or the goal ended."""
-        self._site = site
+        self._context = context
         self._run = run
         self._goal_id = goal_id
         self._wakeup = wakeup
@@ -89,7 +89,7 @@ class Supervisor:
         """
         try:
             while True:
-                event, seen = self._wakeup.next_event(), self._site.store.data_version()
+                event, seen = self._wakeup.next_event(), self._context.store.data_version()
                 self._collect_turn()
                 commands = self._decide()
                 if commands is None:
@@ -109,7 +109,7 @@ class Supervisor:
         Reading and applying are one transaction. Otherwise an action whose worker gives up in between could be seen
         neither running nor pending, and the goal would fail.
         """
-        store = self._site.store
+        store = self._context.store
         with owner_transaction(store, self._run, durable=True):
             goal = store.goals.get(self._goal_id)
             if goal is None or not isinstance(goal.state, Active):
@@ -123,7 +123,7 @@ class Supervisor:
         return commands
 
     def _apply(self, goal: Goal, command: GoalCommand) -> None:
-        store = self._site.store
+        store = self._context.store
         match command:
             case Dispatch() | Decompose() | Replan():
                 pass  # needs a process or an agent: executed after the transaction
@@ -142,7 +142,7 @@ class Supervisor:
                 assert_never(command)
 
     def _complete(self, goal: Goal) -> None:
-        store = self._site.store
+        store = self._context.store
         store.actions.skip_pending(goal.id, GOAL_COMPLETE)
         for compound in store.actions.open_compounds(goal.id):
             done = not compound.unmet_effects
@@ -152,7 +152,7 @@ class Supervisor:
 
     def _with_turn_error(self, reason: str) -> str:
         """Return `reason`, with the error of the goal's last turn if that failed."""
-        turns = [turn for turn in self._site.store.turns.of_run(self._run.id) if turn.goal_id == self._goal_id]
+        turns = [turn for turn in self._context.store.turns.of_run(self._run.id) if turn.goal_id == self._goal_id]
         if turns and turns[-1].outcome in {"refused", "failed"}:
             return f"{reason}; the last {turns[-1].event} {turns[-1].outcome}: {turns[-1].error}"
         return reason
@@ -173,7 +173,7 @@ class Supervisor:
                 pass
 
     async def _dispatch(self, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
-        attempt = await queue_attempt(self._site, self._run, goal_id, action_id)
+        attempt = await queue_attempt(self._context, self._run, goal_id, action_id)
         self._notify_owner()
         return attempt
 
@@ -184,7 +184,7 @@ class Supervisor:
         """
         if not self._agent_dispatches or self._turn is not None:
             return False
-        store = self._site.store
+        store = self._context.store
         goal = store.goals.get(self._goal_id)
         if goal is None:
             return True
@@ -215,7 +215,7 @@ class Supervisor:
     async def _decompose(self, compound: ActionId) -> None:
         result = await self._agent.decompose(self._goal_id, compound)
         if isinstance(result, PlanRejected | ModelFailed):
-            tries = self._site.store.turns.count_without_progress(self._goal_id, "decompose", compound)
+            tries = self._context.store.turns.count_without_progress(self._goal_id, "decompose", compound)
             if tries >= MAX_DECOMPOSE_TURNS:
                 self._give_up(compound, f"could not be decomposed: {_ending_text(result)}")
             else:
@@ -226,7 +226,7 @@ class Supervisor:
         result = await self._agent.replan(self._goal_id, compound, unmet, why)
         if isinstance(result, PlanRejected | ModelFailed):
             await self._wait_before_retry(
-                result, self._site.store.turns.count_without_progress_of_goal(self._goal_id, "replan")
+                result, self._context.store.turns.count_without_progress_of_goal(self._goal_id, "replan")
             )
         self._handle_result(result)
 
@@ -239,7 +239,7 @@ class Supervisor:
     async def _wait_before_retry(self, result: PlanRejected | ModelFailed, tries: int) -> None:
         """Wait before the next turn after a retryable model failure; a rejected plan is not worth waiting for."""
         if isinstance(result, ModelFailed) and result.retryable:
-            await self._site.clock.sleep(RETRY_DELAYS_S[min(tries, len(RETRY_DELAYS_S) - 1)])
+            await self._context.clock.sleep(RETRY_DELAYS_S[min(tries, len(RETRY_DELAYS_S) - 1)])
 
     def _handle_result(self, result: PlanningResult) -> None:
         match result:
@@ -253,7 +253,7 @@ class Supervisor:
                 assert_never(result)
 
     def _give_up(self, compound: ActionId, reason: str) -> None:
-        store = self._site.store
+        store = self._context.store
         with owner_transaction(store, self._run, durable=True):
             action = store.actions.get(compound)
             if action is not None and isinstance(action.state, Pending | Running):
@@ -261,7 +261,7 @@ class Supervisor:
                 block_unreachable_actions(store, self._goal_id)
 
     def _fail(self, reason: str) -> None:
-        store = self._site.store
+        store = self._context.store
         with owner_transaction(store, self._run, durable=True):
             goal = store.goals.get(self._goal_id)
             if goal is not None and isinstance(goal.state, Active):
@@ -269,7 +269,7 @@ class Supervisor:
 
     async def _wait_for_changes(self, event: asyncio.Event, seen: int) -> None:
         """Wait for a wake-up, or for a write without one: a data version other than `seen`."""
-        store = self._site.store
+        store = self._context.store
         while not event.is_set() and store.data_version() == seen:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(MAX_SLEEP_S):

@@ -15,21 +15,21 @@ DONE_EXIT_CODE, BUDGET_EXIT_CODE = 0, 2
 OWNER_FIFO = "owner"
 
 
-def wake_fifo_path(site: RunContext, run_id: RunId, whose: str = OWNER_FIFO) -> Path:
+def wake_fifo_path(context: RunContext, run_id: RunId, whose: str = OWNER_FIFO) -> Path:
     """Return the wake-up FIFO of the run's owner, or of the supervisor of the goal with id `whose`."""
-    return site.run_folder(run_id) / "bells" / whose
+    return context.run_folder(run_id) / "bells" / whose
 
 
-async def supervise_goal(site: RunContext, run: Run, goal_id: GoalId, planner: PlanningAgent) -> int:
+async def supervise_goal(context: RunContext, run: Run, goal_id: GoalId, planner: PlanningAgent) -> int:
     """Pursue a goal until it ends, is paused, or the budget is spent; return the exit code."""
     wakeup = Wakeup()
 
     def notify_owner() -> None:
-        wake_up(wake_fifo_path(site, run.id))
+        wake_up(wake_fifo_path(context, run.id))
 
-    fifo = WakeFifo(wake_fifo_path(site, run.id, goal_id), wakeup.notify_all)
+    fifo = WakeFifo(wake_fifo_path(context, run.id, goal_id), wakeup.notify_all)
     try:
-        await Supervisor(site, run, goal_id, wakeup, planner=planner, tell=notify_owner).run()
+        await Supervisor(context, run, goal_id, wakeup, planner=planner, tell=notify_owner).run()
     except StaleFence:
         return DONE_EXIT_CODE
     except BudgetExceeded:

@@ -49,15 +49,15 @@ class Leftovers(Struct, frozen=True, kw_only=True):
         return bool(self.orphans or self.worktrees or self.pins or self.folder or self.services)
 
 
-async def clean_up(site: RunContext, *, dry: bool) -> tuple[CleanupStep, ...]:
+async def clean_up(context: RunContext, *, dry: bool) -> tuple[CleanupStep, ...]:
     """Remove leftovers and return what was removed, pinned or kept, and why; with `dry`, only return it.
 
     Runs with a live owner are not touched. Safe to repeat, and to be killed at any point.
     """
     steps: list[CleanupStep] = []
-    for run in site.store.runs.all():
-        steps.extend(await _run(site, run, dry=dry))
-    steps.extend(await _unknown_entries(site))
+    for run in context.store.runs.all():
+        steps.extend(await _run(context, run, dry=dry))
+    steps.extend(await _unknown_entries(context))
     return tuple(steps)
 
 
@@ -66,41 +66,41 @@ def has_live_owner(run: Run) -> bool:
     return run.owner is not None and is_alive(run.owner)
 
 
-async def _run(site: RunContext, run: Run, *, dry: bool) -> list[CleanupStep]:
+async def _run(context: RunContext, run: Run, *, dry: bool) -> list[CleanupStep]:
     if run.owner is not None and has_live_owner(run):
         return [CleanupStep(kind="run", name=run.id, verdict="kept", why=f"process {run.owner.pid} is executing it")]
-    left = await _find_leftovers(site, run)
+    left = await _find_leftovers(context, run)
     if not left.any:
         return []
     if not dry:
         try:
-            await _clean_up_run(site, run)
+            await _clean_up_run(context, run)
         except (RunBusy, StaleFence):
             return [CleanupStep(kind="run", name=run.id, verdict="kept", why="another process has just taken it")]
         except (RepositoryError, GitError) as trouble:
             return [CleanupStep(kind="run", name=run.id, verdict="kept", why=f"{trouble.what}. {trouble.fix}")]
-    return list(_steps_of(run, left, {} if dry else leftover_services(site, run)))
+    return list(_steps_of(run, left, {} if dry else leftover_services(context, run)))
 
 
-async def _find_leftovers(site: RunContext, run: Run) -> Leftovers:
-    attempts = {attempt.id: attempt for attempt in site.store.attempts.of_run(run.id)}
-    kept = await refs.list_refs(site.git, refs.work_ref(AttemptId("")))
+async def _find_leftovers(context: RunContext, run: Run) -> Leftovers:
+    attempts = {attempt.id: attempt for attempt in context.store.attempts.of_run(run.id)}
+    kept = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
     pins = tuple(
         (ref, commit, attempts[of]) for ref, commit in kept.items() if (of := attempt_id_of_ref(ref)) in attempts
     )
-    folder = site.run_folder(run.id)
+    folder = context.run_folder(run.id)
     return Leftovers(
         orphans=tuple(a for a in attempts.values() if a.status != "ended" and a.phase in WORKER_PHASES),
-        worktrees=await _worktrees(site, folder),
+        worktrees=await _worktrees(context, folder),
         pins=tuple(pin for pin in pins if pin[2].status == "ended"),
         folder=folder if _has_ended(run) and folder.is_dir() else None,
-        services=leftover_services(site, run),
+        services=leftover_services(context, run),
     )
 
 
-async def _worktrees(site: RunContext, folder: Path) -> tuple[Path, ...]:
+async def _worktrees(context: RunContext, folder: Path) -> tuple[Path, ...]:
     """Return the paths of the run's worktrees, on disk or registered in git."""
-    known = {each.path for each in await worktree.list_worktrees(site.repository)}
+    known = {each.path for each in await worktree.list_worktrees(context.repository)}
     return tuple(sorted(_worktrees_below(folder, known)))
 
 
@@ -110,28 +110,28 @@ def _worktrees_below(folder: Path, known: set[Path]) -> set[Path]:
     return found.union(path for path in known if path.is_relative_to(resolved))
 
 
-async def _clean_up_run(site: RunContext, run: Run) -> None:
+async def _clean_up_run(context: RunContext, run: Run) -> None:
     """Take the run over, recover it, remove its leftovers, and release it."""
-    mine = take_over_run(site, run.id)
-    await recover_run(site, mine)
-    await stop_leftover_services(site, mine)
-    await worktree.remove(site.repository, site.landing_folder(run.id))
-    for ref, commit, attempt in (await _find_leftovers(site, mine)).pins:
-        await _unpin(site, ref, commit, attempt)
+    mine = take_over_run(context, run.id)
+    await recover_run(context, mine)
+    await stop_leftover_services(context, mine)
+    await worktree.remove(context.repository, context.landing_folder(run.id))
+    for ref, commit, attempt in (await _find_leftovers(context, mine)).pins:
+        await _unpin(context, ref, commit, attempt)
     if _has_ended(run):
-        delete_folder(site.run_folder(run.id), below=site.cache / "runs")
-    with owner_transaction(site.store, mine):
-        site.store.runs.release(mine.id, fence=mine.fence)
+        delete_folder(context.run_folder(run.id), below=context.cache / "runs")
+    with owner_transaction(context.store, mine):
+        context.store.runs.release(mine.id, fence=mine.fence)
 
 
-async def _unpin(site: RunContext, ref: str, commit: Commit, attempt: Attempt) -> None:
+async def _unpin(context: RunContext, ref: str, commit: Commit, attempt: Attempt) -> None:
     """Replace the work ref of an ended attempt by a rescue ref; keep both if the rescue ref already exists.
 
     A landed attempt needs no rescue ref.
     """
     rescue = refs.rescue_ref(attempt.id)
-    if attempt.outcome == "landed" or await refs.move(site.git, rescue, new=commit, old=None):
-        await refs.delete(site.git, ref, old=commit)
+    if attempt.outcome == "landed" or await refs.move(context.git, rescue, new=commit, old=None):
+        await refs.delete(context.git, ref, old=commit)
 
 
 def delete_folder(folder: Path, *, below: Path) -> None:
@@ -142,14 +142,14 @@ def delete_folder(folder: Path, *, below: Path) -> None:
     worktree.delete_path(folder)
 
 
-async def _unknown_entries(site: RunContext) -> list[CleanupStep]:
+async def _unknown_entries(context: RunContext) -> list[CleanupStep]:
     """Return folders and refs of runs that are not in this database; they may be in use, so they are kept."""
-    runs = [run.id for run in site.store.runs.all()]
-    folder = site.run_folder(runs[0]).parent if runs else None
+    runs = [run.id for run in context.store.runs.all()]
+    folder = context.run_folder(runs[0]).parent if runs else None
     why = "its run is not in this database; `scaffold salvage` shows pinned work"
     unknown_folders = [path for path in _entries(folder) if path.name not in runs]
-    pins = await refs.list_refs(site.git, refs.work_ref(AttemptId("")))
-    unknown_refs = [ref for ref in pins if site.store.attempts.get(attempt_id_of_ref(ref)) is None]
+    pins = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
+    unknown_refs = [ref for ref in pins if context.store.attempts.get(attempt_id_of_ref(ref)) is None]
     return [
         *(CleanupStep(kind="folder", name=str(path), verdict="kept", why=why) for path in unknown_folders),
         *(CleanupStep(kind="ref", name=ref, verdict="kept", why=why) for ref in unknown_refs),

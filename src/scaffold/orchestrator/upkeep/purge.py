@@ -39,7 +39,7 @@ class Purge(Struct, frozen=True, kw_only=True):
 
     repository: Repository
     dirs: UserDirs
-    site: RunContext | None
+    context: RunContext | None
     """None if nothing was ever run here."""
     unlanded: bool
     """Also remove pinned work that has not landed."""
@@ -48,8 +48,8 @@ class Purge(Struct, frozen=True, kw_only=True):
 
     async def survey(self) -> tuple[PurgeItem, ...]:
         """Return what is removed and what is kept, and why; raises RunBusy if a run has a live owner."""
-        if self.site is not None:
-            require_no_live_run(self.site.store.runs.all())
+        if self.context is not None:
+            require_no_live_run(self.context.store.runs.all())
         return (
             *await self._refs(),
             *await self._branches(),
@@ -64,18 +64,18 @@ class Purge(Struct, frozen=True, kw_only=True):
 
         The database is removed last, so that an interrupted purge can be repeated.
         """
-        if self.site is not None:
-            require_no_live_run(self.site.store.runs.all())
-            await clean_up(self.site, dry=False)
+        if self.context is not None:
+            require_no_live_run(self.context.store.runs.all())
+            await clean_up(self.context, dry=False)
         items = await self.survey()
         refs_now = await refs.list_refs(self.repository.git, refs.REF_PREFIX)
         for item in items:
             if item.removed and item.kind == "ref":
                 await refs.delete(self.repository.git, item.name, old=refs_now[item.name])
-        if self.site is not None:
-            require_no_live_run(self.site.store.runs.all())
-            self.site.store.erase()
-            self.site.store.close()
+        if self.context is not None:
+            require_no_live_run(self.context.store.runs.all())
+            self.context.store.erase()
+            self.context.store.close()
         for item in items:
             if item.removed and item.kind in {"cache", "state", "user"}:
                 delete_folder(Path(item.name), below=self._above(item))
@@ -94,11 +94,11 @@ class Purge(Struct, frozen=True, kw_only=True):
     @property
     def _worktrees_folder(self) -> Path | None:
         """Return the folder of the repository's worktrees; None if nothing was ever run here."""
-        runs = self.site.store.runs.all() if self.site else ()
-        return self.site.run_folder(runs[0].id).parent if self.site and runs else None
+        runs = self.context.store.runs.all() if self.context else ()
+        return self.context.run_folder(runs[0].id).parent if self.context and runs else None
 
     async def _refs(self) -> list[PurgeItem]:
-        store = self.site.store if self.site else None
+        store = self.context.store if self.context else None
         return [self._ref(store, ref) for ref in await refs.list_refs(self.repository.git, refs.REF_PREFIX)]
 
     def _ref(self, store: Store | None, ref: str) -> PurgeItem:
@@ -108,7 +108,7 @@ class Purge(Struct, frozen=True, kw_only=True):
         return PurgeItem(kind="ref", name=ref, size_bytes=None, removed=not kept, why=why)
 
     async def _branches(self) -> list[PurgeItem]:
-        names = {run.session_branch for run in self.site.store.runs.all()} if self.site else set()
+        names = {run.session_branch for run in self.context.store.runs.all()} if self.context else set()
         branches = await refs.list_refs(self.repository.git, "refs/heads/")
         mine = [ref for ref in branches if ref.removeprefix("refs/heads/") in names]
         return [PurgeItem(kind="branch", name=ref, size_bytes=None, removed=False, why="your work") for ref in mine]
@@ -116,8 +116,8 @@ class Purge(Struct, frozen=True, kw_only=True):
     def _cache(self) -> Iterator[PurgeItem]:
         """Yield the folder of the repository's worktrees; it is kept if it has worktrees of unknown runs."""
         folder = self._worktrees_folder
-        if folder is not None and folder.is_dir() and self.site is not None:
-            known = {run.id for run in self.site.store.runs.all()}
+        if folder is not None and folder.is_dir() and self.context is not None:
+            known = {run.id for run in self.context.store.runs.all()}
             unknown = [each for each in _with_worktrees(folder) if each.name not in known]
             why = f"{unknown[0]} is not in the database and may be in use" if unknown else "worktrees"
             yield PurgeItem(
@@ -128,7 +128,7 @@ class Purge(Struct, frozen=True, kw_only=True):
         folder = self.repository.common_dir / "scaffold"
         schema = folder / SCHEMA_FILE
         if schema.is_file():
-            reached = self.site is not None
+            reached = self.context is not None
             why = (
                 "the schema on the PostgreSQL server"
                 if reached

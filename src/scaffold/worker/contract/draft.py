@@ -31,7 +31,7 @@ async def check_on_base(context: AttemptContext, contract: Contract) -> BaseChec
 
 def base_check_memory(context: AttemptContext) -> CheckResultCache:
     """Return the cache of check results for the run's environment."""
-    store = context.site.store
+    store = context.run_context.store
     baseline = store.baselines.of_run(context.task.run.id)
     return CheckResultCache(store, baseline.environment.fingerprint if baseline else "")
 
@@ -39,7 +39,7 @@ def base_check_memory(context: AttemptContext) -> CheckResultCache:
 def try_write_contract_files(context: AttemptContext) -> None:
     """Write the action's contracts into the checkout, for people; ignore a checkout that cannot be written."""
     with suppress(OSError):
-        write_contract_files(context.site, context.task.action.id)
+        write_contract_files(context.run_context, context.task.action.id)
 
 
 async def draft_contract(context: AttemptContext, model: Model) -> Contract | None:
@@ -54,7 +54,7 @@ async def draft_contract(context: AttemptContext, model: Model) -> Contract | No
             draft_prompt(context.task.action, await _draft_context(context), context.task.attempt.briefing)
         )
     except CassetteMiss as missing:
-        warn(context.site, context.task.run.id, f"No contract was drafted: {missing.what}")
+        warn(context.run_context, context.task.run.id, f"No contract was drafted: {missing.what}")
         return None
     if not required_names(contract).intersection((await check_on_base(context, contract)).red):
         contract = await _redraft(drafter, contract)
@@ -74,22 +74,22 @@ async def refine_contract(context: AttemptContext, model: Model, head: Commit) -
 
     A given or final contract is returned unchanged. If the drafter fails, the draft becomes final.
     """
-    store, action = context.site.store, context.task.action
+    store, action = context.run_context.store, context.task.action
     seal = store.seals.in_force(action.id)
     if seal is None or seal.phase == "final":
         return contract_in_force(store, action.id)
     diff = await commits.diff_text(context.workspace.git, context.workspace.base, head, limit_bytes=DIFF_BYTES)
-    prompt = refine_prompt(action, seal.contract, context.site.redactor.clean(diff))
+    prompt = refine_prompt(action, seal.contract, context.run_context.redactor.clean(diff))
     try:
         final = await ContractDrafter(context, model, "refine").strengthened(seal.contract, prompt)
     except (ModelError, NoContract) as error:
-        inform(context.site, context.task.run.id, f"The contract of {action.key} stays as drafted: {error.what}")
+        inform(context.run_context, context.task.run.id, f"The contract of {action.key} stays as drafted: {error.what}")
         final = seal.contract
     return _seal(context, "final", final)
 
 
 async def _draft_context(context: AttemptContext) -> DraftContext:
-    baseline = context.site.store.baselines.of_run(context.task.run.id)
+    baseline = context.run_context.store.baselines.of_run(context.task.run.id)
     return DraftContext(
         paths=await commits.listed_paths(context.workspace.git, context.workspace.base),
         gates=tuple((run.gate.name, run.gate.command) for run in baseline.runs) if baseline else (),
@@ -98,7 +98,7 @@ async def _draft_context(context: AttemptContext) -> DraftContext:
 
 def _seal(context: AttemptContext, phase: ContractPhase, contract: Contract) -> Contract:
     """Seal the contract for a phase and return it; return the sealed one if the phase already has one."""
-    store, attempt = context.site.store, context.task.attempt
+    store, attempt = context.run_context.store, context.task.attempt
     with store.transaction(durable=True):
         store.attempts.check(attempt.id, fence=attempt.fence)
         existing = next((seal for seal in store.seals.of_action(attempt.action_id) if seal.phase == phase), None)

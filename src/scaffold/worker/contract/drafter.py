@@ -83,7 +83,7 @@ class ContractDrafter:
         if context.sandbox is not None:
             return ""
         root, tell = context.workspace.path, approval_logger(self._side_agent.journal)
-        gate = worker_gate(context.site, permissions, root, context.human, confined=False, tell=tell)
+        gate = worker_gate(context.run_context, permissions, root, context.human, confined=False, tell=tell)
         shell = gate.guard(_COMMAND_PROBE)
         for check in contract.commands:
             judged = await shell.run({"command": check.command})

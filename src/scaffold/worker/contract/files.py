@@ -9,21 +9,21 @@ from scaffold.plan.text.file_format import full_contract_document
 from scaffold.run.context import RunContext, safe_file_name
 
 
-def write_contract_files(site: RunContext, action_id: ActionId) -> None:
+def write_contract_files(context: RunContext, action_id: ActionId) -> None:
     """Write `NAME-draft.json` for a sealed draft, `NAME.json` for a final or given contract.
 
     Raises OSError if the checkout cannot be written.
     """
-    action = site.store.actions.get(action_id)
+    action = context.store.actions.get(action_id)
     if action is None or action.contract is None:
         return
-    name, seals = safe_file_name(action.key), site.store.seals.of_action(action_id)
+    name, seals = safe_file_name(action.key), context.store.seals.of_action(action_id)
     if not seals:
-        _write(site, name, action.contract)
+        _write(context, name, action.contract)
     for seal in seals:
-        _write(site, name if seal.phase == "final" else f"{name}-draft", seal.contract)
+        _write(context, name if seal.phase == "final" else f"{name}-draft", seal.contract)
 
 
-def _write(site: RunContext, name: str, contract: Contract) -> None:
+def _write(context: RunContext, name: str, contract: Contract) -> None:
     text = msgspec.json.format(msgspec.json.encode(full_contract_document(contract)), indent=2)
-    write_atomic(site.projections / "contracts" / f"{name}.json", text + b"\n")
+    write_atomic(context.projections / "contracts" / f"{name}.json", text + b"\n")

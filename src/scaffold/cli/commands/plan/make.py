@@ -50,18 +50,18 @@ async def _make(request: str, flags: RunFlags, place: Path | None, *, as_json: b
     for note in settings.notes:
         click.echo(printable(f"note: {note}"), err=True)
     repository = await open_repository(Path.cwd(), environ=os.environ)
-    site = context_at(repository, IN_MEMORY, create=True)
+    context = context_at(repository, IN_MEMORY, create=True)
     try:
-        chosen = await run_settings(site, settings, flags, planner=True, notice=print_note)
-        run = await start_run(site, RunInput(request=request, source=request), chosen)
-        code = await run_planning(site, run.id, err=True, capture_baseline=False)
+        chosen = await run_settings(context, settings, flags, planner=True, notice=print_note)
+        run = await start_run(context, RunInput(request=request, source=request), chosen)
+        code = await run_planning(context, run.id, err=True, capture_baseline=False)
         if code is None:
-            plan = stored_plan(site.store, run)
+            plan = stored_plan(context.store, run)
             click.echo(RunPreview(run, plan).text(), err=True)
             _write_output(plan, place, as_json=as_json)
         return code or 0
     finally:
-        site.store.close()
+        context.store.close()
 
 
 def _write_output(plan: Plan, place: Path | None, *, as_json: bool) -> None:

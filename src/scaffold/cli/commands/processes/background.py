@@ -18,8 +18,8 @@ def background(run_name: str) -> int:
 
 
 async def _background(run_name: str) -> int:
-    site = await open_context(Path.cwd())
+    context = await open_context(Path.cwd())
     try:
-        return await run_to_end(site, find_run(site, run_name).id)
+        return await run_to_end(context, find_run(context, run_name).id)
     finally:
-        site.store.close()
+        context.store.close()

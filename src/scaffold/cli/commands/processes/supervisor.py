@@ -30,14 +30,14 @@ def run_supervisor(goal: str, repository: Repository) -> int:
     return run_async(_supervise(repository_context(repository), GoalId(goal)))
 
 
-async def _supervise(site: RunContext, goal_id: GoalId) -> int:
+async def _supervise(context: RunContext, goal_id: GoalId) -> int:
     try:
-        goal = site.store.goals.get(goal_id)
-        run = site.store.runs.get(goal.run_id) if goal else None
+        goal = context.store.goals.get(goal_id)
+        run = context.store.runs.get(goal.run_id) if goal else None
         if run is None:
             return DONE_EXIT_CODE
         return await supervise_goal(
-            site, run, goal_id, SupervisorAgent(site, run, partial(connect_model, run.settings.model.name))
+            context, run, goal_id, SupervisorAgent(context, run, partial(connect_model, run.settings.model.name))
         )
     finally:
-        site.store.close()
+        context.store.close()

@@ -28,9 +28,9 @@ def run_worker(attempt: str, repository: Repository) -> int:
     return run_async(_run(repository_context(repository), AttemptId(attempt)))
 
 
-async def _run(site: RunContext, attempt_id: AttemptId) -> int:
+async def _run(context: RunContext, attempt_id: AttemptId) -> int:
     try:
-        await run_attempt(site, attempt_id, log=partial(click.echo, err=True))
+        await run_attempt(context, attempt_id, log=partial(click.echo, err=True))
     finally:
-        site.store.close()
+        context.store.close()
     return 0

@@ -42,30 +42,30 @@ def attach(run_name: str | None, *, as_json: bool) -> int:
 
 
 async def _attach(name: str | None, *, as_json: bool) -> int:
-    site = await open_context()
+    context = await open_context()
     try:
-        run = find_run(site, name)
+        run = find_run(context, name)
         await tail_events(
-            site, run, event_sink_for(site, run, as_json=as_json), since=0, done=lambda: _has_ended(site, run)
+            context, run, event_sink_for(context, run, as_json=as_json), since=0, done=lambda: _has_ended(context, run)
         )
-        return _print_end(site, require_run(site.store, run.id), as_json=as_json)
+        return _print_end(context, require_run(context.store, run.id), as_json=as_json)
     finally:
-        site.store.close()
+        context.store.close()
 
 
-def _has_ended(site: RunContext, run: Run) -> bool:
+def _has_ended(context: RunContext, run: Run) -> bool:
     """Return whether no process executes the run any more; its final state is stored before its owner releases it."""
-    return display_status(require_run(site.store, run.id)) not in LIVE_STATUSES
+    return display_status(require_run(context.store, run.id)) not in LIVE_STATUSES
 
 
-def _print_end(site: RunContext, run: Run, *, as_json: bool) -> int:
-    print_result(site, run.id, as_json=as_json)
+def _print_end(context: RunContext, run: Run, *, as_json: bool) -> int:
+    print_result(context, run.id, as_json=as_json)
     if display_status(run) == states.INTERRUPTED:
         raise ScaffoldError(
             f"run {run.id} was interrupted: no process executes it", f"Continue with `scaffold resume {run.id}`."
         )
     if not as_json:
-        click.echo(report(read_run_view(site, run), site.repository.root))
+        click.echo(report(read_run_view(context, run), context.repository.root))
     match run.state:
         case Completed():
             return OK

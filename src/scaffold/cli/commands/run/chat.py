@@ -39,14 +39,14 @@ async def _chat_plan(flags: RunFlags) -> int:
     for note in settings.notes:
         click.echo(printable(f"note: {note}"), err=True)
     model = chosen_model(settings, settings.money("budget_usd"), notice=print_note).name
-    site, store = await open_context(create=True), open_user_store()
-    warn_interrupted(site)
+    context, store = await open_context(create=True), open_user_store()
+    warn_interrupted(context)
     try:
-        profile = partial(orchestrator_profile, site, settings, flags)
+        profile = partial(orchestrator_profile, context, settings, flags)
         return await run_repl(_session_options(settings, flags), store, None, model, profile)
     finally:
         store.close()
-        site.store.close()
+        context.store.close()
 
 
 def _session_options(settings: Settings, flags: RunFlags) -> SessionOptions:

@@ -59,48 +59,48 @@ def cancel(target: str | None, run_name: str | None) -> None:
 
 async def _control_target(name: str | None, run_name: str | None, request: RunControl) -> None:
     """Apply the request to the action, goal or run with that name, looked up in this order."""
-    site = await open_context()
+    context = await open_context()
     try:
-        run = find_run(site, run_name)
+        run = find_run(context, run_name)
         if name is None:
-            await _halt_run(site, run, request)
-        elif (action := action_if_any(site, run, name)) is not None:
-            await _control_action(site, run, action, request)
-        elif (goal := goal_if_any(site, run, name)) is not None:
-            await control_goal(site, run, goal, request)
+            await _halt_run(context, run, request)
+        elif (action := action_if_any(context, run, name)) is not None:
+            await _control_action(context, run, action, request)
+        elif (goal := goal_if_any(context, run, name)) is not None:
+            await control_goal(context, run, goal, request)
         else:
-            await _halt_run(site, find_other_run(site, run, name), request)
+            await _halt_run(context, find_other_run(context, run, name), request)
     finally:
-        site.store.close()
+        context.store.close()
 
 
-async def _control_action(site: RunContext, run: Run, action: Action, request: RunControl) -> None:
+async def _control_action(context: RunContext, run: Run, action: Action, request: RunControl) -> None:
     if request != "stop":
         fix = f"End it for good with `scaffold stop {action.key}`, or {request} its goal."
         raise UsageError(f"`{action.key}` is an action; only runs and goals can be {PAST[request]}", fix)
-    stopped = await request_action_stop(site, run, action)
+    stopped = await request_action_stop(context, run, action)
     click.echo(f"action {action.key} is {status_of(stopped.state)}")
     click.echo("  its unfinished work is pinned: `scaffold salvage`")
 
 
-async def control_goal(site: RunContext, run: Run, goal: Goal, request: RunControl) -> None:
+async def control_goal(context: RunContext, run: Run, goal: Goal, request: RunControl) -> None:
     """Stop, pause or cancel a goal and print its new status."""
-    now = await request_goal_control(site, run, goal, request)
+    now = await request_goal_control(context, run, goal, request)
     reason = reason_of(now.state)
     click.echo(f"goal {goal.name} is {status_of(now.state)}" + (f": {reason}" if reason else ""))
     if status_of(now.state) == "paused":
         click.echo(f"  continue with `scaffold resume {goal.name}`")
 
 
-async def resume_goal(site: RunContext, run: Run, goal: Goal) -> None:
+async def resume_goal(context: RunContext, run: Run, goal: Goal) -> None:
     """Resume a goal that the user paused; it continues together with its run."""
-    now = await request_goal_control(site, run, goal, "resume")
+    now = await request_goal_control(context, run, goal, "resume")
     click.echo(f"goal {goal.name} is {status_of(now.state)}")
 
 
-async def _halt_run(site: RunContext, run: Run, request: RunControl) -> None:
+async def _halt_run(context: RunContext, run: Run, request: RunControl) -> None:
     timeout_s = PAUSE_TIMEOUT_S if request == "pause" else STOP_TIMEOUT_S
-    state = await halt_run(site, run, request, timeout_s=timeout_s)
+    state = await halt_run(context, run, request, timeout_s=timeout_s)
     reason = reason_of(state)
     click.echo(f"run {run.id} is {status_of(state)}" + (f": {reason}" if reason else ""))
     if status_of(state) == "paused":
@@ -116,27 +116,27 @@ def retry(target: str | None, run_name: str | None) -> None:
 
 
 async def _retry(target: str | None, run_name: str | None) -> None:
-    site = await open_context()
+    context = await open_context()
     try:
-        what = _reopen(site, target, run_name)
+        what = _reopen(context, target, run_name)
         click.echo(f"{what} is retried\n  continue with `scaffold resume`")
     finally:
-        site.store.close()
+        context.store.close()
 
 
-def _reopen(site: RunContext, target: str | None, run_name: str | None) -> str:
+def _reopen(context: RunContext, target: str | None, run_name: str | None) -> str:
     """Retry the action, goal or run that `target` names, looked up in this order; return what it was."""
-    run = find_run(site, run_name)
-    store = site.store
+    run = find_run(context, run_name)
+    store = context.store
     if target is None:
         retry_run(store, run)
         return f"run {run.id}"
-    if (action := action_if_any(site, run, target)) is not None:
+    if (action := action_if_any(context, run, target)) is not None:
         retry_action(store, run, action)
         return f"action {action.key}"
-    if (goal := goal_if_any(site, run, target)) is not None:
+    if (goal := goal_if_any(context, run, target)) is not None:
         retry_goal(store, run, goal)
         return f"goal {goal.name}"
-    named = find_other_run(site, run, target)
+    named = find_other_run(context, run, target)
     retry_run(store, named)
     return f"run {named.id}"

@@ -40,11 +40,11 @@ async def _demo(place: Path, *, as_json: bool) -> int:
     _prefer_our_python()
     with as_file(files("scaffold.cli") / "demo_files") as material:
         await write_sample(material / "project", place)
-        site = await open_context(place, create=True)
+        context = await open_context(place, create=True)
         try:
-            return await _run(site, material, place, as_json=as_json)
+            return await _run(context, material, place, as_json=as_json)
         finally:
-            site.store.close()
+            context.store.close()
 
 
 def _prefer_our_python() -> None:
@@ -70,7 +70,7 @@ def _files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob(f"*{SUFFIX}")) if path.is_file())
 
 
-async def _run(site: RunContext, material: Path, place: Path, *, as_json: bool) -> int:
+async def _run(context: RunContext, material: Path, place: Path, *, as_json: bool) -> int:
     text = (material / "plan.yaml").read_text()
     plan, _ = read_plan(text, name="plan.yaml")
     model, digest = resolve_model(f"cassette:{_copy_cassette(material / 'cassette.yaml', place)}")
@@ -79,10 +79,10 @@ async def _run(site: RunContext, material: Path, place: Path, *, as_json: bool) 
         model=ModelSettings(name=model, cassette_hash=digest),
         permissions=PermissionSettings(yolo=True),  # the replies are known: no approval is needed, sandbox or not
     )
-    run = await start_run(site, RunInput(request="the demo's plan", source=text, plan=plan), settings)
+    run = await start_run(context, RunInput(request="the demo's plan", source=text, plan=plan), settings)
     click.echo(f"The sample project is in {place}; one of its tests fails.", err=True)
     click.echo(f"The plan has {len(plan.actions)} actions in {len(plan.goals)} goals.\n", err=True)
-    return await run_in_foreground(site, run.id, as_json=as_json)
+    return await run_in_foreground(context, run.id, as_json=as_json)
 
 
 def _copy_cassette(cassette: Path, place: Path) -> Path:

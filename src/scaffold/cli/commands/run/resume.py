@@ -37,11 +37,11 @@ def resume(name: str | None, **options: Any) -> int:
 
 
 async def _resume(name: str | None, flags: RunFlags) -> int:
-    site = await open_context()
+    context = await open_context()
     try:
-        run, goal = (_latest_to_resume(site), None) if name is None else _find_target(site, name)
+        run, goal = (_latest_to_resume(context), None) if name is None else _find_target(context, name)
         if goal is not None:
-            await resume_goal(site, run, goal)
+            await resume_goal(context, run, goal)
         status = display_status(run)
         if goal is not None and status in LIVE_STATUSES:
             return 0
@@ -49,28 +49,28 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
             fix = "Retry it with `scaffold retry`." if status == "failed" else "Start a new run."
             raise UsageError(f"run {run.id} is {status} and cannot be resumed", fix)
         require_sandbox(SandboxSettings(mode=flags.sandbox or run.settings.sandbox.mode), await detect_sandbox_level())
-        reconfigure_run(site, run, resume_settings(site, run, flags))
-        return await continue_run(site, run.id, flags)
+        reconfigure_run(context, run, resume_settings(context, run, flags))
+        return await continue_run(context, run.id, flags)
     finally:
-        site.store.close()
+        context.store.close()
 
 
-def _find_target(site: RunContext, name: str) -> tuple[Run, Goal | None]:
+def _find_target(context: RunContext, name: str) -> tuple[Run, Goal | None]:
     """Return the run with that name and None, or the latest run and its goal with that name."""
-    latest = find_run(site, None)
-    goal = goal_if_any(site, latest, name)
-    if goal is None and (action := action_if_any(site, latest, name)) is not None:
-        around = site.store.goals.get(action.goal_id)
+    latest = find_run(context, None)
+    goal = goal_if_any(context, latest, name)
+    if goal is None and (action := action_if_any(context, latest, name)) is not None:
+        around = context.store.goals.get(action.goal_id)
         fix = f"Resume its goal with `scaffold resume {around.name}`." if around else ""
         raise UsageError(f"`{action.key}` is an action; only runs and goals can be resumed", fix)
-    return (find_other_run(site, latest, name), None) if goal is None else (latest, goal)
+    return (find_other_run(context, latest, name), None) if goal is None else (latest, goal)
 
 
-def _latest_to_resume(site: RunContext) -> Run:
-    for run in site.store.runs.all():
+def _latest_to_resume(context: RunContext) -> Run:
+    for run in context.store.runs.all():
         if display_status(run) == INTERRUPTED or isinstance(run.state, Paused):
             return run
-    latest = site.store.runs.latest()
+    latest = context.store.runs.latest()
     about = f"the latest, {latest.id}, is {status_of(latest.state)}" if latest else "there is no run"
     raise UsageError(f"no run is interrupted or paused: {about}", _fix_for(latest))
 

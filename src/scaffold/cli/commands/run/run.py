@@ -105,43 +105,43 @@ async def _run(flags: RunFlags, work: RunInput) -> int:
         click.echo(printable(f"note: {note}"), err=True)
     if flags.dry_run:
         return await _dry_run(settings)
-    site = await open_context(create=True)
+    context = await open_context(create=True)
     try:
-        return await _resume_or_open(site, settings, flags, work)
+        return await _resume_or_open(context, settings, flags, work)
     finally:
-        site.store.close()
+        context.store.close()
 
 
-async def _resume_or_open(site: RunContext, settings: Settings, flags: RunFlags, work: RunInput) -> int:
+async def _resume_or_open(context: RunContext, settings: Settings, flags: RunFlags, work: RunInput) -> int:
     """Continue an interrupted run of the same input, or create one and start it."""
     quick = flags.plan_path is None and settings.tier().name == QUICK_TIER
     planner = not quick if flags.plan_path is None else _may_replan(flags)
-    chosen = await run_settings(site, settings, flags, planner=planner, notice=print_note)
-    again = _interrupted(site, input_hash(work.source, chosen)) if flags.yes else None
+    chosen = await run_settings(context, settings, flags, planner=planner, notice=print_note)
+    again = _interrupted(context, input_hash(work.source, chosen)) if flags.yes else None
     if again is not None:
         click.echo(f"continuing run {again.id}, which was interrupted", err=True)
-        reconfigure_run(site, again, resume_settings(site, again, flags))
-        return await continue_run(site, again.id, flags)
-    warn_interrupted(site)
+        reconfigure_run(context, again, resume_settings(context, again, flags))
+        return await continue_run(context, again.id, flags)
+    warn_interrupted(context)
     if quick:
         work = msgspec.structs.replace(work, plan=single_action_plan(work.request))
-    return await start(site, await start_run(site, work, chosen), flags)
+    return await start(context, await start_run(context, work, chosen), flags)
 
 
-async def start(site: RunContext, run: Run, flags: RunFlags) -> int:
+async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     """Plan a run if needed, show it, and execute it if the user agrees, otherwise save it; return the exit code."""
     if flags.yes and flags.detach:
-        return await continue_run(site, run.id, flags)
-    code = await ensure_planned(site, run.id, as_json=flags.as_json)
+        return await continue_run(context, run.id, flags)
+    code = await ensure_planned(context, run.id, as_json=flags.as_json)
     if code is not None:
         return code
-    await print_preview(site, run.id)
+    await print_preview(context, run.id)
     if not flags.yes and not _confirmed():
-        save_run(site, run.id)
+        save_run(context, run.id)
         click.echo(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
-        print_result(site, run.id, as_json=flags.as_json)
+        print_result(context, run.id, as_json=flags.as_json)
         return WAITING
-    return await continue_run(site, run.id, flags)
+    return await continue_run(context, run.id, flags)
 
 
 def _confirmed() -> bool:
@@ -165,5 +165,5 @@ async def _dry_run(settings: Settings) -> int:
     return 0
 
 
-def _interrupted(site: RunContext, digest: str) -> Run | None:
-    return next((run for run in site.store.runs.by_input(digest) if display_status(run) == INTERRUPTED), None)
+def _interrupted(context: RunContext, digest: str) -> Run | None:
+    return next((run for run in context.store.runs.by_input(digest) if display_status(run) == INTERRUPTED), None)

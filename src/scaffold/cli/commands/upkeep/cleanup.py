@@ -32,8 +32,8 @@ def cleanup(*, dry: bool, as_json: bool) -> None:
 
 
 async def _cleanup(*, dry: bool) -> Sequence[CleanupStep]:
-    async with context_if_any() as site:
-        return await clean_up(site, dry=dry) if site is not None else ()
+    async with context_if_any() as context:
+        return await clean_up(context, dry=dry) if context is not None else ()
 
 
 def _verb(step: CleanupStep, *, dry: bool) -> str:

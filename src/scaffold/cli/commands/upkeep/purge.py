@@ -48,8 +48,8 @@ async def _purge(
 ) -> tuple[Sequence[PurgeItem], bool]:
     """Return all items, and whether the marked ones were removed."""
     repository = await open_repository(Path.cwd(), environ=os.environ)
-    async with context_if_any() as site:
-        job = Purge(repository=repository, dirs=dirs(), site=site, unlanded=unlanded, everything=everything)
+    async with context_if_any() as context:
+        job = Purge(repository=repository, dirs=dirs(), context=context, unlanded=unlanded, everything=everything)
         items = await job.survey()
         if not quiet:
             for item in items:

@@ -37,8 +37,8 @@ def salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool) -> No
 
 async def _salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool) -> None:
     git = (await open_repository(Path.cwd(), environ=os.environ)).git
-    async with context_if_any() as site:
-        found = await list_unlanded(git, site.store if site else None)
+    async with context_if_any() as context:
+        found = await list_unlanded(git, context.store if context else None)
     if attempt is None:
         _list(found, as_json=as_json)
         return
