@@ -102,6 +102,15 @@ def test_twenty_agents_of_many_goals_fit_on_the_smallest_screen():
     assert lines[-1].startswith("▶ rate-limi…point-19#1 executing")
 
 
+def test_a_narrow_screen_shortens_names_before_it_loses_the_age():
+    """BX-12: the age of the last activity is shown at 40 columns, too; the cost where it fits."""
+    rows = {width: frame_lines(scene(worker(3)), width, 24)[-1] for width in (40, 50)}
+    assert rows == {
+        40: "▶ end…-3#1 executing  shell: p… 12 s ago",
+        50: "▶ endp…t-3#1 executing  shell: py… 12 s ago  $0.12",
+    }
+
+
 def test_the_reason_for_waiting_comes_before_the_last_activity():
     waiting = worker(1, state="waiting_approval", waits_on="you (i7): may I run make deploy?")
     (line,) = [line for line in frame_lines(scene(waiting, waiting=1), 120, 20) if "endpoint-1" in line]

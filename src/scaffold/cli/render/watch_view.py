@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TextIO
 
 import click
+from rich.cells import cell_len
 
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.printable_text import count_of
@@ -16,10 +17,10 @@ from scaffold.views.text_format import WIDTH, clip, clip_middle, format_cost, fo
 
 MAX_GOALS = 4
 NAME_CELLS, PHASE_CELLS, AGE_CELLS, COST_CELLS = 20, 10, 8, 6
-WIDE_NAME_CELLS = 36
+WIDE_NAME_CELLS, NARROW_NAME_CELLS = 36, 8
 WIDE = 120
 """Terminals with at least so many columns have more room for names."""
-MIN_CELLS = 10
+MIN_CELLS = 9
 """The least columns for what an agent does, however narrow the terminal."""
 
 UP = "\x1b[{}A"
@@ -109,16 +110,17 @@ def _idle(view: RunSummary, width: int) -> str:
 
 
 def _row(row: AgentRow, now: datetime, width: int) -> str:
-    """Return one agent's row: name, phase, what it waits for or did last, how long ago, cost."""
-    name_cells = WIDE_NAME_CELLS if width >= WIDE else NAME_CELLS
-    room = max(MIN_CELLS, width - name_cells - PHASE_CELLS - AGE_CELLS - COST_CELLS - 6)
-    age = "" if row.last_activity is None and row.since is None else _ago(now, row)
+    """Return one agent's row: name, phase, what it waits for or did last, how long ago, and the cost if it fits."""
+    name_cells = WIDE_NAME_CELLS if width >= WIDE else max(NARROW_NAME_CELLS, min(NAME_CELLS, width - 40))
     cost = f"${row.usage.cost_usd:.2f}" if row.usage.cost_usd is not None else "$?"
+    room = max(MIN_CELLS, width - name_cells - PHASE_CELLS - AGE_CELLS - max(COST_CELLS, len(cost)) - 6)
+    age = "" if row.last_activity is None and row.since is None else _ago(now, row)
     name = f"{row.action}#{row.attempt}" if row.attempt is not None else row.name
     who = pad(clip_middle(name, name_cells), name_cells)
     line = f"{who} {pad(row.phase, PHASE_CELLS)} {pad(_doing(row), room)} {age:>{AGE_CELLS}}"
     sign = status_mark("blocked" if row.needs_you else "landing" if row.waits_on else "running")
-    return f"{sign} {clip(f'{line} {cost:>{COST_CELLS}}', width - 2)}"
+    with_cost = f"{line} {cost:>{COST_CELLS}}"
+    return f"{sign} {clip(with_cost if cell_len(with_cost) <= width - 2 else line, width - 2)}"
 
 
 def _doing(row: AgentRow) -> str:
