@@ -1,4 +1,4 @@
-"""A repository's store: one database, one repository class per aggregate; the caller owns the transactions."""
+"""A repository's store: one database, one table gateway per subject; the caller owns the transactions."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from scaffold.core.model import Envelope
-from scaffold.store.driver.columns import OBJECT, TimeSource, format_time, parse_optional_time, parse_time
-from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.driver.columns import OBJECT, format_time, parse_optional_time, parse_time
+from scaffold.store.driver.connection import Row
+from scaffold.store.driver.gateway import TableGateway
 
 SUBSCRIBE = """
 INSERT INTO subscription (scope, channel, subscriber) VALUES (:scope, :channel, :subscriber)
@@ -46,12 +47,8 @@ RETURNING seq
 """
 
 
-class Messages:
+class Messages(TableGateway):
     """The messages of each scope, in sending order; each is consumed once or expires."""
-
-    def __init__(self, connection: Connection, clock: TimeSource) -> None:
-        self._connection = connection
-        self._clock = clock
 
     def send(
         self,

@@ -5,8 +5,9 @@ from msgspec import Struct
 from scaffold.core.errors import StoreError
 from scaffold.core.ids import ReservationId
 from scaffold.core.model import ProcessIdentity
-from scaffold.store.driver.columns import OWNER, TimeSource, format_time
+from scaffold.store.driver.columns import OWNER, format_time
 from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.driver.gateway import TableGateway
 
 ENQUEUE = """
 INSERT INTO reservation (id, account, payer, position, amount_usd, granted, owner, at)
@@ -46,12 +47,8 @@ class Reservation(Struct, frozen=True, kw_only=True):
     owner: ProcessIdentity
 
 
-class Reservations:
+class Reservations(TableGateway):
     """The reservations of each account, in the order they were requested."""
-
-    def __init__(self, connection: Connection, clock: TimeSource) -> None:
-        self._connection = connection
-        self._clock = clock
 
     def ask(self, reservation: Reservation) -> None:
         """Append the reservation to its account's queue."""

@@ -94,7 +94,7 @@ def test_a_new_database_needs_no_backup(path: Path, clock: FakeClock, new: Path)
 def test_without_space_for_a_backup_nothing_is_migrated(path: Path, clock: FakeClock, new: Path) -> None:
     Store.open(path, clock=clock).close()
     (path.parent / f"state.db.bak-{NOW}").mkdir()
-    with pytest.raises(StoreError, match="copy") as caught:
+    with pytest.raises(StoreError, match="could not be backed up") as caught:
         Store.open(path, clock=clock, migrations=new)
     assert str(path) in caught.value.what
     with closing(Store.open(path, clock=clock)) as store:

@@ -31,6 +31,7 @@ from scaffold.store.driver.connection import ColumnValue, Connection, Row
 from scaffold.store.errors import illegal_transition
 from scaffold.store.run.events import Events
 from scaffold.store.run.facts import Facts
+from scaffold.store.run.gateway import RunTableGateway
 from scaffold.store.run.status_counts import StatusCounts
 
 ADD = """
@@ -133,13 +134,11 @@ class OpenCompound(Struct, frozen=True):
     unmet_effects: tuple[Assertion, ...]
 
 
-class Actions:
+class Actions(RunTableGateway):
     """The actions of each goal, always returned in plan order."""
 
     def __init__(self, connection: Connection, clock: TimeSource, events: Events, facts: Facts) -> None:
-        self._connection = connection
-        self._clock = clock
-        self._events = events
+        super().__init__(connection, clock, events)
         self._facts = facts
         self._tally = StatusCounts(connection)
 

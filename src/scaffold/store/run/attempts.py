@@ -14,16 +14,15 @@ from scaffold.store.driver.columns import (
     PROCESS,
     SCORE,
     VERIFICATION,
-    TimeSource,
     format_time,
     parse_optional_time,
     parse_time,
     usage_columns,
     usage_of,
 )
-from scaffold.store.driver.connection import ColumnValue, Connection, Row
+from scaffold.store.driver.connection import ColumnValue, Row
 from scaffold.store.errors import illegal_transition, stale_fence
-from scaffold.store.run.events import Events
+from scaffold.store.run.gateway import RunTableGateway
 
 OPEN = """
 INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcome, executor, model, worker, worktree,
@@ -88,13 +87,8 @@ class AgentAnswer(Struct, frozen=True):
     iteration: int
 
 
-class Attempts:
+class Attempts(RunTableGateway):
     """The attempts of each action. A caller that gets StaleFence must stop writing."""
-
-    def __init__(self, connection: Connection, clock: TimeSource, events: Events) -> None:
-        self._connection = connection
-        self._clock = clock
-        self._events = events
 
     def open(self, attempt: Attempt) -> None:
         """Store a new attempt; raise IllegalTransition if the action already has an open one."""

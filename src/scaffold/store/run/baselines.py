@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit, RunId
-from scaffold.store.driver.columns import JsonColumn, TimeSource, format_time
-from scaffold.store.driver.connection import ColumnValue, Connection
+from scaffold.store.driver.columns import JsonColumn, format_time
+from scaffold.store.driver.connection import ColumnValue
+from scaffold.store.driver.gateway import TableGateway
 
 SAVE_RUN = """
 INSERT INTO gate_run (commit_sha, folder, command, environment, body, created_at)
@@ -34,12 +35,8 @@ GATES = JsonColumn[tuple[Gate, ...]](tuple[Gate, ...])
 ENVIRONMENT = JsonColumn[CheckEnvironment](CheckEnvironment)
 
 
-class Baselines:
+class Baselines(TableGateway):
     """Results of whole gate runs, stored for reuse with the same commit, command and environment."""
-
-    def __init__(self, connection: Connection, clock: TimeSource) -> None:
-        self._connection = connection
-        self._clock = clock
 
     def keep(self, run: GateRun) -> None:
         """Store the result of a whole gate run; replaces an older one."""

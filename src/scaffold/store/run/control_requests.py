@@ -2,8 +2,9 @@
 
 from scaffold.core.ids import ControlRequestId, RunId
 from scaffold.core.model import ControlRequest
-from scaffold.store.driver.columns import TimeSource, format_time, parse_time
-from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.driver.columns import format_time, parse_time
+from scaffold.store.driver.connection import Row
+from scaffold.store.driver.gateway import TableGateway
 
 ADD = """
 INSERT INTO control_request (id, run_id, position, kind, goal_id, action_id, created_at)
@@ -14,12 +15,8 @@ OPEN_OF_RUN = "SELECT * FROM control_request WHERE run_id = :run_id AND complete
 COMPLETE = "UPDATE control_request SET completed_at = :at WHERE id = :id AND completed_at IS NULL"
 
 
-class ControlRequests:
+class ControlRequests(TableGateway):
     """The requests about each run's goals and actions, in order; those about a whole run are stored with the run."""
-
-    def __init__(self, connection: Connection, clock: TimeSource) -> None:
-        self._connection = connection
-        self._clock = clock
 
     def add(self, request: ControlRequest) -> None:
         """Store a request for the run's owner."""

@@ -7,9 +7,9 @@ from scaffold.core.events import FactStateChanged
 from scaffold.core.ids import Assertion, Commit, GoalId, RunId
 from scaffold.core.model import Evidence, Fact
 from scaffold.core.states import FactState
-from scaffold.store.driver.columns import EVIDENCE, NAMES, TimeSource, format_time
-from scaffold.store.driver.connection import ColumnValue, Connection, Row
-from scaffold.store.run.events import Events
+from scaffold.store.driver.columns import EVIDENCE, NAMES, format_time
+from scaffold.store.driver.connection import ColumnValue, Row
+from scaffold.store.run.gateway import RunTableGateway
 
 SET_HOLDS = """
 INSERT INTO fact (goal_id, assertion, state, commit_sha, weak, paths, evidence, updated_at)
@@ -49,13 +49,8 @@ WHERE id IN (SELECT action_id FROM precondition WHERE goal_id = :goal_id AND ass
 """
 
 
-class Facts:
+class Facts(RunTableGateway):
     """The facts of each goal; an assertion without a fact that holds counts as false."""
-
-    def __init__(self, connection: Connection, clock: TimeSource, events: Events) -> None:
-        self._connection = connection
-        self._clock = clock
-        self._events = events
 
     def show(
         self,

@@ -9,6 +9,7 @@ from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.errors import illegal_transition
 from scaffold.store.run.events import Events
 from scaffold.store.run.facts import Facts
+from scaffold.store.run.gateway import RunTableGateway
 
 ADD = """
 INSERT INTO goal (id, run_id, position, name, description, desired, status, reason, summary, persistent, worker_cap,
@@ -29,13 +30,11 @@ WHERE id = :id AND supervisor IS NOT DISTINCT FROM :was
 """
 
 
-class Goals:
+class Goals(RunTableGateway):
     """The goals of each run. Whether a goal is reached is computed from its facts, never stored."""
 
     def __init__(self, connection: Connection, clock: TimeSource, events: Events, facts: Facts) -> None:
-        self._connection = connection
-        self._clock = clock
-        self._events = events
+        super().__init__(connection, clock, events)
         self._facts = facts
 
     def add(self, goal: Goal) -> None:

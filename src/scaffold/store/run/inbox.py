@@ -20,6 +20,7 @@ from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.errors import illegal_transition
 from scaffold.store.run.actions import Actions
 from scaffold.store.run.events import Events
+from scaffold.store.run.gateway import RunTableGateway
 
 ADD = """
 INSERT INTO inbox (id, run_id, position, goal_id, action_id, attempt_id, kind, text, detail, state, created_at,
@@ -83,13 +84,11 @@ DECISIONS: Mapping[InboxKind, frozenset[InboxVerdict]] = {
 """The allowed decisions per kind; a notice is answered once a human has seen it."""
 
 
-class Inbox:
+class Inbox(RunTableGateway):
     """The items of each run, oldest first. Each is open until it is decided, expires or is withdrawn."""
 
     def __init__(self, connection: Connection, clock: TimeSource, events: Events, actions: Actions) -> None:
-        self._connection = connection
-        self._clock = clock
-        self._events = events
+        super().__init__(connection, clock, events)
         self._actions = actions
 
     def ask(self, item: InboxItem) -> InboxItem:

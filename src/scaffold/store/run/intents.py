@@ -2,8 +2,9 @@
 
 from scaffold.core.ids import RunId
 from scaffold.core.model import Intent
-from scaffold.store.driver.columns import TimeSource, format_time
-from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.driver.columns import format_time
+from scaffold.store.driver.connection import Row
+from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.errors import illegal_transition
 
 ADD = """
@@ -16,12 +17,8 @@ RESOLVE = "UPDATE intent SET status = :status, resolved_at = :at WHERE id = :id 
 OPEN_OF_RUN = "SELECT * FROM intent WHERE run_id = :run_id AND status = 'open' ORDER BY position"
 
 
-class Intents:
+class Intents(TableGateway):
     """An intent is open until the ref is seen at its new commit (done) or known not to move there (dropped)."""
-
-    def __init__(self, connection: Connection, clock: TimeSource) -> None:
-        self._connection = connection
-        self._clock = clock
 
     def add(self, intent: Intent) -> None:
         """Store an intent before its ref update, in a durable transaction that also checks the run's fence."""

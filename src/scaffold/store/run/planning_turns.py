@@ -4,16 +4,15 @@ from scaffold.core.events import PlanningTurnEnded, PlanningTurnStarted
 from scaffold.core.ids import ActionId, GoalId, RunId, TurnId
 from scaffold.core.model import PlanningEvent, PlanningTurn, PlanningTurnOutcome, Usage
 from scaffold.store.driver.columns import (
-    TimeSource,
     format_time,
     parse_optional_time,
     parse_time,
     usage_columns,
     usage_of,
 )
-from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.driver.connection import Row
 from scaffold.store.errors import stale_fence
-from scaffold.store.run.events import Events
+from scaffold.store.run.gateway import RunTableGateway
 
 ADD_TURN = """
 INSERT INTO planning_turn (id, run_id, position, goal_id, action_id, event, facts_at_start, input_tokens,
@@ -52,13 +51,8 @@ WHERE goal_id = :goal_id AND event = :event AND outcome IN ('done', 'refused', '
 RESET_PROGRESS = "UPDATE planning_turn SET facts_at_start = -1 WHERE goal_id = :goal_id"
 
 
-class PlanningTurns:
+class PlanningTurns(RunTableGateway):
     """The turns of each run, in the order they started."""
-
-    def __init__(self, connection: Connection, clock: TimeSource, events: Events) -> None:
-        self._connection = connection
-        self._clock = clock
-        self._events = events
 
     def begin(self, turn: PlanningTurn) -> None:
         """Store a turn that starts now; its `facts` are counted here."""

@@ -7,10 +7,10 @@ from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity, Run, Usage
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import RUN_TRANSITIONS, RunState, parse_goal_state, reason_of, status_of
-from scaffold.store.driver.columns import PROCESS, SETTINGS, TimeSource, format_time, parse_time, usage_of
-from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.driver.columns import PROCESS, SETTINGS, format_time, parse_time, usage_of
+from scaffold.store.driver.connection import Row
 from scaffold.store.errors import illegal_transition, stale_fence
-from scaffold.store.run.events import Events
+from scaffold.store.run.gateway import RunTableGateway
 
 RunControl = Literal["stop", "pause", "cancel"]
 """A user's request to the owner of a run."""
@@ -49,13 +49,8 @@ SPENT_USD = "SELECT COALESCE(SUM(cost_usd), 0.0) AS usd FROM usage_record WHERE 
 RESERVED = "SELECT COALESCE(SUM(amount_usd), 0.0) AS usd FROM reservation WHERE account = :run_id AND granted = 1"
 
 
-class Runs:
+class Runs(RunTableGateway):
     """The runs of a repository. A run's fence increases with each owner; writes with an older fence are refused."""
-
-    def __init__(self, connection: Connection, clock: TimeSource, events: Events) -> None:
-        self._connection = connection
-        self._clock = clock
-        self._events = events
 
     def add(self, run: Run) -> None:
         """Store a new run; the caller appends RunCreated after adding its goals and actions."""

@@ -6,10 +6,10 @@ from scaffold.core.contract import Contract, ContractPhase, SealedContract
 from scaffold.core.errors import StoreError
 from scaffold.core.events import ContractSealed
 from scaffold.core.ids import ActionId
-from scaffold.store.driver.columns import JsonColumn, TimeSource, format_time
-from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.driver.columns import JsonColumn, format_time
+from scaffold.store.driver.connection import Row
 from scaffold.store.errors import illegal_transition
-from scaffold.store.run.events import Events
+from scaffold.store.run.gateway import RunTableGateway
 
 ACTION = "SELECT run_id, key FROM action WHERE id = :id"
 ADD = """
@@ -23,13 +23,8 @@ OF_ACTION = "SELECT * FROM sealed_contract WHERE action_id = :action_id ORDER BY
 CONTRACT_JSON = JsonColumn[Contract](Contract)
 
 
-class SealedContracts:
+class SealedContracts(RunTableGateway):
     """At most one draft and one final contract per action; a sealed contract never changes."""
-
-    def __init__(self, connection: Connection, clock: TimeSource, events: Events) -> None:
-        self._connection = connection
-        self._clock = clock
-        self._events = events
 
     def add(self, action_id: ActionId, phase: ContractPhase, contract: Contract) -> SealedContract:
         """Seal a contract and make it the action's current one; safe to repeat.

@@ -17,13 +17,13 @@ from scaffold.host.identity import is_alive
 from scaffold.store.driver.columns import (
     PROCESS,
     JsonColumn,
-    TimeSource,
     format_time,
     parse_time,
     usage_columns,
     usage_of,
 )
-from scaffold.store.driver.connection import ColumnValue, Connection, Row
+from scaffold.store.driver.connection import ColumnValue, Row
+from scaffold.store.driver.gateway import TableGateway
 
 ADD_CONVERSATION = """
 INSERT INTO conversation (id, parent, cwd, model, title, messages, input_tokens, cached_input_tokens, output_tokens,
@@ -105,12 +105,8 @@ class ConversationState(Struct, frozen=True):
     todos: TodoList
 
 
-class Conversations:
+class Conversations(TableGateway):
     """A user's conversations. Only the process that claimed one may change it; others get ConversationBusy."""
-
-    def __init__(self, connection: Connection, clock: TimeSource) -> None:
-        self._connection = connection
-        self._clock = clock
 
     def begin(
         self,

@@ -9,8 +9,9 @@ from scaffold.core.errors import StoreError
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.printable_text import utf8_safe
-from scaffold.store.driver.columns import PROCESS, TimeSource, format_time, parse_optional_time, parse_time, usage_of
-from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.driver.columns import PROCESS, format_time, parse_optional_time, parse_time, usage_of
+from scaffold.store.driver.connection import Row
+from scaffold.store.driver.gateway import TableGateway
 
 SubagentOutcome = Literal["success", "failure"]
 SubagentEndStatus = Literal["success", "failure", "timeout", "cancelled"]
@@ -81,12 +82,8 @@ def subagent_name(number: int) -> str:
     return f"sub-{number}"
 
 
-class Subagents:
+class Subagents(TableGateway):
     """The subagents of all sessions; each ends once."""
-
-    def __init__(self, connection: Connection, clock: TimeSource) -> None:
-        self._connection = connection
-        self._clock = clock
 
     def next_number(self, parent: ConversationId) -> int:
         """Return the number for the session's next subagent."""

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from scaffold.store.driver.columns import JsonColumn, TimeSource, format_time, parse_time
-from scaffold.store.driver.connection import Connection
+from scaffold.store.driver.columns import JsonColumn, format_time, parse_time
+from scaffold.store.driver.gateway import TableGateway
 
 GRANT = """
 INSERT INTO folder_trust (identity, fingerprint, files, decided_at) VALUES (:identity, :fingerprint, :files, :at)
@@ -26,12 +26,8 @@ class TrustGrant(Struct, frozen=True):
     decided_at: datetime
 
 
-class FolderTrusts:
+class FolderTrusts(TableGateway):
     """Approvals by the identity of a repository, or of a folder outside a repository."""
-
-    def __init__(self, connection: Connection, clock: TimeSource) -> None:
-        self._connection = connection
-        self._clock = clock
 
     def agree(self, identity: str, fingerprint: str, files: Mapping[str, str]) -> None:
         """Store the approval of these files; approving them again makes it the latest."""
