@@ -1,0 +1,180 @@
+"""Change one setting in a configuration file and keep all else: comments, order, quotes."""
+
+import json
+import re
+from collections import defaultdict
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import CommentMark, YAMLError
+from ruamel.yaml.resolver import BaseResolver
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+from ruamel.yaml.tokens import CommentToken
+
+from scaffold.config.file import parse_settings, read_text
+from scaffold.config.parsers import ConfigValue
+from scaffold.config.table import SETTINGS
+from scaffold.core.errors import UsageError
+from scaffold.host.files import write_atomic
+
+NO_FOLDING = 2**30
+"""Columns after which lines are folded."""
+
+
+def set_in_file(path: Path, name: str, value: ConfigValue) -> None:
+    """Set `name` in the configuration file at `path`, in one step.
+
+    Raise UsageError if the file is faulty, or if an editor of YAML cannot change only this setting in it.
+    """
+    before = read_text(path)
+    wanted = _values(before, path) | {name: value}
+    try:
+        after = with_setting(before, name, value)
+        unchanged_otherwise = _values(after, path) == wanted
+    except (YAMLError, UsageError):
+        unchanged_otherwise, after = False, ""
+    if not unchanged_otherwise:
+        raise UsageError(
+            f"`{name}` cannot be set in {path} without changing other settings",
+            f"Set `{name}` to {json.dumps(value, ensure_ascii=False)} there with an editor.",
+        )
+    try:
+        write_atomic(path, after.encode())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", "Make it writable, then try again.") from error
+
+
+def with_setting(text: str, name: str, value: ConfigValue) -> str:
+    """Return the YAML `text` of a configuration file with the setting `name` set to `value`."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    text = text.replace("\r\n", "\n")
+    if text and not text.endswith("\n"):
+        text += "\n"
+    yaml = _editor(text)
+    root = yaml.load(text)
+    if root is None:  # comments alone, which belong to no node
+        root = CommentedMap()
+        _set(root, name, value)
+        after = text + _dump(yaml, root)
+    else:
+        _set(root, name, value)
+        after = _dump(yaml, root)
+    return after.replace("\n", newline)
+
+
+class _AsWritten(BaseResolver):
+    """Gives plain scalars no type, so that they are written back as the user wrote them: `2.50`, `~`, `off`."""
+
+    processing_version = (1, 2)
+
+    def __init__(self, version: object = None, loader: object = None, loadumper: object = None) -> None:  # noqa: ARG002
+        super().__init__(loader or loadumper)
+
+
+def _editor(text: str) -> YAML:
+    yaml = YAML(typ="rt")
+    yaml.Resolver = _AsWritten
+    yaml.preserve_quotes = True
+    yaml.width = NO_FOLDING
+    yaml.explicit_start = text.startswith("---")
+    nested = re.search(r"^( +)[^\s#-]", text, re.MULTILINE)
+    entry = re.search(r"^( *)[^\s#-].*\n(?:\s*#.*\n|\s*\n)*( *)- ", text, re.MULTILINE)
+    offset = max(0, len(entry[2]) - len(entry[1])) if entry else 2
+    yaml.indent(mapping=len(nested[1]) if nested else 2, sequence=offset + 2, offset=offset)
+    return yaml
+
+
+def _dump(yaml: YAML, root: CommentedMap) -> str:
+    stream = StringIO()
+    yaml.dump(root, stream)
+    return stream.getvalue()
+
+
+def _set(root: CommentedMap, name: str, value: ConfigValue) -> None:
+    *sections, key = name.split(".")
+    parent, comments = root, None
+    for section in sections:
+        if not isinstance(parent.get(section), CommentedMap):
+            _put(parent, section, CommentedMap(), comments)
+        parent, comments = parent[section], parent.ca.items.get(section, [None, None, None, None])
+    held = parent.get(key)
+    if isinstance(held, CommentedSeq) and isinstance(value, tuple) and not held.fa.flow_style():
+        _put_list(parent, name, value)
+    elif isinstance(held, CommentedSeq) and held.ca.items:
+        raise YAMLError("a list in brackets with comments inside")
+    else:
+        _put(parent, key, _node(value), comments)
+
+
+def _put(parent: CommentedMap, key: str, node: Any, comments: list[Any] | None) -> None:
+    """Set a key; `comments` are those at the section `parent`, None for the file itself.
+
+    A new key goes to the end of the file, but to the top of a section: comments below the last key of a section may be
+    about the next one. Comments above the first key stay with it.
+    """
+    if key in parent or comments is None or not parent:
+        parent[key] = node
+        return
+    first = next(iter(parent))
+    parent.insert(0, key, node)
+    if comments[3]:
+        parent.ca.items.setdefault(first, [None, None, None, None])[1] = comments[3]
+        comments[3] = parent.ca.comment = None
+
+
+def _put_list(parent: CommentedMap, name: str, value: tuple[str, ...]) -> None:
+    """Set a list that has a line for each entry. The comment beside a removed entry goes with it, all others stay."""
+    key = name.rpartition(".")[2]
+    old: CommentedSeq = parent[key]
+    nodes: dict[str, Any] = {entry: DoubleQuotedScalarString(entry) for entry in value}
+    beside: dict[str, str] = {}
+    below: defaultdict[str, str] = defaultdict(str)
+    owner = value[-1] if value else ""
+    for index, node in enumerate(old):
+        parsed = SETTINGS[name].parse([str(node)])
+        entry = parsed[0] if isinstance(parsed, tuple) else ""
+        comment, _, lines = old.ca.items[index][0].value.partition("\n") if index in old.ca.items else ("", "", "")
+        if entry in nodes:
+            nodes[entry], beside[entry], owner = node, comment, entry
+        last = index == len(old) - 1  # what is below the last entry is about what follows the list
+        below[value[-1] if last and value else owner] += lines
+    if not value:
+        parent[key] = _node(())
+        comments = parent.ca.items.setdefault(key, [None, None, None, None])
+        comments[2:] = [_comment(*_comments_above(comments), below[owner]), None]
+        return
+    parent[key] = new = CommentedSeq(nodes.values())
+    for index, entry in enumerate(nodes):
+        if comment := _comment(beside.get(entry, ""), below[entry]):
+            new.ca.items[index] = [comment, None, None, None]
+
+
+def _comments_above(comments: list[Any]) -> tuple[str, str]:
+    """Return the comment beside a key, and the lines between it and its value."""
+    above = "".join(f"{' ' * each.start_mark.column}{each.value}" for each in comments[3] or ())
+    return (comments[2].value.rstrip("\n") if comments[2] else ""), above
+
+
+def _comment(beside: str, *below: str) -> CommentToken | None:
+    """Return the token for a comment beside a node and lines below it; None without any."""
+    lines = "".join(below)
+    return CommentToken(f"{beside}\n{lines}", CommentMark(0), None) if beside or lines else None
+
+
+def _node(value: ConfigValue) -> Any:
+    match value:
+        case str():
+            return DoubleQuotedScalarString(value)
+        case tuple():
+            node = CommentedSeq(map(DoubleQuotedScalarString, value))
+            node.fa.set_flow_style()
+            return node
+        case _:
+            return json.dumps(value)
+
+
+def _values(text: str, path: Path) -> dict[str, ConfigValue]:
+    return {name: held.value for name, held in parse_settings(text, path).items()}
