@@ -78,14 +78,14 @@ def prompt_folders(
     return tuple(str(folder) for folder in (project, user) if folder is not None and folder.is_dir())
 
 
-def _project_prompts(standing: TrustStatus, notice: Notice) -> Path | None:
+def _project_prompts(status: TrustStatus, notice: Notice) -> Path | None:
     """Return the project's folder; None if there is none, it is not trusted, or a link leads out of the project."""
-    top = standing.folder.top
+    top = status.folder.top
     folder = top / PROJECT_PROMPTS
     if not folder.is_dir():
         return None
-    if not standing.trusted:
-        notice(f"{PROJECT_PROMPTS} ignored: {standing.reason}; `scaffold trust` trusts it.")
+    if not status.trusted:
+        notice(f"{PROJECT_PROMPTS} ignored: {status.reason}; `scaffold trust` trusts it.")
         return None
     if not folder.resolve().is_relative_to(top.resolve()):
         notice(f"{PROJECT_PROMPTS} ignored: it is a link that leads out of the folder.")

@@ -81,10 +81,10 @@ def _setting(name: str, asked: SettingValue, ignored: Sequence[IgnoredConfig], l
 def _described(piece: TrustFile) -> Iterator[str]:
     """Yield what a file of another program contains: its programs and entries, or its lines if it is not JSON."""
     text = piece.content.decode("utf-8", "replace")
-    said = _json(text) if piece.name.endswith(".json") else None
-    if isinstance(said, dict):
-        yield from _commands(said)
-        yield from _all_entries(said)
+    table = _json(text) if piece.name.endswith(".json") else None
+    if isinstance(table, dict):
+        yield from _commands(table)
+        yield from _all_entries(table)
     else:
         yield from (f"says: {line}" for line in text.splitlines() if line.strip())
 
@@ -96,16 +96,16 @@ def _json(text: str) -> Any:
         return None
 
 
-def _commands(said: Mapping[str, Any]) -> Iterator[str]:
+def _commands(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield the programs that servers and hooks start, and the addresses that are called."""
-    for name, server in _entries(said.get("mcpServers")):
+    for name, server in _entries(table.get("mcpServers")):
         if "command" in server:
             args = server.get("args")
             line = [server["command"], *(args if isinstance(args, list) else ())]
             yield f"starts `{shlex.join(map(str, line))}` as the server {name}"
         if "url" in server:
             yield f"calls {server['url']} as the server {name}"
-    hooks = said.get("hooks")
+    hooks = table.get("hooks")
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for command in _values_of_key(groups, "command"):
             yield f"runs `{command}` on {event}"
@@ -130,9 +130,9 @@ def _values_of_key(node: object, key: str) -> Iterator[object]:
                 yield from _values_of_key(value, key)
 
 
-def _all_entries(said: Mapping[str, Any]) -> Iterator[str]:
+def _all_entries(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield every entry of the file, because the user must see all of what they trust."""
-    for name, value in said.items():
+    for name, value in table.items():
         for key, each in _entries(value) if isinstance(value, dict) and _all_tables(value) else ():
             yield f"says: {name}.{key} = {json.dumps(each, ensure_ascii=False)}"
         if not (isinstance(value, dict) and _all_tables(value)):

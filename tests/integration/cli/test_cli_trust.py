@@ -71,7 +71,7 @@ def test_everything_that_would_take_effect_is_shown_and_show_changes_nothing(sho
 def test_without_an_open_terminal_nothing_is_asked(shop, home, scaffold, closed):
     command = f"{shlex.quote(sys.executable)} -m scaffold trust {closed}"
     child = pexpect.spawn("sh", ["-c", command], cwd=str(shop), encoding="utf-8", timeout=20)
-    child.expect("takes that back")
+    child.expect("revokes it")
     child.expect(pexpect.EOF)
     assert state(scaffold) == "trusted"
 
@@ -106,7 +106,7 @@ def test_worktrees_never_ask_and_branches_keep_their_trust(shop, scaffold, tmp_p
 
 def test_trust_is_revoked_for_all_worktrees(shop, scaffold):
     scaffold("trust")
-    assert "is not trusted any more" in scaffold("trust", "--revoke").out
+    assert "is no longer trusted" in scaffold("trust", "--revoke").out
     assert state(scaffold) == "unknown"
     assert "was not trusted" in scaffold("trust", "--revoke").out
 
@@ -228,7 +228,7 @@ def test_trust_that_cannot_be_looked_up_counts_as_none(shop, scaffold, home):
     (home / "scaffold" / "data" / "user.db").write_bytes(b"rubbish" * 1000)
     said = scaffold("trust", "--show").out
     assert "is not trusted\n" in said
-    assert "what you agreed to cannot be looked up" in said
+    assert "your earlier decisions cannot be read" in said
     assert tier(shop).value == "builder"
 
 

@@ -1,4 +1,4 @@
-"""`trust`: see what a folder's own configuration would do, agree to it, or take that back."""
+"""`trust`: show what a folder's own configuration does, trust it, or revoke the trust."""
 
 import os
 import sys
@@ -21,13 +21,13 @@ from scaffold.policy.trust import FolderConfig, TrustState, TrustStatus
 
 STATUS_TEXT = {
     "trusted": "is trusted",
-    "changed": "is not trusted any more",
+    "changed": "is no longer trusted",
     "unknown": "is not trusted",
 }
 
 
 class TrustReport(Struct, frozen=True):
-    """How a folder stands, for programs."""
+    """A folder's trust status and the effects of its files, as printed with `--json`."""
 
     folder: str
     identity: str
@@ -39,18 +39,18 @@ class TrustReport(Struct, frozen=True):
 
 @click.command()
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
-@click.option("--show", is_flag=True, help="Change nothing: say how the folder stands, and what would take effect.")
-@click.option("--revoke", is_flag=True, help="Take back all that was agreed to here.")
+@click.option("--show", is_flag=True, help="Change nothing: print the trust status and what would take effect.")
+@click.option("--revoke", is_flag=True, help="Revoke all trust in this repository.")
 @json_option
 def trust(folder: Path, *, show: bool, revoke: bool, as_json: bool) -> int:
-    """Let the configuration count that DIR, or the repository it is in, brings along: settings, servers, hooks.
+    """Trust the configuration that DIR, or the repository that contains it, brings along: settings, servers, hooks.
 
-    All of it is shown before; on a terminal you are asked. It counts in all worktrees of the repository, until one of
-    the files is another: then it is ignored until you have agreed to that. A folder that is not trusted can be worked
-    in; only its own configuration is ignored.
+    The command shows all of it first and, on a terminal, asks. Trust covers all worktrees of the repository until one
+    of the files changes; then they are ignored until you trust the change. You can work in a folder that you do not
+    trust: only its own configuration is ignored.
     """
     if show and revoke:
-        raise UsageError("--show and --revoke exclude each other", "Leave one of them out.")
+        raise UsageError("--show and --revoke exclude each other", "Pass one of them.")
     if revoke:
         return _revoke(read_folder(folder), as_json=as_json)
     before = folder_trust(folder, os.environ)
@@ -62,14 +62,14 @@ def trust(folder: Path, *, show: bool, revoke: bool, as_json: bool) -> int:
     _refuse_faulty(before.folder, found)
     asking = not as_json and not before.trusted and is_terminal(sys.stdin, sys.stderr)
     if asking and not click.confirm("Trust it?", err=True):
-        click.echo("nothing was changed", err=True)
+        click.echo("nothing changed", err=True)
         return FAILED
     _agree(before.folder)
     return _print_result(TrustStatus(before.folder, "trusted"), found, as_json=as_json, done=not before.trusted)
 
 
 def _refuse_faulty(folder: FolderConfig, found: Sequence[TrustFileEffect]) -> None:
-    """Raise UsageProblem for a file that cannot be read or understood: nobody knows what they would agree to."""
+    """Raise UsageError for a file that cannot be read or parsed, because its effects cannot be shown."""
     require_readable(folder)
     for effect in found:
         if effect.trouble:
@@ -96,34 +96,32 @@ def _revoke(folder: FolderConfig, *, as_json: bool) -> int:
     if as_json:
         print_json({"folder": str(folder.top), "identity": folder.identity, "revoked": agreements})
     else:
-        said = "is not trusted any more" if agreements else "was not trusted"
-        click.echo(printable(f"{folder.top} {said}"))
+        outcome = "is no longer trusted" if agreements else "was not trusted"
+        click.echo(printable(f"{folder.top} {outcome}"))
     return OK
 
 
-def _print_result(
-    standing: TrustStatus, found: tuple[TrustFileEffect, ...], *, as_json: bool, done: bool = False
-) -> int:
-    folder = standing.folder
+def _print_result(status: TrustStatus, found: tuple[TrustFileEffect, ...], *, as_json: bool, done: bool = False) -> int:
+    folder = status.folder
     if as_json:
         where = printable(str(folder.top))
         print_json(
-            TrustReport(where, folder.identity, folder.fingerprint, standing.state, standing.differences, tuple(found))
+            TrustReport(where, folder.identity, folder.fingerprint, status.state, status.differences, tuple(found))
         )
     elif done:
-        click.echo(printable(f"{folder.top} is trusted now; `scaffold trust --revoke` takes that back"))
+        click.echo(printable(f"{folder.top} is trusted now; `scaffold trust --revoke` revokes it"))
     return OK
 
 
-def _lines(standing: TrustStatus, found: Sequence[TrustFileEffect]) -> Sequence[str]:
-    """Return how the folder stands and what is in each file."""
-    said = [f"{standing.folder.top} {STATUS_TEXT[standing.state]}"]
-    said += [f"  {difference}" for difference in standing.differences]
-    if standing.trouble:
-        said.append(f"  what you agreed to cannot be looked up: {standing.trouble}")
+def _lines(status: TrustStatus, found: Sequence[TrustFileEffect]) -> Sequence[str]:
+    """Return the lines with the folder's trust status and the effects of each file."""
+    lines = [f"{status.folder.top} {STATUS_TEXT[status.state]}"]
+    lines += [f"  {difference}" for difference in status.differences]
+    if status.trouble:
+        lines.append(f"  your earlier decisions cannot be read: {status.trouble}")
     if not found:
-        said.append("It brings no configuration of its own.")
+        lines.append("It has no configuration of its own.")
     for effect in found:
-        said += ["", f"{effect.path} - {effect.what}"]
-        said += [f"  {line}" for line in effect.does or ((effect.trouble,) if effect.trouble else ("sets nothing",))]
-    return said
+        lines += ["", f"{effect.path} - {effect.what}"]
+        lines += [f"  {line}" for line in effect.does or ((effect.trouble,) if effect.trouble else ("sets nothing",))]
+    return lines
