@@ -6,18 +6,7 @@ from typing import get_args
 from msgspec import Struct
 
 from scaffold.config import parsers
-from scaffold.config.merge_rules import (
-    ADD,
-    FREE,
-    LOWER,
-    NEVER,
-    NO_ADDRESS,
-    NOT_OFF,
-    RAISE,
-    SUBSET,
-    MergeRule,
-    stricter,
-)
+from scaffold.config.merge_rules import ADD, FREE, LOWER, NEVER, NO_ADDRESS, NOT_OFF, RAISE, SUBSET, MergeRule, stricter
 from scaffold.config.parsers import AUTO, SIZES, ConfigValue, Parser, integer, list_of, one_of, positive
 from scaffold.core.gates import GateKind
 from scaffold.core.run_settings import (
@@ -104,19 +93,11 @@ _ROWS = (
         _model(f"models.{size}", "the models that these sizes stand for", parsers.named_model)
         for size in (*SIZES, "embedding")
     ),
-    Setting(
-        "tier",
-        "`quick`, `scout`, `builder` or `architect`",
-        one_of(*(tier.name for tier in TIERS)),
-        BUILDER.name,
-    ),
+    Setting("tier", "`quick`, `scout`, `builder` or `architect`", one_of(*(tier.name for tier in TIERS)), BUILDER.name),
     *(row for tier in TIERS for row in _tier(tier)),
     _most("agents", "how many agents work at once, overriding the tier", integer(1, MAX_AGENTS)),
     _most(
-        "max_workers_per_goal",
-        "how many of them work on the same goal",
-        integer(1, MAX_AGENTS),
-        _LIMITS.goal_agents,
+        "max_workers_per_goal", "how many of them work on the same goal", integer(1, MAX_AGENTS), _LIMITS.goal_agents
     ),
     _most("budget_usd", "spending limit; no request starts beyond it", parsers.dollars, _LIMITS.budget_usd),
     _own(
@@ -151,9 +132,7 @@ _ROWS = (
     ),
     _sum("areas.globs", "globs of files to protect besides the built-in ones", list_of("globs", parsers.area_glob)),
     _sum(
-        "areas.words",
-        "words, in the singular, in the names of files to protect",
-        list_of("words", parsers.area_word),
+        "areas.words", "words, in the singular, in the names of files to protect", list_of("words", parsers.area_word)
     ),
     _sum("areas.types", "endings of files to protect", list_of("file endings", parsers.area_type)),
     Setting(
