@@ -38,17 +38,17 @@ async def station(harness):
 
 def said_by(station, kind="prompt"):
     """Return the journal entries of one kind."""
-    lines = station.context.journal("g", "a").read_text().splitlines()
+    lines = station.run_context.journal("g", "a").read_text().splitlines()
     return [entry["text"] for entry in map(json.loads, lines) if entry["type"] == kind]
 
 
 def sealed(station):
-    events = [each.event for each in station.context.store.events.since(station.task.run.id, 0)]
+    events = [each.event for each in station.run_context.store.events.since(station.task.run.id, 0)]
     return [event.phase for event in events if isinstance(event, ContractSealed)]
 
 
 def notices(station):
-    events = [each.event for each in station.context.store.events.since(station.task.run.id, 0)]
+    events = [each.event for each in station.run_context.store.events.since(station.task.run.id, 0)]
     return [event.text for event in events if isinstance(event, NoticeRaised)]
 
 
