@@ -1,6 +1,6 @@
 import pytest
 
-from scaffold.core.printable_text import join_limited, printable, utf8_safe
+from scaffold.core.printable_text import count_of, format_usd, join_limited, printable, utf8_safe
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,24 @@ def test_a_long_list_of_names_shows_a_few_and_counts_the_rest(names, told):
 )
 def test_control_reordering_and_invisible_characters_are_shown_as_escapes(text, shown):
     assert printable(text) == shown
+
+
+@pytest.mark.parametrize(("number", "shown"), [(0, "0 actions"), (1, "1 action"), (1200, "1,200 actions")])
+def test_a_noun_agrees_with_its_number(number, shown):
+    assert count_of(number, "action") == shown
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"),
+    [
+        (0.0, "$0.00"),
+        (0.0015, "$0.0015"),
+        (0.0000001, "$0.00000010"),
+        (0.05, "$0.050"),
+        (0.25, "$0.25"),
+        (5.994, "$5.99"),
+        (1234.5, "$1,234.50"),
+    ],
+)
+def test_a_small_amount_has_enough_digits_to_be_visible(usd, shown):
+    assert format_usd(usd) == shown
