@@ -5,6 +5,7 @@ import subprocess  # noqa: TID251 - the same answer is wanted from another proce
 import sys
 
 import pytest
+from inline_snapshot import snapshot
 
 PLAN = """\
 version: 1
@@ -34,29 +35,29 @@ def test_a_plan_is_explained(file, scaffold):
     """BX-7, BX-18: levels, providers and consumers, the longest chain, weaknesses, and the number of agents."""
     answer = scaffold("plan", "explain", file())
     assert answer.code == 0
-    assert answer.out.splitlines() == [
-        "plan.yaml: 2 actions, at most 1 in parallel",
-        "",
-        "Goal shop",
-        "  1. store",
-        "  2. api",
-        "  longest chain: store -> api (no faster than 10 m 00 s)",
-        "  store_works: from store for api, the goal",
-        "  api_works: from api for the goal",
-        "  spare: from api for no action",
-        "",
-        "Agents",
-        "  1 agent, because no two actions can run side by side. Predicted times by",
-        "    number of agents: 1: 12 m 03 s.",
-        "",
-        "Weak spots",
-        "  unused-effect: nothing needs the effect `spare` of action `api`",
-        "    Add it to the goal state or to the preconditions of an action that should",
-        "      wait for it.",
-        "  no-contract: action `api` has no contract: the only check is that it changed",
-        "    something",
-        "    Add a command that shows its effects.",
-    ]
+    assert answer.out == snapshot("""\
+plan.yaml: 2 actions, at most 1 in parallel
+
+Goal shop
+  1. store
+  2. api
+  longest chain: store -> api (no faster than 10 m 00 s)
+  store_works: from store for api, the goal
+  api_works: from api for the goal
+  spare: from api for no action
+
+Agents
+  1 agent, because no two actions can run side by side. Predicted times by
+    number of agents: 1: 12 m 03 s.
+
+Weak spots
+  unused-effect: nothing needs the effect `spare` of action `api`
+    Add it to the goal state or to the preconditions of an action that should
+      wait for it.
+  no-contract: action `api` has no contract: the only check is that it changed
+    something
+    Add a command that shows its effects.
+""")
 
 
 def test_an_explanation_is_available_as_json(file, scaffold):

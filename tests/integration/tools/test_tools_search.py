@@ -2,6 +2,7 @@ import asyncio
 import os
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.tools.search.search_files import search_files
 from scaffold.tools.search.worker import SearchQuery, SearchRequest, run_search
@@ -36,18 +37,17 @@ def search(root):
 async def test_matches_are_counted_and_grouped_by_file(search):
     """RA-4."""
     output = await search(pattern=r"needle \d")
-    assert output.content.splitlines() == [
-        "total_matches_found 5, matched_files 4",
-        "a.py",
-        "2: needle 1",
-        "5: needle 2",
-        "src/b.py",
-        "1: needle 3",
-        "src/d.txt",
-        "2: needle 5",
-        "src/deep/c.py",
-        "1: needle 4",
-    ]
+    assert output.content == snapshot("""\
+total_matches_found 5, matched_files 4
+a.py
+2: needle 1
+5: needle 2
+src/b.py
+1: needle 3
+src/d.txt
+2: needle 5
+src/deep/c.py
+1: needle 4""")
 
 
 async def test_context_lines_are_shown_once_around_matches(search):

@@ -1,3 +1,5 @@
+from inline_snapshot import snapshot
+
 from scaffold.tools.web.html_text import read_page
 
 
@@ -17,24 +19,23 @@ def test_a_page_becomes_its_visible_text():
         "https://example.org/",
     )
     assert page.title == "A page"
-    assert page.text.splitlines() == [
-        "# Big",
-        "",
-        "One bold line & more.",
-        "",
-        "- x",
-        "- y",
-        "",
-        "## Small",
-        "",
-        "  keep",
-        "    this",
-        "",
-        "| 1 | 2",
-        "",
-        "last",
-        "line",
-    ]
+    assert page.text == snapshot("""\
+# Big
+
+One bold line & more.
+
+- x
+- y
+
+## Small
+
+  keep
+    this
+
+| 1 | 2
+
+last
+line""")
 
 
 def test_links_show_their_targets():
