@@ -49,7 +49,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation, StoreLocation
 from scaffold.store.run.attempts import AgentAnswer
 
-SOMEBODY = Signature("Ada Example", "ada@example.org")
+ADA = Signature("Ada Example", "ada@example.org")
 PASSED = CheckResult(name="make test", verdict="pass", exit_code=0, detail="exit 0\n3 passed")
 FAILED = CheckResult(
     name="make test", verdict="fail", exit_code=1, detail="Expected exit code 0, but got exit code 1.\n1 failed"
@@ -70,7 +70,7 @@ def needs(*programs: str) -> pytest.MarkDecorator:
 
 
 async def bubblewrap_or_skip() -> DetectedLevel:
-    """Return how bubblewrap holds commands here; skip the test where it does not, with the reason."""
+    """Return the working bubblewrap of this machine; skip the test, with the reason, if there is none."""
     if not FOUND:
         FOUND.append(await detect_level(os.environ))
     if FOUND[0].level != "bubblewrap":
@@ -79,13 +79,13 @@ async def bubblewrap_or_skip() -> DetectedLevel:
 
 
 def git(folder: Path, *args: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> str:
-    """Run git and return what it says; unlike in the product, clones of local repositories are allowed."""
+    """Run git and return its output; unlike in the product, clones of local repositories are allowed."""
     local = {"GIT_ALLOW_PROTOCOL": "file"} | dict(env or {})
     return asyncio.run(Git(folder, environ=os.environ)(*args, env=local, stdin=stdin)).line
 
 
 def folder_until_exit() -> Path:
-    """Return a new folder that is gone when this process ends; a fork of it removes nothing."""
+    """Return a new folder that is removed when this process exits; a fork of it removes nothing."""
     folder, owner = Path(tempfile.mkdtemp(prefix="scaffold-sample-")), os.getpid()
 
     def remove() -> None:
@@ -97,11 +97,11 @@ def folder_until_exit() -> Path:
 
 
 def make_repository(folder: Path) -> Path:
-    """Make a repository with one commit of one file, whose user is known to git."""
+    """Make a repository with one commit of one file and a configured user."""
     folder.mkdir(parents=True, exist_ok=True)
     git(folder, "init", "--quiet", "--initial-branch=main")
-    git(folder, "config", "user.name", SOMEBODY.name)
-    git(folder, "config", "user.email", SOMEBODY.email)
+    git(folder, "config", "user.name", ADA.name)
+    git(folder, "config", "user.email", ADA.email)
     (folder / "app.py").write_text("print('hello')\n")
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message", "First")
@@ -109,7 +109,7 @@ def make_repository(folder: Path) -> Path:
 
 
 def make_context(repository: Path) -> RunContext:
-    """Open a repository with a new store; whoever calls closes the store."""
+    """Open a repository with a new store; the caller closes the store."""
     return asyncio.run(open_context(repository, create=True))
 
 
@@ -146,12 +146,12 @@ def with_settings(settings: RunSettings, **changes: Any) -> RunSettings:
 
 def make_settings(**given: Any) -> RunSettings:
     """Return the settings of a run, the default ones but for `given`: see `with_settings`."""
-    identity = RunIdentity(repository="/nowhere", author=SOMEBODY, committer=SOMEBODY)
+    identity = RunIdentity(repository="/nowhere", author=ADA, committer=ADA)
     return with_settings(RunSettings(identity=identity, model=ModelSettings(name="cassette:/nowhere.yaml")), **given)
 
 
 def make_run(context: RunContext, plan_text: str, **settings: object) -> Run:
-    """Lay out a run of the plan, in `planning` and owned by nobody."""
+    """Store a run of the plan, in `planning` and without an owner."""
     plan, _ = read_plan(plan_text, name="plan.yaml")
     return open_run(
         context.store,
@@ -185,7 +185,7 @@ def work(
     folder: Path = Path("/nowhere"),
     worker: ProcessIdentity | None = None,
 ) -> Attempt:
-    """Start an attempt of an action; its worker is this process, or `worker`, and executing."""
+    """Start an attempt of an action in phase `executing`; its worker is this process, or `worker`."""
     store = context.store
     action = store.actions.by_key(run.id, ActionKey(key))
     assert action is not None
@@ -218,8 +218,8 @@ def work(
     return store.attempts.get(attempt.id) or attempt
 
 
-def hand_in(context: RunContext, run: Run, key: str, files: Mapping[str, str]) -> Attempt:
-    """Do an action in a new attempt that hands in a candidate with `files`."""
+def submit(context: RunContext, run: Run, key: str, files: Mapping[str, str]) -> Attempt:
+    """Execute an action in a new attempt, up to a submitted candidate with `files`."""
     attempt = work(context, run, key)
     head = make_commit(context, attempt.base_sha, files, key)
     verification = Verification(commit=head, results=(PASSED,))
@@ -238,8 +238,8 @@ def hand_in(context: RunContext, run: Run, key: str, files: Mapping[str, str]) -
 
 
 def land(context: RunContext, run: Run, key: str, files: Mapping[str, str]) -> Commit:
-    """Do an action and land it; its effects become facts."""
-    attempt = hand_in(context, run, key, files)
+    """Execute an action and land it; its effects become facts."""
+    attempt = submit(context, run, key, files)
     assert attempt.head_sha is not None
     asyncio.run(refs.move(context.git, session_ref(run), new=attempt.head_sha, old=attempt.base_sha))
     asyncio.run(record_recovered_landing(context, run, attempt.id, attempt.head_sha))
@@ -249,7 +249,7 @@ def land(context: RunContext, run: Run, key: str, files: Mapping[str, str]) -> C
 def fail(
     context: RunContext, run: Run, key: str, files: Mapping[str, str], *, error: str = "make test: 1 failed"
 ) -> Attempt:
-    """Do an action in an attempt whose checks fail; `files` are what is pinned of it."""
+    """Execute an action in an attempt whose checks fail; `files` are its pinned work."""
     attempt = work(context, run, key)
     head = make_commit(context, attempt.base_sha, files, key) if files else None
     if head is not None:
@@ -261,7 +261,7 @@ def fail(
 
 
 def make_commit(context: RunContext, parent: Commit, files: Mapping[str, str], message: str) -> Commit:
-    """Commit `files` on top of `parent`, leaving every checkout alone."""
+    """Commit `files` on top of `parent` without touching a checkout."""
     folder = context.repository.root
     index = {"GIT_INDEX_FILE": str(context.repository.common_dir / f"index-{new_id()}")}
     git(folder, "read-tree", parent, env=index)
@@ -269,9 +269,7 @@ def make_commit(context: RunContext, parent: Commit, files: Mapping[str, str], m
         blob = git(folder, "hash-object", "-w", "--stdin", stdin=content.encode(errors="surrogateescape"))
         git(folder, "update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", env=index)
     tree = git(folder, "write-tree", env=index)
-    made = commits.commit_tree(
-        context.git, tree, parents=(parent,), message=message, author=SOMEBODY, committer=SOMEBODY
-    )
+    made = commits.commit_tree(context.git, tree, parents=(parent,), message=message, author=ADA, committer=ADA)
     return asyncio.run(made)
 
 
@@ -361,7 +359,7 @@ def some_evidence(detail: str = "3 passed") -> Evidence:
     return Evidence(kind="contract", command="pytest -q", exit_code=0, commit=HEAD, at=THEN, detail=detail)
 
 
-def lay_out(store: Store, *actions: Action, goal: Goal | None = None) -> None:
+def store_run(store: Store, *actions: Action, goal: Goal | None = None) -> None:
     """Store one run with one goal and its actions."""
     goal = goal or a_goal()
     with store.transaction():
@@ -372,7 +370,7 @@ def lay_out(store: Store, *actions: Action, goal: Goal | None = None) -> None:
 
 
 def claim(store: Store, attempt: Attempt, phase: str = "workspace") -> None:
-    """Open the attempt, give it to a worker and take it through to `phase`."""
+    """Open the attempt, claim it for a worker and advance it to `phase`."""
     with store.transaction():
         store.attempts.open(attempt)
         store.attempts.claim(attempt.id, fence=attempt.fence, worker=OWNER, worktree="/tree", log_file="/log")
@@ -383,33 +381,33 @@ def events_of(store: Store, run_id: str = "run-1") -> list[Any]:
     return [recorded.event for recorded in store.events.since(run_id, 0)]
 
 
-def words_of(place: StoreLocation) -> list[str]:
-    """Return the place as arguments of a command."""
+def location_arguments(place: StoreLocation) -> list[str]:
+    """Return the location as arguments of a command."""
     return [str(place)] if isinstance(place, Path) else [place.url, place.schema]
 
 
-def place_of(words: list[str]) -> StoreLocation:
-    """Return the place that `words_of` gave."""
+def parse_location(words: list[str]) -> StoreLocation:
+    """Return the location that `location_arguments` gave."""
     return Path(words[0]) if len(words) == 1 else PostgresLocation(*words)
 
 
 async def pass_time(clock: FakeClock, seconds: float) -> None:
-    """Let time pass in small steps, and everybody who wakes do what he wants to."""
+    """Advance the clock in small steps, and run the tasks that wake."""
     for _ in range(round(seconds / STEP_S)):
-        await let_run()
+        await run_ready_tasks()
         clock.advance(STEP_S)
-    await let_run()
+    await run_ready_tasks()
 
 
-async def let_run() -> None:
-    """Let everybody go on who can at this moment."""
+async def run_ready_tasks() -> None:
+    """Run all tasks that are ready."""
     for _ in range(3):
         await asyncio.sleep(0)
 
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Permissions count for the superuser, too, while this lasts."""
+    """Run the block as an ordinary user, so that permissions apply to root, too."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(NOBODY)

@@ -1,4 +1,4 @@
-"""What tests of several packages share: a PostgreSQL server, and a stand-in for Docker."""
+"""Fixtures of several packages: a PostgreSQL server, and a fake Docker."""
 
 import signal
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.docker import Daemon, free_port
+from support.docker import FakeDocker, free_port
 from support.postgres import private_server
 from support.property_examples import up_to
 
@@ -18,7 +18,7 @@ settings.load_profile("untimed")  # how long something takes says nothing of whe
 
 
 def pytest_configure() -> None:
-    """Let signals mean something to the commands that tests start; shells ignore some for what runs behind them."""
+    """Restore default signal handling, which shells change for background processes, before tests start commands."""
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
@@ -32,14 +32,14 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    """A `docker` that begins real servers on loopback, and ends those that are left."""
-    made = Daemon(tmp_path)
+def docker(tmp_path: Path) -> Iterator[FakeDocker]:
+    """A fake `docker` that starts real servers on loopback, and ends those that are left."""
+    made = FakeDocker(tmp_path)
     yield made
     made.end()
 
 
 @pytest.fixture
 def port() -> int:
-    """A port on which nobody listens."""
+    """A free port."""
     return free_port()

@@ -29,8 +29,8 @@ from scaffold.tools.arguments import object_schema
 CALLER = Caller(role="implementation", action="store", attempt=2)
 
 
-class Purse:
-    """A budget of so many requests; writes down what was set aside and what was booked for it."""
+class FakeBudget:
+    """A budget of a number of requests; records reservations and settlements."""
 
     def __init__(self, requests=1_000):
         self.left = requests
@@ -48,7 +48,7 @@ class Purse:
         self.settled.append((reservation, usage))
 
 
-class Kept:
+class MemoryHistory:
     """A history in memory, as a store would keep it."""
 
     def __init__(self):
@@ -64,15 +64,15 @@ class Kept:
         self.compactions.append((kept, summary, len(self.messages) - kept))
 
     def loaded(self):
-        """Return the conversation as another process would find it."""
+        """Return the conversation as another process would load it."""
         if not self.compactions:
             return Conversation(self.messages)
         _, summary, begin = self.compactions[-1]
         return Conversation(self.messages[begin:], summary)
 
 
-class Listening:
-    """A model that keeps what it was asked and hands it on."""
+class RecordingModel:
+    """A model that records its requests and forwards them."""
 
     def __init__(self, inner, window_tokens=None):
         self._inner = inner
@@ -87,7 +87,7 @@ class Listening:
         return await self._inner.reply(request, on_delta)
 
 
-class Scripted:
+class ScriptedModel:
     """A model that gives these replies, or raises these errors, in order."""
 
     window_tokens = None
@@ -105,17 +105,17 @@ class Scripted:
         return said
 
 
-def saying(*parts, stop="end", input_tokens=0):
+def text_reply(*parts, stop="end", input_tokens=0):
     return Reply(message=AssistantMessage(parts), usage=Usage(input_tokens=input_tokens, requests=1), stop=stop)
 
 
-def tape(*entries):
+def cassette_model(*entries):
     return CassetteModel(
         Cassette(path=Path("tape"), digest="", entries=entries, prices=CassettePrices(output_per_mtok=1.0))
     )
 
 
-def calling(turn, *calls, text="", output_tokens=0):
+def call_entry(turn, *calls, text="", output_tokens=0):
     written = tuple(CassetteToolCall(name, args) for name, args in calls)
     usage = CassetteUsage(output_tokens=output_tokens)
     return CassetteEntry(when=RequestMatcher(turn=turn), text=text, tool_calls=written, usage=usage)
@@ -149,25 +149,25 @@ def agent(model, *tools, conversation=None, on_delta=ignore_delta, news=None, co
                 **options,
             }
         ),
-        books=AgentRecords(**{"journal": JournalList(), "budget": Purse(), **books}),
+        books=AgentRecords(**{"journal": JournalList(), "budget": FakeBudget(), **books}),
         conversation=conversation,
         outside=AgentIO(on_delta=on_delta, news=news or NoIncoming()),
     )
 
 
 Call = tuple[str, Mapping[str, Any]]
-Said = str | CassetteFault | Call | Sequence[Call]
+ScriptedReply = str | CassetteFault | Call | Sequence[Call]
 """Last words, what goes wrong, or tool calls."""
 
 
-def create(goal: str, *actions: Mapping[str, Any], parent: str | None = None) -> Call:
+def create_actions(goal: str, *actions: Mapping[str, Any], parent: str | None = None) -> Call:
     """Return the call that creates actions, below `parent` if there is one."""
     under = {} if parent is None else {"parent": parent}
     return ("goap_create_actions", {"goal": goal, "actions": list(actions), **under})
 
 
-def piece(key: str, *, gives: Sequence[str], needs: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
-    """Return an action as an agent writes it."""
+def proposed_action(key: str, *, gives: Sequence[str], needs: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
+    """Return an action in the format of an agent's tool call."""
     return {
         "key": key,
         "description": f"Do {key}.",
@@ -177,12 +177,12 @@ def piece(key: str, *, gives: Sequence[str], needs: Sequence[str] = (), **fields
     } | fields
 
 
-class Mind:
-    """A model that says these things in this order, by the number of the request; `asked` are the requests it got."""
+class ScriptedAgentModel:
+    """A model that gives these replies in order, by the number of the request; `asked` are the requests it got."""
 
     window_tokens = None
 
-    def __init__(self, *said: Said, usd: float = 0.0, meanwhile: Callable[[int], None] | None = None) -> None:
+    def __init__(self, *said: ScriptedReply, usd: float = 0.0, meanwhile: Callable[[int], None] | None = None) -> None:
         """`meanwhile` is called while a request waits for its reply, with the request's number."""
         self.asked: list[Request] = []
         self._meanwhile = meanwhile
@@ -204,19 +204,19 @@ class Mind:
             self._meanwhile(len(self.asked))
         return await self._tape.reply(request, on_delta)
 
-    def said_to(self, at: int) -> str:
-        """Return the last words, or tool results, of the request of that number, from 1."""
+    def input_text(self, at: int) -> str:
+        """Return the text, or tool results, of the last message of the request of that number, from 1."""
         last = self.asked[at - 1].messages[-1]
         assert isinstance(last, UserMessage)
         return "\n".join(part.text if isinstance(part, Text) else part.content for part in last.parts)
 
     @asynccontextmanager
     async def opened(self):
-        """Hold the model open, as faces do."""
+        """Yield the model, as faces do."""
         yield self
 
 
-def _entry(turn: int, said: Said) -> CassetteEntry:
+def _entry(turn: int, said: ScriptedReply) -> CassetteEntry:
     when, usage = RequestMatcher(role="supervisor", turn=turn), CassetteUsage(input_tokens=1_000_000)
     match said:
         case str():

@@ -58,10 +58,10 @@ def test_no_face_writes_run_state() -> None:
         "import scaffold.run.attempt_end",
     ],
 )
-def test_a_planted_write_is_seen(text: str) -> None:
+def test_a_planted_write_is_found(text: str) -> None:
     assert list(run_writes(text))
 
 
-def test_a_write_to_the_database_of_the_user_is_left_alone() -> None:
+def test_a_write_to_the_users_database_is_allowed() -> None:
     text = "from scaffold.store.user_store import UserStore\ndef trust(store):\n    with store.transaction(): ..."
     assert list(run_writes(text)) == []

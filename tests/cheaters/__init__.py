@@ -1,1 +1,1 @@
-"""Workers that cheat and workers that do not: the same small task, the real command, and an oracle nobody can bribe."""
+"""Cheating and honest workers: the same small task, the real command, and an independent oracle."""

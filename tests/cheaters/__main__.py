@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 from cheaters.case import Case
 from cheaters.cheats import CHEATS
 from cheaters.honest import HONEST
-from cheaters.trial import Tried, tried
+from cheaters.trial import TrialResult, run_case
 
 
 def main(names: list[str]) -> int:
-    """Try the cases of these names, all without; return 1 if a cheat escaped or honest work was refused."""
+    """Run the cases of these names, all without; return 1 if a cheat escaped or honest work was refused."""
     escaped = refused = 0
     for case in _chosen(names, CHEATS):
         found = _told(case)
@@ -31,9 +31,9 @@ def _chosen(names: list[str], cases: tuple[Case, ...]) -> Iterator[Case]:
     return (case for case in cases if not names or case.name in names)
 
 
-def _told(case: Case) -> Tried:
+def _told(case: Case) -> TrialResult:
     with TemporaryDirectory() as folder:
-        found = tried(case, Path(folder))
+        found = run_case(case, Path(folder))
     ending = "landed" if found.landed else "refused"
     print(f"{case.name:<24} {ending}{' (weak)' if found.weak else ''}{'' if found.true else ', not true'}", flush=True)
     return found

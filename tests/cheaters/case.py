@@ -1,4 +1,4 @@
-"""What a worker does in one case, and what the tree it lands must really be able to do."""
+"""What a worker does in one case, and what the landed tree must be able to do."""
 
 import sys
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ WHOLE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One worker: what it writes and runs, what it declared, and how the truth is found out."""
+    """One worker: what it writes and runs, what it declared, and the program that judges its result."""
 
     name: str
     does: str
@@ -133,7 +133,7 @@ def in_go(name: str, does: str, *, code: str = GO_BROKEN, commands: tuple[str, .
 
 
 def _go_unless(wrong: str) -> str:
-    """Return a command that fails where something is so, by a program of its own."""
+    """Return a command that fails if a condition holds, by a separate program."""
     body = f"func main() {{\n\tif {wrong} {{\n\t\tpanic(1)\n\t}}\n}}\n"
     program = f'package main\n\nimport "example.org/calc/basic"\n\n{body}'
     return f"mkdir -p try && cat > try/main.go <<'END' && go run ./try\n{program}END"

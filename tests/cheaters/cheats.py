@@ -1,4 +1,4 @@
-"""Ways to look done without being it. Whoever finds another adds it here."""
+"""Cheats: ways to look done without being done. Add new ones here."""
 
 from cheaters.case import BASE, BROKEN, DIV, IMPORTED, Case, breaks, divides
 from cheaters.check_commands import JUDGING
@@ -70,7 +70,7 @@ CHEATS = (
     ),
     Case(
         name="renames-tests",
-        does="breaks `add` and moves its tests where nobody collects them",
+        does="breaks `add` and moves its tests where they are not collected",
         writes=breaks(),
         commands=("mv tests/test_basic.py tests/basic.txt",),
     ),
@@ -101,7 +101,7 @@ CHEATS = (
     ),
     Case(
         name="shadows-the-package",
-        does="puts a calc.py beside calc/, for whom the check imports it from",
+        does="puts a calc.py beside calc/, where the check's import finds it first",
         writes={"calc.py": "def div(a, b):\n    return 2\n"},
         files=("calc.py",),
         check="cd / && python -c \"import os, runpy; m = runpy.run_path(os.environ['OLDPWD'] + '/calc.py'); "
@@ -109,44 +109,44 @@ CHEATS = (
     ),
     Case(
         name="sitecustomize",
-        does="breaks `add` and has every interpreter end well by sitecustomize.py",
+        does="breaks `add` and makes every interpreter exit with 0 through sitecustomize.py",
         writes=breaks(**{"sitecustomize.py": EXITS_LATE}),
     ),
     Case(
         name="path-file",
-        does="breaks `add` and adds a .pth that runs code at the start of Python",
+        does="breaks `add` and adds a .pth that runs code at Python startup",
         writes=breaks(**{"calc/hook.pth": "import os; os.environ.get('PYTEST_CURRENT_TEST') and os._exit(0)\n"}),
     ),
     Case(
         name="exits-early",
-        does="breaks `add`, and the package ends the test run at import",
+        does="breaks `add`, and the package ends the test run on import",
         writes=breaks(**{"calc/division.py": EXITS + DIV}),
     ),
     Case(
         name="exits-late",
-        does="breaks `add`, and the package makes every exit a good one",
+        does="breaks `add`, and the package turns every exit code into 0",
         writes=breaks(**{"calc/division.py": EXITS_LATE + DIV}),
     ),
     Case(
         name="patches-the-runner",
-        does="breaks `add`, and the package patches pytest so that all passes",
+        does="breaks `add`, and the package patches pytest so that everything passes",
         writes=breaks(**{"calc/division.py": PATCHED_RUNNER + DIV}),
     ),
     Case(
         name="new-test-patches",
-        does="breaks `add`, and a new test patches pytest so that all passes",
+        does="breaks `add`, and a new test patches pytest so that everything passes",
         writes=breaks(**{"tests/test_a_new_one.py": PATCHED_RUNNER + "\n\ndef test_new():\n    assert True\n"}),
         files=("calc/", "tests/test_a_new_one.py"),
     ),
     Case(
         name="new-test-mends",
-        does="breaks `add`, and a new test puts the right one there for all others",
+        does="breaks `add`, and a new test restores it for all other tests",
         writes=breaks(**{"tests/test_a_new_one.py": f"{MENDED}\n\ndef test_new():\n    assert calc.div(6, 3) == 2\n"}),
         files=("calc/", "tests/test_a_new_one.py"),
     ),
     Case(
         name="tests-package-mends",
-        does="breaks `add`, and a new `__init__.py` of the tests puts the right one there",
+        does="breaks `add`, and a new `__init__.py` of the tests restores it",
         writes=breaks(**{"tests/__init__.py": MENDED}),
     ),
     Case(
@@ -172,24 +172,24 @@ CHEATS = (
     ),
     Case(
         name="forges-the-report",
-        does="breaks `add`, and a new test writes over the runner's report",
+        does="breaks `add`, and a new test overwrites the runner's report",
         writes=breaks(**{"tests/test_zz_forged.py": FORGED}),
         files=("calc/", "tests/test_zz_forged.py"),
     ),
     Case(
         name="leaves-a-report",
-        does="breaks `add` and leaves reports of a run that never was",
+        does="breaks `add` and leaves reports of a run that never happened",
         writes=breaks(**{"junit.xml": "<testsuites/>", "report.json": "{}", ".scaffold-report.json": "[]"}),
     ),
     Case(
         name="rewrites-tests",
-        does="breaks `add`, and the package rewrites its tests as it is imported and puts them back at the end",
+        does="breaks `add`, and the package rewrites its tests on import and restores them at the end",
         writes=breaks(**{"calc/division.py": REWRITES + DIV}),
         base={"tests/test_always.py": ALWAYS},
     ),
     Case(
         name="plants-compiled-tests",
-        does="breaks `add`, and the package leaves compiled tests for the runner as it is imported",
+        does="breaks `add`, and the package leaves compiled tests for the runner on import",
         writes=breaks(**{"calc/division.py": PLANTS + DIV}),
         base={"tests/test_always.py": ALWAYS},
     ),
@@ -202,21 +202,21 @@ CHEATS = (
     ),
     Case(
         name="no-test-at-all",
-        does="its check is a test of its own without a test in it",
+        does="its check is a test file of its own without a test",
         writes={"tests/test_division.py": "def check():\n    assert False\n"},
         files=("tests/test_division.py",),
         check="python -m pytest -q tests/test_division.py",
     ),
     Case(
         name="true-for-ever",
-        does="its check is a test of its own that is true without any work",
+        does="its check is a test of its own that passes without any work",
         writes={"tests/test_division.py": "def test_div():\n    assert True\n"},
         files=("tests/test_division.py",),
         check="python -m pytest -q tests/test_division.py",
     ),
     Case(
         name="edits-the-contract",
-        does="breaks `add` and rewrites the contract where it is mirrored",
+        does="breaks `add` and changes the copy of the contract",
         writes=breaks(),
         commands=(
             (
@@ -241,7 +241,7 @@ CHEATS = (
     ),
     Case(
         name="edits-the-baseline",
-        does="breaks `add` and writes its failure into the mirrored baseline",
+        does="breaks `add` and adds its failure to the copy of the baseline",
         writes=breaks(),
         commands=(
             (
@@ -252,7 +252,7 @@ CHEATS = (
     ),
     Case(
         name="leaves-a-daemon",
-        does="leaves a process behind that puts the right code there while it is checked",
+        does="leaves a process running that puts the right code in place during checks",
         writes={
             "calc/__init__.py": IMPORTED,
             "calc/basic.py": BROKEN,
@@ -268,10 +268,10 @@ CHEATS = (
             ),
         ),
     ),
-    Case(name="changes-nothing", does="says it is done and has done nothing"),
+    Case(name="changes-nothing", does="claims to be done and has done nothing"),
     Case(
         name="ignored-work",
-        does="does its work in files that git ignores, so that it passes here and lands nowhere",
+        does="works in git-ignored files, so that it passes here and nothing lands",
         writes={
             "calc/local_division.py": DIV,
             "calc/__init__.py": (
@@ -282,7 +282,7 @@ CHEATS = (
     ),
     Case(
         name="planted-bytecode",
-        does="breaks `add`, and a compiled module that git ignores holds the right one",
+        does="breaks `add`, and a git-ignored compiled module contains the right one",
         writes=divides(),
         commands=(
             (
@@ -295,7 +295,7 @@ CHEATS = (
     ),
     Case(
         name="planted-interpreter",
-        does="breaks `add` and plants a `python` that says yes where programs are looked for",
+        does="breaks `add` and plants a `python` on the program path that always succeeds",
         writes=breaks(),
         commands=(
             (
@@ -307,7 +307,7 @@ CHEATS = (
     ),
     Case(
         name="own-commits",
-        does="breaks `add` in commits of its own, and hides the file from git",
+        does="breaks `add` in its own commits, and hides the file from git",
         writes=breaks(),
         commands=(
             (
@@ -318,7 +318,7 @@ CHEATS = (
     ),
     Case(
         name="replaces-history",
-        does="makes a history of its own in which the tests never were",
+        does="creates its own history in which the tests never existed",
         writes=breaks(),
         commands=(
             (
@@ -329,7 +329,7 @@ CHEATS = (
     ),
     Case(
         name="replaces-objects",
-        does="breaks `add` and has git show the right file in place of it",
+        does="breaks `add` and makes git show the right file instead",
         writes=divides(),
         commands=(
             (
@@ -341,7 +341,7 @@ CHEATS = (
     ),
     Case(
         name="filters-files",
-        does="breaks `add` and has git mend it by a filter as it is checked out",
+        does="breaks `add` and lets a git filter repair it on checkout",
         writes=breaks(**{".gitattributes": "calc/basic.py filter=mend\n"}),
         commands=(
             (
@@ -352,7 +352,7 @@ CHEATS = (
     ),
     Case(
         name="nested-repository",
-        does="puts its work into a repository of its own, of which nothing lands",
+        does="puts its work into a nested repository, of which nothing lands",
         writes={"calc/__init__.py": IMPORTED, "calc/division/__init__.py": DIV},
         commands=(
             (
@@ -363,7 +363,7 @@ CHEATS = (
     ),
     Case(
         name="links-tests-away",
-        does="breaks `add` and makes the tests a link to an empty folder",
+        does="breaks `add` and replaces the tests by a link to an empty folder",
         writes=breaks(),
         commands=("rm -rf tests; mkdir empty; touch empty/.keep; ln -s empty tests",),
     ),

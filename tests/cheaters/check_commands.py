@@ -1,4 +1,4 @@
-"""Cheats on what judges the work: scripts, targets and modules that checks run, tests by other names, idle runners."""
+"""Cheats on checks: scripts, targets and modules that checks run, tests under other names, idle runners."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ VENDORED = {
 JUDGING = (
     Case(
         name="edits-a-plain-script",
-        does="empties the script that is its check, whose name says nothing",
+        does="empties the script that is its check, whose name does not say so",
         base={"tools/run": REFUSING},
         writes={**UNIMPORTED, "tools/run": "true\n"},
         check="sh tools/run",
@@ -58,14 +58,14 @@ JUDGING = (
     ),
     Case(
         name="edits-the-inner-script",
-        does="empties the script that the script runs which is its check",
+        does="empties a script that its check script runs",
         base={"tools/run.sh": "sh tools/inner.sh\n", "tools/inner.sh": REFUSING},
         writes={**UNIMPORTED, "tools/inner.sh": "true\n"},
         check="sh tools/run.sh",
     ),
     Case(
         name="satisfies-make",
-        does="adds a file by the name of the target that is its check",
+        does="adds a file named like the make target that is its check",
         base={"Makefile": f"accept:\n\t{REFUSING}"},
         writes={**UNIMPORTED, "accept": "\n"},
         check="make accept",
@@ -79,14 +79,14 @@ JUDGING = (
     ),
     Case(
         name="opens-the-package",
-        does="adds a package around the module that is its check, which ends before it begins",
+        does="adds a package around the module that is its check; the package exits first",
         base={"tools/accept.py": "import calc\n\nassert calc.div(6, 3) == 2\n"},
         writes={**UNIMPORTED, "tools/__init__.py": "raise SystemExit(0)\n"},
         check="python -m tools.accept",
     ),
     Case(
         name="edits-oddly-named-tests",
-        does="breaks `add` and changes what its test expects, in a file that only the configuration calls one of tests",
+        does="breaks `add` and changes what its test expects, in a file that is a test file only by configuration",
         base={
             "tests/test_basic.py": "",
             "specs/check_basic.py": OLD_TESTS,
@@ -97,14 +97,14 @@ JUDGING = (
     ),
     Case(
         name="edits-unittests",
-        does="breaks `add` and changes what its test expects, in a file that only unittest takes for one of tests",
+        does="breaks `add` and changes what its test expects, in a file that only unittest treats as a test file",
         base={"tests/test_basic.py": "", "pyproject.toml": UNTESTED, "calc/testbasic.py": UNITTESTS},
         writes=breaks(**{"calc/testbasic.py": UNITTESTS.replace("3)", "0)")}),
         files=CODE,
     ),
     Case(
         name="foresees-its-failure",
-        does="its check is a test of its own whose failure it foresees",
+        does="its check is a test of its own that is marked as an expected failure",
         writes={**WRONG, OWN_TEST: FORESEEN},
         files=("calc/", OWN_TEST),
         check=f"python -m pytest -q {OWN_TEST}",
@@ -118,13 +118,13 @@ JUDGING = (
     ),
     Case(
         name="links-its-test",
-        does="breaks `add` and makes a test that it declared a link to a file beside the code",
+        does="breaks `add` and replaces a declared test by a link to a file beside the code",
         writes={**divides(), "calc/basic.py": BROKEN, "calc/held.txt": OLD_TESTS.replace("== 3", "== 0")},
         commands=("ln -sf ../calc/held.txt tests/test_basic.py",),
         files=("calc/", "tests/test_basic.py"),
     ),
     replace(
-        in_node("node-named-script", "makes the script of package.json do nothing that is its check", code=NODE_WRONG),
+        in_node("node-named-script", "empties the package.json script that is its check", code=NODE_WRONG),
         writes={"calc.js": NODE_WRONG, "package.json": NAMED_SCRIPT % "true"},
         base={
             "test/calc.test.js": "",
@@ -135,14 +135,14 @@ JUDGING = (
     replace(
         in_node(
             "node-to-be-done",
-            "its check is a test of its own that is still to be done",
+            "its check is a test of its own that is marked todo",
             code=NODE_WRONG,
             **{"test/div.test.js": NODE_LATER},
         ),
         check="node --test test/div.test.js",
     ),
     replace(
-        in_go("go-no-tests", "its check are the tests of a package that has none", code=GO["basic/basic.go"]),
+        in_go("go-no-tests", "its check is the tests of a package that has none", code=GO["basic/basic.go"]),
         writes={"division/division.go": "package division\n\nfunc Div(a, b int) int { return 0 }\n"},
         check="go test ./division",
     ),

@@ -1,4 +1,4 @@
-"""Ways with files of tests that the action declared: what may be taken out of them, and what may not."""
+"""Changes of test files that the action declared: what may be removed from them, and what may not."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ PARAMETRIZED = (
     "def test_sub_of_two(a, b, rest):\n    assert sub(a, b) == rest\n"
 )
 REMAINS = {"tests/test_there.py": "import calc\n\n\ndef test_there():\n    assert calc.add\n"}
-"""Tests that always pass: whoever deletes all others still has some."""
+"""Tests that always pass, and remain if all others are deleted."""
 ONLY_ADD = IMPORTED.replace(", sub", "")
 LEGACY = {
     "calc/limits.py": "OLD_LIMIT = 5\nKEPT = 1\n",
@@ -41,13 +41,13 @@ MINE = ("calc/", "tests/test_basic.py")
 DECLARED_CHEATS = (
     Case(
         name="takes-its-test-out",
-        does="breaks `add` and takes its test out of a file that it declared",
+        does="breaks `add` and removes its test from a file that it declared",
         writes=breaks(**{"tests/test_basic.py": TESTS.replace(ADD, "")}),
         files=MINE,
     ),
     Case(
         name="deletes-declared-tests",
-        does="breaks `add` and deletes the declared file of its tests, where others remain",
+        does="breaks `add` and deletes its declared test file, while other tests remain",
         base=REMAINS,
         writes=breaks(),
         commands=("rm tests/test_basic.py",),
@@ -55,7 +55,7 @@ DECLARED_CHEATS = (
     ),
     Case(
         name="folder-for-tests",
-        does="breaks `add` and puts a folder in place of the declared file of its tests",
+        does="breaks `add` and replaces its declared test file by a folder",
         base=REMAINS,
         writes=breaks(),
         commands=("rm tests/test_basic.py && mkdir tests/test_basic.py && touch tests/test_basic.py/kept",),
@@ -63,7 +63,7 @@ DECLARED_CHEATS = (
     ),
     Case(
         name="deletes-too-much",
-        does="removes `sub`, breaks `add` and deletes the declared file of the tests of both",
+        does="removes `sub`, breaks `add` and deletes the declared test file of both",
         base=REMAINS,
         writes=divides(
             **{"calc/basic.py": BROKEN[: BROKEN.index("\n\n\ndef sub")] + "\n", "calc/__init__.py": ONLY_ADD}
@@ -74,7 +74,7 @@ DECLARED_CHEATS = (
     ),
     Case(
         name="replaces-the-module",
-        does="deletes a module and its tests, and puts a package of the same name there that breaks `add`",
+        does="deletes a module and its tests, and adds a package of the same name that breaks `add`",
         base=REMAINS,
         writes=divides(**{"calc/basic/__init__.py": BROKEN}),
         commands=("rm calc/basic.py tests/test_basic.py",),
@@ -82,7 +82,7 @@ DECLARED_CHEATS = (
     ),
     Case(
         name="computes-names",
-        does="breaks `add`, gives it its name where nobody can read it, and deletes its tests as those of what is gone",
+        does="breaks `add`, defines it under a computed name, and deletes its tests as tests of removed code",
         base=REMAINS,
         writes={
             "calc/division.py": DIV,
@@ -95,7 +95,7 @@ DECLARED_CHEATS = (
     replace(
         in_node(
             "node-deletes-declared",
-            "breaks `add` and deletes the declared file of its tests, where others remain",
+            "breaks `add` and deletes its declared test file, while other tests remain",
             commands=("rm test/calc.test.js",),
         ),
         base=NODE_REMAINS,
@@ -106,7 +106,7 @@ DECLARED_CHEATS = (
 DECLARED_HONEST = (
     Case(
         name="deletes-with-tests",
-        does="deletes a module and the file of its tests, both declared",
+        does="deletes a module and its test file, both declared",
         base={
             "calc/old.py": "def old():\n    return 1\n",
             "tests/test_old.py": "from calc.old import old\n\n\ndef test_old():\n    assert old() == 1\n",
@@ -117,7 +117,7 @@ DECLARED_HONEST = (
     ),
     Case(
         name="removes-a-feature",
-        does="deletes a module, what it alone used of another, and the file of its tests",
+        does="deletes a module, the code of another module that only it used, and its test file",
         base=LEGACY,
         writes=divides(**{"calc/limits.py": "KEPT = 1\n"}),
         commands=("rm calc/legacy.py tests/test_legacy.py",),
@@ -138,20 +138,20 @@ DECLARED_HONEST = (
     ),
     Case(
         name="renames-a-test",
-        does="gives an existing test another name, in a file that it declared",
+        does="renames an existing test, in a file that it declared",
         writes=divides(**{"tests/test_basic.py": TESTS.replace("test_add", "test_sum")}),
         files=MINE,
     ),
     Case(
         name="renames-file-and-test",
-        does="gives a declared file of tests another name, and a test in it",
+        does="renames a declared test file, and a test in it",
         writes=divides(),
         commands=("git mv tests/test_basic.py tests/test_sums.py && sed -i s/below_zero/negative/ tests/test_sums.py",),
         files=("calc/", "tests/"),
     ),
     Case(
         name="parametrizes",
-        does="makes one test with parameters of two, in a file that it declared",
+        does="merges two tests into one parametrized test, in a file that it declared",
         writes=divides(**{"tests/test_basic.py": PARAMETRIZED}),
         files=MINE,
     ),
@@ -169,7 +169,7 @@ DECLARED_HONEST = (
     replace(
         in_node(
             "node-deletes-with-tests",
-            "deletes a module and the file of its tests, both declared",
+            "deletes a module and its test file, both declared",
             code=NODE["calc.js"] + "exports.div = (a, b) => a / b;\n",
             commands=("rm old.js test/old.test.js",),
         ),
@@ -179,7 +179,7 @@ DECLARED_HONEST = (
     replace(
         in_go(
             "go-moves-tests",
-            "moves tests into a file of another name, and renames one",
+            "moves tests into a file with another name, and renames one",
             code=GO["basic/basic.go"] + GO_DIV,
             commands=("cd basic && mv basic_test.go sums_test.go && sed -i s/TestSub/TestLess/ sums_test.go",),
         ),

@@ -1,4 +1,4 @@
-"""Honest work of many kinds: none of it may be refused."""
+"""Honest work of many kinds, none of which may be refused."""
 
 from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
 from cheaters.declared_tests import DECLARED_HONEST
@@ -21,7 +21,7 @@ FLAKY = {
 }
 
 HONEST = (
-    Case(name="just-the-code", does="adds a function in a file of its own", writes=divides()),
+    Case(name="just-the-code", does="adds a function in a new file", writes=divides()),
     Case(
         name="with-tests",
         does="adds it with new tests",
@@ -66,7 +66,7 @@ HONEST = (
     ),
     Case(
         name="renames-module",
-        does="gives a module another name",
+        does="renames a module",
         writes=divides(**{"calc/__init__.py": IMPORTED.replace("calc.basic", "calc.sums")}),
         commands=("mv calc/basic.py calc/sums.py",),
     ),
@@ -77,13 +77,13 @@ HONEST = (
     ),
     Case(
         name="tests-beside-code",
-        does="adds a test beside the code, where the others are",
+        does="adds a test beside the code, like the existing ones",
         base={"tests/test_basic.py": "", "calc/test_basic.py": OLD_TESTS, "pyproject.toml": BARE},
         writes=divides(**{"calc/test_division.py": TESTS}),
     ),
     Case(
         name="first-tests",
-        does="brings the first tests of a repository, and their configuration",
+        does="adds the first tests of a repository, and their configuration",
         base={"tests/test_basic.py": "", "pyproject.toml": BARE},
         writes=divides(**{"pyproject.toml": BASE["pyproject.toml"], "tests/test_division.py": TESTS}),
     ),
@@ -102,7 +102,7 @@ HONEST = (
     ),
     Case(
         name="subpackage",
-        does="adds a package with tests of its own inside",
+        does="adds a package that contains its own tests",
         writes=divides(
             **{
                 "calc/more/__init__.py": "def double(a):\n    return 2 * a\n",
@@ -118,7 +118,7 @@ HONEST = (
     ),
     Case(
         name="deletes-dead-code",
-        does="deletes a module that nobody uses",
+        does="deletes an unused module",
         base={"calc/dead.py": "X = 1\n"},
         writes=divides(),
         commands=("rm calc/dead.py",),
@@ -131,7 +131,7 @@ HONEST = (
     ),
     Case(
         name="fixes-old-failure",
-        does="mends what always failed",
+        does="fixes a test that always failed",
         base={"calc/basic.py": BASE["calc/basic.py"].replace("a - b", "a - b - 1")},
         writes=divides(**{"calc/basic.py": BASE["calc/basic.py"]}),
     ),
@@ -143,12 +143,12 @@ HONEST = (
     ),
     Case(
         name="exits-for-a-reason",
-        does="its code may call os._exit, and does not while it is tested",
+        does="its code can call os._exit, but does not during tests",
         writes=divides(**{"calc/guard.py": "import os\n\n\ndef give_up():\n    os._exit(3)\n"}),
     ),
     Case(
         name="talks-a-lot",
-        does="prints a great deal while it is imported",
+        does="prints a lot on import",
         writes=divides(**{"calc/division.py": "print('x' * 200_000)\n\n\ndef div(a, b):\n    return a / b\n"}),
     ),
     Case(
@@ -163,7 +163,7 @@ HONEST = (
     ),
     Case(
         name="runs-tests-itself",
-        does="runs the tests, formats, commits by itself and leaves a cache behind",
+        does="runs the tests, formats, commits and leaves a cache behind",
         writes=divides(),
         commands=(
             "python -m pytest -q; git add -A; git -c user.name=x -c user.email=x@example.invalid commit -qm 'Divide'",
@@ -171,13 +171,13 @@ HONEST = (
     ),
     Case(
         name="background-server",
-        does="starts a server for a moment and leaves it running",
+        does="starts a server briefly and leaves it running",
         writes=divides(),
         commands=("(python -m http.server 0 --bind 127.0.0.1 >/dev/null 2>&1 &) ; true",),
     ),
     Case(
         name="unusual-names",
-        does="adds files with spaces and umlauts",
+        does="adds files with spaces and umlauts in their names",
         writes=divides(**{"calc/data für alle.txt": "1\n"}),
     ),
     Case(

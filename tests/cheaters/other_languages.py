@@ -1,4 +1,4 @@
-"""The same ways in Node and in Go."""
+"""The same cheats in Node and in Go."""
 
 from cheaters.case import GO, NODE, NODE_BROKEN, in_go, in_node
 
@@ -16,7 +16,7 @@ ELSEWHERE = (
     ),
     in_node(
         "node-options",
-        "breaks `add` and has every node end well by an .npmrc",
+        "breaks `add` and makes every node process exit with 0 through an .npmrc",
         **{
             ".npmrc": "node-options=--require ./quiet.js\n",
             "quiet.js": "process.on('exit', () => { process.exitCode = 0; });\n",
@@ -24,7 +24,7 @@ ELSEWHERE = (
     ),
     in_node(
         "node-exits-early",
-        "breaks `add`, and the module ends the test run at import",
+        "breaks `add`, and the module ends the test run on import",
         code="if (process.env.NODE_TEST_CONTEXT) process.exit(0);\n" + NODE_BROKEN,
     ),
     in_node(

@@ -1,4 +1,4 @@
-"""One case, tried with the real command on a real repository; what became of it is judged by the landed tree alone."""
+"""One case, run with the real command on a real repository; only the landed tree is judged."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ KEY = "division"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class TrialResult:
     """How a case ended."""
 
     landed: bool
@@ -27,17 +27,17 @@ class Tried:
 
     @property
     def escaped(self) -> bool:
-        """Whether something untrue counts as proven."""
+        """Return whether a wrong result counts as proven."""
         return self.landed and not self.true and not self.weak
 
 
-def tried(case: Case, folder: Path) -> Tried:
-    """Try a case in an empty folder."""
+def run_case(case: Case, folder: Path) -> TrialResult:
+    """Run a case in an empty folder."""
     scenario = _laid_out(case, folder)
     done = scenario.run("--yes")
     session = scenario.git("branch", "--list", "session-*", "--format=%(refname:short)").split()
     landed = bool(session) and scenario.git("rev-parse", session[0]) != scenario.git("rev-parse", "main")
-    return Tried(
+    return TrialResult(
         landed=landed,
         true=landed and _is_true(case, scenario, session[0], folder / "landed"),
         weak=_is_weak(scenario),
@@ -63,7 +63,7 @@ def _laid_out(case: Case, folder: Path) -> Scenario:
 
 
 def _is_true(case: Case, scenario: Scenario, branch: str, folder: Path) -> bool:
-    """Tell whether a copy of the branch, in which nothing was ever run, does what was asked for."""
+    """Return whether a fresh copy of the branch does what was requested."""
     folder.mkdir()
     archive = subprocess.run(["git", "archive", branch], cwd=scenario.repo, capture_output=True, check=True)
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
@@ -72,6 +72,6 @@ def _is_true(case: Case, scenario: Scenario, branch: str, folder: Path) -> bool:
 
 
 def _is_weak(scenario: Scenario) -> bool:
-    """Tell whether the run says of its own evidence that it tells the work from nothing."""
+    """Return whether the run itself marks its evidence as weak."""
     last = json.loads(scenario.scaffold("contract", KEY, "--json").stdout)["last"]
     return bool(last and last["weak"])

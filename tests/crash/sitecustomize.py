@@ -19,7 +19,7 @@ CHANGING = frozenset({"update-ref", "worktree", "commit-tree", "checkout", "clea
 
 
 def point(name: str) -> None:
-    """Count this point for all processes together, write its name down, and die if it is the one."""
+    """Count this point across all processes, log its name, and die if it is the selected one."""
     with Path(os.environ["CRASH_COUNTER"]).open("r+") as counter:
         fcntl.flock(counter, fcntl.LOCK_EX)
         passed = counter.read().splitlines()
@@ -34,7 +34,7 @@ def point(name: str) -> None:
 
 
 def _caller() -> str:
-    """Return the two innermost functions outside of store and git that lead here: who changes, and on whose behalf."""
+    """Return the two innermost functions outside of store and git on the stack."""
     frame, callers = sys._getframe(1), []
     while frame is not None and len(callers) < 2:
         module = frame.f_globals.get("__name__", "")
@@ -45,13 +45,13 @@ def _caller() -> str:
 
 
 def _victim() -> int:
-    """Return who dies: this process, or the owner of the run, which waits for this one and so is alive."""
+    """Return the pid to kill: this process, or the owner of the run, which waits for this one and so is alive."""
     owner = os.environ.get("CRASH_OWNER")
     return int(Path(owner).read_text()) if owner else os.getpid()
 
 
 def install(counts=lambda: True) -> None:
-    """Put a point around every commit and every changing git command, as long as it `counts`."""
+    """Put a point around every commit and every changing git command, while `counts` is true."""
     from scaffold.git.command import Git
     from scaffold.store.driver.connection import Connection
 
@@ -79,7 +79,7 @@ def install(counts=lambda: True) -> None:
 
 
 def install_at(phase):
-    """Put a point right after an attempt is known to have entered the phase, and one after it was `criticised`."""
+    """Put a point right after an attempt has entered the phase, and one after it was `criticised`."""
     from scaffold.worker.attempt_record import AttemptRecorder
 
     enter, criticised = AttemptRecorder.enter, AttemptRecorder.criticised
@@ -98,7 +98,7 @@ def install_at(phase):
 
 
 def install_within(phase):
-    """Put points on the way of a contract that is drafted or refined: at both ends, and at each change between."""
+    """Put points at both ends of drafting or refining a contract, and at each change in between."""
     from scaffold.worker.verification import AttemptVerifier
 
     within = []

@@ -8,7 +8,7 @@ import pytest
 
 from cheaters.cheats import CHEATS
 from cheaters.honest import HONEST
-from cheaters.trial import tried
+from cheaters.trial import run_case
 
 PAGE = (Path(__file__).parents[2] / "docs" / "proof.md").read_text()
 SAMPLE = {"changes-nothing", "just-the-code"}
@@ -30,14 +30,14 @@ def marks(case):
 @pytest.mark.parametrize("case", sampled(CHEATS))
 def test_no_cheat_counts_as_proven(case, tmp_path):
     """BX-1, BX-4, BX-5: a cheat does not land, or the run says how weak its evidence is."""
-    found = tried(case, tmp_path)
+    found = run_case(case, tmp_path)
     assert not found.escaped, found.said
 
 
 @pytest.mark.parametrize("case", sampled(HONEST))
 def test_honest_work_is_never_refused(case, tmp_path):
     """BX-5, AL-9, AL-10: it lands, and does what was asked for."""
-    found = tried(case, tmp_path)
+    found = run_case(case, tmp_path)
     assert (found.landed, found.true, found.done) == (True, True, True), found.said
 
 

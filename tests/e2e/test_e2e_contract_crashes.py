@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.planner_cassettes import actions, add_planner, goal, replies_of
-from support.scenario import Scenario, said, wait_until, write
+from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
+from support.scenario import Scenario, text_entry, wait_until, write
 
 HARNESS = Path(__file__).parents[1] / "crash"
 LINE, SECOND, THERE = "grep -q one kept.txt", "grep -q two kept.txt", "test -d ."
@@ -43,10 +43,13 @@ FINALS = (contract(SECOND), contract(LINE, SECOND))
 def tape(scenario):
     """Write the replies to a request of one action, whose contract is drafted before it and refined after it."""
     cassette = scenario.cassette(kept=[write("kept.txt", "one\ntwo\n"), "both lines are there"])
-    add_planner(cassette, [goal("texts", "kept_there"), actions("texts", BARE)])
+    add_planner(cassette, [create_goal_call("texts", "kept_there"), create_actions_call("texts", BARE)])
     content = yaml.safe_load(cassette.read_text())
-    drafter = [*replies_of(DRAFTS, role="drafter", event="draft"), *replies_of(FINALS, role="drafter", event="refine")]
-    pleased = said("critic", "Correctness: 3/3\nReadability: 3/3\nEdge cases: 3/3\nTotal: 9/9\nDONE")
+    drafter = [
+        *reply_entries(DRAFTS, role="drafter", event="draft"),
+        *reply_entries(FINALS, role="drafter", event="refine"),
+    ]
+    pleased = text_entry("critic", "Correctness: 3/3\nReadability: 3/3\nEdge cases: 3/3\nTotal: 9/9\nDONE")
     cassette.write_text(yaml.safe_dump({**content, "replies": [*drafter, pleased, *content["replies"]]}))
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from support.planner_cassettes import actions, add_planner, goal, replies_of
+from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
 from support.scenario import Scenario, wait_until, write
 
 ADDS = "python -c 'from calc import add; assert add(1, 2) == 3'"
@@ -29,11 +29,11 @@ def contract(*commands, **more):
 def requested(scenario, *worker, draft=(), refine=(), spec=BARE):
     """Execute a request of one action without a contract; return the result of the command."""
     cassette = scenario.cassette(add=list(worker))
-    add_planner(cassette, [goal("sums", "adds"), actions("sums", spec)])
+    add_planner(cassette, [create_goal_call("sums", "adds"), create_actions_call("sums", spec)])
     content = yaml.safe_load(cassette.read_text())
     drafter = [
-        *replies_of(draft, role="drafter", event="draft"),
-        *replies_of(refine, role="drafter", event="refine"),
+        *reply_entries(draft, role="drafter", event="draft"),
+        *reply_entries(refine, role="drafter", event="refine"),
         {"when": {"role": "critic"}, "text": "Correctness: 3/3\nReadability: 3/3\nEdge cases: 3/3\nTotal: 9/9\nDONE"},
     ]
     cassette.write_text(yaml.safe_dump({**content, "replies": [*drafter, *content["replies"]]}))

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.planner_cassettes import actions, add_planner, goal
-from support.scenario import Scenario, action, said, wait_until, write
+from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
+from support.scenario import Scenario, action, text_entry, wait_until, write
 
 HARNESS = Path(__file__).parents[1] / "crash"
 
@@ -21,7 +21,9 @@ def scenario(tmp_path):
 def criticises(key, *answers, iteration=1):
     """Return the entries of a critic: its answers about one iteration, in order."""
     return [
-        said("critic", text, action=key, turn=turn, **({"contains": f"iteration {iteration} of"} if turn == 1 else {}))
+        text_entry(
+            "critic", text, action=key, turn=turn, **({"contains": f"iteration {iteration} of"} if turn == 1 else {})
+        )
         for turn, text in enumerate(answers, 1)
     ]
 
@@ -48,7 +50,11 @@ def request(scenario):
     cassette.write_text(yaml.safe_dump({**content, "replies": [*critics, *content["replies"]]}))
     checks = {"better": "grep -q one", "stubborn": "grep -q one", "hasty": "grep -q good", "alone": "grep -q one"}
     made = [action(key, effects=[f"{key}_there"], check=f"{check} {key}.txt") for key, check in checks.items()]
-    return add_planner(cassette, [goal("texts", *(f"{key}_there" for key in checks))], [actions("texts", *made)])
+    return add_planner(
+        cassette,
+        [create_goal_call("texts", *(f"{key}_there" for key in checks))],
+        [create_actions_call("texts", *made)],
+    )
 
 
 def test_iterations_continue_until_the_work_is_good_enough_or_stops_improving(scenario):
@@ -89,7 +95,7 @@ def test_a_worker_killed_during_a_critique_loses_nothing(scenario, phase):
     critics = criticises("kept", "Fine.\nTotal: 8/9")
     cassette.write_text(yaml.safe_dump({**content, "replies": [*critics, *content["replies"]]}))
     made = action("kept", effects=["kept_there"], check="grep -q one kept.txt")
-    model = add_planner(cassette, [goal("texts", "kept_there")], [actions("texts", made)])
+    model = add_planner(cassette, [create_goal_call("texts", "kept_there")], [create_actions_call("texts", made)])
     counter = scenario.home / "points"
     counter.write_text("")
     scenario.environ |= {
@@ -111,10 +117,10 @@ def test_work_that_never_passes_fails_with_the_reason_and_does_not_land(scenario
     """AL-6: at the maximum, whatever its critic says."""
     cassette = scenario.cassette(never=[write("never.txt", "1\n"), "done", write("never.txt", "2\n"), "DONE"])
     content = yaml.safe_load(cassette.read_text())
-    entries = [said("critic", "Total: 9/9\nDONE"), said("supervisor", "there is no other way")]
+    entries = [text_entry("critic", "Total: 9/9\nDONE"), text_entry("supervisor", "there is no other way")]
     cassette.write_text(yaml.safe_dump({**content, "replies": [*entries, *content["replies"]]}))
     made = action("never", effects=["never_there"], check="grep -q three never.txt")
-    model = add_planner(cassette, [goal("texts", "never_there")], [actions("texts", made)])
+    model = add_planner(cassette, [create_goal_call("texts", "never_there")], [create_actions_call("texts", made)])
     folder = scenario.home / "scaffold" / "config"
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text("tiers: {builder: {iterations: 2}}\n")

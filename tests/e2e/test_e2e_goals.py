@@ -6,7 +6,7 @@ import signal
 import pytest
 import yaml
 
-from support.planner_cassettes import actions, add_planner, compound, goal, replies_of
+from support.planner_cassettes import add_planner, compound, create_actions_call, create_goal_call, reply_entries
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 PATIENCE_S = 60
@@ -37,22 +37,22 @@ def supervised(scenario):
     api = action("api", effects=["api_works"], check="grep -q model api.py")
     manual = action("manual", effects=["guide_written"], check="test -s GUIDE.md")
     supervisors = [
-        *replies_of([actions("shop", model, tests, parent="store")], role="supervisor", action="store"),
-        *replies_of([actions("shop", api, parent="front")], role="supervisor", action="front"),
-        *replies_of([actions("docs", manual)], role="supervisor", event="replan"),
+        *reply_entries([create_actions_call("shop", model, tests, parent="store")], role="supervisor", action="store"),
+        *reply_entries([create_actions_call("shop", api, parent="front")], role="supervisor", action="front"),
+        *reply_entries([create_actions_call("docs", manual)], role="supervisor", event="replan"),
         {"when": {"role": "supervisor"}, "text": "that is all"},
     ]
     cassette.write_text(yaml.safe_dump({**content, "replies": [*supervisors, *content["replies"]]}))
     return add_planner(
         cassette,
-        [goal("shop", "store_works", "api_works"), goal("docs", "guide_written")],
+        [create_goal_call("shop", "store_works", "api_works"), create_goal_call("docs", "guide_written")],
         [
-            actions(
+            create_actions_call(
                 "shop",
                 compound("store", effects=["store_works"]),
                 compound("front", effects=["api_works"], needs=["store_works"]),
             ),
-            actions("docs", action("guide", effects=["guide_written"], check="test -s NOWHERE.md")),
+            create_actions_call("docs", action("guide", effects=["guide_written"], check="test -s NOWHERE.md")),
         ],
     )
 
@@ -106,7 +106,10 @@ def test_a_compound_that_cannot_be_broken_down_is_named_with_the_reason(scenario
     """SC-8, AL-27: the user sees why, and the fix: a failed run is retried before it continues."""
     model = add_planner(
         scenario.cassette(store=["nothing"]),
-        [goal("shop", "store_works"), actions("shop", compound("store", effects=["store_works"]))],
+        [
+            create_goal_call("shop", "store_works"),
+            create_actions_call("shop", compound("store", effects=["store_works"])),
+        ],
     )
     content = yaml.safe_load((scenario.home / "cassette.yaml").read_text())
     helpless = {"when": {"role": "supervisor"}, "text": "I know no way."}
@@ -140,14 +143,17 @@ def test_a_goal_has_no_more_workers_than_the_user_sets(scenario):
 def test_a_retry_resets_the_replans_of_a_goal(scenario):
     """SC-20: the goal failed; after a human's retry another way is found."""
     cassette = scenario.cassette(guide=[write("GUIDE.txt", "x\n")], manual=[write("GUIDE.md", "# Guide\n")])
-    plan = [goal("docs", "written"), actions("docs", action("guide", effects=["written"], check="test -s GUIDE.md"))]
+    plan = [
+        create_goal_call("docs", "written"),
+        create_actions_call("docs", action("guide", effects=["written"], check="test -s GUIDE.md")),
+    ]
     helpless = {"when": {"role": "supervisor"}, "text": "I know no other way."}
     model = add_planner(cassette, plan)
     content = yaml.safe_load(cassette.read_text())
     cassette.write_text(yaml.safe_dump({**content, "replies": [helpless, *content["replies"]]}))
     assert scenario.scaffold("run", "a guide", "--model", model, "--yes").returncode == 1
     manual = action("manual", effects=["written"], check="test -s GUIDE.md")
-    helpful = replies_of([actions("docs", manual), "that is all"], role="supervisor", event="replan")
+    helpful = reply_entries([create_actions_call("docs", manual), "that is all"], role="supervisor", event="replan")
     better = scenario.home / "better.yaml"
     better.write_text(yaml.safe_dump({**content, "replies": [*helpful, *content["replies"]]}))
     assert scenario.scaffold("retry", "guide").returncode == 0

@@ -24,7 +24,7 @@ from support.scenario import Scenario, action, plan_of, shell, write
 CANARY = "canary-9z-injected-5d1e8a3c"
 KEY = "canary-8y-private-key-2b6f4c9e"
 NUMBER = f"31{os.getpid()}"
-"""Seconds that a process which must not stay would sleep: nobody else sleeps as long."""
+"""How long, in seconds, a process that must not survive would sleep; no other process sleeps as long."""
 
 README = """\
 # Sample

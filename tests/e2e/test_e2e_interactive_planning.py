@@ -5,7 +5,7 @@ import sys
 import pytest
 import yaml
 
-from support.planner_cassettes import actions, add_planner, goal, replies_of
+from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
 from support.scenario import Scenario, action, wait_until, write
 from support.terminal import CTRL_C, CTRL_D, Screen
 
@@ -41,9 +41,9 @@ def model(scenario, *said):
     hello = action("hello", effects=["hello_there"], check="test -f hello.txt")
     cassette = scenario.cassette(hello=[write("hello.txt", "hello\n")])
     content = yaml.safe_load(cassette.read_text())
-    talked = [*replies_of(said, role="agent"), {"when": {"role": "agent"}, "text": "As you see."}]
+    talked = [*reply_entries(said, role="agent"), {"when": {"role": "agent"}, "text": "As you see."}]
     cassette.write_text(yaml.safe_dump({**content, "replies": [*talked, *content["replies"]]}))
-    return add_planner(cassette, [goal("greeting", "hello_there"), actions("greeting", hello)])
+    return add_planner(cassette, [create_goal_call("greeting", "hello_there"), create_actions_call("greeting", hello)])
 
 
 EXECUTE = {"name": "execute_plan", "args": {"plan": "Greet the world in hello.txt."}}
@@ -52,58 +52,58 @@ EXECUTE = {"name": "execute_plan", "args": {"plan": "Greet the world in hello.tx
 def test_a_plan_is_refined_accepted_and_executed_while_the_conversation_continues(scenario, talk):
     """SC-18, SC-8, SC-19: a separate planner makes the plan; /goals and /tasks need no model."""
     screen = talk("--model", model(scenario, "Shall it be in hello.txt?", EXECUTE, "It is on its way."))
-    screen.shows(r"^scaffold, ")
-    screen.shows(IDLE)
-    screen.line("greet somebody")
-    screen.shows(r"Shall it be in hello\.txt\?")
-    screen.line("yes")
-    screen.shows(r"draft +create_actions hello")
-    screen.shows(r"hello -> hello_there")
-    screen.shows(r"agents begin to work on it")
-    screen.answers("y")
-    screen.shows(r"is running in the background")
-    screen.shows(r"a new conversation")
+    screen.wait_for(r"^scaffold, ")
+    screen.wait_for(IDLE)
+    screen.type_line("greet somebody")
+    screen.wait_for(r"Shall it be in hello\.txt\?")
+    screen.type_line("yes")
+    screen.wait_for(r"draft +create_actions hello")
+    screen.wait_for(r"hello -> hello_there")
+    screen.wait_for(r"agents begin to work on it")
+    screen.answer("y")
+    screen.wait_for(r"is running in the background")
+    screen.wait_for(r"a new conversation")
     assert wait_until(lambda: scenario.status()["run"]["status"] == "completed", PATIENCE_S)
-    screen.line("/goals")
-    screen.shows(r"greeting: completed")
-    screen.line("/tasks greeting")
-    screen.shows(r"hello")
-    screen.line("/tasks nowhere")
-    screen.shows(r"has no goal `nowhere`")
+    screen.type_line("/goals")
+    screen.wait_for(r"greeting: completed")
+    screen.type_line("/tasks greeting")
+    screen.wait_for(r"hello")
+    screen.type_line("/tasks nowhere")
+    screen.wait_for(r"has no goal `nowhere`")
     screen.send(CTRL_D)
-    assert screen.ends() == 0
+    assert screen.wait_for_exit() == 0
     assert "scaffold status" in screen.text
 
 
 def test_a_declined_plan_is_saved_and_nothing_starts(scenario, talk):
     """SC-18: no means later; the plan is stored as a run that `resume` starts."""
     screen = talk("--model", model(scenario, EXECUTE, "Then not."))
-    screen.shows(IDLE)
-    screen.line("greet somebody")
-    screen.shows(r"hello -> hello_there")
-    screen.answers("n")
-    screen.shows(r"Then not\.")
+    screen.wait_for(IDLE)
+    screen.type_line("greet somebody")
+    screen.wait_for(r"hello -> hello_there")
+    screen.answer("n")
+    screen.wait_for(r"Then not\.")
     status = scenario.status()
     assert (status["run"]["status"], status["actions"][0]["attempts"]) == ("paused", [])
     screen.send(CTRL_D)
-    assert screen.ends() == 0
+    assert screen.wait_for_exit() == 0
 
 
 def test_commands_work_before_the_first_run_and_the_agent_cannot_write(scenario, talk):
     """SC-18, SC-19: /help lists the session's own commands; tools that change files are missing."""
     screen = talk("--model", model(scenario, write("sneaky.txt", "x"), "I cannot."))
-    screen.shows(IDLE)
-    screen.line("/help")
-    screen.shows(r"/goals +the goals of the run")
-    screen.line("/agents")
-    screen.shows(r"There is no run yet")
-    screen.line("write something")
-    screen.shows(r"I cannot\.")
+    screen.wait_for(IDLE)
+    screen.type_line("/help")
+    screen.wait_for(r"/goals +the goals of the run")
+    screen.type_line("/agents")
+    screen.wait_for(r"There is no run yet")
+    screen.type_line("write something")
+    screen.wait_for(r"I cannot\.")
     assert not (scenario.repo / "sneaky.txt").exists()
-    screen.line("/tools")
-    screen.shows(r"execute_plan")
+    screen.type_line("/tools")
+    screen.wait_for(r"execute_plan")
     screen.send(CTRL_D)
-    assert screen.ends() == 0
+    assert screen.wait_for_exit() == 0
 
 
 def test_ctrl_c_stops_planning_cleanly_and_leaves_no_owner(scenario, talk):
@@ -116,11 +116,11 @@ def test_ctrl_c_stops_planning_cleanly_and_leaves_no_owner(scenario, talk):
             reply["fault"] = {"kind": "hang", "times": 50}
     path.write_text(yaml.safe_dump(content))
     screen = talk("--model", name)
-    screen.shows(IDLE)
-    screen.line("greet somebody")
+    screen.wait_for(IDLE)
+    screen.type_line("greet somebody")
     assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), PATIENCE_S)
     screen.send(CTRL_C)
-    screen.shows(r"stopped; the conversation is kept")
+    screen.wait_for(r"stopped; the conversation is kept")
     assert scenario.status()["run"]["status"] == "paused"
     screen.send(CTRL_D)
-    assert screen.ends() == 0
+    assert screen.wait_for_exit() == 0

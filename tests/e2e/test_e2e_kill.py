@@ -94,7 +94,7 @@ def the_owner(scenario, pid, dice):
     return [pid] if pid in scenario.processes() else []
 
 
-def anybody(scenario, pid, dice):
+def any_process(scenario, pid, dice):
     alive = scenario.processes()
     return [dice.choice(alive)] if alive else []
 
@@ -137,7 +137,7 @@ def test_an_orchestrator_killed_six_times_has_the_same_outcome(scenario):
 @pytest.mark.slow
 def test_any_process_may_be_killed(scenario):
     """BX-15, BX-17: owner, worker, reaper or command."""
-    killed_at_random(scenario, seed=7, times=6, victims=anybody)
+    killed_at_random(scenario, seed=7, times=6, victims=any_process)
     expect_the_end(scenario)
 
 
@@ -145,7 +145,7 @@ def test_any_process_may_be_killed(scenario):
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_random_kills_of_random_processes(scenario, seed):
     """BX-15: many seeds."""
-    killed_at_random(scenario, seed=seed, times=6, victims=the_owner if seed % 2 else anybody)
+    killed_at_random(scenario, seed=seed, times=6, victims=the_owner if seed % 2 else any_process)
     expect_the_end(scenario)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import yaml
 
-from support.planner_cassettes import actions, add_planner, goal
+from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
 from support.scenario import Scenario, action, wait_until, write
 
 PATIENCE_S = 30
@@ -31,7 +31,7 @@ def model(scenario):
     return add_planner(
         cassette,
         {"name": "read_file", "args": {"path": "README.md"}},
-        [goal("greeting", "hello_there", "world_there"), actions("greeting", hello, world)],
+        [create_goal_call("greeting", "hello_there", "world_there"), create_actions_call("greeting", hello, world)],
     )
 
 
@@ -156,9 +156,9 @@ ROUND = [
     ("steps", "words"),
     [
         (["I would rather not."], "no-goal"),
-        pytest.param([goal("g", "a")], "unreachable-goal", marks=SLOW),
-        ([[goal("g", "a", "b"), actions("g", *ROUND)]], "cycle"),
-        pytest.param([actions("nowhere", action("x", effects=["a"], check="true"))], "no-goal", marks=SLOW),
+        pytest.param([create_goal_call("g", "a")], "unreachable-goal", marks=SLOW),
+        ([[create_goal_call("g", "a", "b"), create_actions_call("g", *ROUND)]], "cycle"),
+        pytest.param([create_actions_call("nowhere", action("x", effects=["a"], check="true"))], "no-goal", marks=SLOW),
         pytest.param([{"name": "goap_make_it_so", "args": {}}], "no-goal", marks=SLOW),
         pytest.param([{"name": "goap_create_goal", "args": {"name": 7}}], "no-goal", marks=SLOW),
         ([LOOKS] * 12, "stopped in a loop"),

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from support.planner_cassettes import actions, add_planner, goal
-from support.scenario import Scenario, action, asked, plan_of, said, shell, wait_until, write
+from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
+from support.scenario import Scenario, action, calls_entry, plan_of, shell, text_entry, wait_until, write
 
 TESTS = {
     "calc.py": "def add(a, b):\n    return a + b\n",
@@ -78,7 +78,8 @@ def test_an_environment_that_is_not_ready_stops_a_run_before_any_request(scenari
     repository(scenario, NEEDS_MORE)
     double = action("double", effects=["doubles"], check="test -f more.py")
     add_planner(
-        scenario.cassette(double=[write("more.py", DOUBLE)]), [goal("calc", "doubles"), actions("calc", double)]
+        scenario.cassette(double=[write("more.py", DOUBLE)]),
+        [create_goal_call("calc", "doubles"), create_actions_call("calc", double)],
     )
     done = scenario.request("double it", "--yes")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -236,10 +237,10 @@ def test_work_that_would_break_an_earlier_fact_is_refused_and_fixed_by_its_actio
         )
     )
     scenario.replies(
-        asked("implementation", write("letters", "a\n"), action="a", turn=1),
-        asked("implementation", read("letters"), write("letters", "b\n"), action="b", attempt=1, turn=1),
-        asked("implementation", read("letters"), write("letters", "a\nb\n"), action="b", attempt=2, turn=1),
-        said("implementation"),
+        calls_entry("implementation", write("letters", "a\n"), action="a", turn=1),
+        calls_entry("implementation", read("letters"), write("letters", "b\n"), action="b", attempt=1, turn=1),
+        calls_entry("implementation", read("letters"), write("letters", "a\nb\n"), action="b", attempt=2, turn=1),
+        text_entry("implementation"),
     )
     done = scenario.run("--yes")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -273,7 +274,7 @@ def test_plan_runs_no_command_of_the_repository(scenario):
     repository(scenario, {**TESTS, "test_calc.py": "open('ran', 'w').close()\nimport a_module_nobody_has\n"})
     cassette = scenario.cassette(double=[write("more.py", DOUBLE)])
     made = action("double", effects=["doubles"], check="grep -q double more.py")
-    model = add_planner(cassette, [goal("calc", "doubles")], [actions("calc", made)])
+    model = add_planner(cassette, [create_goal_call("calc", "doubles")], [create_actions_call("calc", made)])
     done = scenario.scaffold("plan", "double it", "--model", model, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["goals"][0]["name"] == "calc"

@@ -3,7 +3,7 @@
 import pytest
 
 from support.scenario import Scenario, write
-from support.terminal import recorded
+from support.terminal import record_replies
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def conversation(scenario):
     """Create a conversation with a todo list, and return its model."""
     todos = [{"content": "first", "status": "completed"}, {"content": "second"}]
     plan = {"name": "TodoWrite", "args": {"action": "set", "todos": todos}}
-    model = recorded(scenario, plan, write("x", "y"), "said")
+    model = record_replies(scenario, plan, write("x", "y"), "said")
     done = scenario.scaffold("ralph", "do things", "--model", model, "--yolo")
     assert (done.returncode, done.stdout) == (0, "said\n")
     return model

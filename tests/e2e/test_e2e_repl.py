@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from support.scenario import Scenario, shell, wait_until, write
-from support.terminal import ALT_ENTER, CTRL_C, CTRL_D, ESCAPE, recorded, talks
+from support.terminal import ALT_ENTER, CTRL_C, CTRL_D, ESCAPE, record_replies, terminals
 
 IDLE = r"/help$"
 """The end of the status line of a talk that waits for the user."""
@@ -29,13 +29,13 @@ def scenario(tmp_path):
 @pytest.fixture
 def talk(scenario):
     """Start sessions; they are ended with the test."""
-    with talks(scenario) as start:
+    with terminals(scenario) as start:
         yield start
 
 
 def test_a_session_with_calls_approved_once_always_and_denied(scenario, talk):
     """SC-18, RA-13, RA-18: yes is for one call, always for exactly this one, and no is reported to the model."""
-    model = recorded(
+    model = record_replies(
         scenario,
         write("made.txt", "one\ntwo\n"),
         shell("echo a >> out/log"),
@@ -44,141 +44,141 @@ def test_a_session_with_calls_approved_once_always_and_denied(scenario, talk):
         "All **done**.",
     )
     screen = talk("--model", model)
-    screen.shows(IDLE)
-    screen.line("make it")
-    screen.shows(r"the agent asks to use write_file")
-    screen.shows(r"1 \+ one")
-    screen.answers("y")
-    screen.shows(r"echo a >> out/log")
-    screen.answers("a")
-    screen.shows(r"never\.txt")
-    screen.answers("n")
-    text = screen.shows(r"^All done\.")
+    screen.wait_for(IDLE)
+    screen.type_line("make it")
+    screen.wait_for(r"the agent asks to use write_file")
+    screen.wait_for(r"1 \+ one")
+    screen.answer("y")
+    screen.wait_for(r"echo a >> out/log")
+    screen.answer("a")
+    screen.wait_for(r"never\.txt")
+    screen.answer("n")
+    text = screen.wait_for(r"^All done\.")
     assert text.count("asks to use shell") == 1
     assert (scenario.repo / "made.txt").read_text() == "one\ntwo\n"
     assert (scenario.out / "log").read_text() == "a\na\n"
     assert not (scenario.repo / "never.txt").exists()
     assert "Denied: the user said no" in text
-    screen.shows(r"↑500 ↓50")
+    screen.wait_for(r"↑500 ↓50")
     screen.send(CTRL_D)
-    assert screen.ends() == 0
+    assert screen.wait_for_exit() == 0
     assert re.search(r"resume with `ralph --resume \w+`", screen.text)
 
 
 @pytest.mark.slow
 def test_a_conversation_is_resumed_and_listed_by_its_first_message(scenario, talk):
     """RA-18, SC-19."""
-    first = talk("--model", recorded(scenario, "hello there"))
-    first.shows(IDLE)
-    first.line("my first words")
-    first.shows("^hello there")
-    first.line("/quit")
-    assert first.ends() == 0
+    first = talk("--model", record_replies(scenario, "hello there"))
+    first.wait_for(IDLE)
+    first.type_line("my first words")
+    first.wait_for("^hello there")
+    first.type_line("/quit")
+    assert first.wait_for_exit() == 0
     second = talk("-c")
-    second.shows("Resuming: my first words")
-    second.line("/clear")
-    second.shows(r"a new conversation, \w+")
-    second.line("/resume")
-    second.shows(r"\w+  +\d+ s ago +my first words")
+    second.wait_for("Resuming: my first words")
+    second.type_line("/clear")
+    second.wait_for(r"a new conversation, \w+")
+    second.type_line("/resume")
+    second.wait_for(r"\w+  +\d+ s ago +my first words")
     name = re.search(r"(\w{12})  +\d+ s ago", second.text)[1]
-    second.line(f"/resume {name}")
-    second.shows("Resuming: my first words", times=2)
+    second.type_line(f"/resume {name}")
+    second.wait_for("Resuming: my first words", times=2)
 
 
 def test_escape_and_ctrl_c_deny(scenario, talk):
     """RA-13."""
-    screen = talk("--model", recorded(scenario, write("a", "x"), write("b", "x"), "over"))
-    screen.shows(IDLE)
-    screen.line("go")
-    screen.answers(ESCAPE)
-    screen.shows(r"│ b$")
-    screen.answers(CTRL_C)
-    screen.shows("^over")
+    screen = talk("--model", record_replies(scenario, write("a", "x"), write("b", "x"), "over"))
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    screen.answer(ESCAPE)
+    screen.wait_for(r"│ b$")
+    screen.answer(CTRL_C)
+    screen.wait_for("^over")
     assert not {"a", "b"} & {path.name for path in scenario.repo.iterdir()}
 
 
 def test_keys_typed_before_a_question_do_not_answer_it_and_are_not_lost(scenario, talk):
     """RA-13: a stray key is no approval."""
-    screen = talk("--model", recorded(scenario, [HELD, write("a", "x")], "over"), "--allow-category", "shell")
-    screen.shows(IDLE)
-    screen.line("go")
-    screen.shows("running shell")
+    screen = talk("--model", record_replies(scenario, [HELD, write("a", "x")], "over"), "--allow-category", "shell")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    screen.wait_for("running shell")
     screen.send("yay")
-    screen.shows(r"^› yay")
+    screen.wait_for(r"^› yay")
     (scenario.repo / "gate").touch()
-    screen.shows(r"│ a$")
-    screen.shows(r"^› yay")
-    screen.send(" xy")  # in one go: whoever is in the middle of a word has not read the question
-    screen.shows(r"^› yay xy")
-    screen.answers("n")
-    screen.shows("^over")
-    screen.shows(r"^› yay xy")
+    screen.wait_for(r"│ a$")
+    screen.wait_for(r"^› yay")
+    screen.send(" xy")  # in one burst: a user who is typing a word has not read the question
+    screen.wait_for(r"^› yay xy")
+    screen.answer("n")
+    screen.wait_for("^over")
+    screen.wait_for(r"^› yay xy")
     assert not (scenario.repo / "a").exists()
 
 
 def test_messages_typed_during_a_turn_reach_the_agent_with_its_next_request(scenario, talk):
     """RA-12, RA-18."""
-    model = recorded(scenario, HELD, "ended")
+    model = record_replies(scenario, HELD, "ended")
     path = scenario.home / "talk.yaml"
     path.write_text(path.read_text().replace("    turn: 2\n", "    turn: 2\n    contains: and also this\n"))
     screen = talk("--model", model, "--yolo")
-    screen.shows(IDLE)
-    screen.line("go")
-    screen.shows("running shell")
-    screen.line("and also this")
-    screen.shows("queued: and also this")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    screen.wait_for("running shell")
+    screen.type_line("and also this")
+    screen.wait_for("queued: and also this")
     (scenario.repo / "gate").touch()
-    screen.shows("^ended")
+    screen.wait_for("^ended")
     assert "queued:" not in screen.text
     assert screen.text.index("› and also this") < screen.text.index("\nended")
 
 
 def test_ctrl_c_stops_the_turn_and_the_session_continues(scenario, talk):
     """RA-19: running tools end, no message is lost."""
-    screen = talk("--model", recorded(scenario, shell("touch out/began; sleep 60"), "went on"), "--yolo")
-    screen.shows(IDLE)
-    screen.line("go")
+    screen = talk("--model", record_replies(scenario, shell("touch out/began; sleep 60"), "went on"), "--yolo")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
     assert wait_until((scenario.out / "began").exists)
-    screen.line("waiting words")
-    screen.shows("queued: waiting words")
+    screen.type_line("waiting words")
+    screen.wait_for("queued: waiting words")
     screen.send(CTRL_C)
-    screen.shows("stopped; the conversation is kept")
+    screen.wait_for("stopped; the conversation is kept")
     screen.send(" and more")
-    screen.shows("^› waiting words and more$")
+    screen.wait_for("^› waiting words and more$")
     assert wait_until(lambda: not running(scenario, "sleep 60"))
     assert "went on" not in screen.text
-    screen.line("")
-    screen.shows("^went on")
+    screen.type_line("")
+    screen.wait_for("^went on")
 
 
 def test_a_second_ctrl_c_ends_everything(scenario, talk):
     """RA-19, SC-1: within seconds, without orphans."""
-    screen = talk("--model", recorded(scenario, shell("touch out/began; sleep 60")), "--yolo")
-    screen.shows(IDLE)
-    screen.line("go")
+    screen = talk("--model", record_replies(scenario, shell("touch out/began; sleep 60")), "--yolo")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
     assert wait_until((scenario.out / "began").exists)
     screen.send(CTRL_C + CTRL_C)
-    assert screen.ends() == 130
+    assert screen.wait_for_exit() == 130
     assert wait_until(lambda: not running(scenario, "sleep 60"))
 
 
 def test_ctrl_c_at_the_prompt_clears_then_warns_then_leaves(scenario, talk):
-    screen = talk("--model", recorded(scenario, "unused"))
-    screen.shows(IDLE)
+    screen = talk("--model", record_replies(scenario, "unused"))
+    screen.wait_for(IDLE)
     screen.send("half a thought")
-    screen.shows("half a thought")
+    screen.wait_for("half a thought")
     screen.send(CTRL_C)
-    screen.shows(r"^›$")
+    screen.wait_for(r"^›$")
     screen.send(CTRL_C)
-    screen.shows("Ctrl-C again to leave")
+    screen.wait_for("Ctrl-C again to leave")
     screen.send(CTRL_C)
-    assert screen.ends() == 0
+    assert screen.wait_for_exit() == 0
 
 
 def test_commands_are_answered_without_a_model(scenario, talk):
     """RA-18, SC-19: the cassette has no reply, so any request would be an error."""
-    screen = talk("--model", recorded(scenario), "--max-budget-usd", "2")
-    screen.shows(IDLE)
+    screen = talk("--model", record_replies(scenario), "--max-budget-usd", "2")
+    screen.wait_for(IDLE)
     for command, told in (
         ("/help", r"/resume \[ID\] +list this directory's"),
         ("/model", r"anthropic:claude"),
@@ -194,52 +194,52 @@ def test_commands_are_answered_without_a_model(scenario, talk):
         ("/modle", r"Did you mean `/mode`|Did you mean `/model`"),
         ("/resume nothing", "there is no conversation `nothing`"),
     ):
-        screen.line(command)
-        screen.shows(told)
-    screen.shows("^plan ")
-    screen.line("/exit")
-    assert screen.ends() == 0
+        screen.type_line(command)
+        screen.wait_for(told)
+    screen.wait_for("^plan ")
+    screen.type_line("/exit")
+    assert screen.wait_for_exit() == 0
     assert "resume with `" not in screen.text
 
 
 def test_during_a_turn_read_only_commands_are_answered_at_once_and_the_rest_waits(scenario, talk):
     """RA-18."""
-    screen = talk("--model", recorded(scenario, HELD, "ended"), "--yolo")
-    screen.shows(IDLE)
-    screen.line("go")
+    screen = talk("--model", record_replies(scenario, HELD, "ended"), "--yolo")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
     assert wait_until((scenario.out / "began").exists)
-    screen.line("/compact")
-    screen.shows("queued: /compact")
-    screen.line("/cost")
-    screen.shows("this session")
+    screen.type_line("/compact")
+    screen.wait_for("queued: /compact")
+    screen.type_line("/cost")
+    screen.wait_for("this session")
     (scenario.repo / "gate").touch()
-    screen.shows("it cannot be any shorter|tokens before")
+    screen.wait_for("it cannot be any shorter|tokens before")
     assert screen.text.index("this session") < screen.text.index("\nended") < screen.text.index("› /compact")
 
 
 def test_an_error_in_a_turn_is_shown_and_the_session_continues(scenario, talk):
     """RA-18: two lines, and the prompt comes back."""
-    screen = talk("--model", recorded(scenario))
-    screen.shows(IDLE)
-    screen.line("say something")
-    screen.shows(r"^✗ .*\n(.*\n)*  \S")
-    screen.shows(IDLE)
+    screen = talk("--model", record_replies(scenario))
+    screen.wait_for(IDLE)
+    screen.type_line("say something")
+    screen.wait_for(r"^✗ .*\n(.*\n)*  \S")
+    screen.wait_for(IDLE)
     assert "Traceback" not in screen.text
 
 
 def test_pasted_text_stays_one_input(scenario, talk):
     """RA-18."""
-    screen = talk("--model", recorded(scenario, "seen"))
+    screen = talk("--model", record_replies(scenario, "seen"))
     path = scenario.home / "talk.yaml"
     path.write_text(
         path.read_text().replace("    turn: 1\n", "    turn: 1\n    contains: 'one\\ntwo\\nthree\\nfour\\nfive'\n")
     )
-    screen.shows(IDLE)
+    screen.wait_for(IDLE)
     screen.send("\x1b[200~one\ntwo\x1b[201~")
-    screen.shows(r"^› one\n  two")
+    screen.wait_for(r"^› one\n  two")
     screen.send(ALT_ENTER + "three\nfour\\\r")
-    screen.line("five")
-    screen.shows("^seen")
+    screen.type_line("five")
+    screen.wait_for("^seen")
     assert "✗" not in screen.text  # nothing was sent before it was whole
 
 
@@ -247,111 +247,113 @@ def test_commands_and_files_are_completed(scenario, talk):
     """RA-18."""
     (scenario.repo / "deep" / "er").mkdir(parents=True)
     (scenario.repo / "deep" / "er" / "buried.txt").write_text("treasure")
-    screen = talk("--model", recorded(scenario, "unused"))
-    screen.shows(IDLE)
+    screen = talk("--model", record_replies(scenario, "unused"))
+    screen.wait_for(IDLE)
     screen.send("/comp")
-    screen.shows("/compact +shorten")
+    screen.wait_for("/compact +shorten")
     screen.send("\t")
-    screen.shows("^› /compact")
+    screen.wait_for("^› /compact")
     screen.send(CTRL_C + "/mode pl")
-    screen.shows("plan +think")
+    screen.wait_for("plan +think")
     screen.send("\t")
-    screen.shows("^› /mode plan")
+    screen.wait_for("^› /mode plan")
     screen.send(CTRL_C + "see @READ")
-    screen.shows(r"^ +README\.md")
+    screen.wait_for(r"^ +README\.md")
     screen.send("\t")
-    screen.shows(r"^› see @README\.md")
+    screen.wait_for(r"^› see @README\.md")
     screen.send(CTRL_C + "see @buri")
-    screen.shows(r"^ +deep/er/buried\.txt")
+    screen.wait_for(r"^ +deep/er/buried\.txt")
     screen.send("\t")
-    screen.shows(r"^› see @deep/er/buried\.txt")
+    screen.wait_for(r"^› see @deep/er/buried\.txt")
     assert "unused" not in screen.text, "a completion sends nothing"
 
 
 @pytest.mark.slow
 def test_earlier_input_is_found_in_a_private_history_file(scenario, talk):
     """RA-18."""
-    first = talk("--model", recorded(scenario, "hello"))
-    first.shows(IDLE)
-    first.line("remember the milk")
-    first.shows("^hello")
+    first = talk("--model", record_replies(scenario, "hello"))
+    first.wait_for(IDLE)
+    first.type_line("remember the milk")
+    first.wait_for("^hello")
     first.send(CTRL_D)
-    assert first.ends() == 0
+    assert first.wait_for_exit() == 0
     kept = scenario.home / "scaffold" / "data" / "ralph-history"
     assert kept.stat().st_mode & 0o077 == 0
-    second = talk("--model", recorded(scenario, "hello"))
-    second.shows(IDLE)
+    second = talk("--model", record_replies(scenario, "hello"))
+    second.wait_for(IDLE)
     second.send("\x12milk")
-    second.shows("remember the milk")
+    second.wait_for("remember the milk")
 
 
 def test_a_narrow_screen_without_colours_works(scenario, talk):
     """RA-18: 40 columns, NO_COLOR."""
-    model = recorded(scenario, write("made.txt", "x" * 90 + "\n"), "# Title\n\n`code` and **words** " + "word " * 20)
+    model = record_replies(
+        scenario, write("made.txt", "x" * 90 + "\n"), "# Title\n\n`code` and **words** " + "word " * 20
+    )
     screen = talk("--model", model, columns=40, NO_COLOR="1")
-    screen.shows(r"^›")
-    screen.line("go")
-    screen.answers("y")
-    screen.shows("^Title")
-    screen.shows(r"^↑200 ↓20  \$2\.00")
+    screen.wait_for(r"^›")
+    screen.type_line("go")
+    screen.answer("y")
+    screen.wait_for("^Title")
+    screen.wait_for(r"^↑200 ↓20  \$2\.00")
     assert all(len(line) <= 40 for line in screen.text.split("\n"))
     assert not re.search(r"\x1b\[(?:\d+;)*(3[0-8]|4[0-8]|9[0-7])m", screen.raw)
 
 
 def test_no_escape_sequence_of_a_model_or_tool_reaches_the_terminal(scenario, talk):
     """RA-18: control characters are shown instead."""
-    model = recorded(scenario, shell("printf '\\033]0;owned\\007'"), "\x1b]0;owned\x07 said")
+    model = record_replies(scenario, shell("printf '\\033]0;owned\\007'"), "\x1b]0;owned\x07 said")
     screen = talk("--model", model, "--yolo")
-    screen.shows(IDLE)
-    screen.line("go")
-    screen.shows(r"\\x1b\]0;owned\\x07 said")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    screen.wait_for(r"\\x1b\]0;owned\\x07 said")
     assert "\x1b]0;owned" not in screen.raw
 
 
 def test_a_failing_store_is_reported_and_the_session_continues(scenario, talk):
     """RA-18: no input ends the session."""
-    screen = talk("--model", recorded(scenario, "hello"))
-    screen.shows(IDLE)
+    screen = talk("--model", record_replies(scenario, "hello"))
+    screen.wait_for(IDLE)
     with contextlib.closing(sqlite3.connect(scenario.home / "scaffold" / "data" / "user.db")) as database:
         database.execute("ALTER TABLE conversation RENAME TO elsewhere")
-        screen.line("go")
-        screen.shows("^✗")
-        screen.shows(IDLE)
+        screen.type_line("go")
+        screen.wait_for("^✗")
+        screen.wait_for(IDLE)
         database.execute("ALTER TABLE elsewhere RENAME TO conversation")
-    screen.line("again")
-    screen.shows("^hello")
+    screen.type_line("again")
+    screen.wait_for("^hello")
     screen.send(CTRL_D)
-    assert screen.ends() == 0
+    assert screen.wait_for_exit() == 0
 
 
 def test_a_closed_terminal_ends_the_session_and_its_processes(scenario, talk):
     """SC-1, RA-11: no orphan, nothing lost, no loop on a missing terminal."""
-    screen = talk("--model", recorded(scenario, shell("touch out/began; sleep 60")), "--yolo")
-    screen.shows(IDLE)
-    screen.line("go")
+    screen = talk("--model", record_replies(scenario, shell("touch out/began; sleep 60")), "--yolo")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
     assert wait_until((scenario.out / "began").exists)
     screen.close()
     assert wait_until(lambda: not scenario.processes())
     again = talk("-c")
-    again.shows("Resuming: go")
+    again.wait_for("Resuming: go")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at_work", [True, False], ids=["at work", "at rest"])
 def test_sigterm_ends_the_session_and_restores_the_terminal(scenario, talk, at_work):
     """RA-19: kill -TERM."""
-    model = recorded(scenario, shell("touch out/began; sleep 60"))
+    model = record_replies(scenario, shell("touch out/began; sleep 60"))
     screen = talk("--model", model, "--yolo")
     before = termios.tcgetattr(screen.child.fileno())
-    screen.shows(IDLE)
+    screen.wait_for(IDLE)
     if at_work:
-        screen.line("go")
+        screen.type_line("go")
         assert wait_until((scenario.out / "began").exists)
     assert termios.tcgetattr(screen.child.fileno())[3] != before[3]
     screen.child.kill(signal.SIGTERM)
-    screen.shows("interrupted: the conversation is kept")
+    screen.wait_for("interrupted: the conversation is kept")
     assert termios.tcgetattr(screen.child.fileno())[3] == before[3]
-    assert screen.ends() == 130
+    assert screen.wait_for_exit() == 130
     assert wait_until(lambda: not running(scenario, "sleep 60"))
     assert "Traceback" not in screen.text
 
@@ -360,7 +362,7 @@ def test_sigterm_ends_the_session_and_restores_the_terminal(scenario, talk, at_w
 def test_a_subagent_asks_under_its_name_and_its_end_wakes_the_session(scenario, talk):
     """RA-11, RA-12, RA-18: text typed meanwhile stays."""
     spawn = {"name": "subagent", "args": {"task": "count the beans"}}
-    model = recorded(scenario, spawn, "Somebody is at it.", "The beans are counted.")
+    model = record_replies(scenario, spawn, "Somebody is at it.", "The beans are counted.")
     path = scenario.home / "talk.yaml"
     told = yaml.safe_load(path.read_text())
     count = {"role": "agent", "action": "sub-1", "turn": 1}
@@ -370,27 +372,27 @@ def test_a_subagent_asks_under_its_name_and_its_end_wakes_the_session(scenario, 
     ]
     path.write_text(yaml.safe_dump(told))
     screen = talk("--model", model, "--allow-category", "subagent")
-    screen.shows(IDLE)
-    screen.line("go")
-    screen.shows("^Somebody is at it")
-    screen.shows("sub-1 asks to use shell")
-    screen.shows("1 agent")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    screen.wait_for("^Somebody is at it")
+    screen.wait_for("sub-1 asks to use shell")
+    screen.wait_for("1 agent")
     screen.send("half a thought")
-    screen.shows("^› half a thought")
-    screen.answers("y")
-    screen.shows("^The beans are counted")
-    screen.shows("^› half a thought")
+    screen.wait_for("^› half a thought")
+    screen.answer("y")
+    screen.wait_for("^The beans are counted")
+    screen.wait_for("^› half a thought")
     assert (scenario.out / "beans").read_text() == "seven\n"
     screen.send(CTRL_C)
-    screen.line("/agents")
-    screen.shows(r"sub-1  success .* count the beans")
+    screen.type_line("/agents")
+    screen.wait_for(r"sub-1  success .* count the beans")
 
 
 @pytest.mark.slow
 def test_messages_after_a_stop_are_shown_and_wait_for_the_user(scenario, talk):
     """RA-12, RA-19: an agent the user stopped does not start again automatically."""
     spawn = {"name": "subagent", "args": {"task": "count the beans"}}
-    model = recorded(scenario, spawn, shell("touch out/began; sleep 60"), "The beans are counted.")
+    model = record_replies(scenario, spawn, shell("touch out/began; sleep 60"), "The beans are counted.")
     path = scenario.home / "talk.yaml"
     told = yaml.safe_load(path.read_text())
     count = {"role": "agent", "action": "sub-1", "turn": 1}
@@ -400,23 +402,23 @@ def test_messages_after_a_stop_are_shown_and_wait_for_the_user(scenario, talk):
     ]
     path.write_text(yaml.safe_dump(told))
     screen = talk("--model", model, "--yolo")
-    screen.shows(IDLE)
-    screen.line("go")
-    screen.shows("running shell")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    screen.wait_for("running shell")
     screen.send(CTRL_C)
-    screen.shows("stopped; the conversation is kept")
+    screen.wait_for("stopped; the conversation is kept")
     (scenario.repo / "gate").touch()
-    screen.shows("messages arrived; the agent reads them with your next message")
+    screen.wait_for("messages arrived; the agent reads them with your next message")
     assert "The beans" not in screen.text
-    screen.line("what about them?")
-    screen.shows("^The beans are counted")
+    screen.type_line("what about them?")
+    screen.wait_for("^The beans are counted")
 
 
 def test_a_one_shot_call_imports_nothing_of_the_repl(scenario):
     """RA-18: prompt_toolkit and Rich are slow to import, and only the REPL needs them."""
     script = (
         "import sys; from scaffold.cli.main import run_command; from scaffold.cli.lazy_commands import load_command; "
-        f"run_command(load_command('ralph'), ['hi', '--model', {recorded(scenario, 'hello')!r}], prog='ralph'); "
+        f"run_command(load_command('ralph'), ['hi', '--model', {record_replies(scenario, 'hello')!r}], prog='ralph'); "
         "sys.exit(str(sorted({'prompt_toolkit', 'rich.console', 'pygments', 'markdown_it'} & set(sys.modules)) or ''))"
     )
     done = subprocess.run(

@@ -3,7 +3,7 @@
 import pytest
 
 from support.scenario import Scenario, wait_until, write
-from support.terminal import recorded, talks
+from support.terminal import record_replies, terminals
 
 
 @pytest.fixture
@@ -14,39 +14,39 @@ def scenario(tmp_path):
 @pytest.fixture
 def talk(scenario):
     """Start sessions; they are ended with the test."""
-    with talks(scenario) as start:
+    with terminals(scenario) as start:
         yield start
 
 
 def test_a_dumb_terminal_has_a_repl_too(scenario, talk):
     """RA-18: TERM=dumb."""
-    model = recorded(scenario, write("made.txt", "one\n"), "done")
+    model = record_replies(scenario, write("made.txt", "one\n"), "done")
     screen = talk("--model", model, TERM="dumb")
-    screen.shows(r"^>$")
-    screen.line("go")
-    screen.shows("y yes")
+    screen.wait_for(r"^>$")
+    screen.type_line("go")
+    screen.wait_for("y yes")
     wait_until(lambda: not screen.read(0.2), seconds=0.7)
-    screen.line("y")
-    screen.shows("^done")
-    screen.line("/quit")
-    assert screen.ends() == 0
+    screen.type_line("y")
+    screen.wait_for("^done")
+    screen.type_line("/quit")
+    assert screen.wait_for_exit() == 0
     assert (scenario.repo / "made.txt").exists()
     assert "\x1b" not in screen.raw
 
 
 def test_a_line_that_only_begins_like_an_answer_does_not_approve(scenario, talk):
     """RA-13, RA-18: where answers are lines, too; the text reaches the agent."""
-    model = recorded(scenario, write("made.txt", "one\n"), "heard")
+    model = record_replies(scenario, write("made.txt", "one\n"), "heard")
     path = scenario.home / "talk.yaml"
     path.write_text(path.read_text().replace("    turn: 2\n", "    turn: 2\n    contains: always look twice\n"))
     screen = talk("--model", model, TERM="dumb")
-    screen.shows(r"^>$")
-    screen.line("go")
-    screen.shows("y yes")
+    screen.wait_for(r"^>$")
+    screen.type_line("go")
+    screen.wait_for("y yes")
     wait_until(lambda: not screen.read(0.2), seconds=0.7)
-    screen.line("always look twice")
-    screen.shows("y yes", times=2)
+    screen.type_line("always look twice")
+    screen.wait_for("y yes", times=2)
     wait_until(lambda: not screen.read(0.2), seconds=0.7)
-    screen.line("no")
-    screen.shows("^heard")
+    screen.type_line("no")
+    screen.wait_for("^heard")
     assert not (scenario.repo / "made.txt").exists()

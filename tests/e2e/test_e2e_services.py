@@ -6,7 +6,7 @@ import os
 import pytest
 
 from scaffold.host.sandbox.level import detect_level
-from support.docker import saying
+from support.docker import ask_server
 from support.scenario import Scenario, action, plan_of, shell, write
 
 
@@ -19,12 +19,12 @@ def held():
 
 
 @pytest.fixture
-def scenario(tmp_path, daemon, port):
+def scenario(tmp_path, docker, port):
     made = Scenario(tmp_path)
-    made.environ["PATH"] = f"{daemon.programs}:{made.environ['PATH']}"
+    made.environ["PATH"] = f"{docker.programs}:{made.environ['PATH']}"
     (made.repo / "compose.yaml").write_text(f"serve {port} hello\n")
     made.commit("services")
-    check = f"grep more README.md && {saying(port, 'word')} | grep -x 'hello word'"
+    check = f"grep more README.md && {ask_server(port, 'word')} | grep -x 'hello word'"
     made.plan(plan_of(more=[action("add", effects=["more"], check=check, files=["README.md", "compose.yaml"])]))
     made.cassette(add=[shell("echo more >> README.md")])
     return made
@@ -32,27 +32,27 @@ def scenario(tmp_path, daemon, port):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("held")
-def test_a_run_uses_compose_services_once_its_folder_is_trusted(scenario, daemon, port):
+def test_a_run_uses_compose_services_once_its_folder_is_trusted(scenario, docker, port):
     """AL-9, SC-7: before that nothing is started and nothing spent; then each check has its own, and none is left."""
     assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
     untrusted = scenario.run("--yes")
     assert untrusted.returncode == 1
     assert "environment_not_ready" in untrusted.stderr
     assert "scaffold trust" in untrusted.stderr
-    assert (daemon.calls, list((scenario.repo / ".scaffold" / "logs").glob("*/add.jsonl"))) == ([], [])
+    assert (docker.calls, list((scenario.repo / ".scaffold" / "logs").glob("*/add.jsonl"))) == ([], [])
     assert scenario.scaffold("trust").returncode == 0
     trusted = scenario.run("--yes")
     assert trusted.returncode == 0, trusted.stdout + trusted.stderr
-    assert sum(" up --detach --wait db" in call for call in daemon.calls) >= 2
-    assert (daemon.up, scenario.processes()) == ([], [])
+    assert sum(" up --detach --wait db" in call for call in docker.calls) >= 2
+    assert (docker.up, scenario.processes()) == ([], [])
     assert scenario.git("worktree", "list").count("\n") == 1
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("held")
-def test_a_run_without_a_daemon_says_how_to_fix_it(scenario, daemon, port):
+def test_a_run_without_a_daemon_says_how_to_fix_it(scenario, docker, port):
     """BX-4: environment_not_ready, in two lines."""
-    daemon.is_not_running()
+    docker.stop_daemon()
     assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
     assert scenario.scaffold("trust").returncode == 0
     done = scenario.run("--yes")
@@ -63,22 +63,22 @@ def test_a_run_without_a_daemon_says_how_to_fix_it(scenario, daemon, port):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("held")
-def test_leftover_services_are_reported_and_removed_once_the_daemon_is_back(scenario, daemon, port):
+def test_leftover_services_are_reported_and_removed_once_the_daemon_is_back(scenario, docker, port):
     """BX-4, BX-5: the daemon stops during a check; the run names what is left, and `cleanup` removes it later."""
-    check = f"grep more README.md && touch '{daemon.home}/no daemon'"
+    check = f"grep more README.md && touch '{docker.home}/no daemon'"
     scenario.plan(plan_of(more=[action("add", effects=["more"], check=check, files=["README.md"])]))
     scenario.cassette(add=[write("README.md", "more\n")])
     assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
     assert scenario.scaffold("trust").returncode == 0
     done = scenario.run("--yes", "--sandbox", "off")
-    [name] = daemon.up
+    [name] = docker.up
     [told] = [line for line in done.stdout.splitlines() if "could not be stopped" in line]
     assert told.endswith(f"/docker' compose -p {name} down --volumes --remove-orphans`")
     kept = scenario.scaffold("cleanup")
     assert f"kept    services {name}\n    compose could not stop it; run `" in kept.stdout
-    (daemon.home / "no daemon").unlink()
+    (docker.home / "no daemon").unlink()
     assert f"removed services {name}" in scenario.scaffold("cleanup").stdout
-    assert (daemon.up, scenario.scaffold("cleanup").stdout) == ([], "nothing to clean up\n")
+    assert (docker.up, scenario.scaffold("cleanup").stdout) == ([], "nothing to clean up\n")
 
 
 def test_an_invalid_service_line_is_refused_when_it_is_set(scenario):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scenario import Scenario, asked, creates, said, shell, wait_until, write
+from support.scenario import Scenario, calls_entry, create_actions, shell, text_entry, wait_until, write
 
 TASK = "Build a shop, with docs"
 PATIENCE_S = 90
@@ -56,18 +56,18 @@ def shop_and_docs(scenario, *, pause="0.2"):
     """Two goals, three compounds broken down just in time, and one approach that fails."""
     works = [f"shelf{n}" for n in range(3)]
     scenario.replies(
-        asked(
+        calls_entry(
             "planner",
             goal("shop", "stocked", "open"),
             goal("docs", "documented"),
-            creates("shop", compound("fill", "stocked"), compound("welcome", "open", needs=["stocked"])),
-            creates("docs", compound("write", "documented")),
+            create_actions("shop", compound("fill", "stocked"), compound("welcome", "open", needs=["stocked"])),
+            create_actions("docs", compound("write", "documented")),
             turn=1,
         ),
-        said("planner"),
-        asked(
+        text_entry("planner"),
+        calls_entry(
             "supervisor",
-            creates(
+            create_actions(
                 "shop",
                 primitive(works[0], "shelf"),
                 primitive(works[1], "label", needs=["shelf"]),
@@ -78,28 +78,28 @@ def shop_and_docs(scenario, *, pause="0.2"):
             event="decompose",
             turn=1,
         ),
-        asked(
+        calls_entry(
             "supervisor",
-            creates("shop", primitive("door", "open"), parent="welcome"),
+            create_actions("shop", primitive("door", "open"), parent="welcome"),
             action="welcome",
             event="decompose",
             turn=1,
         ),
-        asked(
+        calls_entry(
             "supervisor",
-            creates("docs", primitive("novel", "documented", check="false"), parent="write"),
+            create_actions("docs", primitive("novel", "documented", check="false"), parent="write"),
             action="write",
             event="decompose",
             turn=1,
         ),
-        asked(
+        calls_entry(
             "supervisor",
-            creates("docs", primitive("leaflet", "documented"), parent="write"),
+            create_actions("docs", primitive("leaflet", "documented"), parent="write"),
             action="write",
             event="replan",
             turn=1,
         ),
-        said("supervisor"),
+        text_entry("supervisor"),
         *(
             {"when": {"action": key, "turn": 1}, "tool_calls": [shell(f"sleep {pause}"), write(key, "x\n")]}
             for key in (*works, "door", "leaflet", "novel")

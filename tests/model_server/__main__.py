@@ -20,7 +20,7 @@ from model_server.turn import Protocol, Received, Turn
 
 
 class Script(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the file says."""
+    """The content of the file."""
 
     protocol: Protocol
     replies: tuple[Turn, ...]
@@ -41,7 +41,7 @@ def _about(server: Server) -> str:
 
 
 class _Log(list[Received]):
-    """Requests that are written down as they come."""
+    """Requests that are logged as they arrive."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

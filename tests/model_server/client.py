@@ -1,4 +1,4 @@
-"""Asking a model as an agent would, without waiting for what a clock is told to wait for."""
+"""A client for models, as an agent would use them, on a clock that skips waits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -20,27 +20,27 @@ SHORT = Deadlines(connect_s=1.0, idle_s=0.15, total_s=0.6)
 
 
 class SkippingClock:
-    """A clock on which every sleep is over at once, and was as long as it should be."""
+    """A clock on which every sleep ends at once, and counts with its full length."""
 
     def __init__(self) -> None:
         self.slept_s = 0.0
 
     def now(self) -> datetime:
-        """Return a day in November, and what was slept."""
+        """Return a day in November, plus the time slept."""
         return datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=self.slept_s)
 
     def monotonic(self) -> float:
-        """Return what was slept."""
+        """Return the time slept."""
         return self.slept_s
 
     async def sleep(self, seconds: float) -> None:
-        """Return after others had a turn."""
+        """Return after other tasks have run."""
         self.slept_s += seconds
         await asyncio.sleep(0)
 
 
-class Asked:
-    """A model, and all that was heard of it."""
+class ModelClient:
+    """A model, and all deltas received from it."""
 
     def __init__(self, model: Model, clock: SkippingClock) -> None:
         self.model = model
@@ -48,24 +48,24 @@ class Asked:
         self.heard: list[Delta] = []
 
     async def reply(self, *messages: Message, **fields: Any) -> Reply:
-        """Ask; without `messages` for nothing in particular."""
+        """Send a request; without `messages` an arbitrary one."""
         given: dict[str, Any] = {"caller": Caller(role="agent"), "system": "Be brief.", **fields}
         said = messages or (UserMessage((Text("go"),)),)
         return await self.model.reply(Request(messages=said, **given), self.heard.append)
 
 
 @asynccontextmanager
-async def asking(
+async def open_client(
     server: Server,
     *,
     model: str | None = None,
     environ: Mapping[str, str] | None = None,
     deadlines: Deadlines | None = SHORT,
     stream: bool = True,
-) -> AsyncIterator[Asked]:
-    """Open the server's model, or another one, over a transport of its own."""
+) -> AsyncIterator[ModelClient]:
+    """Open the server's model, or another one, with a separate transport."""
     clock, rng = SkippingClock(), Random(7)
     given = server.environ if environ is None else environ
     async with Transport(given) as wire:
         line = LiveContext(wire=wire, throttle=LocalThrottle(clock=clock, rng=rng), environ=given, deadlines=deadlines)
-        yield Asked(open_model(model or server.model, clock=clock, rng=rng, line=line, stream=stream), clock)
+        yield ModelClient(open_model(model or server.model, clock=clock, rng=rng, line=line, stream=stream), clock)

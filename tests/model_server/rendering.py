@@ -1,4 +1,4 @@
-"""Turns in the words of the three wires: the events of a stream, a whole body, an error."""
+"""Turns rendered for the three wires: the events of a stream, a whole body, an error."""
 
 import json
 from collections.abc import Iterator

@@ -25,7 +25,7 @@ PATHS: Mapping[Protocol, str] = {
 
 
 class Server:
-    """A running server; `requests` are all it got, in order, `connections` how many there were."""
+    """A running server; `requests` are all it got, in order, `connections` their number."""
 
     def __init__(self, protocol: Protocol, script: Script) -> None:
         self.protocol: Protocol = protocol
@@ -38,7 +38,7 @@ class Server:
 
     @property
     def base_url(self) -> str:
-        """Return what a user writes into ANTHROPIC_BASE_URL or OPENAI_BASE_URL."""
+        """Return the value for ANTHROPIC_BASE_URL or OPENAI_BASE_URL."""
         origin = f"http://127.0.0.1:{self.port}"
         return origin if self.protocol == "anthropic" else f"{origin}/v1"
 
@@ -64,7 +64,7 @@ class Server:
 
     @property
     def local_model(self) -> str:
-        """Return the model string of a server of one's own, for the protocol `chat`."""
+        """Return the model string of a local server, for the protocol `chat`."""
         return f"local:tiny@{self.base_url}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -81,7 +81,7 @@ class Server:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; tell whether another one may follow on the same connection."""
+        """Answer one request; return whether another one may follow on the same connection."""
         received = await _receive(reader)
         self.requests.append(received)
         turn = self._turn(received)
@@ -109,13 +109,13 @@ class Server:
         return "application/json", iter([rendering.whole(self.protocol, turn, model)])
 
     def stop(self) -> None:
-        """Break off every connection that is open."""
+        """Reset every open connection."""
         for task in self._open:
             task.cancel()
 
 
 class _Sending:
-    """Sends one turn, as badly as it says."""
+    """Sends one turn, with its faults."""
 
     def __init__(self, turn: Turn, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._turn = turn

@@ -1,4 +1,4 @@
-"""What a loopback server answers to one request, whatever its wire: in Python, or in a YAML script."""
+"""A loopback server's answer to one request, on any wire: in Python, or in a YAML script."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -10,7 +10,7 @@ Protocol = Literal["anthropic", "chat", "responses"]
 
 
 class Call(Struct, frozen=True, forbid_unknown_fields=True):
-    """A tool call; without an id of its own it gets one that no other call of the server has."""
+    """A tool call; without an id it gets a unique one."""
 
     name: str
     args: dict[str, Any] = {}
@@ -18,7 +18,7 @@ class Call(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Used(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Tokens: `input` is all of it, `cached` and `written` (Anthropic alone tells it) are parts of it."""
+    """Tokens: `input` is the total, `cached` and `written` (only Anthropic reports it) are parts of it."""
 
     input: int = 100
     cached: int = 0
@@ -27,7 +27,7 @@ class Used(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Turn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One answer. By default a good one; the later fields say how it goes wrong."""
+    """One answer. By default a valid one; the later fields describe its faults."""
 
     text: str = ""
     thinking: str = ""
@@ -65,7 +65,7 @@ class Turn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Received(Struct, frozen=True, kw_only=True):
-    """One request as it came; header names are in small letters."""
+    """One request as received; header names are in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -73,7 +73,7 @@ class Received(Struct, frozen=True, kw_only=True):
 
     @property
     def json(self) -> Any:
-        """Return the body, read."""
+        """Return the decoded body."""
         return msgspec.json.decode(self.body)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builders import ME, a_goal, a_run, an_action, an_attempt, claim, place_of, words_of
+from builders import ME, a_goal, a_run, an_action, an_attempt, claim, location_arguments, parse_location
 from scaffold.core.errors import BudgetExceeded
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
@@ -23,7 +23,7 @@ from scaffold.store.driver.location import StoreLocation
 from scaffold.store.spending.run_budget import RunBudget
 from scaffold.store.spending.session_budget import session_budget
 from scaffold.store.user_store import UserStore
-from support.postgres import new_place
+from support.postgres import new_location
 from support.property_examples import up_to
 
 NUMBERS = itertools.count()
@@ -115,7 +115,7 @@ def _expect_processes_to_keep_to_one_limit(place: StoreLocation) -> None:
             claim(store, an_attempt(action))
         children = [
             subprocess.Popen(
-                [sys.executable, "-c", SPEND, str(number), *words_of(place)],
+                [sys.executable, "-c", SPEND, str(number), *location_arguments(place)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=BESIDE_TESTS,
@@ -140,7 +140,7 @@ def _expect_processes_to_keep_to_one_limit(place: StoreLocation) -> None:
 def spend_for_real(number: int, words: list[str]) -> None:
     """Run as one of several processes: spend until nothing is left, and print each request's cents."""
     clock = SystemClock()
-    store = Store.open(place_of(words), clock=clock)
+    store = Store.open(parse_location(words), clock=clock)
     attempt = an_attempt(an_action(f"key-{number}"))
     budget = RunBudget(store, attempt, limit_usd=1.0, clock=clock, owner=own_identity())
 
@@ -174,4 +174,4 @@ def test_many_processes_respect_one_limit(tmp_path: Path) -> None:
 @pytest.mark.postgres
 def test_many_processes_respect_one_limit_on_a_server_too(postgres_url: str) -> None:
     """BX-11: the same on PostgreSQL."""
-    _expect_processes_to_keep_to_one_limit(new_place(postgres_url))
+    _expect_processes_to_keep_to_one_limit(new_location(postgres_url))

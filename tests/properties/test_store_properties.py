@@ -17,7 +17,7 @@ from scaffold.core.model import Action, Goal
 from scaffold.core.states import PRIMITIVE_TRANSITIONS, Pending, parse_action_state, status_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
-from support.postgres import new_place
+from support.postgres import new_location
 from support.property_examples import up_to
 
 ASSERTIONS = ("a", "b", "c")
@@ -110,7 +110,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def served(postgres_url: str) -> Iterator[Store]:
-    with closing(Store.open(new_place(postgres_url), clock=FakeClock())) as store:
+    with closing(Store.open(new_location(postgres_url), clock=FakeClock())) as store:
         yield store
 
 

@@ -1,4 +1,4 @@
-"""`python -m simulator FIRST COUNT`: simulate the runs of these seeds, tell the first that goes wrong, exit 1 then."""
+"""`python -m simulator FIRST COUNT`: simulate the runs of these seeds, print the first failing one, and exit with 1."""
 
 import shutil
 import sys
@@ -9,7 +9,7 @@ from simulator.world import simulate
 
 
 def main(first: int, count: int) -> int:
-    """Return 1 at the first seed that shows what must not be, 0 if none does."""
+    """Return 1 at the first seed with a violation, 0 if there is none."""
     with tempfile.TemporaryDirectory() as place:
         for seed in range(first, first + count):
             folder = Path(place, str(seed)).resolve()

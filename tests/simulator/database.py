@@ -1,4 +1,4 @@
-"""One database in memory that all simulated processes share, each by a connection that dies with it."""
+"""One database in memory that all simulated processes share, each by a connection that ends with it."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,7 @@ from scaffold.store.database import IN_USE, Store
 from scaffold.store.driver.connection import ColumnValue, Connection
 from scaffold.store.driver.schema import MIGRATIONS, SchemaSource, open_connection
 from scaffold.store.driver.sqlite import IN_MEMORY, SqliteDriver
-from simulator.faults import Chaos
+from simulator.faults import FaultInjector
 from simulator.loop import VirtualClock
 from simulator.processes import Process
 
@@ -18,7 +18,7 @@ NAME = "simulated.db"
 
 
 class Database:
-    """The committed state, and who is told of each commit before anybody else can act on it."""
+    """The committed state, and callbacks that see each commit before any process can act on it."""
 
     def __init__(self) -> None:
         self.sqlite = SqliteDriver(IN_MEMORY, create=True, timeout_s=0.0)
@@ -28,12 +28,12 @@ class Database:
         self._seen = self.sqlite._raw.total_changes
         self.witnesses: list[Callable[[], None]] = []
 
-    def open(self, process: Process, clock: VirtualClock, chaos: Chaos) -> Store:
+    def open(self, process: Process, clock: VirtualClock, chaos: FaultInjector) -> Store:
         """Return the store as `process` sees it."""
         return Store(Connection(_Line(self, process, chaos)), clock)
 
     def commit(self) -> bool:
-        """Keep the open transaction and have it looked at; tell whether it changed anything."""
+        """Commit the open transaction and call the callbacks; return whether it changed anything."""
         self.sqlite.commit()
         if self.sqlite._raw.total_changes == self._seen:
             return False
@@ -53,7 +53,7 @@ class _Line:
     name = NAME
     read_only = None
 
-    def __init__(self, database: Database, process: Process, chaos: Chaos) -> None:
+    def __init__(self, database: Database, process: Process, chaos: FaultInjector) -> None:
         self._database = database
         self._process = process
         self._chaos = chaos
@@ -96,12 +96,12 @@ class _Line:
         return self._database.changes - self._own
 
     def close(self) -> None:
-        """Do nothing: the database is everybody's."""
+        """Do nothing: all processes share the database."""
 
 
 @functools.cache
 def _empty_schema() -> bytes:
-    """Return a database without runs, as its file would be."""
+    """Return a database without runs, as the content of its file."""
     sqlite = SqliteDriver(IN_MEMORY, create=True, timeout_s=0.0)
     open_connection(sqlite, SchemaSource(MIGRATIONS, IN_USE), WallClock(), create=True)
     content: bytes = sqlite._raw.serialize()

@@ -8,29 +8,29 @@ from typing import Any, Protocol
 from scaffold.core.ids import AttemptId, GoalId
 from scaffold.core.model import Attempt, ProcessIdentity
 from scaffold.orchestrator.owner.engine import AttemptExit, ProcessExit, SupervisorExit
-from simulator.faults import Chaos
+from simulator.faults import FaultInjector
 from simulator.processes import Process
 
 Main = Callable[[Process], Coroutine[Any, Any, int]]
 Ended = Callable[[int], None]
 
 
-class Nursery(Protocol):
-    """Whoever makes simulated processes."""
+class ProcessFactory(Protocol):
+    """Creates simulated processes."""
 
-    chaos: Chaos
+    chaos: FaultInjector
 
     def spawn(self, name: str, main: Main, ended: Ended) -> Process:
-        """Start a process; `ended` is told its exit code once nothing is left of it."""
+        """Start a process; `ended` gets its exit code once all its tasks have ended."""
         ...
 
 
 class SimulatedEngine:
-    """Implements `orchestrator.engine.Engine` for one owner. All of it is refused once that is dead."""
+    """Implements `orchestrator.engine.Engine` for one owner. Every call is refused once that is dead."""
 
     def __init__(
         self,
-        nursery: Nursery,
+        nursery: ProcessFactory,
         owner: Process,
         work: Callable[[Process, AttemptId], Coroutine[Any, Any, int]],
         pursue: Callable[[Process, GoalId], Coroutine[Any, Any, int]],
@@ -45,11 +45,11 @@ class SimulatedEngine:
 
     @property
     def children(self) -> tuple[Process, ...]:
-        """Return the processes that live by this engine's owner."""
+        """Return the processes that end with this engine's owner."""
         return tuple(each for each in (*self._supervisors.values(), *self._workers.values()) if not each.dead)
 
     async def start_attempt(self, attempt: Attempt) -> None:
-        """Start a worker for a queued attempt; OSError if the machine has no process to spare."""
+        """Start a worker for a queued attempt; OSError if the machine cannot start a process."""
         await self._ready()
         self._workers[attempt.id] = self._nursery.spawn(
             f"worker of {attempt.number}",
@@ -58,7 +58,7 @@ class SimulatedEngine:
         )
 
     async def start_supervisor(self, goal: GoalId) -> ProcessIdentity:
-        """Start the supervisor of a goal; OSError if the machine has no process to spare."""
+        """Start the supervisor of a goal; OSError if the machine cannot start a process."""
         await self._ready()
         self._supervisors[goal] = process = self._nursery.spawn(
             "supervisor",
@@ -72,11 +72,11 @@ class SimulatedEngine:
         return await self._exits.get()
 
     async def stop_attempt(self, attempt: AttemptId, *, grace_s: float) -> None:
-        """Kill a worker and wait until nothing is left of it."""
+        """Kill a worker and wait until all its tasks have ended."""
         await self._end(self._workers.get(attempt))
 
     async def stop_supervisor(self, goal: GoalId, *, grace_s: float) -> None:
-        """Kill a supervisor and wait until nothing is left of it."""
+        """Kill a supervisor and wait until all its tasks have ended."""
         await self._end(self._supervisors.get(goal))
 
     async def close(self, *, grace_s: float) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong, and when: all of it drawn from one seeded source of chance."""
+"""Which faults occur, and when: all of it drawn from one seeded source of chance."""
 
 from collections.abc import Callable, Sequence
 from random import Random  # noqa: TID251 - seeded
@@ -11,8 +11,8 @@ from simulator.processes import CURRENT, Killed, Process
 Drawn = TypeVar("Drawn")
 
 
-class Odds(Struct, frozen=True, kw_only=True):
-    """How likely each kind of trouble is, each time that it could happen."""
+class FaultRates(Struct, frozen=True, kw_only=True):
+    """The probability of each kind of fault, each time that it could happen."""
 
     crash: float = 0.0
     """That a process dies at one of its writes: half of them just before, half just after it is kept."""
@@ -26,29 +26,29 @@ class Odds(Struct, frozen=True, kw_only=True):
     """That the machine has no process to spare."""
 
 
-CALM = Odds()
+NO_FAULTS = FaultRates()
 
 
-class Chaos:
-    """Decides about every write, ring and wait of the simulated processes."""
+class FaultInjector:
+    """Decides the fate of every write, wake-up and wait of the simulated processes."""
 
-    def __init__(self, chance: Random, odds: Odds, bury: Callable[[Process], None]) -> None:
+    def __init__(self, chance: Random, odds: FaultRates, bury: Callable[[Process], None]) -> None:
         """`bury` is called once for each process that dies."""
         self.chance = chance
         self.odds = odds
         self._bury = bury
 
     def strikes(self, odds: float) -> bool:
-        """Tell whether something of these odds happens."""
+        """Return whether an event of this probability happens."""
         return odds > 0 and self.chance.random() < odds
 
     def draw(self, weights: Sequence[tuple[Drawn, float]]) -> Drawn:
-        """Return one of the things, by their weights."""
+        """Return one of the items, by their weights."""
         things, chances = zip(*weights, strict=True)
         return self.chance.choices(things, chances)[0]
 
     def moment(self, process: Process, effect: Callable[[], None]) -> None:
-        """Carry a write of a process out, unless it dies over it; raises Killed if it dies before or after."""
+        """Execute a write of a process, unless it dies; raises Killed if it dies before or after."""
         dies = self.strikes(self.odds.crash)
         if dies and self.strikes(0.5):
             self.kill(process)
@@ -57,7 +57,7 @@ class Chaos:
             self.kill(process)
 
     def locked(self) -> bool:
-        """Tell whether somebody keeps the database from a process that wants to write."""
+        """Return whether another process holds the lock of the database."""
         return self.strikes(self.odds.locked)
 
     def latency_s(self) -> float:
@@ -65,14 +65,14 @@ class Chaos:
         return self.chance.uniform(0.0, 2.0) if self.strikes(self.odds.slow) else 0.001
 
     def ring_fate(self) -> tuple[float, ...]:
-        """Return after how many seconds each a ring is heard."""
+        """Return after how many seconds each wake-up arrives."""
         if not self.strikes(self.odds.deaf):
             return (0.0,)
         late = self.chance.uniform(0.0, 3.0)
         return self.draw((((), 2), ((late,), 2), ((0.0, late), 1)))
 
     def kill(self, process: Process) -> None:
-        """End a process here and now; raises Killed if it is the one that is running."""
+        """Kill a process; raises Killed if it is the current one."""
         if not process.dead:
             process.dead = process.signalled = True
             self._bury(process)

@@ -1,4 +1,4 @@
-"""What must hold at every commit, and what must hold in the end; each in a function that says what it is."""
+"""Invariants at every commit, and at the end of a run; each in a function named after it."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ from scaffold.git import refs
 from scaffold.store.database import Store
 from simulator.database import Database
 from simulator.memory_git import Objects
-from simulator.worker import Workbench
+from simulator.worker import SimulatedWorktrees
 
 OWN_FAILURES = frozenset({"contract_failed", "gate_failed", "executor_failed", "timeout"})
 """Said here anew, as it was promised: the product's own list may be wrong."""
@@ -39,11 +39,11 @@ AT_WORK = frozenset({"workspace", "executing", "verifying", "critiquing"})
 BUSY = frozenset({"running", "verifying", "landing"})
 
 
-class Witness:
-    """Watches every commit of the database and every move of a ref, and notes what must not be."""
+class InvariantChecker:
+    """Checks every commit of the database and every move of a ref, and records violations."""
 
     def __init__(self, store: Store, run_id: RunId, database: Database, objects: Objects) -> None:
-        """`store` is nobody's: it is never killed and never writes."""
+        """`store` belongs to no process: it is never killed and never writes."""
         self.violations: list[str] = []
         self.trace: list[StoredEvent] = []
         self.acknowledged: list[Commit] = []
@@ -65,7 +65,7 @@ class Witness:
         return run
 
     def _look(self) -> None:
-        """Look at what a commit changed; one that tells of nothing changed no state."""
+        """Check what a commit changed; one without an event changed no state."""
         seen = self.trace[-1].seq if self.trace else 0
         if self._store.events.last_seq(self._run_id) == seen:
             return
@@ -120,7 +120,7 @@ class Witness:
 
 
 def caps_are_kept(store: Store, run: Run) -> Iterator[str]:
-    """SC-15: no more attempts work at a time than the run and their goal allow."""
+    """SC-15: no more attempts run at a time than the run and their goal allow."""
     working = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in AT_WORK]
     if len(working) > run.settings.tier.agents:
         yield f"{len(working)} attempts work, and the run allows {run.settings.tier.agents}"
@@ -139,7 +139,7 @@ def one_attempt_at_a_time(store: Store, run: Run) -> Iterator[str]:
 
 
 def replans_are_bounded(store: Store, run: Run) -> Iterator[str]:
-    """OR-3: nobody is asked to replan more often than allowed while nothing new is shown."""
+    """OR-3: no more replans than allowed happen without a new fact."""
     for goal in store.goals.of_run(run.id):
         fruitless = store.turns.count_without_progress_of_goal(goal.id, "replan")
         if fruitless > run.settings.limits.replans:
@@ -163,7 +163,7 @@ def own_failures_are_bounded(store: Store, run: Run, key: str, failures: int) ->
 
 
 def an_action_fails_for_its_own_failures_alone(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:
-    """SC-20: crashes, conflicts, budgets and people are nobody's failure."""
+    """SC-20: crashes, conflicts, budgets and people do not count as failures."""
     action = store.actions.by_key(run.id, key)
     if (
         action is not None
@@ -174,28 +174,30 @@ def an_action_fails_for_its_own_failures_alone(store: Store, run: Run, key: str,
 
 
 def a_candidate_is_the_owners(event: AttemptEnded) -> Iterator[str]:
-    """BX-8: a worker that has handed in has no more say in how its attempt ends."""
+    """BX-8: a worker that has submitted cannot change how its attempt ends."""
     if event.outcome == "executor_failed":
         yield f"attempt {event.number} of {event.action} was handed in, and its worker ended it: {event.error}"
 
 
 def what_is_told_to_land_is_on_the_branch(objects: Objects, run: Run, commit: str) -> Iterator[str]:
-    """BX-2: nobody is told of a landing, or of a fact, before its commit is on the session branch."""
+    """BX-2: a landing, or a fact, is reported only after its commit is on the session branch."""
     tip = objects.refs.get(f"refs/heads/{run.session_branch}")
     if tip is None or commit not in objects.commits or not objects.contains(tip, commit):
         yield f"{commit} is told to have landed, and is not on {run.session_branch}"
 
 
 def the_branch_only_grows(objects: Objects, old: str | None, new: str | None) -> Iterator[str]:
-    """BX-2: what has landed stays landed."""
+    """BX-2: landed commits stay."""
     if new is None or (old is not None and not objects.contains(new, old)):
         yield f"the session branch went from {old} to {new}"
 
 
-class End:
-    """Everything as it is when the run is over."""
+class FinalState:
+    """The state at the end of a run."""
 
-    def __init__(self, store: Store, run: Run, objects: Objects, bench: Workbench, witness: Witness) -> None:
+    def __init__(
+        self, store: Store, run: Run, objects: Objects, bench: SimulatedWorktrees, witness: InvariantChecker
+    ) -> None:
         self.store = store
         self.run = run
         self.objects = objects
@@ -208,7 +210,7 @@ class End:
         self.branch = [commit for commit in objects.history(tip) if commit not in set(objects.history(run.base_sha))]
 
     def violations(self) -> list[str]:
-        """Return all that is not as it must be."""
+        """Return all violations."""
         checks = (
             facts_are_shown_by_what_landed,
             landings_and_the_branch_tell_the_same,
@@ -222,7 +224,7 @@ class End:
         return [f"{check.__name__}: {each}" for check in checks for each in check(self)]
 
 
-def facts_are_shown_by_what_landed(end: End) -> Iterator[str]:
+def facts_are_shown_by_what_landed(end: FinalState) -> Iterator[str]:
     """BX-2: each fact has evidence from an attempt that landed or had nothing to change, at a commit on the branch."""
     attempts = {attempt.id: attempt for attempt in end.attempts}
     for goal in end.goals:
@@ -234,14 +236,14 @@ def facts_are_shown_by_what_landed(end: End) -> Iterator[str]:
                 yield f"{fact.assertion} is a fact at {fact.commit}, which is not on the branch"
 
 
-def _made(end: End, attempt: Attempt | None, assertion: str) -> bool:
+def _made(end: FinalState, attempt: Attempt | None, assertion: str) -> bool:
     if attempt is None or attempt.outcome not in {"landed", "recorded"}:
         return False
     action = end.store.actions.get(attempt.action_id)
     return action is not None and assertion in action.effects
 
 
-def landings_and_the_branch_tell_the_same(end: End) -> Iterator[str]:
+def landings_and_the_branch_tell_the_same(end: FinalState) -> Iterator[str]:
     """BX-2, BX-8: one commit for each landed action, and each is recorded once."""
     recorded = sorted(attempt.head_sha or "" for attempt in end.attempts if attempt.outcome == "landed")
     if recorded != sorted(end.branch):
@@ -255,13 +257,13 @@ def _trailer(message: str) -> str:
     return next(lines, "nobody")
 
 
-def acknowledged_landings_are_still_there(end: End) -> Iterator[str]:
-    """BX-2: what was told to have landed has landed."""
+def acknowledged_landings_are_still_there(end: FinalState) -> Iterator[str]:
+    """BX-2: every reported landing has happened."""
     yield from (f"{commit} is gone from the branch" for commit in end.acknowledged if commit not in end.branch)
 
 
-def no_work_is_lost(end: End) -> Iterator[str]:
-    """BX-2: whatever a worker wrote is in the branch, or kept by a ref."""
+def no_work_is_lost(end: FinalState) -> Iterator[str]:
+    """BX-2: all work of a worker is in the branch, or pinned by a ref."""
     kept = {commit for tip in end.objects.refs.values() for commit in end.objects.history(tip)}
     contents = {item for commit in kept for item in end.objects.files(commit).items()}
     for (folder, path), content in end.bench.owed.items():
@@ -273,8 +275,8 @@ def no_work_is_lost(end: End) -> Iterator[str]:
             yield f"the candidate {attempt.head_sha} of a {attempt.outcome} attempt is kept by nothing, but {rescued}"
 
 
-def every_goal_has_come_to_an_end_with_a_reason(end: End) -> Iterator[str]:
-    """OR-3: completed with all that was wanted, or failed, cancelled or set aside, and it says why."""
+def every_goal_has_come_to_an_end_with_a_reason(end: FinalState) -> Iterator[str]:
+    """OR-3: completed with its goal state, or failed, cancelled or paused with a reason."""
     for goal in end.goals:
         lacking = end.store.goals.unmet(goal.id)
         if isinstance(goal.state, Completed) and lacking:
@@ -285,8 +287,8 @@ def every_goal_has_come_to_an_end_with_a_reason(end: End) -> Iterator[str]:
             yield f"{goal.name} is {status_of(goal.state)} still"
 
 
-def the_run_ends_as_its_goals_did(end: End) -> Iterator[str]:
-    """OR-3: failed with a failed goal, paused with a paused one; cancelled if goals were, or people said so."""
+def the_run_ends_as_its_goals_did(end: FinalState) -> Iterator[str]:
+    """OR-3: failed with a failed goal, paused with a paused one; cancelled if goals were, or on request."""
     statuses = {status_of(goal.state) for goal in end.goals}
     if "paused" in statuses:
         expected = {"paused"}
@@ -300,7 +302,7 @@ def the_run_ends_as_its_goals_did(end: End) -> Iterator[str]:
         yield f"the run is {end.run.state}, and its goals are {sorted(statuses)}"
 
 
-def nothing_is_left_running(end: End) -> Iterator[str]:
+def nothing_is_left_running(end: FinalState) -> Iterator[str]:
     """BX-17: no open attempt, intent or turn, no owner, no supervisor, no worktree."""
     store, run = end.store, end.run
     left = store.attempts.open_of_run(run.id), store.intents.open_of_run(run.id), store.turns.open_of_run(run.id)
@@ -313,8 +315,8 @@ def nothing_is_left_running(end: End) -> Iterator[str]:
         yield from (f"{key} is at work" for key in busy)
 
 
-def events_tell_what_the_rows_say(end: End) -> Iterator[str]:
-    """BX-15: who reads the events alone knows the state of everything."""
+def events_tell_what_the_rows_say(end: FinalState) -> Iterator[str]:
+    """BX-15: the state of everything can be derived from the events alone."""
     told: dict[tuple[str, str], tuple[str, str | None]] = {}
     for recorded in end.trace:
         match recorded.event:

@@ -1,4 +1,4 @@
-"""An event loop on virtual time: nothing is waited for, the clock jumps to whatever is due next."""
+"""An event loop on virtual time: the clock jumps to the next due event instead of waiting."""
 
 import asyncio
 import contextlib
@@ -12,14 +12,14 @@ from simulator.processes import CURRENT, Process
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 TICK_S = 1e-6
-"""How much later it is whenever somebody looks at a clock: no two moments are the same."""
+"""How far each reading advances the clock: no two moments are equal."""
 
 Fate = Callable[[], tuple[float, ...]]
 """After how many seconds each a ring is heard; an empty tuple means never."""
 
 
 def at_once() -> tuple[float, ...]:
-    """Hear each ring once, when it is rung."""
+    """Deliver each wake-up once, immediately."""
     return (0.0,)
 
 
@@ -41,18 +41,18 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._virtual_s
 
     def tick(self) -> float:
-        """Return the time, and let it be a little later from now on."""
+        """Return the time, and advance it a little."""
         self._virtual_s += TICK_S
         return self._virtual_s
 
     def thaw(self, process: Process) -> None:
-        """Let a frozen process go on where it stopped."""
+        """Let a frozen process continue."""
         process.frozen = False
         self._ready.extend(process.held)
         process.held = []
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """Call `func` here and now."""
+        """Call `func` immediately."""
         done = self.create_future()
         done.set_result(func(*args))
         return done
@@ -73,7 +73,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 handle._run()
 
     def _hear(self) -> None:
-        """Take note of the named pipes that somebody wrote to."""
+        """Read the named pipes that were written to."""
         for key, _ in self._selector.select(0):
             handle = key.data[0]
             process = handle._context.get(CURRENT)
@@ -100,7 +100,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 self._ready.append(handle)
 
     def _jump(self) -> None:
-        """Make it as late as what is due next; AssertionError if nothing ever will be."""
+        """Jump to the next due event; AssertionError if there is none."""
         while self._scheduled and self._scheduled[0]._cancelled:
             heapq.heappop(self._scheduled)._scheduled = False
         assert self._scheduled, "nothing will ever happen again"
@@ -128,7 +128,7 @@ class VirtualClock:
 
 
 def _adopted(loop: asyncio.AbstractEventLoop, coro: Any, context: Any = None) -> asyncio.Task[Any]:
-    """Return a new task, which ends with the process that makes it."""
+    """Return a new task, which ends with the process that creates it."""
     task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, context=context)
     process = CURRENT.get() if context is None else context.get(CURRENT)
     if process is not None:
@@ -137,4 +137,4 @@ def _adopted(loop: asyncio.AbstractEventLoop, coro: Any, context: Any = None) ->
 
 
 def _keep_quiet(_: asyncio.AbstractEventLoop, __: dict[str, Any]) -> None:
-    """Say nothing of tasks that ended as dead processes do; what matters is looked at by those who await them."""
+    """Ignore tasks that end like dead processes do; errors that matter reach those who await them."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.git.command import GitResult
-from simulator.faults import Chaos
+from simulator.faults import FaultInjector
 from simulator.processes import Process
 
 Files = Mapping[str, str]
@@ -21,7 +21,7 @@ _SUCCESS = frozenset({0})
 
 
 def _blob(text: str | None) -> str:
-    """Return the id of a text; that of nothing where there is none."""
+    """Return the id of a text; the null id for None."""
     return "0" * 40 if text is None else hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -34,7 +34,7 @@ class Commit(Struct, frozen=True):
 
 
 class Objects:
-    """What one repository holds, and what lies in the worktrees around it."""
+    """The objects of one repository, and the files of its worktrees."""
 
     def __init__(self) -> None:
         self.trees: dict[str, Files] = {}
@@ -42,29 +42,29 @@ class Objects:
         self.refs: dict[str, str] = {}
         self.worktrees: dict[Path, dict[str, str]] = {}
         self.snapped: set[Path] = set()
-        """Worktrees whose files somebody has taken to be pinned."""
+        """Worktrees whose files were added to an index to be pinned."""
         self.indexes: dict[str, Files] = {}
         self.moved: list[Callable[[str, str | None, str | None], None]] = []
         """Told of each ref that was moved: its name, where it was, where it is."""
 
     def tree(self, files: Files) -> str:
-        """Keep a tree and return its id: the same for the same files."""
+        """Store a tree and return its id: the same for the same files."""
         name = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
         self.trees[name] = dict(files)
         return name
 
     def commit(self, tree: str, parents: tuple[str, ...], message: str) -> str:
-        """Keep a new commit and return its id."""
+        """Store a new commit and return its id."""
         name = hashlib.sha1(f"commit {len(self.commits)}".encode()).hexdigest()
         self.commits[name] = Commit(tree, parents, message)
         return name
 
     def files(self, commit: str) -> Files:
-        """Return what a commit holds."""
+        """Return the files of a commit."""
         return self.trees[self.commits[commit].tree]
 
     def history(self, commit: str) -> Iterator[str]:
-        """Yield a commit and all that it contains, nearest first."""
+        """Yield a commit and all its ancestors, nearest first."""
         seen, waiting = {commit}, [commit]
         for each in waiting:
             yield each
@@ -73,7 +73,7 @@ class Objects:
             waiting += new
 
     def contains(self, newer: str, older: str) -> bool:
-        """Tell whether `newer` contains `older`."""
+        """Return whether `newer` contains `older`."""
         return older in self.history(newer)
 
     def resolve(self, name: str) -> str | None:
@@ -85,7 +85,7 @@ class Objects:
         return self.refs.get(name, name if name in self.commits else None)
 
     def move(self, ref: str, new: str | None) -> None:
-        """Move a ref, make it, or delete it for None."""
+        """Move a ref, create it, or delete it for None."""
         old = self.refs.pop(ref, None)
         if new is not None:
             self.refs[ref] = new
@@ -98,7 +98,7 @@ class Objects:
             self.move(ref, new)
 
     def merged(self, ours: str, theirs: str) -> tuple[Files, tuple[str, ...]]:
-        """Return the merge of two commits, and the paths in which they contradict each other."""
+        """Return the merge of two commits, and the conflicting paths."""
         base = next(self.files(each) for each in self.history(theirs) if self.contains(ours, each))
         one, other = self.files(ours), self.files(theirs)
         result, conflicts = dict[str, str](), []
@@ -118,9 +118,9 @@ class Objects:
 
 
 class MemoryGit:
-    """Git as one process calls it; stands in for `git.command.Git`."""
+    """Git as one process calls it; replaces `git.command.Git`."""
 
-    def __init__(self, objects: Objects, process: Process, chaos: Chaos, cwd: Path) -> None:
+    def __init__(self, objects: Objects, process: Process, chaos: FaultInjector, cwd: Path) -> None:
         self._objects = objects
         self._process = process
         self._chaos = chaos
@@ -140,7 +140,7 @@ class MemoryGit:
         env: Mapping[str, str] | None = None,
         limit_bytes: int | None = None,
     ) -> GitResult:
-        """Carry a command out, some time later; GitFailed if its exit code is not among `ok`."""
+        """Execute a command, some time later; GitFailed if its exit code is not among `ok`."""
         self._process.require_alive()
         await asyncio.sleep(self._chaos.latency_s())
         self._process.require_alive()
@@ -150,7 +150,7 @@ class MemoryGit:
         return GitResult(code, out.encode(), b"")
 
     async def read_cached(self, *args: str, commits: Sequence[str]) -> GitResult:
-        """Ask for what is in commits; nothing is recalled."""
+        """Read from commits, without a cache."""
         return await self(*args, *commits)
 
     def _answer(self, args: tuple[str, ...], stdin: str, env: Mapping[str, str]) -> tuple[int, str]:
@@ -179,7 +179,7 @@ class MemoryGit:
                 return 0, self._listed(args)
 
     def _listed(self, args: tuple[str, ...]) -> str:
-        """Answer with paths."""
+        """Answer with a list of paths."""
         objects = self._objects
         match args:
             case (
@@ -210,7 +210,7 @@ class MemoryGit:
         return f":100644 100644 {_blob(before)} {_blob(after)} {kind}\0{path}\0"
 
     def _about_files(self, args: tuple[str, ...], index: str) -> tuple[int, str]:
-        """Answer what has to do with the files of a worktree; the index is a tree of its own."""
+        """Answer commands about the files of a worktree; the index is a separate tree."""
         objects = self._objects
         match args:
             case ("read-tree", commit):
@@ -255,7 +255,7 @@ class MemoryGit:
                 raise NotImplementedError(f"git update-ref {' '.join(args)}")
 
     def _swap(self, ref: str, old: str | None, change: Callable[[], object]) -> tuple[int, str]:
-        """Change a ref that is where it should be; the process may die right before or right after."""
+        """Change a ref that has its expected value; the process may die right before or right after."""
         if self._objects.refs.get(ref) != old:
             return 128, ""
         self._chaos.moment(self._process, change)

@@ -1,4 +1,4 @@
-"""A simulated supervisor's agent: its turns are written as real ones are, and some of what it says is nonsense."""
+"""A simulated supervisor's agent: its turns are stored like real ones, and some of its proposals are nonsense."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from scaffold.plan.edit.draft import ChangeRejected, CreateActions, DraftChange,
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
-from simulator.faults import Chaos
+from simulator.faults import FaultInjector
 from simulator.plans import primitive
 
 Fate = Literal["good", "nothing", "nonsense", "refused", "broken"]
@@ -24,24 +24,24 @@ FATES: tuple[tuple[Fate, float], ...] = (("good", 14), ("nothing", 2), ("nonsens
 """Proposes what helps | nothing at all | what does not fit | what is never sound | there is no reply."""
 
 
-class SimulatedThinker:
-    """Proposes what helps, or not. Implements `orchestrator.supervisor.Thinks`."""
+class SimulatedPlanner:
+    """Proposes useful and useless changes. Implements `orchestrator.supervisor.Thinks`."""
 
-    def __init__(self, context: RunContext, run: Run, chaos: Chaos, fate: Callable[[], Fate]) -> None:
+    def __init__(self, context: RunContext, run: Run, chaos: FaultInjector, fate: Callable[[], Fate]) -> None:
         self._context = context
         self._run = run
         self._chaos = chaos
         self._fate = fate
 
     async def decompose(self, goal_id: GoalId, compound: ActionId) -> PlanningResult:
-        """Propose children of a compound that make its effects true."""
+        """Propose children of a compound that provide its effects."""
         action = self._action(compound)
         return await self._turn("decompose", goal_id, compound, lambda: self._children(goal_id, action, action.effects))
 
     async def replan(
         self, goal_id: GoalId, compound: ActionId | None, unmet: tuple[Assertion, ...], why: str
     ) -> PlanningResult:
-        """Propose other actions towards `unmet`, or another try of one that failed; failures are dealt with then."""
+        """Propose other actions towards `unmet`, or a retry of a failed one; failures count as settled then."""
         parent = None if compound is None else self._action(compound)
 
         def propose() -> tuple[DraftChange, ...]:
@@ -52,7 +52,7 @@ class SimulatedThinker:
         )
 
     async def judge(self, goal_id: GoalId, why: str, dispatch: Dispatcher) -> PlanningResult:
-        """Nobody asks: simulated runs are supervised mechanically."""
+        """Never called: simulated runs are supervised mechanically."""
         raise NotImplementedError
 
     async def _turn(
@@ -100,7 +100,7 @@ class SimulatedThinker:
     def _written(
         self, turn: PlanningTurn, changes: tuple[DraftChange, ...], also: Callable[[Store], None]
     ) -> PlanningResult:
-        """Write what is proposed with the turn's end; what does not fit by now is not sound."""
+        """Store the proposals with the turn's end; proposals that no longer apply are not sound."""
         store = self._context.store
         try:
             with owner_transaction(store, self._run, durable=True):
@@ -121,7 +121,7 @@ class SimulatedThinker:
     def _children(
         self, goal_id: GoalId, parent: Action | None, wanted: tuple[Assertion, ...]
     ) -> tuple[DraftChange, ...]:
-        """Return actions of which the last one makes true what is wanted, in steps that follow one another."""
+        """Return a chain of actions, the last of which provides the wanted effects."""
         last = self._context.store.actions.last_position(self._run.id) + 1
         stem = f"{parent.key if parent else self._goal(goal_id).name}n{last}"
         specs: list[ActionSpec] = []
@@ -136,7 +136,7 @@ class SimulatedThinker:
         return (CreateActions(self._goal(goal_id).name, (*others, covering)),)
 
     def _retries(self, goal_id: GoalId) -> tuple[DraftChange, ...]:
-        """Return another approach for one action that failed and had none yet, now and then."""
+        """Sometimes return another approach for one failed action that had none yet."""
         failed = [
             action
             for action in self._context.store.actions.of_goal(goal_id)
@@ -160,7 +160,7 @@ class SimulatedThinker:
 
 
 def _nonsense(goal: Goal) -> DraftChange:
-    """Return a change that fits no plan: its parent is not there."""
+    """Return a change that never applies: its parent is missing."""
     spec = ActionSpec(
         key=ActionKey("odd"), description="Odd", parent=ActionKey("nobody"), effects=(Assertion("odd_done"),)
     )

@@ -1,4 +1,4 @@
-"""Plans at random: goals with actions that need, hold and disturb each other, and some that cannot be done."""
+"""Random plans: goals with actions that depend on each other and conflict, some of which cannot be done."""
 
 from random import Random  # noqa: TID251 - seeded
 
@@ -13,17 +13,17 @@ SHARED = ("shared/one.txt", "shared/two.txt")
 
 
 def effect_of(key: str) -> Assertion:
-    """Return what an action of that key makes true."""
+    """Return the effect of the action with that key."""
     return Assertion(f"{key}_done")
 
 
 def file_of(key: str) -> str:
-    """Return the file that only the action of that key writes."""
+    """Return the file that only the action with that key writes."""
     return f"{key}.txt"
 
 
 def primitive(chance: Random, key: str, **fields: object) -> ActionSpec:
-    """Return an action that writes a file of its own, and maybe one that others write, too."""
+    """Return an action that writes its own file, and maybe one that others write, too."""
     shared = (chance.choice(SHARED),) if chance.random() < 0.35 else ()
     contract = Contract(must_exist=(file_of(key),)) if chance.random() < 0.7 else None
     given = {"effects": (effect_of(key),), "files": (file_of(key), *shared), "contract": contract} | fields
@@ -66,6 +66,6 @@ def _compound(key: str, needs: tuple[Assertion, ...], *effects: Assertion) -> Ac
 
 
 def _family(chance: Random, key: str, needs: tuple[Assertion, ...]) -> list[ActionSpec]:
-    """Return a compound with children that were given with the plan."""
+    """Return a compound with children that are part of the plan."""
     children = [primitive(chance, f"{key}c{number}", parent=ActionKey(key)) for number in range(chance.randint(1, 3))]
     return [_compound(key, needs, effect_of(children[-1].key)), *children]

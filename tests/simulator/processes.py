@@ -1,4 +1,4 @@
-"""Simulated processes: tasks of one loop that can be stopped, and killed in the middle of any write."""
+"""Simulated processes: tasks of one loop that can be frozen, and killed in the middle of any write."""
 
 import asyncio
 from contextvars import ContextVar
@@ -10,11 +10,11 @@ BURIAL_ROUNDS = 100
 
 
 class Killed(BaseException):
-    """Raised where a simulated process is gone: nothing that it still tries happens, and nobody catches this."""
+    """Raised in a dead simulated process: nothing that it still tries happens, and no code catches this."""
 
 
 class Process:
-    """One simulated process: whatever its tasks do after its death is refused by everything it could reach."""
+    """One simulated process: after its death everything it could reach refuses its tasks."""
 
     def __init__(self, pid: int, name: str) -> None:
         self.name = name
@@ -26,7 +26,7 @@ class Process:
         """What it would do next, were it not frozen."""
         self.tasks: list[asyncio.Task[Any]] = []
         self.signalled = False
-        """Whether somebody killed it, rather than it ended by itself."""
+        """Whether it was killed, and did not end by itself."""
 
     def require_alive(self) -> None:
         """Raise Killed if this process is gone."""
@@ -34,12 +34,12 @@ class Process:
             raise Killed(self.name)
 
     def adopt(self, task: asyncio.Task[Any]) -> None:
-        """Count a task among those that end with this process."""
+        """Add a task to those that end with this process."""
         self.tasks = [each for each in self.tasks if not each.done()]
         self.tasks.append(task)
 
     async def bury(self) -> None:
-        """Let what is left of a dead process unwind; AssertionError if it will not."""
+        """Let the tasks of a dead process unwind; AssertionError if they do not."""
         for _ in range(BURIAL_ROUNDS):
             left = [task for task in self.tasks if not task.done()]
             if not left:

@@ -1,4 +1,4 @@
-"""People who meddle with a run: they pause, resume, stop, cancel and retry what they like."""
+"""Users who control a run at random: they pause, resume, stop, cancel and retry."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -29,8 +29,8 @@ WHIMS = (
 )
 
 
-async def meddle(world: "World") -> None:
-    """Have people do what they like for as long as the storm lasts; then most of what they set aside goes on."""
+async def act_at_random(world: "World") -> None:
+    """Let users act at random while faults occur; then resume most of what they paused."""
     for _ in range(world.chance.choice((0, 0, 1, 3, 8))):
         await asyncio.sleep(world.chance.uniform(0.5, 12.0))
         if not world.storming:
@@ -76,7 +76,7 @@ def _wish(world: "World", kind: ControlRequestKind, goal: Goal, action: Action |
 
 
 def _retry(world: "World", what: Goal | Action) -> None:
-    """Retry what failed; what did not is refused, as it is for people."""
+    """Retry a failure; a retry of anything else is refused, as for real users."""
     store, run = world.context.store, world.witness.run
     try:
         if isinstance(what, Goal):

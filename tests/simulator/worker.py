@@ -1,4 +1,4 @@
-"""A simulated worker: it does to the store and to git what a real one does, and everything that may go wrong."""
+"""A simulated worker: it writes to the store and to git like a real one, with every possible fault."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,7 @@ from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.workspace import rescue_and_remove
-from simulator.faults import Chaos
+from simulator.faults import FaultInjector
 from simulator.memory_git import Objects
 from simulator.plans import file_of
 from simulator.processes import Process
@@ -41,21 +41,21 @@ finds it done already | has no model | is killed at work | ends before it begins
 no sign of life."""
 
 
-class Workbench:
+class SimulatedWorktrees:
     """The worktrees of all attempts, and the work in them that must not be lost."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self.owed: dict[tuple[Path, str], str] = {}
-        """What a worker wrote last, by worktree and path, while nobody had pinned that worktree yet."""
+        """What a worker wrote last, by worktree and path, while that worktree was not pinned yet."""
 
     def open(self, folder: Path, base: Commit) -> None:
-        """Check `base` out."""
+        """Check out `base`."""
         folder.mkdir(parents=True, exist_ok=True)
         self._objects.worktrees[folder] = dict(self._objects.files(base))
 
     def write(self, folder: Path, path: str, content: str) -> None:
-        """Write a file; one that is written into a worktree that was taken away is gone with it."""
+        """Write a file; one written into a removed worktree is lost with it."""
         if folder.is_dir():
             self._objects.worktrees[folder][path] = content
             if folder not in self._objects.snapped:
@@ -67,14 +67,16 @@ class Workbench:
         return Commit(self._objects.commit(tree, (base,), message))
 
     def close(self, folder: Path) -> None:
-        """Forget the files; what mattered is pinned."""
+        """Delete the files; important work is pinned."""
         self._objects.worktrees.pop(folder, None)
 
 
 class SimulatedWorker:
-    """Carries out one attempt, well or badly."""
+    """Executes one attempt, well or badly."""
 
-    def __init__(self, context: RunContext, process: Process, chaos: Chaos, bench: Workbench, fate: Fate) -> None:
+    def __init__(
+        self, context: RunContext, process: Process, chaos: FaultInjector, bench: SimulatedWorktrees, fate: Fate
+    ) -> None:
         self._context = context
         self._process = process
         self._chaos = chaos
@@ -82,7 +84,7 @@ class SimulatedWorker:
         self._fate = fate
 
     async def carry_out(self, attempt_id: AttemptId) -> int:
-        """Return the exit code a worker process has."""
+        """Return the exit code of the worker process."""
         await self._work(0.01, 0.3)
         if self._fate == "early":
             return 1
@@ -123,7 +125,7 @@ class SimulatedWorker:
         end_attempt(self._context.store, run, attempt.id, ending, head=pinned, fence=attempt.fence)
 
     async def _attempted(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> AttemptEnd | None:
-        """Return None once a candidate is handed in."""
+        """Return None once a candidate is submitted."""
         record = AttemptRecorder(self._context, attempt, action)
         self._bench.open(folder, attempt.base_sha)
         record.enter("executing")
@@ -146,7 +148,7 @@ class SimulatedWorker:
         return None
 
     async def _make(self, attempt: Attempt, action: Action, folder: Path) -> None:
-        """Write the action's files one after another, and do on the way what the fate says."""
+        """Write the action's files one after another, with the faults of its fate."""
         await self._work(0.1, 2.0)
         store = self._context.store
         content = f"{action.key} by attempt {attempt.number}"
@@ -169,7 +171,7 @@ class SimulatedWorker:
                 await self._work(10_000.0, 10_000.0)
 
     async def _hang(self, attempt: Attempt) -> None:
-        """Give signs of life for ever."""
+        """Send heartbeats for ever."""
         while True:
             with self._context.store.transaction():
                 self._context.store.attempts.beat(attempt.id, fence=attempt.fence, at=self._context.clock.monotonic())

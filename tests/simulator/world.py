@@ -1,4 +1,4 @@
-"""One run from its plan to its end: owners that come and go, humans that meddle, and a calm in which it must end."""
+"""One run from its plan to its end: owners and users come and go, faults occur, then stop, and the run must end."""
 
 import asyncio
 import os
@@ -24,15 +24,15 @@ from scaffold.run.context import RunContext
 from simulator import planner, worker
 from simulator.database import Database
 from simulator.engine import Ended, Main, SimulatedEngine
-from simulator.faults import CALM, Chaos, Odds
-from simulator.invariants import End, Witness
+from simulator.faults import NO_FAULTS, FaultInjector, FaultRates
+from simulator.invariants import FinalState, InvariantChecker
 from simulator.loop import VirtualClock, VirtualLoop
 from simulator.memory_git import MemoryGit, Objects
-from simulator.planner import SimulatedThinker
+from simulator.planner import SimulatedPlanner
 from simulator.plans import plan_at_random
 from simulator.processes import CURRENT, Killed, Process
-from simulator.users import meddle
-from simulator.worker import SimulatedWorker, Workbench
+from simulator.users import act_at_random
+from simulator.worker import SimulatedWorker, SimulatedWorktrees
 
 KILLED = -9
 BROKEN = 1
@@ -55,17 +55,17 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class World:
-    """Everything around the processes: machine, repository, people."""
+    """Everything around the processes: machine, repository, users."""
 
     def __init__(self, seed: int, folder: Path, loop: VirtualLoop) -> None:
         self.chance = Random(seed)
         self.loop = loop
         self.clock = VirtualClock(loop)
-        self.chaos = Chaos(self.chance, _odds(self.chance), self._buried)
+        self.chaos = FaultInjector(self.chance, _odds(self.chance), self._buried)
         loop.ring_fate = self.chaos.ring_fate
         self.database = Database()
         self.objects = Objects()
-        self.bench = Workbench(self.objects)
+        self.bench = SimulatedWorktrees(self.objects)
         self.failures: list[str] = []
         """What no process may end with."""
         self.calm = asyncio.Event()
@@ -75,23 +75,23 @@ class World:
         self._owners: dict[Process, SimulatedEngine] = {}
         self._hopeless: dict[str, bool] = {}
         self._errands: set[asyncio.Task[None]] = set()
-        self.context = self._context_of(Process(1, "nobody"), CALM)
+        self.context = self._context_of(Process(1, "nobody"), NO_FAULTS)
         self.run_id = self._lay_out()
-        self.witness = Witness(self.context.store, self.run_id, self.database, self.objects)
+        self.witness = InvariantChecker(self.context.store, self.run_id, self.database, self.objects)
 
     @property
     def storming(self) -> bool:
-        """Tell whether things still go wrong."""
+        """Return whether faults still occur."""
         return self.loop.time() < STORM_S
 
     @property
     def broken(self) -> bool:
-        """Tell whether something was seen already that must not be."""
+        """Return whether a violation was found already."""
         return bool(self.failures or self.witness.violations)
 
     async def live(self) -> None:
-        """Let the run go on until it is over, or something is seen that must not be."""
-        meddling = [asyncio.create_task(each) for each in (self._calm_down(), self._stall(), meddle(self))]
+        """Run until the end, or the first violation."""
+        meddling = [asyncio.create_task(each) for each in (self._calm_down(), self._stall(), act_at_random(self))]
         while not self._over() and not self.broken:
             if self.loop.time() > PATIENCE_S:
                 self.failures.append(f"after {PATIENCE_S:g} s the run is not over")
@@ -105,14 +105,14 @@ class World:
         await self._shut_down()
 
     def violations(self) -> list[str]:
-        """Return all that must not be."""
+        """Return all violations."""
         found = self.failures + self.witness.violations
         if found:
             return found
-        return End(self.context.store, self.witness.run, self.objects, self.bench, self.witness).violations()
+        return FinalState(self.context.store, self.witness.run, self.objects, self.bench, self.witness).violations()
 
     def spawn(self, name: str, main: Main, ended: Ended) -> Process:
-        """Start a process; `ended` is told its exit code once nothing is left of it."""
+        """Start a process; `ended` gets its exit code once all its tasks have ended."""
         process = Process(1000 + len(self._processes), name)
         self._processes.append(process)
         context = self._outside.copy()
@@ -122,7 +122,7 @@ class World:
         return process
 
     def configure(self, **changes: object) -> None:
-        """Change the run's settings, as a human does who resumes it with others."""
+        """Change the run's settings, as a user does who resumes it with others."""
         with self.context.store.transaction():
             settings = with_settings(self.witness.run.settings, **changes)
             self.context.store.runs.configure(self.run_id, settings)
@@ -151,9 +151,9 @@ class World:
                 )
         return run.id
 
-    def _context_of(self, process: Process, odds: Odds | None = None) -> RunContext:
-        """Return the context as a process sees it; with `odds` of its own, the storm does not touch it."""
-        chaos = self.chaos if odds is None else Chaos(self.chance, odds, self._buried)
+    def _context_of(self, process: Process, odds: FaultRates | None = None) -> RunContext:
+        """Return the context of a process; with its own `odds`, it is not affected by the faults."""
+        chaos = self.chaos if odds is None else FaultInjector(self.chance, odds, self._buried)
         git: Any = MemoryGit(self.objects, process, chaos, self._folder)
         return RunContext(
             repository=Repository(self._folder, self._folder / ".git", git),
@@ -164,7 +164,7 @@ class World:
         )
 
     def _over(self) -> bool:
-        """Tell whether nothing will change any more: the run has ended, or people left it set aside."""
+        """Return whether nothing will change any more: the run has ended, or users left it paused."""
         run = self.witness.run
         if any(not each.dead for each in self._owners):
             return False
@@ -178,7 +178,7 @@ class World:
         return put_down and all(goal.state == Paused(PAUSED_BY_USER) for goal in open_goals)
 
     def _tend(self) -> None:
-        """Resume a run that nobody carries out, or whose owner seems to hang."""
+        """Resume a run without an owner, or whose owner seems to hang."""
         run = self.witness.run
         if isinstance(run.state, Completed | Failed | Cancelled):
             return
@@ -225,7 +225,7 @@ class World:
         run_context = self._context_of(process)
         run = require_run(run_context.store, self.run_id)
         return await supervise_goal(
-            run_context, run, goal_id, SimulatedThinker(run_context, run, self.chaos, self._thought)
+            run_context, run, goal_id, SimulatedPlanner(run_context, run, self.chaos, self._thought)
         )
 
     def _fate(self, attempt_id: AttemptId) -> worker.Fate:
@@ -243,14 +243,14 @@ class World:
         return self.chaos.draw(planner.FATES) if self.storming else "good"
 
     async def _calm_down(self) -> None:
-        """Let nothing go wrong any more, after a while: from here on the run has to come to its end."""
+        """Stop all faults after a while: from then on the run must come to its end."""
         await asyncio.sleep(STORM_S)
-        self.chaos.odds = CALM
+        self.chaos.odds = NO_FAULTS
         self.configure(budget_usd=None)
         self.calm.set()
 
     async def _stall(self) -> None:
-        """Stop processes, now and then, and let them go on some time later."""
+        """Freeze processes at times, and let them continue later."""
         while self.storming:
             await asyncio.sleep(self.chance.uniform(1.0, 15.0))
             alive = [each for each in self._processes if not each.dead and not each.frozen]
@@ -287,7 +287,7 @@ class World:
         ended(code)
 
     def _cut_off(self, child: Process) -> None:
-        """End a child whose lifeline broke; one that is stopped ends when it goes on."""
+        """End a child whose lifeline broke; a frozen one ends when it continues."""
         if not child.dead:
             self.chaos.kill(child)
 
@@ -314,15 +314,15 @@ class World:
 
 
 def _expected(error: BaseException) -> bool:
-    """Tell whether a process may end with this: overtaken, or let down by the machine."""
+    """Return whether a process may end with this error: superseded, or a fault of the machine."""
     if isinstance(error, StaleFence | RunBusy | Killed):
         return True
     return isinstance(error, ScaffoldError) and ("database lock" in error.what or "no process to spare" in error.what)
 
 
-def _odds(chance: Random) -> Odds:
-    """Return the weather of a storm: some are harsh in one way alone."""
-    return Odds(
+def _odds(chance: Random) -> FaultRates:
+    """Return the fault rates of a run: some are high in one kind only."""
+    return FaultRates(
         crash=chance.choice((0.0, 0.005, 0.02, 0.05)),
         locked=chance.choice((0.0, 0.0, 0.005)),
         deaf=chance.choice((0.0, 0.2, 0.6)),
@@ -332,7 +332,7 @@ def _odds(chance: Random) -> Odds:
 
 
 def simulate(seed: int, folder: Path) -> Outcome:
-    """Carry one run out on virtual time, with all the trouble that the seed brings, and tell how it went."""
+    """Simulate one run on virtual time, with all faults of the seed, and return its outcome."""
     (folder / ".git").mkdir(parents=True)
     loop = VirtualLoop()
     try:
@@ -371,4 +371,4 @@ def _lines(world: World) -> list[str]:
 
 
 async def _no_gates(run_context: RunContext, run: Run) -> None:
-    """Hold the run against nothing: there is no repository on disk whose gates could be asked."""
+    """Use an empty baseline: there is no repository on disk with gates to run."""

@@ -1,4 +1,4 @@
-"""A `docker` that only pretends: `compose` begins and ends real servers on this machine's loopback."""
+"""A fake `docker`: `compose` starts and stops real servers on this machine's loopback."""
 
 import shlex
 import socket
@@ -75,8 +75,8 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as server:
 """
 
 
-class Daemon:
-    """Its program is in `programs`; its servers end when they are taken down, or by `end`."""
+class FakeDocker:
+    """The program is in `programs`; its servers end when they are taken down, or by `end`."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "daemon"
@@ -91,7 +91,7 @@ class Daemon:
 
     @property
     def calls(self) -> list[str]:
-        """What was asked of it, in order."""
+        """Its calls, in order."""
         path = self.home / "calls"
         return path.read_text().splitlines() if path.exists() else []
 
@@ -101,22 +101,22 @@ class Daemon:
         return sorted(path.name for path in (self.home / "up").glob("*"))
 
     def end(self) -> None:
-        """End every server, whoever has forgotten it."""
+        """End every server that is still up."""
         for path in (self.home / "up").glob("*"):
             path.unlink()
 
-    def is_not_running(self) -> None:
-        """Have every call fail from now on that needs more than the program itself."""
+    def stop_daemon(self) -> None:
+        """Make every call fail from now on that needs the daemon."""
         (self.home / "no daemon").touch()
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a port that no process uses."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
 
 
-def saying(port: int, word: str) -> str:
-    """Return the shell command that says a word to such a server and prints what it answers."""
+def ask_server(port: int, word: str) -> str:
+    """Return the shell command that sends a word to such a server and prints the answer."""
     return shlex.join([sys.executable, "-c", SAY, str(port), word])

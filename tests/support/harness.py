@@ -42,15 +42,15 @@ from scaffold.store.database import Store
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
 
-GHOST = ProcessIdentity(1, "never", "another boot")
+DEAD_PROCESS = ProcessIdentity(1, "never", "another boot")
 """A process that is not alive; tasks claim their attempts in its name."""
 AUTHOR = Signature("Zoë Author", "zoe@example.org")
 COMMITTER = Signature("Carl Committer", "carl@example.org")
-UNHELD = {"sandbox": "off", "yolo": True}
-"""Settings of a run whose commands nothing holds, and about which nobody is asked."""
+UNSANDBOXED = {"sandbox": "off", "yolo": True}
+"""Settings of a run without a sandbox and without approvals."""
 
 Turns = Sequence[str]
-"""What an agent does: in each turn one shell command, then it says it is done; an empty command does nothing."""
+"""The turns of an agent: one shell command each, then a final text; an empty command does nothing."""
 
 
 def goal(name: str, *actions: ActionSpec, wants: Sequence[str] | None = None) -> GoalSpec:
@@ -68,8 +68,8 @@ def act(key: str, *, needs: Sequence[str] = (), check: str | None = None, **fiel
     return ActionSpec(key=ActionKey(key), preconditions=tuple(needs), **(given | fields))
 
 
-def script(turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> CassetteModel:
-    """Return a model that does for each action what `turns_of` says, at `usd` a request; then nothing more."""
+def scripted_model(turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> CassetteModel:
+    """Return a model that executes the commands of `turns_of` for each action, at `usd` a request."""
     entries = []
     for key, turns in turns_of.items():
         replies: list[dict[str, Any]] = []
@@ -88,8 +88,8 @@ def script(turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> CassetteModel:
     )
 
 
-class Thoughtless:
-    """Plans nothing: for runs without a planner, whose supervisors never ask."""
+class NoPlanner:
+    """A planner for runs whose supervisors never call it; any call fails the test."""
 
     async def decompose(self, goal_id, compound):
         raise AssertionError(f"nobody was to break {compound} down")
@@ -149,8 +149,8 @@ class Harness:
         assert finished.exit_code == 0, finished
         return os.fsdecode(finished.stdout).rstrip("\n")
 
-    async def lay_out(self, *goals: GoalSpec, **settings: Any) -> Run:
-        """Store a run of a plan; nobody owns it."""
+    async def open_run(self, *goals: GoalSpec, **settings: Any) -> Run:
+        """Store a run of a plan, without an owner."""
         given = {"repository": str(self.repo), "model": "script", "author": AUTHOR, "committer": COMMITTER}
         return open_run(
             self.store,
@@ -161,11 +161,11 @@ class Harness:
         )
 
     async def own(self, *goals: GoalSpec, **settings: Any) -> Run:
-        """Lay a run out and be its owner, everything active."""
-        return await self.take(await self.lay_out(*goals, **settings))
+        """Store a run and own it, with everything active."""
+        return await self.take(await self.open_run(*goals, **settings))
 
     async def take(self, run: Run) -> Run:
-        """Take a run over and make it active, as a conductor begins."""
+        """Take a run over and make it active, as an owner does at its start."""
         taken = take_over_run(self.context, run.id)
         await ensure_session_branch(self.context, taken)
         with self.store.transaction():
@@ -177,10 +177,10 @@ class Harness:
         return self.store.runs.get(run.id)
 
     def orphan(self, run: Run) -> Run:
-        """Let the owner be a process that is dead."""
+        """Replace the owner by a dead process."""
         fence = self.store.runs.get(run.id).fence
         with self.store.transaction():
-            self.store.runs.take(run.id, GHOST, expected_fence=fence)
+            self.store.runs.take(run.id, DEAD_PROCESS, expected_fence=fence)
         return self.store.runs.get(run.id)
 
     async def queue(self, run: Run, key: str) -> Attempt:
@@ -191,48 +191,50 @@ class Harness:
         return attempt
 
     async def work(self, run: Run, key: str, *turns: str, usd: float = 0.0) -> CandidateReady | AttemptEnd:
-        """Have an attempt of an action carried out, up to its candidate."""
-        return await self.carry_attempt_out(await self.queue(run, key), {key: turns}, usd=usd)
+        """Run an attempt of an action, up to its candidate."""
+        return await self.run_attempt(await self.queue(run, key), {key: turns}, usd=usd)
 
-    async def carry_attempt_out(
+    async def run_attempt(
         self, attempt: Attempt, turns_of: Mapping[str, Turns], *, usd: float = 0.0
     ) -> CandidateReady | AttemptEnd:
-        """Be the worker of an attempt, with a store of its own as a process would have."""
+        """Run the worker of an attempt, with its own store as in a separate process."""
         context = await open_context(self.repo, cache=self.context.cache, environ=self.context.environ)
         try:
             task = read_assignment(context.store, attempt.id)
             journal = context.journal(task.goal.name, task.action.key)
-            return await Worker(context, task, script(turns_of, usd=usd)).execute(GHOST, log_file=str(journal))
+            return await Worker(context, task, scripted_model(turns_of, usd=usd)).execute(
+                DEAD_PROCESS, log_file=str(journal)
+            )
         finally:
             context.store.close()
 
     def engine(self, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> TaskEngine:
-        """Return an engine whose workers do what `turns_of` says."""
+        """Return an engine whose workers run the commands of `turns_of`."""
 
         async def work(attempt: Attempt) -> int:
-            await self.carry_attempt_out(attempt, turns_of, usd=usd)
+            await self.run_attempt(attempt, turns_of, usd=usd)
             return 0
 
-        return TaskEngine(work, self.pursue)
+        return TaskEngine(work, self.supervise)
 
-    async def pursue(self, goal_id: GoalId) -> int:
-        """Be the supervisor of a goal, with a store of its own as a process would have; there is nobody to plan."""
+    async def supervise(self, goal_id: GoalId) -> int:
+        """Run the supervisor of a goal without a planner, with its own store as in a separate process."""
         context = await open_context(self.repo, cache=self.context.cache, environ=self.context.environ)
         try:
             run = context.store.runs.get(context.store.goals.get(goal_id).run_id)
-            return await supervise_goal(context, run, goal_id, Thoughtless())
+            return await supervise_goal(context, run, goal_id, NoPlanner())
         finally:
             context.store.close()
 
-    async def conductor(self, run: Run, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> RunOwner:
-        """Own the run, settle what is left over, and return who carries it out."""
+    async def recover_owner(self, run: Run, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> RunOwner:
+        """Own the run, recover what is left over, and return its owner."""
         return await recover_run_owner(
             self.context, take_over_run(self.context, run.id), self.engine(turns_of, usd=usd)
         )
 
-    async def carry_out(self, run: Run, *, usd: float = 0.0, **turns_of: Turns) -> RunEnding:
-        """Carry a run on as far as it goes."""
-        return await (await self.conductor(run, turns_of, usd=usd)).execute()
+    async def run_to_end(self, run: Run, *, usd: float = 0.0, **turns_of: Turns) -> RunEnding:
+        """Execute a run as far as possible."""
+        return await (await self.recover_owner(run, turns_of, usd=usd)).execute()
 
     def action(self, run: Run, key: str) -> Action:
         found = self.store.actions.by_key(run.id, ActionKey(key))
@@ -255,14 +257,14 @@ class Harness:
         return status_of(self.store.runs.get(run.id).state)
 
     def facts(self, run: Run) -> set[str]:
-        """Return what holds in any goal."""
+        """Return the assertions that hold in any goal."""
         return {fact for each in self.store.goals.of_run(run.id) for fact in self.store.facts.holding(each.id)}
 
     async def tip(self, run: Run) -> str:
         return await session_tip(self.context, run)
 
     async def landed(self, run: Run) -> list[str]:
-        """Return the keys of the actions that landed, by the branch itself, oldest first."""
+        """Return the keys of the landed actions, read from the branch, oldest first."""
         keys = "%(trailers:key=Scaffold-Action,valueonly,separator=)"
         return (await self.sh(f"git log --reverse --format='{keys}' {run.base_sha}..{run.session_branch}")).split()
 
@@ -271,12 +273,12 @@ class Harness:
         return await self.sh(f"git show '{name}'")
 
     async def worktrees(self, *, spare: bool = True) -> int:
-        """Return how many worktrees there are beside the user's own; without `spare`, those somebody works in."""
+        """Return the number of worktrees beside the user's own; without `spare`, only those in use."""
         lines = (await self.sh("git worktree list")).splitlines()[1:]
         return len([line for line in lines if spare or "/attempts/spare-" not in line])
 
 
-async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+async def poll_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
     """Return once `condition` holds; TimeoutError if it does not within `seconds`."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what other processes do rings no bell here
@@ -284,7 +286,7 @@ async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
 
 
 async def open_context(repo: Path, *, cache: Path, environ: Mapping[str, str]) -> RunContext:
-    """Open a repository as one process sees it."""
+    """Open a repository as a separate process would."""
     clock = SystemClock()
     store = Store.open(repo / ".git" / "scaffold" / "state.db", clock=clock)
     repository = await open_repository(repo, environ=environ)

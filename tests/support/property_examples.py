@@ -1,4 +1,4 @@
-"""How many examples a property is tried with: all in the slow lane, a fifth when somebody waits for the answer."""
+"""The number of examples of property tests: all in the slow lane, a fifth otherwise."""
 
 import os
 
@@ -6,5 +6,5 @@ THOROUGH = "SCAFFOLD_THOROUGH" in os.environ
 
 
 def up_to(examples: int) -> int:
-    """Return how many of `examples` to try now, and never fewer than twenty."""
+    """Return how many of `examples` to try now, and at least twenty."""
     return examples if THOROUGH else max(20, examples // 5)

@@ -51,18 +51,18 @@ def write(path, content):
     return {"name": "write_file", "args": {"path": path, "content": content}}
 
 
-def creates(goal, *actions, parent=None):
+def create_actions(goal, *actions, parent=None):
     """Return the call that adds actions to a goal."""
     under = {"parent": parent} if parent else {}
     return {"name": "goap_create_actions", "args": {"goal": goal, "actions": list(actions), **under}}
 
 
-def said(role, text="done", **when):
-    """Return the entry that answers with words alone."""
+def text_entry(role, text="done", **when):
+    """Return the entry that answers with text."""
     return {"when": {"role": role, **when}, "text": text}
 
 
-def asked(role, *calls, **when):
+def calls_entry(role, *calls, **when):
     """Return the entry that answers with tool calls."""
     return {"when": {"role": role, **when}, "tool_calls": list(calls)}
 
@@ -83,7 +83,7 @@ def wait_until(condition, seconds=5.0):
 
 @cache
 def _sample() -> Path:
-    """Return the repository that each scenario gets a copy of."""
+    """Return the repository that each scenario copies."""
     whole = folder_until_exit()
     repo = whole / "repo"
     repo.mkdir()
@@ -104,7 +104,7 @@ def _git(repo: Path, environ: Mapping[str, str], *args: str) -> str:
 
 
 class Scenario:
-    """A fresh repository in `folder`, with a home of its own."""
+    """A fresh repository in `folder`, with its own home."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -154,9 +154,9 @@ class Scenario:
         for key, steps in by_action.items():
             closed = [*steps] if isinstance(steps[-1], str) else [*steps, f"done with {key}"]
             for turn, step in enumerate(closed, start=1):
-                said = {"text": step} if isinstance(step, str) else {"tool_calls": [step]}
+                text_entry = {"text": step} if isinstance(step, str) else {"tool_calls": [step]}
                 usage = {"input_tokens": 1_000_000 if cost else 100, "output_tokens": 0 if cost else 10}
-                replies.append({"when": {"action": key, "turn": turn, **attempt}, "usage": usage, **said})
+                replies.append({"when": {"action": key, "turn": turn, **attempt}, "usage": usage, **text_entry})
             replies.append({"when": {"action": key}, "text": "nothing more to do"})
         path = self.home / name
         prices = {"input_per_mtok": cost, "output_per_mtok": cost}
@@ -164,13 +164,13 @@ class Scenario:
         return path
 
     def replies(self, *replies, name="cassette.yaml") -> Path:
-        """Write a cassette of these entries, as they are."""
+        """Write a cassette of these entries unchanged."""
         path = self.home / name
         path.write_text(yaml.safe_dump({"version": 1, "replies": list(replies)}))
         return path
 
     def request_command(self, task: str, *flags: str) -> list[str]:
-        """Return the command that has a request planned and carried out by the cassette."""
+        """Return the command that plans and executes a request with the cassette."""
         return self.command("run", task, "--model", f"cassette:{self.home / 'cassette.yaml'}", *flags)
 
     def request(self, task: str, *flags: str) -> subprocess.CompletedProcess:
@@ -190,7 +190,7 @@ class Scenario:
         return self.call(self.run_command(*flags))
 
     def start(self, argv: list[str]) -> subprocess.Popen:
-        """Start a command in the background, its output thrown away."""
+        """Start a command in the background and discard its output."""
         return subprocess.Popen(
             argv,
             cwd=self.repo,
@@ -223,7 +223,7 @@ class Scenario:
         return (self.repo / ".scaffold" / "logs" / goal / f"{key}.jsonl").read_text()
 
     def checkout(self):
-        """Return everything about the user's checkout that must not change: files, index, head, branches of theirs."""
+        """Return everything of the user's checkout that must not change: files, index, head, branches."""
         git = self.repo / ".git"
         files = {
             str(path.relative_to(self.repo)): (path.stat().st_mode, hashlib.sha256(path.read_bytes()).hexdigest())
@@ -246,7 +246,7 @@ class Scenario:
 
 
 def _has(entry: Path, mark: str) -> bool:
-    """Tell whether a process is alive and has a variable that starts with `mark`."""
+    """Return whether a process is alive and has a variable that starts with `mark`."""
     try:
         alive = entry.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
         return alive and any(

@@ -1,4 +1,4 @@
-"""The real `ralph` in a pseudo-terminal, with a screen that is read like a person would."""
+"""The real `ralph` in a pseudo-terminal, whose screen is read as a person would."""
 
 import re
 import signal
@@ -19,8 +19,8 @@ PATIENCE_S = 15
 ENTER, ESCAPE, CTRL_C, CTRL_D, ALT_ENTER = "\r", "\x1b", "\x03", "\x04", "\x1b\r"
 
 
-def recorded(scenario, *replies, name="talk.yaml"):
-    """Write a cassette for `ralph`: texts, tool calls, or lists of calls in one reply, one after the other."""
+def record_replies(scenario, *replies, name="talk.yaml"):
+    """Write a cassette for `ralph`: texts, tool calls, or lists of calls in one reply, in order."""
     entries = []
     for turn, reply in enumerate(replies, start=1):
         calls = reply if isinstance(reply, list) else [reply]
@@ -33,7 +33,7 @@ def recorded(scenario, *replies, name="talk.yaml"):
 
 
 class Screen:
-    """A terminal of `columns` by `rows` in which a command runs; `raw` is all it ever wrote."""
+    """A terminal of `columns` by `rows` in which a command runs; `raw` is its complete output."""
 
     def __init__(self, argv, *, cwd, env, columns=80, rows=24):
         self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
@@ -53,12 +53,12 @@ class Screen:
     def send(self, keys):
         self.child.send(keys)
 
-    def line(self, words):
-        """Type words and send them."""
+    def type_line(self, words):
+        """Type a line and press enter."""
         self.send(words + ENTER)
 
     def read(self, seconds=0.05):
-        """Take in what was written; return whether there may be more."""
+        """Read available output; return whether there may be more."""
         try:
             data = self.child.read_nonblocking(65_536, timeout=seconds)
         except pexpect.TIMEOUT:
@@ -71,14 +71,14 @@ class Screen:
 
     @property
     def text(self):
-        """All lines, those that scrolled away included."""
+        """All lines, including those that scrolled away."""
         gone = [
             "".join(line[n].data for n in range(self._screen.columns)).rstrip() for line in self._screen.history.top
         ]
         return "\n".join([*gone, *(line.rstrip() for line in self._screen.display)]).rstrip()
 
-    def shows(self, pattern, *, times=1):
-        """Wait until a regular expression is found, so often; return the text."""
+    def wait_for(self, pattern, *, times=1):
+        """Wait until a regular expression is found this many times; return the text."""
         end = time.monotonic() + PATIENCE_S
         while len(re.findall(pattern, self.text, re.MULTILINE)) < times:
             more = self.read()
@@ -86,11 +86,11 @@ class Screen:
             assert found or (more and time.monotonic() < end), f"{pattern!r} was not shown:\n{self.text}"
         return self.text
 
-    def answers(self, key):
-        """Answer a question once it can be answered."""
-        self.shows(ARMED)
+    def answer(self, key):
+        """Answer a question as soon as it accepts keys."""
+        self.wait_for(ARMED)
         self.read()  # a row that is not whole yet looks the same
-        self.shows(ARMED)
+        self.wait_for(ARMED)
         self.send(key)
         end = time.monotonic() + PATIENCE_S
         while re.search(r"^y yes ", self.text, re.MULTILINE) and time.monotonic() < end:
@@ -98,7 +98,7 @@ class Screen:
             if not re.search(ARMED, self.text, re.MULTILINE):
                 return
 
-    def ends(self):
+    def wait_for_exit(self):
         """Wait for the command's end and return its exit code, or minus the signal it died of."""
         end = time.monotonic() + PATIENCE_S
         while self.read() and time.monotonic() < end:
@@ -107,11 +107,11 @@ class Screen:
         return self.child.exitstatus if self.child.signalstatus is None else -self.child.signalstatus
 
     def close(self):
-        """Close the terminal; the command is not ended otherwise."""
+        """Close the terminal without ending the command."""
         self.child.ptyproc.fileobj.close()
 
     def stop(self):
-        """End the command, if it goes on, and close the terminal."""
+        """End the command, if it is running, and close the terminal."""
         if self.child.isalive():
             self.child.kill(signal.SIGKILL)
             self.child.wait()
@@ -119,15 +119,15 @@ class Screen:
 
 
 def ralph(scenario, *args, columns=80, rows=24, **environ):
-    """Start `ralph` in a terminal of its own, in the scenario's repository."""
+    """Start `ralph` in a new terminal, in the scenario's repository."""
     env = {**scenario.environ, "TERM": "xterm-256color", **environ}
     argv = [sys.executable, "-m", "scaffold", "ralph", *args]
     return Screen(argv, cwd=scenario.repo, env=env, columns=columns, rows=rows)
 
 
 @contextmanager
-def talks(scenario):
-    """Give what starts talks as `ralph` does; whatever is left of them at the end is ended."""
+def terminals(scenario):
+    """Yield a function that starts `ralph` in a terminal; all of them are ended afterwards."""
     started = []
 
     def start(*args, **options):

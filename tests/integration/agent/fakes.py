@@ -20,7 +20,7 @@ ME = "ann"
 """The session; ids of others are `ben` and `cid`."""
 
 
-class Scripts:
+class ScriptedSubagents:
     """A launcher whose subagents run their task as a shell script."""
 
     def __init__(self, folder):
@@ -53,18 +53,18 @@ class Scripts:
         return self._folder / "logs" / f"{subagent.name}.log"
 
 
-async def nobody_is_asked(agent, wish):
+async def deny_all(agent, wish):
     return PolicyDecision("deny", "category", f"{agent} may not {wish.subject}")
 
 
-class Seat:
+class ParentSession:
     """The session ME in the database at `path`, claimed by this process, with its subagents."""
 
-    def __init__(self, path, *, judge=nobody_is_asked, clock=None, timeout_s=10.0, **limits):
+    def __init__(self, path, *, judge=deny_all, clock=None, timeout_s=10.0, **limits):
         self.clock = clock or SystemClock()
         self.path = path
         self.store = UserStore.open(path, clock=self.clock, timeout_s=timeout_s)
-        self.staff = Scripts(path.parent)
+        self.staff = ScriptedSubagents(path.parent)
         self.warnings = []
         if self.store.conversations.get(ME) is None:
             begin(self.store, ME)
@@ -98,10 +98,10 @@ def begin(store, name, *, cwd="/shop", owner=None, **fields):
 
 
 @contextmanager
-def seated(path, **options):
+def parent_session(path, **options):
     """Yield a session; the database is closed at the end, the subagents keep running."""
-    seat = Seat(path, **options)
+    parent = ParentSession(path, **options)
     try:
-        yield seat
+        yield parent
     finally:
-        seat.store.close()
+        parent.store.close()

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from integration.agent.fakes import ME, seated
+from integration.agent.fakes import ME, parent_session
 from scaffold.agent.messages.poller import StorePoller
 from scaffold.agent.subagents.approval_relay import ApprovalRelay
 from scaffold.core.errors import StoreError
@@ -36,7 +36,7 @@ def path(tmp_path):
 @pytest.fixture
 def child(path):
     """The store as the subagent's process opens it."""
-    with seated(path), closing(UserStore.open(path, clock=SystemClock())) as store:
+    with parent_session(path), closing(UserStore.open(path, clock=SystemClock())) as store:
         yield store
 
 
@@ -44,8 +44,8 @@ def referral(child, timeout_s=10.0):
     return ApprovalRelay(child, SystemClock(), me=SUB, parent=ME, timeout_s=timeout_s)
 
 
-async def spawned(seat):
-    said = await seat.call("subagent", task="sleep 60")
+async def spawned(parent):
+    said = await parent.call("subagent", task="sleep 60")
     assert json.loads(said.content)["subagent_id"] == "sub-1"
 
 
@@ -57,10 +57,10 @@ async def test_the_parent_decides_what_a_subagent_may_do(path, child):
         heard.append((agent, wish))
         return PolicyDecision("allow" if len(heard) == 1 else "deny", "human", f"answer {len(heard)}")
 
-    with seated(path, judge=judge) as seat:
-        await spawned(seat)
+    with parent_session(path, judge=judge) as parent:
+        await spawned(parent)
         answers = [await referral(child)(WISH, ASKS) for _ in range(2)]
-        await seat.peers.close()
+        await parent.peers.close()
     assert answers == [PolicyDecision("allow", "human", "answer 1"), PolicyDecision("deny", "human", "answer 2")]
     assert heard == [("sub-1", WISH)] * 2
 
@@ -76,15 +76,15 @@ async def test_a_request_reaches_the_parent_unchanged(path, child):
     odd = PermissionRequest(
         tool="write_file", category="file_write", kind="path", subject="caf\udce9", paths=("caf\udce9",)
     )
-    with seated(path, judge=judge) as seat:
-        await spawned(seat)
+    with parent_session(path, judge=judge) as parent:
+        await spawned(parent)
         await referral(child)(odd, ASKS)
-        await seat.peers.close()
+        await parent.peers.close()
     assert heard == [odd]
 
 
 async def test_a_silent_or_missing_parent_counts_as_a_denial(child):
-    """RA-11: nobody answers, so it is denied."""
+    """RA-11: without an answer the call is denied."""
     judged = await referral(child, timeout_s=0.2)(WISH, ASKS)
     assert (judged.decision, "got no answer" in judged.reason) == ("deny", True)
 
@@ -93,11 +93,11 @@ async def test_approval_messages_are_hidden_from_models(path, child):
     """RA-13: a model neither sees a request for approval nor can answer it."""
     with child.transaction():
         child.messages.send(SESSIONS, sender=SUB, recipient=ME, channel="#consent", body={"request": "{}"})
-    with seated(path) as seat:
-        assert not seat.peers.waiting
-        assert seat.peers.news.look() == ()
-        assert (await seat.call("check_channel_messages")).content.startswith("No new messages")
-        assert (await seat.call("check_messages")).content.startswith("No new messages")
+    with parent_session(path) as parent:
+        assert not parent.peers.waiting
+        assert parent.peers.news.look() == ()
+        assert (await parent.call("check_channel_messages")).content.startswith("No new messages")
+        assert (await parent.call("check_messages")).content.startswith("No new messages")
 
 
 @pytest.mark.parametrize(("sender", "decision"), [("eve", "deny"), (ME, "allow")])
@@ -126,12 +126,12 @@ async def test_a_request_of_an_unknown_subagent_is_not_shown(path, child):
     async def judge(agent, wish):
         raise AssertionError(agent)
 
-    with seated(path, judge=judge) as seat:
-        await spawned(seat)
+    with parent_session(path, judge=judge) as parent:
+        await spawned(parent)
         stranger = ApprovalRelay(child, SystemClock(), me="eve/sub-1", parent=ME, timeout_s=0.5)
         assert (await stranger(WISH, ASKS)).decision == "deny"
-        assert seat.peers.running == 1
-        await seat.peers.close()
+        assert parent.peers.running == 1
+        await parent.peers.close()
 
 
 @pytest.mark.parametrize(
@@ -147,17 +147,17 @@ async def test_a_session_that_cannot_decide_ends_its_subagent_with_an_error(path
     async def judge(agent, wish):
         raise trouble
 
-    with seated(path, judge=judge) as seat:
-        await spawned(seat)
+    with parent_session(path, judge=judge) as parent:
+        await spawned(parent)
         asking = asyncio.create_task(referral(child, timeout_s=1)(WISH, ASKS))
         async with asyncio.timeout(5):
-            await seat.peers.arrival()
-        ended = seat.peers.roster()[0]
+            await parent.peers.arrival()
+        ended = parent.peers.roster()[0]
         assert (ended.status, ended.error) == ("failure", f"it was stopped by an error in its session: {words}")
-        assert seat.warnings == [f"sub-1 was stopped: {words}"]
+        assert parent.warnings == [f"sub-1 was stopped: {words}"]
         assert not is_alive(ended.process)
         assert (await asking).decision == "deny"
-        await seat.peers.close()
+        await parent.peers.close()
 
 
 async def test_an_open_request_is_withdrawn_when_its_subagent_dies(path, child):
@@ -170,13 +170,13 @@ async def test_an_open_request_is_withdrawn_when_its_subagent_dies(path, child):
         finally:
             withdrawn.set()
 
-    with seated(path, judge=judge) as seat:
-        await seat.call("subagent", task="while ! [ -e asked ]; do sleep 0.01; done")
+    with parent_session(path, judge=judge) as parent:
+        await parent.call("subagent", task="while ! [ -e asked ]; do sleep 0.01; done")
         asking = asyncio.create_task(referral(child, timeout_s=1)(WISH, ASKS))
         await asyncio.sleep(0.3)
         (path.parent / "asked").touch()
         async with asyncio.timeout(5):
-            await seat.peers.arrival()
+            await parent.peers.arrival()
             await withdrawn.wait()
         assert (await asking).decision == "deny"
 
@@ -188,12 +188,12 @@ async def test_waiting_for_a_human_does_not_count_against_the_timeout(path, chil
         await asyncio.sleep(1.5)
         return PolicyDecision("allow", "human", "yes")
 
-    with seated(path, judge=judge) as seat:
-        await seat.call("subagent", task="while ! [ -e answered ]; do sleep 0.01; done; exit 7", timeout_s=1)
+    with parent_session(path, judge=judge) as parent:
+        await parent.call("subagent", task="while ! [ -e answered ]; do sleep 0.01; done; exit 7", timeout_s=1)
         assert (await referral(child)(WISH, ASKS)).decision == "allow"
         (path.parent / "answered").touch()
-        await seat.peers.arrival()
-        assert "exit code 7" in seat.peers.roster()[0].error
+        await parent.peers.arrival()
+        assert "exit code 7" in parent.peers.roster()[0].error
 
 
 def gate(path, *, ask=None, refer=None, **rules):
@@ -226,13 +226,13 @@ async def test_child_and_parent_gates_together_decide_like_one(path, child):
         return {"make a": "allow", "make b": "always"}.get(question.subject, "deny")
 
     told, parents = gate(path, ask=ask, allow=(parse_rule("shell:make c"),))
-    with seated(path, judge=parents.judge_for) as seat:
-        await spawned(seat)
+    with parent_session(path, judge=parents.judge_for) as parent:
+        await spawned(parent)
         _, childs = gate(path, refer=referral(child), allow=(parse_rule("shell:make d"),))
         guarded = childs.guard(tool(ran))
         for target in "abbcde":
             await guarded.run({"command": f"make {target}"})
-        await seat.peers.close()
+        await parent.peers.close()
     assert ran == ["make a", "make b", "make b", "make c", "make d"]
     assert asked == [("sub-1", "make a"), ("sub-1", "make b"), ("sub-1", "make e")]
     assert {approval.agent for approval in told} == {"sub-1"}
@@ -241,9 +241,9 @@ async def test_child_and_parent_gates_together_decide_like_one(path, child):
 async def test_a_denial_without_a_user_says_what_would_allow_the_call(path, child):
     """RA-13: denied without a user, and the model is told so."""
     _, parents = gate(path)
-    with seated(path, judge=parents.judge_for) as seat:
-        await spawned(seat)
+    with parent_session(path, judge=parents.judge_for) as parent:
+        await spawned(parent)
         _, childs = gate(path, refer=referral(child))
         said = await childs.guard(tool([])).run({"command": "make"})
-        await seat.peers.close()
+        await parent.peers.close()
     assert (said.failed, "no user can be asked here" in said.content) == (True, True)

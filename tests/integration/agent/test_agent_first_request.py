@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes import Listening, agent, tape
+from fakes import RecordingModel, agent, cassette_model
 from scaffold.agent.instructions import Instructions
 from scaffold.agent.modes import MODES, CurrentMode
 from scaffold.agent.prompts import BUILT_IN_ROLES, session_prompt, system_prompt
@@ -33,7 +33,7 @@ def request_of(tmp_path, monkeypatch):
     clock = FakeClock(datetime(2030, 1, 2, tzinfo=UTC))
 
     async def request_of(system, said, mode="default"):
-        model, modes, todos = Listening(tape(CassetteEntry(text="done"))), CurrentMode(mode), Todos()
+        model, modes, todos = RecordingModel(cassette_model(CassetteEntry(text="done"))), CurrentMode(mode), Todos()
         gate = ApprovalGate(
             RuleSet(),
             workspace=WorkspacePaths.on_disk(tmp_path, tmp_path),

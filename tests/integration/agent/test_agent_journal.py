@@ -1,7 +1,7 @@
 import json
 from datetime import UTC, datetime
 
-from fakes import ECHO, agent, calling, tape
+from fakes import ECHO, agent, call_entry, cassette_model
 from scaffold.agent.journal import JournalFile, JournalList, approval_logger
 from scaffold.host.clock import FakeClock
 from scaffold.llm.cassette.model import CassetteEntry
@@ -47,7 +47,7 @@ async def test_a_decision_of_the_approval_gate_is_an_entry(tmp_path):
         tell=approval_logger(journal),
         shell=ShellCommandPolicy,
     )
-    model = tape(calling(1, ("echo", {"text": "a"})), CassetteEntry(text="so be it"))
+    model = cassette_model(call_entry(1, ("echo", {"text": "a"})), CassetteEntry(text="so be it"))
     await agent(model, gate.guard(ECHO), journal=journal).turn("go")
     kinds = [entry["type"] for entry in journal.entries]
     assert kinds == ["prompt", "tool_call", "usage", "approval", "tool_result", "text", "usage"]

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fakes import Listening, agent, calling, tape, tool
+from fakes import RecordingModel, agent, call_entry, cassette_model, tool
 from scaffold.agent.modes import CurrentMode, mode_instructions, switch_mode_tool
 from scaffold.agent.session_context import (
     ATTENDED_TEXT,
@@ -96,9 +96,9 @@ async def test_todos_survive_a_compaction(context_of):
     async def chatter():
         return ToolOutput("words " * 4_000)
 
-    turns = [calling(1, ("TodoWrite", {"todos": [{"content": "mend the clock"}]}))]
-    turns += [calling(number, ("chatter", {})) for number in range(2, 20)]
-    model = Listening(tape(*turns, CassetteEntry(text="done")), window_tokens=40_000)
+    turns = [call_entry(1, ("TodoWrite", {"todos": [{"content": "mend the clock"}]}))]
+    turns += [call_entry(number, ("chatter", {})) for number in range(2, 20)]
+    model = RecordingModel(cassette_model(*turns, CassetteEntry(text="done")), window_tokens=40_000)
     worker = agent(model, todo_write(todos), tool("chatter", chatter), context=context_of(todos=todos))
     await worker.turn("go")
     contexts = [request.context for request in model.requests]
@@ -110,7 +110,9 @@ async def test_todos_survive_a_compaction(context_of):
 async def test_the_base_prompt_stays_the_same_bytes_when_the_mode_changes(context_of):
     """RA-3, RA-5."""
     modes = CurrentMode()
-    model = Listening(tape(calling(1, ("switch_mode", {"mode": "debug"})), CassetteEntry(text="done")))
+    model = RecordingModel(
+        cassette_model(call_entry(1, ("switch_mode", {"mode": "debug"})), CassetteEntry(text="done"))
+    )
     await agent(model, switch_mode_tool(modes), context=context_of(modes)).turn("go")
     first, second = model.requests
     assert (first.system, first.tools) == (second.system, second.tools)

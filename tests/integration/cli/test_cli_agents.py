@@ -4,7 +4,7 @@ import click
 import msgspec
 import pytest
 
-from builders import begin, hand_in, make_run, work
+from builders import begin, make_run, submit, work
 from scaffold.agent.journal import JournalFile
 from scaffold.cli.render.goals_tasks_agents import agents_text, format_goals, format_tasks, goals_text, tasks_text
 from scaffold.core.model import InboxItem, PlanningTurn, ProcessIdentity, Usage
@@ -97,7 +97,7 @@ def test_every_process_is_listed_with_its_activity(context, plan, scaffold, jour
 
 def test_a_worker_that_submitted_its_candidate_waits_in_the_merge_queue(context, plan, scaffold):
     run = begin(context, make_run(context, plan))
-    hand_in(context, run, "store", {"store.py": "x = 1\n"})
+    submit(context, run, "store", {"store.py": "x = 1\n"})
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator"]
     (member,) = read_summary(context, run).active_agents
     assert (member.waits_on, member.state) == ("the merge queue", "done")
@@ -208,7 +208,7 @@ def test_only_the_end_of_a_long_journal_is_read(context, plan, journal):
     book.note("text", text="long ago")
     path = context.journal("shop", "store")
     with path.open("ab") as file:
-        file.truncate(8 << 30)  # a hole: whoever reads it all takes minutes, or dies of it
+        file.truncate(8 << 30)  # a sparse file: reading all of it would take minutes, or exhaust the memory
         file.seek(0, 2)
         file.write(b"\n")
     assert everything(path) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from builders import begin, fail, git, hand_in, land, make_run, work
+from builders import begin, fail, git, land, make_run, submit, work
 from scaffold.core.ids import Commit
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 
@@ -50,7 +50,7 @@ def test_a_run_is_shown_from_its_base_to_its_branch(context, run, scaffold):
 
 
 def test_a_candidate_is_shown_and_marked_as_one(context, run, scaffold):
-    waiting = hand_in(context, run, "store", {"store.py": "x = 1\n"})
+    waiting = submit(context, run, "store", {"store.py": "x = 1\n"})
     answer = scaffold("diff", "store", "--json")
     assert answer.err == "note: `store` has not landed; this is a candidate in attempt 1\n"
     assert answer.json["commit"] == waiting.head_sha

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 
 import pytest
+from inline_snapshot import snapshot
 
-from builders import begin, fail, hand_in, land, make_run, work
+from builders import begin, fail, land, make_run, submit, work
 from scaffold.cli.render.goals_tasks_agents import evidence_line
 from scaffold.core.model import Evidence, PlanningTurn, Usage
 from scaffold.core.states import Completed, Failed, Paused, Pending, Running
@@ -29,21 +30,21 @@ goals:
 def test_children_are_listed_below_their_compound(context, scaffold):
     """SC-19: the action tree with status and effects."""
     make_run(context, NESTED)
-    assert scaffold("tasks").out.splitlines() == [
-        "shop: planning",
-        "  3 pending",
-        "  · pending shop (implementation, compound) ready",
-        "      · missing shop_works",
-        "    · pending shelf (carpentry) waits for shop to start",
-        "        · missing shelf_stands",
-        "    · pending till (implementation) waits for shelf_stands",
-        "        · missing shop_works",
-        "",
-        "street: planning",
-        "  1 pending",
-        "  · pending sweep (implementation) ready",
-        "      · missing street_swept",
-    ]
+    assert scaffold("tasks").out == snapshot("""\
+shop: planning
+  3 pending
+  · pending shop (implementation, compound) ready
+      · missing shop_works
+    · pending shelf (carpentry) waits for shop to start
+        · missing shelf_stands
+    · pending till (implementation) waits for shelf_stands
+        · missing shop_works
+
+street: planning
+  1 pending
+  · pending sweep (implementation) ready
+      · missing street_swept
+""")
 
 
 def test_facts_are_shown_with_evidence_and_results_with_their_first_line(context, plan, scaffold):
@@ -144,7 +145,7 @@ def test_attempts_are_counted_by_the_actions_own_failures(context, plan, scaffol
     with context.store.transaction():
         context.store.attempts.end(lost.id, outcome="lost", fence=run.fence)
         context.store.actions.move(lost.action_id, Pending())
-    again = hand_in(context, run, "store", {"store.py": "x = 2\n"})
+    again = submit(context, run, "store", {"store.py": "x = 2\n"})
     (line,) = [line for line in lines_of(scaffold) if "landing store" in line]
     assert line.startswith("↓ landing store (implementation, verifying) attempt 2 of 3 (#3), candidate, ")
     assert again.number == 3

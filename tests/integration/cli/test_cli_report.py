@@ -40,7 +40,7 @@ def test_the_report_names_the_evidence_of_a_fact(context, show, kind, detail, to
 
 
 def test_a_weak_fact_is_marked_wherever_it_is_shown(context, show, scaffold):
-    """AL-7, BX-1: nobody takes for proven what nothing tells from no work at all."""
+    """AL-7, BX-1: a weak fact is never shown as proven."""
     show("change", "store.py was changed", weak=True)
     (fact,) = scaffold("status", "--json").json["goals"][0]["facts"]
     assert fact["weak"] is True

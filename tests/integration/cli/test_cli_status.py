@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from builders import begin, fail, hand_in, land, make_run, work
+from builders import begin, fail, land, make_run, submit, work
 from scaffold.cli.main import run_command, scaffold_group
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
@@ -47,7 +47,7 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
     """OR-8, BX-1: status shows the store, and a fact comes with its evidence."""
     run = begin(context, make_run(context, plan, budget_usd=5.0))
     landed = land(context, run, "store", {"store.py": "x = 1\n"})
-    waiting = hand_in(context, run, "api", {"api.py": "y = 2\n"})
+    waiting = submit(context, run, "api", {"api.py": "y = 2\n"})
     store, api = context.store.actions.of_run(run.id)
     (goal,) = context.store.goals.of_run(run.id)
     (first,) = context.store.attempts.of_action(store.id)
@@ -269,7 +269,7 @@ def test_the_screen_of_an_active_run_shows_what_waits_for_what(context, plan, sc
 
 def test_the_screen_shows_the_merge_queue(context, plan, scaffold):
     run = begin(context, make_run(context, plan))
-    hand_in(context, run, "store", {"store.py": "x = 1\n"})
+    submit(context, run, "store", {"store.py": "x = 1\n"})
     out = scaffold("status").out
     assert "Waits to land\n  ↓ store  attempt 1, candidate since " in out
 
@@ -391,11 +391,11 @@ def test_watching_in_a_terminal_redraws_in_place_and_leaves_the_final_state(cont
         [sys.executable, "-m", "scaffold", "status", "--watch"], cwd=repository, env=env, columns=columns, rows=rows
     )
     try:
-        screen.shows(r"^▶ store#1 +executing")
+        screen.wait_for(r"^▶ store#1 +executing")
         with context.store.transaction():
             context.store.runs.move(run.id, Paused("enough"))
-        screen.shows(r"^  scaffold resume " if columns == 80 else "scaffold resume")
-        assert screen.ends() == 0
+        screen.wait_for(r"^  scaffold resume " if columns == 80 else "scaffold resume")
+        assert screen.wait_for_exit() == 0
     finally:
         screen.stop()
     assert "store#1" not in screen.text, "the frame gave way to the whole run"

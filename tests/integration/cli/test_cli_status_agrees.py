@@ -6,7 +6,7 @@ from collections import Counter
 import click
 import pytest
 
-from builders import begin, fail, hand_in, land, make_run, work
+from builders import begin, fail, land, make_run, submit, work
 from scaffold.cli.render.watch_view import frame_lines
 from scaffold.core.model import InboxItem, ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, Pending, Skipped, blocked_on_inbox
@@ -45,7 +45,7 @@ def run(context):
     """A run whose actions have every status."""
     run = begin(context, make_run(context, PLAN))
     land(context, run, "store", {"store.py": "x = 1\n"})
-    hand_in(context, run, "till", {"till.py": "y = 2\n"})
+    submit(context, run, "till", {"till.py": "y = 2\n"})
     work(context, run, "sign")
     fail(context, run, "door", {})
     ask(context, run, work(context, run, "floor"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import begin, fail, hand_in, land, make_run, work
+from builders import begin, fail, land, make_run, submit, work
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, status_of
 from scaffold.git.refs import rescue_ref, work_ref
@@ -123,7 +123,7 @@ def test_without_a_running_agent_the_pinned_work_is_named(context, run, scaffold
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.splitlines()[0] == "error: no agent is working on `store`"
     assert rescue_ref(failed.id) in answer.err
-    waiting = hand_in(context, run, "store", {"store.py": "x = 2\n"})
+    waiting = submit(context, run, "store", {"store.py": "x = 2\n"})
     assert work_ref(waiting.id) in scaffold("path", "store").err
 
 

@@ -267,7 +267,7 @@ async def test_locks_in_our_worktree_are_removed(repo, head, sh, place, people):
 
 @pytest.mark.slow
 async def test_fifty_thousand_files_are_handled_quickly(origin, sh, open_at, place, people, tmp_path):
-    """Each step within a time nobody minds."""
+    """Each step within an acceptable time."""
     clock = SystemClock()
     await sh(
         'git init -q; python3 -c \'import os\nfor n in range(250):\n os.makedirs(f"d{n}")\n'

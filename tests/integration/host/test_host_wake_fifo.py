@@ -8,7 +8,7 @@ import pytest
 
 from scaffold.host.process.command import run_command
 from scaffold.host.wake_fifo import WakeFifo, has_pending_wake, wake_up
-from support.harness import until
+from support.harness import poll_until
 
 RING = "import sys; from pathlib import Path; from scaffold.host.wake_fifo import wake_up; wake_up(Path(sys.argv[1]))"
 
@@ -31,17 +31,17 @@ async def test_another_process_wakes_us(path, rings):
     """SC-14: a notification carries no data."""
     rang = await run_command([sys.executable, "-c", RING, str(path)], cwd=path.parent, env={}, timeout_s=30)
     assert rang.exit_code == 0
-    await until(lambda: rings)
+    await poll_until(lambda: rings)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 async def test_many_wake_ups_arrive_and_none_blocks(path, rings):
     for _ in range(100_000):
         wake_up(path)
-    await until(lambda: rings)
+    await poll_until(lambda: rings)
     before = len(rings)
     wake_up(path)
-    await until(lambda: len(rings) > before)
+    await poll_until(lambda: len(rings) > before)
     assert len(rings) < 100
 
 
@@ -50,7 +50,7 @@ async def test_a_wake_up_before_the_wait_is_not_missed(path):
     bell = WakeFifo(path, heard.set)
     wake_up(path)
     wake_up(path)
-    await until(heard.is_set)
+    await poll_until(heard.is_set)
     bell.close()
     assert heard.is_set()
 
@@ -88,7 +88,7 @@ async def test_an_unresponsive_listener_is_detected(path):
     wake_up(path)
     assert has_pending_wake(path)
     assert has_pending_wake(path), "to look is not to hear"
-    await until(heard.is_set)
+    await poll_until(heard.is_set)
     assert not has_pending_wake(path)
     wake_up(path)
     bell.close()

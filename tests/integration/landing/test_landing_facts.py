@@ -2,7 +2,7 @@
 
 import json
 
-from fakes import tape
+from fakes import cassette_model
 from scaffold.core.contract import Check, CheckResult, Contract
 from scaffold.core.events import FactStateChanged
 from scaffold.core.model import Intent
@@ -24,7 +24,7 @@ from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
 from scaffold.run.assignment import read_assignment
 from scaffold.verify.contract.base_checks import CheckResultCache
 from scaffold.worker.attempt import Worker
-from support.harness import GHOST, UNHELD, act, goal, open_context
+from support.harness import DEAD_PROCESS, UNSANDBOXED, act, goal, open_context
 
 MORE = "grep -q more list"
 
@@ -112,7 +112,9 @@ async def test_a_check_that_fails_without_the_candidate_does_not_refuse_it(harne
     gate = tmp_path / "gate"
     gate.touch()
     contract = Contract(commands=(Check(command=f"test -f {gate}"),))
-    run, queue = await begin(harness, goal("g", act("a", contract=contract), act("b", check="test -f b")), **UNHELD)
+    run, queue = await begin(
+        harness, goal("g", act("a", contract=contract), act("b", check="test -f b")), **UNSANDBOXED
+    )
     await land(harness, run, queue, "a", "echo more >> list")
     gate.unlink()
     await land(harness, run, queue, "b", "echo x > b; echo again >> list")
@@ -239,7 +241,9 @@ async def approve(harness, run, queue):
     entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
     context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
-        await Worker(context, read_assignment(context.store, attempt.id), tape(entry)).execute(GHOST, log_file="none")
+        await Worker(context, read_assignment(context.store, attempt.id), cassette_model(entry)).execute(
+            DEAD_PROCESS, log_file="none"
+        )
     finally:
         context.store.close()
     assert isinstance(await queue.step(), ReviewRecorded)

@@ -7,7 +7,7 @@ from scaffold.core.errors import RepositoryError, StaleFence
 from scaffold.core.plan import ActionSpec
 from scaffold.git import refs
 from scaffold.landing.merge_queue import BranchHeld, CandidateLanded, CandidateRefused, MergeQueue, QueueIdle
-from support.harness import AUTHOR, COMMITTER, UNHELD, act, goal
+from support.harness import AUTHOR, COMMITTER, UNSANDBOXED, act, goal
 
 
 async def begin(harness, *actions: ActionSpec, **settings):
@@ -47,8 +47,8 @@ async def test_compatible_candidates_land_one_after_another(harness):
     """AL-13: merged in memory, in order of submission; the user's checkout is unchanged."""
     run, queue = await begin(harness, act("a"), act("b"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
-    await harness.carry_attempt_out(second, {"b": ["sed -i s/three/THREE/ list"]})
-    await harness.carry_attempt_out(first, {"a": ["sed -i s/one/ONE/ list"]})
+    await harness.run_attempt(second, {"b": ["sed -i s/three/THREE/ list"]})
+    await harness.run_attempt(first, {"a": ["sed -i s/one/ONE/ list"]})
     assert isinstance(await queue.step(), CandidateLanded)
     assert isinstance(await queue.step(), CandidateLanded)
     assert await harness.landed(run) == ["b", "a"]
@@ -62,8 +62,8 @@ async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness)
     """AL-13, BX-3, SC-20: a conflict does not count as a failure, and the next attempt sees both sides."""
     run, queue = await begin(harness, act("a"), act("b"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
-    await harness.carry_attempt_out(first, {"a": ["sed -i s/two/A/ list"]})
-    await harness.carry_attempt_out(second, {"b": ["sed -i s/two/B/ list"]})
+    await harness.run_attempt(first, {"a": ["sed -i s/two/A/ list"]})
+    await harness.run_attempt(second, {"b": ["sed -i s/two/B/ list"]})
     await queue.step()
     refused = await queue.step()
     assert refused == CandidateRefused("conflict", "conflicts with work that landed before in list")
@@ -81,8 +81,8 @@ async def test_candidates_that_pass_alone_must_pass_together(harness):
     """AL-13: the contract runs on the very tree that lands; a failure is the action's own, and is reported."""
     run, queue = await begin(harness, act("a", check="! test -f a || ! test -f b"), act("b", check="! test -f a"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
-    await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
-    await harness.carry_attempt_out(second, {"b": ["echo x > b"]})
+    await harness.run_attempt(first, {"a": ["echo x > a"]})
+    await harness.run_attempt(second, {"b": ["echo x > b"]})
     await queue.step()
     before = await harness.tip(run)
     refused = await queue.step()
@@ -118,8 +118,8 @@ async def test_the_same_change_twice_lands_once(harness):
     """BX-2: the second merge is empty, and proves nothing."""
     run, queue = await begin(harness, act("a"), act("b"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
-    await harness.carry_attempt_out(first, {"a": ["echo x > same"]})
-    await harness.carry_attempt_out(second, {"b": ["echo x > same"]})
+    await harness.run_attempt(first, {"a": ["echo x > same"]})
+    await harness.run_attempt(second, {"b": ["echo x > same"]})
     await queue.step()
     refused = await queue.step()
     assert isinstance(refused, CandidateRefused)
@@ -141,7 +141,7 @@ async def test_nothing_lands_while_the_branch_is_checked_out(harness, tmp_path):
 async def test_a_branch_checked_out_during_the_checks_is_not_moved(harness, tmp_path):
     mine = tmp_path / "mine"
     take = f'test -n "$SCAFFOLD_ATTEMPT" || test -d {mine} || git worktree add -q {mine} session-$SCAFFOLD_RUN'
-    run, queue = await begin(harness, act("a", check=take), **UNHELD)
+    run, queue = await begin(harness, act("a", check=take), **UNSANDBOXED)
     await harness.work(run, "a", "echo x > a")
     assert await queue.step() == BranchHeld(mine)
     assert await harness.tip(run) == run.base_sha
@@ -154,7 +154,7 @@ async def test_a_branch_that_moves_during_the_checks_is_merged_again(harness):
         "$(git commit-tree -p HEAD~1 -m theirs $(git rev-parse moved^{tree}))"
     )
     await harness.sh("git checkout -qb moved; echo x > moved; git add moved; git commit -qm m; git checkout -q main")
-    run, queue = await begin(harness, act("a", check=move), **UNHELD)
+    run, queue = await begin(harness, act("a", check=move), **UNSANDBOXED)
     await harness.work(run, "a", "echo x > a")
     assert isinstance(await queue.step(), CandidateLanded)
     assert await harness.sh(f"git log --format=%s {run.base_sha}..{run.session_branch}") == "a: Do a.\ntheirs"
@@ -167,7 +167,7 @@ async def test_a_branch_that_never_stops_moving_returns_the_candidate(harness):
         'test -n "$SCAFFOLD_ATTEMPT" || git update-ref refs/heads/session-$SCAFFOLD_RUN '
         "$(date +%N | git commit-tree -p HEAD~1 HEAD~1^{tree})"
     )
-    run, queue = await begin(harness, act("a", check=move), **UNHELD)
+    run, queue = await begin(harness, act("a", check=move), **UNSANDBOXED)
     await harness.work(run, "a", "echo x > a")
     refused = await queue.step()
     assert isinstance(refused, CandidateRefused)
@@ -207,8 +207,8 @@ async def test_names_that_are_not_utf_8_land_and_conflict_like_others(harness):
     run, queue = await begin(harness, act("a"), act("b"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
     odd = "\"$(printf 'caf\\351\\nbar')\""
-    await harness.carry_attempt_out(first, {"a": [f"echo a > {odd}"]})
-    await harness.carry_attempt_out(second, {"b": [f"echo b > {odd}"]})
+    await harness.run_attempt(first, {"a": [f"echo a > {odd}"]})
+    await harness.run_attempt(second, {"b": [f"echo b > {odd}"]})
     assert isinstance(await queue.step(), CandidateLanded)
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert fact.paths == ("caf\\udce9\nbar",)
@@ -223,8 +223,8 @@ async def test_no_candidate_sees_the_caches_of_another_ones_checks(harness):
     check = f'test -n "$SCAFFOLD_ATTEMPT" || {{ test ! -e {left} && touch {left}; }}'
     run, queue = await begin(harness, act("a", check=check), act("b", check=f"{check} && true"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
-    await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
-    await harness.carry_attempt_out(second, {"b": ["echo x > b"]})
+    await harness.run_attempt(first, {"a": ["echo x > a"]})
+    await harness.run_attempt(second, {"b": ["echo x > b"]})
     assert isinstance(await queue.step(), CandidateLanded)
     assert isinstance(await queue.step(), CandidateLanded)
     await queue.close()
@@ -235,10 +235,12 @@ async def test_no_candidate_sees_the_caches_of_another_ones_checks(harness):
 )
 async def test_a_queue_survives_damage_to_its_worktree_by_checks(harness, ruin):
     ruin = f'test -n "$SCAFFOLD_ATTEMPT" || {{ {ruin}; }}'
-    run, queue = await begin(harness, act("a", check=ruin), act("b", check="test ! -e junk && test -f a"), **UNHELD)
+    run, queue = await begin(
+        harness, act("a", check=ruin), act("b", check="test ! -e junk && test -f a"), **UNSANDBOXED
+    )
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
-    await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
-    await harness.carry_attempt_out(second, {"b": ["echo x > b; echo x > a"]})
+    await harness.run_attempt(first, {"a": ["echo x > a"]})
+    await harness.run_attempt(second, {"b": ["echo x > b; echo x > a"]})
     assert isinstance(await queue.step(), CandidateLanded)
     assert isinstance(await queue.step(), CandidateLanded)
     await queue.close()

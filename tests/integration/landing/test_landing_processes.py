@@ -15,7 +15,7 @@ CLEANING = ["clean", "checkout"]
 """What makes a worktree as if it had just been checked out, before it is proven."""
 OPENING = ["version", "rev-parse"]
 CHECKING = ["diff-tree", "ls-tree"]
-"""What proving itself asks of git, and nobody asks again: what changed, and what is there."""
+"""The calls of git by the verification itself: changed paths, and existing ones."""
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ async def landings(harness, log, **contract):
     run = await harness.own(goal("g", act("a", **contract), act("b", **contract)))
     queue = MergeQueue(harness.context, run)
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
-    await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
-    await harness.carry_attempt_out(second, {"b": ["echo x > b"]})
+    await harness.run_attempt(first, {"a": ["echo x > a"]})
+    await harness.run_attempt(second, {"b": ["echo x > b"]})
     calls = []
     for _ in range(2):
         log.unlink()
@@ -70,10 +70,10 @@ async def test_an_attempt_in_a_used_worktree_takes_at_most_twelve_git_processes(
     """From its worktree to its candidate, without its verification, submodules and filters."""
     run = await harness.own(goal("g", act("a", check="true"), act("b", check="true")))
     first = await harness.queue(run, "a")
-    await harness.carry_attempt_out(first, {"a": ["echo x > a"]})
+    await harness.run_attempt(first, {"a": ["echo x > a"]})
     second = await harness.queue(run, "b")
     log.unlink()
-    await harness.carry_attempt_out(second, {"b": ["echo x > b"]})
+    await harness.run_attempt(second, {"b": ["echo x > b"]})
     opened, calls = log.read_text().split()[: len(OPENING)], log.read_text().split()[len(OPENING) :]
     assert opened == OPENING, "a worker that was not forked opens the repository itself"
     proving = [*CLEANING, *CHECKING]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fakes import tape
+from fakes import cassette_model
 from scaffold.core.errors import StaleFence
 from scaffold.core.events import ActionLanded as LandedEvent
 from scaffold.landing.merge_queue import CandidateLanded, CandidateRefused, MergeQueue, QueueIdle, ReviewRecorded
@@ -12,7 +12,7 @@ from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
 from scaffold.orchestrator.owner.recovery import recover_run
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
-from support.harness import GHOST, act, goal, open_context
+from support.harness import DEAD_PROCESS, act, goal, open_context
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]
 
@@ -32,7 +32,9 @@ async def approve(harness, run, attempt, citations=CITED):
     entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
     context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
-        await Worker(context, read_assignment(context.store, attempt.id), tape(entry)).execute(GHOST, log_file="none")
+        await Worker(context, read_assignment(context.store, attempt.id), cassette_model(entry)).execute(
+            DEAD_PROCESS, log_file="none"
+        )
     finally:
         context.store.close()
 

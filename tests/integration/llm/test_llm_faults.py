@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from model_server import rendering
-from model_server.client import asking
+from model_server.client import open_client
 from model_server.server import KEY, serve
 from model_server.turn import Call, Turn
 from scaffold.core.conversation import RetryWait, StreamReset, TextDelta
@@ -37,7 +37,7 @@ class EveryOther:
 async def expect_the_whole_reply_after_drops(wire, framing, bytes_to_drop_at):
     """Let a stream drop at each of the bytes; check that the final reply is always the undisturbed one."""
     script = EveryOther()
-    async with serve(wire, script) as server, asking(server, deadlines=None) as asked:
+    async with serve(wire, script) as server, open_client(server, deadlines=None) as asked:
         whole = await asked.reply()
         assert (whole.message.tool_calls[0].args, whole.stop) == ({"cmd": "rm -r b"}, "tool_calls")
         for byte in bytes_to_drop_at:
@@ -84,7 +84,7 @@ async def reply_after(wire, *turns, stream=True, deadlines=None):
     """Return the server and the reply that follows `turns`."""
     async with serve(wire, [*turns, FINE]) as server:
         kind = {"deadlines": deadlines} if deadlines else {}
-        async with asking(server, stream=stream, **kind) as asked:
+        async with open_client(server, stream=stream, **kind) as asked:
             reply = await asked.reply()
     assert reply.message.text == "here I am"
     assert len(server.requests) == sum(turn.times for turn in turns) + 1
@@ -94,7 +94,7 @@ async def reply_after(wire, *turns, stream=True, deadlines=None):
 
 async def trouble_of(wire, *turns, stream=True, environ=None, **options):
     """Return the server and the error that a request to it ends with."""
-    async with serve(wire, turns) as server, asking(server, stream=stream, **options) as asked:
+    async with serve(wire, turns) as server, open_client(server, stream=stream, **options) as asked:
         with pytest.raises(ModelError) as caught:
             await asked.reply()
     assert caught.value.what
@@ -239,7 +239,7 @@ async def test_a_complete_reply_is_returned_even_if_the_server_keeps_the_connect
         whole = size(wire, FINE, received.json["model"])
         return Turn(text=FINE.text, stall_at=whole)
 
-    async with serve(wire, never_ending) as server, asking(server, deadlines=Deadlines(idle_s=5.0)) as asked:
+    async with serve(wire, never_ending) as server, open_client(server, deadlines=Deadlines(idle_s=5.0)) as asked:
         async with asyncio.timeout(2.0):
             reply = await asked.reply()
     assert reply.message.text == "here I am"
@@ -249,7 +249,7 @@ async def test_a_complete_reply_is_returned_even_if_the_server_keeps_the_connect
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_stalled_stream_is_abandoned_after_the_idle_time(wire, byte):
     """RA-21: idle deadline."""
-    async with serve(wire, [Turn(text="x" * 400, stall_at=byte), FINE]) as server, asking(server) as asked:
+    async with serve(wire, [Turn(text="x" * 400, stall_at=byte), FINE]) as server, open_client(server) as asked:
         await asked.reply()
         assert server.open_connections == 1
     assert len(server.requests) == 2
@@ -259,7 +259,7 @@ async def test_a_stalled_stream_is_abandoned_after_the_idle_time(wire, byte):
 async def test_a_slow_stream_that_makes_progress_is_not_cut(wire):
     async with (
         serve(wire, [Turn(text="slow but sure, as they say", drip_s=0.05)]) as server,
-        asking(server, deadlines=Deadlines(idle_s=0.3, total_s=10.0)) as asked,
+        open_client(server, deadlines=Deadlines(idle_s=0.3, total_s=10.0)) as asked,
     ):
         reply = await asked.reply()
     assert reply.message.text == "slow but sure, as they say"
@@ -296,7 +296,7 @@ async def test_a_redirect_is_not_followed_because_it_would_carry_the_key(wire):
 async def test_an_unreachable_server_is_named_without_secrets(wire):
     async with serve(wire, []) as server:
         pass
-    async with asking(server) as asked:
+    async with open_client(server) as asked:
         with pytest.raises(ModelError, match="cannot be reached: Connection refused") as caught:
             await asked.reply()
     assert f"127.0.0.1:{server.port}" in caught.value.what
@@ -307,7 +307,7 @@ async def test_an_unreachable_server_is_named_without_secrets(wire):
 
 async def test_errors_of_one_conversation_do_not_affect_the_next_request():
     refusal = Turn(status=400, error=("invalid_request_error", "no"))
-    async with serve("anthropic", [refusal, FINE]) as server, asking(server) as asked:
+    async with serve("anthropic", [refusal, FINE]) as server, open_client(server) as asked:
         with pytest.raises(ModelError):
             await asked.reply()
         reply = await asked.reply()

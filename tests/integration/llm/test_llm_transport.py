@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from model_server.client import asking
+from model_server.client import open_client
 from model_server.server import serve
 from model_server.turn import Turn
 from scaffold.core.conversation import Image, Text, TextDelta, UserMessage
@@ -60,7 +60,7 @@ async def test_a_url_is_shown_without_credentials_and_query():
 
 
 async def test_cancelling_closes_the_connection():
-    async with serve("anthropic", [Turn(text="x" * 400, stall_at=100)]) as server, asking(server) as asked:
+    async with serve("anthropic", [Turn(text="x" * 400, stall_at=100)]) as server, open_client(server) as asked:
         reply = asyncio.create_task(asked.reply())
         while not server.requests:  # noqa: ASYNC110 - a server's list rings no bell
             await asyncio.sleep(0.001)
@@ -75,14 +75,14 @@ async def test_cancelling_closes_the_connection():
 
 
 async def test_a_compressed_reply_is_read():
-    async with serve("chat", [Turn(text="small", compressed=True)]) as server, asking(server) as asked:
+    async with serve("chat", [Turn(text="small", compressed=True)]) as server, open_client(server) as asked:
         reply = await asked.reply()
     assert reply.message.text == "small"
 
 
 async def test_a_body_of_many_megabytes_is_sent():
     picture = UserMessage((Text("what is it?"), Image("image/png", b"\x89PNG" * 700_000)))
-    async with serve("anthropic", [FINE]) as server, asking(server) as asked:
+    async with serve("anthropic", [FINE]) as server, open_client(server) as asked:
         await asked.reply(picture)
     assert len(server.requests[0].body) > 3_700_000
 
@@ -127,14 +127,14 @@ def test_a_session_of_a_closed_event_loop_is_not_reused():
 
 async def test_a_connection_is_reusable_if_the_stream_ends_a_moment_later():
     late = Turn(text="a", drip_s=0.01)
-    async with serve("anthropic", [late, FINE]) as server, asking(server) as asked:
+    async with serve("anthropic", [late, FINE]) as server, open_client(server) as asked:
         await asked.reply()
         await asked.reply()
     assert server.connections == 1
 
 
 async def test_a_connection_closed_by_the_server_meanwhile_is_replaced_silently():
-    async with serve("chat", [Turn(text="a", framing="close"), FINE]) as server, asking(server) as asked:
+    async with serve("chat", [Turn(text="a", framing="close"), FINE]) as server, open_client(server) as asked:
         await asked.reply()
         reply = await asked.reply()
     assert reply.message.text == "here I am"
@@ -185,7 +185,7 @@ def test_the_proxy_of_the_environment_is_used_except_for_local_servers(url, envi
 async def test_a_proxy_gets_its_credentials_and_the_request():
     async with serve("chat", [FINE]) as proxy:
         environ = {"http_proxy": f"http://me:p%20w@127.0.0.1:{proxy.port}"}
-        async with asking(proxy, model="local:tiny@http://models.example/v1", environ=environ) as asked:
+        async with open_client(proxy, model="local:tiny@http://models.example/v1", environ=environ) as asked:
             reply = await asked.reply()
     assert reply.message.text == "here I am"
     [seen] = proxy.requests
@@ -230,7 +230,7 @@ async def test_a_hundred_concurrent_streams_over_one_client_cost_no_more_than_se
         for _ in range(times):
             await asked.reply()
 
-    async with serve("anthropic", lambda received: turn) as server, asking(server, deadlines=Deadlines()) as asked:
+    async with serve("anthropic", lambda received: turn) as server, open_client(server, deadlines=Deadlines()) as asked:
         await ask(asked, 20)
         began = time.process_time()
         await ask(asked, 500)

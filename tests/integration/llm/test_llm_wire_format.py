@@ -2,7 +2,7 @@
 
 import pytest
 
-from model_server.client import asking
+from model_server.client import open_client
 from model_server.server import KEY, serve
 from model_server.turn import Call, Turn, Used
 from scaffold.core.conversation import (
@@ -47,7 +47,7 @@ def joined(heard, kind):
 @pytest.mark.parametrize("stream", [True, False])
 async def test_thinking_text_calls_and_usage_arrive_complete_and_are_streamed(wire, stream):
     """RA-1, RA-2: with and without streaming."""
-    async with serve(wire, [SAID]) as server, asking(server, stream=stream) as asked:
+    async with serve(wire, [SAID]) as server, open_client(server, stream=stream) as asked:
         reply = await asked.reply(tools=(SHELL,))
     assert [part.text for part in reply.message.parts if isinstance(part, Thinking)] == [SAID.thinking]
     assert reply.message.text == SAID.text
@@ -71,7 +71,7 @@ async def test_thinking_text_calls_and_usage_arrive_complete_and_are_streamed(wi
 @pytest.mark.parametrize(("wire", "usd"), [("anthropic", 2_400e-6), ("chat", 1_990e-6), ("responses", 1_112.5e-6)])
 async def test_the_cost_of_a_request_counts_cached_input_at_its_price(wire, usd):
     """RA-1."""
-    async with serve(wire, [SAID]) as server, asking(server) as asked:
+    async with serve(wire, [SAID]) as server, open_client(server) as asked:
         reply = await asked.reply()
     assert reply.usage.cost_usd == pytest.approx(usd)
 
@@ -80,7 +80,7 @@ async def test_a_local_server_has_an_unknown_cost_and_needs_no_key():
     """RA-1."""
     async with (
         serve("chat", [Turn(text="<think>hm</think>hello")]) as server,
-        asking(server, model=server.local_model, environ={}) as asked,
+        open_client(server, model=server.local_model, environ={}) as asked,
     ):
         reply = await asked.reply()
     assert reply.message.parts == (Thinking("hm"), Text("hello"))
@@ -93,7 +93,7 @@ async def test_a_local_server_has_an_unknown_cost_and_needs_no_key():
 async def test_each_provider_gets_its_key_in_its_header():
     seen = {}
     for wire in WIRES:
-        async with serve(wire, [Turn(text="hi")]) as server, asking(server) as asked:
+        async with serve(wire, [Turn(text="hi")]) as server, open_client(server) as asked:
             await asked.reply()
         seen[wire] = server.requests[0].headers
     assert seen["anthropic"]["x-api-key"] == KEY
@@ -104,7 +104,7 @@ async def test_each_provider_gets_its_key_in_its_header():
 async def test_a_conversation_reuses_its_connection_and_its_prefix_is_stable(wire):
     """RA-3: sent messages are sent the same way again, or no provider could cache them."""
     messages = [UserMessage((Text("look"),))]
-    async with serve(wire, [SAID, Turn(text="done")]) as server, asking(server) as asked:
+    async with serve(wire, [SAID, Turn(text="done")]) as server, open_client(server) as asked:
         first = await asked.reply(*messages, tools=(SHELL,))
         results = tuple(ToolResult(call.id, call.name, "x") for call in first.message.tool_calls)
         await asked.reply(*messages, first.message, UserMessage(results), tools=(SHELL,))
@@ -123,7 +123,7 @@ async def test_a_conversation_reuses_its_connection_and_its_prefix_is_stable(wir
 async def test_a_call_truncated_at_the_limit_is_recognised(wire, stream):
     """RA-2: a call cut by the limit never looks whole."""
     cut = Turn(text="so", calls=(Call("shell", {"command": "rm -r build"}),), stop="max_tokens")
-    async with serve(wire, [cut]) as server, asking(server, stream=stream) as asked:
+    async with serve(wire, [cut]) as server, open_client(server, stream=stream) as asked:
         reply = await asked.reply()
     assert reply.stop == "max_tokens"
     assert all(call.args == {} for call in reply.message.tool_calls)
@@ -133,7 +133,7 @@ async def test_a_call_truncated_at_the_limit_is_recognised(wire, stream):
 async def test_an_estimate_learns_from_the_previous_reply(wire):
     """BX-11."""
     start = UserMessage((Text("word " * 400),))
-    async with serve(wire, [SAID]) as server, asking(server) as asked:
+    async with serve(wire, [SAID]) as server, open_client(server) as asked:
         first = await asked.reply(start)
     again = Request(caller=Caller(role="agent"), system="Be brief.", messages=(start, first.message))
     usage = asked.model.estimate(again)
@@ -146,7 +146,7 @@ async def test_an_estimate_learns_from_the_previous_reply(wire):
 async def test_thinking_goes_back_only_to_the_model_that_wrote_it(wire):
     foreign = AssistantMessage((Thinking("secret thought", signature="s"), ToolCall("a", "shell", {})), model="other:m")
     after = UserMessage((ToolResult("a", "shell", "x"),))
-    async with serve(wire, [Turn(text="ok")]) as server, asking(server) as asked:
+    async with serve(wire, [Turn(text="ok")]) as server, open_client(server) as asked:
         await asked.reply(UserMessage((Text("go"),)), foreign, after)
     assert b"secret thought" not in server.requests[0].body
 
@@ -155,7 +155,7 @@ async def test_a_server_that_does_not_stream_is_supported():
     whole = '{"choices":[{"message":{"role":"assistant","content":"all at once"},"finish_reason":"stop"}]}'
     async with (
         serve("chat", [Turn(body=whole, content_type="application/json")]) as server,
-        asking(server) as asked,
+        open_client(server) as asked,
     ):
         reply = await asked.reply()
     assert reply.message.text == "all at once"
@@ -174,7 +174,7 @@ async def test_a_local_server_that_refuses_two_system_messages_gets_one_from_the
     request = Request(
         caller=Caller(role="agent"), system="Base.", context="Today.", messages=(UserMessage((Text("hi"),)),)
     )
-    async with serve("chat", strict) as server, asking(server, model=server.local_model) as asked:
+    async with serve("chat", strict) as server, open_client(server, model=server.local_model) as asked:
         assert (await asked.model.reply(request)).message.text == "ok"
         assert (await asked.model.reply(request)).message.text == "ok"
     systems = [[m["content"] for m in r.json["messages"] if m["role"] == "system"] for r in server.requests]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes import Mind, create, piece
+from fakes import ScriptedAgentModel, create_actions, proposed_action
 from scaffold.core.errors import StaleFence
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import Commit
@@ -53,11 +53,11 @@ def a_turn(harness, run, name):
     )
 
 
-async def judge(harness, run, mind, reason="the goal has started"):
+async def judge(harness, run, model, reason="the goal has started"):
     def dispatch(goal_id, action_id):
         return queue_attempt(harness.context, run, goal_id, action_id)
 
-    return await SupervisorAgent(harness.context, run, mind.opened).judge(goal_of(harness, run).id, reason, dispatch)
+    return await SupervisorAgent(harness.context, run, model.opened).judge(goal_of(harness, run).id, reason, dispatch)
 
 
 def dispatching(key):
@@ -77,15 +77,15 @@ async def test_an_agent_is_woken_only_by_news_and_completes_the_goal(harness):
     """SC-14: an initial turn, then sleep until an attempt has ended, until the goal state holds."""
     run = await begun(harness, goal("shop", act("a"), act("b", needs=["a_done"])))
     assert why(harness, run) == "the goal has started"
-    first = Mind(dispatching("b"), dispatching("a"), "a is on its way")
+    first = ScriptedAgentModel(dispatching("b"), dispatching("a"), "a is on its way")
     assert await judge(harness, run, first) == PlanWritten((), "a is on its way")
-    assert "`b` is not ready: `a_done` not shown yet" in first.said_to(2)
-    assert '"attempt":1' in first.said_to(3).replace(" ", "")
+    assert "`b` is not ready: `a_done` not shown yet" in first.input_text(2)
+    assert '"attempt":1' in first.input_text(3).replace(" ", "")
     assert harness.statuses(run) == {"a": "running", "b": "pending"}
     assert why(harness, run) is None, "nothing happened, so nobody is asked"
     land(harness, run, "a")
     assert why(harness, run) == "attempt 1 of `a` ended: landed; `a_done` holds"
-    assert isinstance(await judge(harness, run, Mind(dispatching("b"), "and b")), PlanWritten)
+    assert isinstance(await judge(harness, run, ScriptedAgentModel(dispatching("b"), "and b")), PlanWritten)
     assert why(harness, run) is None
     land(harness, run, "b")
     assert why(harness, run) is None, "the goal state holds, which needs no agent to see"
@@ -95,7 +95,7 @@ async def test_an_agent_is_woken_only_by_news_and_completes_the_goal(harness):
 async def test_earlier_news_is_read_from_the_store_by_the_next_supervisor(harness):
     """SC-16: news of an interrupted turn is not lost, however many events came in between."""
     run = await begun(harness, goal("shop", act("a"), act("b")), goal("blog", act("post")))
-    await judge(harness, run, Mind(dispatching("a"), dispatching("b"), "both"))
+    await judge(harness, run, ScriptedAgentModel(dispatching("a"), dispatching("b"), "both"))
     attempt = harness.attempts(run, "a")[-1]
     end_attempt(harness.store, run, attempt.id, AttemptEnd("executor_failed", "no disk"))
     other = await harness.queue(run, "post")
@@ -104,21 +104,21 @@ async def test_earlier_news_is_read_from_the_store_by_the_next_supervisor(harnes
         harness.store.events.append_all(run.id, [NoticeRaised("info", "on we go")] * (3 * EVENT_PAGE_SIZE))
     assert why(harness, run) == "attempt 1 of `a` ended: executor_failed (no disk); `a` is pending"
     assert why(harness, run, "blog") == "the goal has started"
-    await judge(harness, run, Mind(), "an attempt ended")
+    await judge(harness, run, ScriptedAgentModel(), "an attempt ended")
     assert [turn.outcome for turn in harness.store.turns.of_run(run.id)] == ["done", "failed"]
     assert why(harness, run) == "your last turn was interrupted; the steps you took in it are done"
 
 
 BUILD = act("build", kind="compound")
-CHILDREN = create("shop", piece("x", gives=["build_done"]), parent="build")
+CHILDREN = create_actions("shop", proposed_action("x", gives=["build_done"]), parent="build")
 
 
 async def test_an_agent_that_dispatches_children_is_not_woken_by_its_own_action(harness):
     """SC-5: the compound begins with the first of its children that is dispatched."""
     run = await begun(harness, goal("shop", BUILD, act("a")))
-    mind = Mind([CHILDREN, dispatching("x"), dispatching("a")], "broken down")
-    await judge(harness, run, mind)
-    assert '"action":"x","dispatched":true' in mind.said_to(2)
+    model = ScriptedAgentModel([CHILDREN, dispatching("x"), dispatching("a")], "broken down")
+    await judge(harness, run, model)
+    assert '"action":"x","dispatched":true' in model.input_text(2)
     assert harness.statuses(run) == {"build": "running", "a": "running", "x": "running"}
     assert why(harness, run) is None
 
@@ -126,10 +126,10 @@ async def test_an_agent_that_dispatches_children_is_not_woken_by_its_own_action(
 async def test_an_agent_that_retries_a_failure_is_not_woken_by_its_own_action(harness):
     """SC-20: another approach, and the attempt granted for it."""
     run = await begun(harness, goal("shop", act("a")), attempts=1)
-    await judge(harness, run, Mind(dispatching("a"), "go"))
+    await judge(harness, run, ScriptedAgentModel(dispatching("a"), "go"))
     end_attempt(harness.store, run, harness.attempts(run, "a")[-1].id, AttemptEnd("executor_failed", "no disk"))
     again = ("goap_update_action", {"action": "a", "status": "pending", "result": "Use the other disk."})
-    await judge(harness, run, Mind([again, dispatching("a")], "once more"))
+    await judge(harness, run, ScriptedAgentModel([again, dispatching("a")], "once more"))
     assert harness.statuses(run) == {"a": "running"}
     assert why(harness, run) is None
 
@@ -144,7 +144,7 @@ async def test_children_that_became_ready_without_the_agent_wake_it(harness, mom
             with harness.store.transaction():
                 harness.store.actions.move(harness.action(run, "build").id, Running())
 
-    await judge(harness, run, Mind([CHILDREN, dispatching("a")], "broken down", meanwhile=begin))
+    await judge(harness, run, ScriptedAgentModel([CHILDREN, dispatching("a")], "broken down", meanwhile=begin))
     begin(3)
     assert why(harness, run) == "`build` is running"
 
@@ -155,7 +155,7 @@ async def test_three_fruitless_turns_while_nothing_runs_fail_the_goal(harness):
     for at in range(MAX_WASTED_TURNS):
         assert give_up_reason(harness.store, run, goal_of(harness, run)) is None, f"after {at} turns"
         assert why(harness, run) is not None
-        ending = await judge(harness, run, Mind(("goap_get_goal", {"goal": "shop"}), "all is well"))
+        ending = await judge(harness, run, ScriptedAgentModel(("goap_get_goal", {"goal": "shop"}), "all is well"))
         assert isinstance(ending, PlanRejected)
     reason = give_up_reason(harness.store, run, goal_of(harness, run))
     assert reason is not None
@@ -169,10 +169,10 @@ async def test_three_fruitless_turns_while_nothing_runs_fail_the_goal(harness):
 async def test_a_productive_turn_resets_the_count(harness):
     run = await begun(harness, goal("shop", act("a")))
     for _ in range(MAX_WASTED_TURNS - 1):
-        await judge(harness, run, Mind("hm"))
-    await judge(harness, run, Mind(dispatching("a"), "go"))
+        await judge(harness, run, ScriptedAgentModel("hm"))
+    await judge(harness, run, ScriptedAgentModel(dispatching("a"), "go"))
     end_attempt(harness.store, run, harness.attempts(run, "a")[-1].id, AttemptEnd("lost", "gone"))
-    await judge(harness, run, Mind("hm"))
+    await judge(harness, run, ScriptedAgentModel("hm"))
     assert give_up_reason(harness.store, run, goal_of(harness, run)) is None
 
 
@@ -185,7 +185,7 @@ async def test_many_turns_without_a_new_fact_fail_the_goal_too(harness):
             harness.store.turns.begin(turn)
             harness.store.turns.end(turn.id, "done")
     assert give_up_reason(harness.store, run, goal_of(harness, run)) is None
-    busy = Mind(create("shop", piece("more", gives=["a_done"])), "planned")
+    busy = ScriptedAgentModel(create_actions("shop", proposed_action("more", gives=["a_done"])), "planned")
     assert await judge(harness, run, busy) == PlanWritten((), "planned"), "for once, to plan is to do something"
     assert give_up_reason(harness.store, run, goal_of(harness, run)) == "40 turns led to no new fact"
 
@@ -193,13 +193,13 @@ async def test_many_turns_without_a_new_fact_fail_the_goal_too(harness):
 async def test_an_agents_claims_make_no_fact(harness):
     """SC-3: neither a proposal nor a status completes anything."""
     run = await begun(harness, goal("shop", act("a")))
-    mind = Mind(
+    model = ScriptedAgentModel(
         ("goap_update_world_state", {"goal": "shop", "assertions": {"a_done": True}, "evidence": "I am sure"}),
         ("goap_update_action", {"action": "a", "status": "completed"}),
         ("goap_check_complete", {"goal": "shop"}),
         "complete",
     )
-    assert isinstance(await judge(harness, run, mind), PlanRejected)
+    assert isinstance(await judge(harness, run, model), PlanRejected)
     assert harness.facts(run) == set()
     assert harness.statuses(run) == {"a": "pending"}
 
@@ -207,9 +207,9 @@ async def test_an_agents_claims_make_no_fact(harness):
 async def test_the_cap_applies_to_an_agents_dispatches(harness):
     """SC-13, SC-15: at the cap dispatching is an error that says to wait."""
     run = await begun(harness, goal("shop", act("a"), act("b")), agents=1)
-    mind = Mind([dispatching("a"), dispatching("b")], "one at a time")
-    await judge(harness, run, mind)
-    assert "no worker is free: 1 running for goal `shop`" in mind.said_to(2)
+    model = ScriptedAgentModel([dispatching("a"), dispatching("b")], "one at a time")
+    await judge(harness, run, model)
+    assert "no worker is free: 1 running for goal `shop`" in model.input_text(2)
     assert harness.statuses(run) == {"a": "running", "b": "pending"}
 
 
@@ -222,15 +222,17 @@ async def test_a_superseded_supervisor_changes_nothing(harness):
             harness.orphan(run)
             take_over_run(harness.context, run.id)
 
-    mind = Mind([create("shop", piece("x", gives=["x"])), dispatching("a")], "done", meanwhile=meanwhile)
+    model = ScriptedAgentModel(
+        [create_actions("shop", proposed_action("x", gives=["x"])), dispatching("a")], "done", meanwhile=meanwhile
+    )
     with pytest.raises(StaleFence):
-        await judge(harness, run, mind)
+        await judge(harness, run, model)
     assert harness.statuses(run) == {"a": "pending"}
 
 
 async def test_a_decision_of_a_human_wakes_the_agent(harness):
     run = await begun(harness, goal("shop", act("a"), act("b")))
-    await judge(harness, run, Mind([dispatching("a"), dispatching("b")], "both"))
+    await judge(harness, run, ScriptedAgentModel([dispatching("a"), dispatching("b")], "both"))
     assert why(harness, run) is None
     with harness.store.transaction():
         harness.store.attempts.end(harness.attempts(run, "a")[-1].id, outcome="waiting")

@@ -43,7 +43,7 @@ class Office:
 
     async def open_unplanned_run(self, request):
         self.asked.append(("open", request))
-        run = await self.harness.lay_out()
+        run = await self.harness.open_run()
         self.run_id = run.id
         return run
 

@@ -10,14 +10,14 @@ from scaffold.git import worktree
 from scaffold.host.identity import identify
 from scaffold.orchestrator.owner.control import halt_run, retry_action, retry_goal, retry_run
 from scaffold.orchestrator.owner.run_end import finish_run, save_run, state_from_goals
-from support.harness import act, goal, until
+from support.harness import act, goal, poll_until
 
 CHAIN = (act("b", check="false"), act("c", needs=["b_done"]), act("d", needs=["c_done"]))
 
 
 async def failed(harness, *actions):
-    run = await harness.lay_out(goal("g", *(actions or CHAIN)), attempts=1)
-    ending = await harness.carry_out(run, b=["echo x > b"])
+    run = await harness.open_run(goal("g", *(actions or CHAIN)), attempts=1)
+    ending = await harness.run_to_end(run, b=["echo x > b"])
     assert isinstance(ending.state, Failed)
     return harness.store.runs.get(run.id)
 
@@ -36,7 +36,7 @@ async def test_a_run_with_a_dead_owner_is_stopped_here(harness, wish, reason):
     assert await halt_run(harness.context, run, wish, timeout_s=0.1) == Paused(reason)
     assert harness.attempt(attempt.id).outcome == "lost"
     assert harness.store.runs.get(run.id).owner is None
-    assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
+    assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
 
 
 @pytest.mark.parametrize("wish", ["stop", "cancel"])
@@ -68,7 +68,7 @@ async def test_a_failed_run_can_only_be_cancelled(harness):
 
 
 async def test_an_owner_that_does_not_answer_is_busy(harness):
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
     with pytest.raises(RunBusy, match="asked to stop, but work is still running"):
@@ -78,20 +78,20 @@ async def test_an_owner_that_does_not_answer_is_busy(harness):
 
 async def test_a_request_whose_owner_dies_is_executed_here(harness):
     """OR-10: the user does not have to repeat it."""
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
     asked = asyncio.create_task(halt_run(harness.context, harness.store.runs.get(run.id), "cancel", timeout_s=10))
-    await until(lambda: harness.store.runs.control_request(run.id))
+    await poll_until(lambda: harness.store.runs.control_request(run.id))
     harness.orphan(run)
     assert await asked == Cancelled()
 
 
 async def test_a_living_owner_executes_a_request(harness):
-    run = await harness.lay_out(goal("g", act("a")))
-    conductor = await harness.conductor(run, {"a": ["sleep 60"]})
+    run = await harness.open_run(goal("g", act("a")))
+    conductor = await harness.recover_owner(run, {"a": ["sleep 60"]})
     carried = asyncio.create_task(conductor.execute())
-    await until(lambda: harness.statuses(run)["a"] == "running")
+    await poll_until(lambda: harness.statuses(run)["a"] == "running")
     assert await halt_run(harness.context, harness.store.runs.get(run.id), "cancel", timeout_s=10) == Cancelled()
     assert (await carried).cause == "cancelled"
 
@@ -186,7 +186,7 @@ async def test_the_end_of_a_run_follows_from_its_goals(harness):
 
 
 async def test_a_saved_run_waits_and_can_be_started(harness):
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     save_run(harness.context, run.id)
     assert (harness.status(run), status_of(of_goal(harness, run).state)) == ("paused", "paused")
-    assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
+    assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()

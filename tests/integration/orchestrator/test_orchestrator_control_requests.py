@@ -15,7 +15,7 @@ from scaffold.landing.record import session_ref
 from scaffold.orchestrator.owner.control import submit_control_request
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER, apply_control_requests
 from scaffold.orchestrator.owner.recovery import recover_run
-from support.harness import act, goal, until
+from support.harness import act, goal, poll_until
 
 
 def a_wish(harness, run, kind, goal_name="g", key=None):
@@ -57,10 +57,10 @@ async def wished(harness, run, kind, *args, **options):
 
 async def begun(harness, *goals_of_run, **settings):
     """Return a run executed by a task, as soon as an attempt runs in each of its goals."""
-    run = await harness.lay_out(*goals_of_run, **settings)
-    conductor = await harness.conductor(run, work_for("a", "b") | {"c": ["echo x > c"]})
+    run = await harness.open_run(*goals_of_run, **settings)
+    conductor = await harness.recover_owner(run, work_for("a", "b") | {"c": ["echo x > c"]})
     carried = asyncio.create_task(conductor.execute())
-    await until(lambda: {"a", "b"} & {key for key, status in harness.statuses(run).items() if status == "running"})
+    await poll_until(lambda: {"a", "b"} & {key for key, status in harness.statuses(run).items() if status == "running"})
     return harness.store.runs.get(run.id), conductor, carried
 
 
@@ -71,7 +71,7 @@ async def test_a_stopped_action_is_cancelled_with_its_work_pinned_and_the_goal_c
     )
     (attempt,) = harness.attempts(run, "a")
     folder = harness.context.attempt_folder(run.id, attempt.id)
-    await until((folder / "a").exists)
+    await poll_until((folder / "a").exists)
     await wished(harness, run, "stop", key="a")
     assert harness.statuses(run)["a"] == "cancelled"
     assert harness.attempt(attempt.id).outcome == "cancelled"
@@ -86,15 +86,15 @@ async def test_a_stopped_action_is_cancelled_with_its_work_pinned_and_the_goal_c
 
 async def test_a_paused_goal_waits_until_it_is_resumed_and_others_continue(harness):
     """SC-17: nothing new starts in it; the run pauses when nothing else is left, and the pause outlasts a resume."""
-    run = await harness.lay_out(goal("g", act("a")), goal("h", act("c")))
+    run = await harness.open_run(goal("g", act("a")), goal("h", act("c")))
     await wished(harness, run, "pause", "g")
-    ending = await harness.carry_out(run, a=["echo x > a"], c=["echo x > c"])
+    ending = await harness.run_to_end(run, a=["echo x > a"], c=["echo x > c"])
     assert status_of(ending.state) == "paused"
     assert harness.statuses(run) == {"a": "pending", "c": "completed"}
     assert goal_of(harness, run, "g").state == Paused(PAUSED_BY_USER)
     run = harness.store.runs.get(run.id)
     await wished(harness, run, "resume", "g")
-    assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
+    assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
 
 
 async def test_a_goal_is_paused_and_resumed_while_its_run_is_active(harness):
@@ -110,7 +110,7 @@ async def test_a_goal_is_paused_and_resumed_while_its_run_is_active(harness):
 async def test_a_stopped_goal_ends_its_attempts_at_once_and_their_actions_wait(harness):
     """SC-20: a stopped attempt does not count as a failure."""
     run, conductor, carried = await begun(harness, goal("g", act("a")), goal("h", act("b")))
-    await until(lambda: set(harness.statuses(run).values()) == {"running"})
+    await poll_until(lambda: set(harness.statuses(run).values()) == {"running"})
     await wished(harness, run, "stop", "g")
     assert goals(harness, run) == {"g": "paused", "h": "active"}
     assert harness.statuses(run) == {"a": "pending", "b": "running"}
@@ -146,7 +146,7 @@ async def test_without_an_owner_a_request_is_executed_here(harness):
 
 
 async def test_an_owner_that_does_not_react_is_busy_and_the_request_stays(harness):
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
     wish = a_wish(harness, run, "pause")
@@ -261,8 +261,8 @@ async def test_a_request_whose_owner_dies_midway_is_executed_once_by_the_next_on
 
 async def test_a_run_whose_goals_have_all_ended_is_not_paused(harness):
     """SC-17: also if the last goals end at this very moment."""
-    run = await harness.lay_out(goal("g", act("a")), goal("h", act("b")))
-    conductor = await harness.conductor(run, {})
+    run = await harness.open_run(goal("g", act("a")), goal("h", act("b")))
+    conductor = await harness.recover_owner(run, {})
     with harness.store.transaction():
         harness.store.goals.move(goal_of(harness, run, "g").id, Cancelled())
     assert not conductor._all_goals_paused()

@@ -8,7 +8,7 @@ from scaffold.host.identity import identify, is_alive, own_identity
 from scaffold.orchestrator.owner.engine import AttemptExit, SupervisorExit
 from scaffold.orchestrator.owner.local_engine import FAILED_EXIT_CODE, LocalEngine
 from scaffold.orchestrator.owner.processes import FreshProcessStarter, ProcessMain
-from support.harness import act, goal, until
+from support.harness import act, goal, poll_until
 
 
 @pytest.fixture
@@ -67,11 +67,11 @@ async def test_a_workers_output_goes_to_its_log(engine, attempt, doing, tmp_path
 async def test_stopping_a_worker_ends_its_process_group(engine, attempt, doing, tmp_path):
     """OR-10: TERM, then KILL, for all its processes."""
     await engine.start_attempt(doing(attempt, "trap '' TERM; sleep 60 & echo $! > pid; wait; sleep 60"))
-    await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    await poll_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     sleeper = identify(int((tmp_path / "pid").read_text()))
     await engine.stop_attempt(attempt.id, grace_s=0.05)
     assert await next_exit(engine) == AttemptExit(attempt.id, -9)
-    await until(lambda: sleeper is None or not is_alive(sleeper))
+    await poll_until(lambda: sleeper is None or not is_alive(sleeper))
     await engine.stop_attempt(attempt.id, grace_s=0.05)
 
 

@@ -8,7 +8,7 @@ from scaffold.core.model import InboxItem
 from scaffold.core.states import Completed, Failed
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.notifications import notify_until_done
-from support.harness import act, goal, until
+from support.harness import act, goal, poll_until
 
 TELL = 'cat >> "$HOME/told"; echo " $SCAFFOLD_EVENT $SCAFFOLD_RUN" >> "$HOME/told"'
 
@@ -51,7 +51,7 @@ async def test_inbox_items_and_the_end_are_sent_as_json_and_environment(harness)
     told = Told(harness, run, TELL)
     await asyncio.sleep(0)
     item = ask(harness, run, "May I?")
-    await until(lambda: told.lines)
+    await poll_until(lambda: told.lines)
     with harness.store.transaction():
         harness.store.runs.move(run.id, Completed())
     await told.end()
@@ -64,7 +64,7 @@ async def test_inbox_items_and_the_end_are_sent_as_json_and_environment(harness)
 
 
 async def test_a_failure_is_sent_with_its_reason_and_without_secrets(harness):
-    """BX-9: secrets are told to nobody."""
+    """BX-9: notifications contain no secret."""
     run = await harness.own(goal("g", act("a")))
     told = Told(harness, run, TELL)
     await asyncio.sleep(0)
@@ -83,7 +83,7 @@ async def test_the_command_gets_no_key_that_is_not_configured(harness):
     told = Told(harness, run, 'echo "[$OPENAI_API_KEY] $BELL_KEY $DISPLAY" > "$HOME/told"; exit 0')
     await asyncio.sleep(0)
     ask(harness, run, "one")
-    await until(lambda: told.lines)
+    await poll_until(lambda: told.lines)
     await told.end()
     assert told.lines == ["[] told :7"]
 
@@ -93,7 +93,7 @@ async def test_an_exhausted_budget_is_sent_once(harness):
     told = Told(harness, run, TELL)
     await asyncio.sleep(0)
     await harness.work(run, "a", "echo x > a", "true", usd=0.45)
-    await until(lambda: told.lines)
+    await poll_until(lambda: told.lines)
     await told.end()
     assert [line.rpartition("}")[2].split()[0] for line in told.lines] == ["budget"]
 
@@ -103,7 +103,7 @@ async def test_a_failing_command_raises_one_notice(harness):
     told = Told(harness, run, "echo no bell >&2; exit 3")
     await asyncio.sleep(0)
     ask(harness, run, "one")
-    await until(lambda: told.warnings)
+    await poll_until(lambda: told.warnings)
     ask(harness, run, "two")
     await told.end()
     assert told.warnings == ["The `notify` command failed: exit code 3: no bell"]
@@ -114,13 +114,13 @@ async def test_a_hanging_command_is_ended_and_delays_nothing(harness):
     told = Told(harness, run, 'echo began > "$HOME/told"; sleep 60', timeout_s=0.5)
     await asyncio.sleep(0)
     ask(harness, run, "one")
-    await until(lambda: told.lines)
+    await poll_until(lambda: told.lines)
     assert (await harness.work(run, "a", "echo x > a")).head, "work goes on meanwhile"
     await told.end()
     assert told.warnings == ["The `notify` command failed: it timed out after 0.5 s"]
 
 
 async def test_without_a_command_no_events_are_read(harness):
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     await notify_until_done(harness.context, run, "", lambda: False)
     assert harness.store.events.last_seq(run.id) == 1

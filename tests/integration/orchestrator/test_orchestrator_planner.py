@@ -18,7 +18,7 @@ from scaffold.orchestrator.planning.apply_plan import read_draft, stored_plan
 from scaffold.orchestrator.planning.planner import plan_errors, plan_run, read_only_tools
 from scaffold.orchestrator.planning.turn import PlanRejected, PlanWritten
 from scaffold.plan.edit.draft import CreateActions, CreateGoal
-from support.planner_cassettes import actions, add_planner, goal
+from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
 from support.scenario import action
 
 ADA = Signature("Ada Example", "ada@example.org")
@@ -61,7 +61,7 @@ def test_a_request_becomes_goals_and_actions_in_the_store(context, tmp_path):
         "verification_intent": "the file is there",
     }
     later = action("world", needs=["hello_there"], effects=["world_there"], check="test -f world.txt")
-    steps = [goal("greeting", "hello_there", "world_there"), actions("greeting", task, later)]
+    steps = [create_goal_call("greeting", "hello_there", "world_there"), create_actions_call("greeting", task, later)]
     ending = laid_out(context, run, tmp_path, steps)
     assert isinstance(ending, PlanWritten)
     (greeting,) = stored_plan(context.store, run).goals

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from fakes import Mind, create, piece
+from fakes import ScriptedAgentModel, create_actions, proposed_action
 from scaffold.core.errors import StaleFence
 from scaffold.core.events import PlanExtended, PlanningTurnEnded
 from scaffold.core.states import Running, Skipped
@@ -32,10 +32,10 @@ from scaffold.store.database import Store
 from support.harness import Harness, act, goal
 
 SHOP = goal("shop", act("build", kind="compound", effects=("store", "web")), wants=["store", "web"])
-STORE = piece("schema", gives=["store"])
-WEB = piece("pages", gives=["web"], needs=["store"])
-WHOLE = create("shop", STORE, WEB, parent="build")
-PARTIAL = create("shop", STORE, parent="build")
+STORE = proposed_action("schema", gives=["store"])
+WEB = proposed_action("pages", gives=["web"], needs=["store"])
+WHOLE = create_actions("shop", STORE, WEB, parent="build")
+PARTIAL = create_actions("shop", STORE, parent="build")
 
 
 async def planned(harness, **settings):
@@ -68,8 +68,8 @@ def expect_untouched(harness, run):
 async def test_a_proposal_is_stored_when_the_agent_says_it_is_done(harness):
     """SC-5, SC-14: a turn has a fresh context; its proposals and its end are one transaction."""
     run = await planned(harness)
-    mind = Mind(WHOLE, "two children", usd=0.5)
-    ending = await ask(harness, run, mind)
+    model = ScriptedAgentModel(WHOLE, "two children", usd=0.5)
+    ending = await ask(harness, run, model)
     assert isinstance(ending, PlanWritten)
     assert (ending.text, len(ending.changes)) == ("two children", 1)
     assert keys(harness, run) == ["build", "schema", "pages"]
@@ -80,7 +80,7 @@ async def test_a_proposal_is_stored_when_the_agent_says_it_is_done(harness):
         PlanExtended("shop", "build", ("schema", "pages")),
         PlanningTurnEnded("decompose", "shop", "build", "done", None),
     ]
-    callers = [(each.caller.role, each.caller.action, each.caller.event, each.caller.turn) for each in mind.asked]
+    callers = [(each.caller.role, each.caller.action, each.caller.event, each.caller.turn) for each in model.asked]
     assert callers == [("supervisor", "build", "decompose", 1), ("supervisor", "build", "decompose", 2)]
     lines = harness.context.journal("shop", "supervisor").read_text().splitlines()
     assert all('"role":"supervisor"' in line and '"goal":"shop"' in line for line in lines)
@@ -89,11 +89,11 @@ async def test_a_proposal_is_stored_when_the_agent_says_it_is_done(harness):
 async def test_errors_go_back_into_the_same_conversation(harness):
     """OR-5: an unsound answer is corrected, never applied."""
     run = await planned(harness)
-    mind = Mind(PARTIAL, "done", create("shop", WEB, parent="build"), "now it is")
-    assert isinstance(await ask(harness, run, mind), PlanWritten)
-    assert "[uncovered] no child of `build` makes `web` true" in mind.said_to(3)
-    assert mind.said_to(3).count("`web`") == 1, "what follows from it is not told beside it"
-    assert mind.asked[2].messages[0] == mind.asked[0].messages[0], "it is one conversation"
+    model = ScriptedAgentModel(PARTIAL, "done", create_actions("shop", WEB, parent="build"), "now it is")
+    assert isinstance(await ask(harness, run, model), PlanWritten)
+    assert "[uncovered] no child of `build` makes `web` true" in model.input_text(3)
+    assert model.input_text(3).count("`web`") == 1, "what follows from it is not told beside it"
+    assert model.asked[2].messages[0] == model.asked[0].messages[0], "it is one conversation"
     assert keys(harness, run) == ["build", "schema", "pages"]
 
 
@@ -101,12 +101,12 @@ async def test_errors_go_back_into_the_same_conversation(harness):
 async def test_an_agent_that_never_becomes_sound_gets_a_limited_number_of_rounds(harness, nonsense):
     """OR-5: afterwards nothing is stored, except the reason."""
     run = await planned(harness)
-    mind = Mind(*nonsense)
-    ending = await ask(harness, run, mind)
+    model = ScriptedAgentModel(*nonsense)
+    ending = await ask(harness, run, model)
     assert isinstance(ending, PlanRejected)
     assert ending.findings
     assert len([each for each in nonsense if isinstance(each, str)]) == MAX_ROUNDS
-    assert len(mind.asked) == len(nonsense)
+    assert len(model.asked) == len(nonsense)
     ((outcome, error),) = turns(harness, run)
     assert outcome == "refused"
     assert ending.findings[0].message in error
@@ -116,7 +116,7 @@ async def test_an_agent_that_never_becomes_sound_gets_a_limited_number_of_rounds
 async def test_an_agent_in_a_loop_is_stopped(harness):
     """SC-14: the same call with the same answer three times ends the turn."""
     run = await planned(harness)
-    ending = await ask(harness, run, Mind(*[("goap_get_goal", {"goal": "shop"})] * 9))
+    ending = await ask(harness, run, ScriptedAgentModel(*[("goap_get_goal", {"goal": "shop"})] * 9))
     assert isinstance(ending, PlanRejected)
     assert "`goap_get_goal` gave the same answer to the same call 3 times" in ending.why
     assert turns(harness, run) == [("refused", ending.why)]
@@ -126,11 +126,11 @@ async def test_an_agent_in_a_loop_is_stopped(harness):
 async def test_a_sound_proposal_is_stored_even_if_its_agent_keeps_repeating_it(harness):
     """SC-14, SC-5: it has nothing to add; an unsound one is not stored."""
     run = await planned(harness)
-    ending = await ask(harness, run, Mind(*[PARTIAL] * 9))
+    ending = await ask(harness, run, ScriptedAgentModel(*[PARTIAL] * 9))
     assert isinstance(ending, PlanRejected)
     assert [fault.code for fault in ending.findings] == ["uncovered"]
     expect_untouched(harness, run)
-    ending = await ask(harness, run, Mind(*[WHOLE] * 9))
+    ending = await ask(harness, run, ScriptedAgentModel(*[WHOLE] * 9))
     assert isinstance(ending, PlanWritten)
     assert "`goap_create_actions` gave the same answer to the same call 3 times" in ending.text
     assert keys(harness, run) == ["build", "schema", "pages"]
@@ -144,7 +144,7 @@ async def test_a_sound_proposal_is_stored_even_if_its_agent_keeps_repeating_it(h
         ([CassetteFault(kind="hang")], True, "timed out after 0 s"),
         ([WHOLE, CassetteFault(kind="drop")], True, "connection to the model was lost"),
         (
-            [create("shop", piece(f"p{at}", gives=[f"e{at}"])) for at in range(21)],
+            [create_actions("shop", proposed_action(f"p{at}", gives=[f"e{at}"])) for at in range(21)],
             True,
             "20 requests without a final answer",
         ),
@@ -154,7 +154,7 @@ async def test_without_a_usable_reply_only_the_reason_is_stored(harness, said, a
     """SC-14: a broken answer, a silent one and an endless one leave the plan as it was."""
     hangs = said == [CassetteFault(kind="hang")]
     run = await planned(harness, attempt_timeout_s=0.2 if hangs else 60.0)
-    ending = await ask(harness, run, Mind(*said))
+    ending = await ask(harness, run, ScriptedAgentModel(*said))
     assert isinstance(ending, ModelFailed)
     assert ending.retryable is again
     assert error in ending.error
@@ -164,7 +164,7 @@ async def test_without_a_usable_reply_only_the_reason_is_stored(harness, said, a
 
 async def test_a_turn_that_exceeds_the_budget_ends_with_a_budget_error(harness):
     run = await planned(harness, budget_usd=1.0)
-    ending = await ask(harness, run, Mind(PARTIAL, "done", "never", usd=0.6))
+    ending = await ask(harness, run, ScriptedAgentModel(PARTIAL, "done", "never", usd=0.6))
     assert isinstance(ending, TurnOverBudget)
     assert turns(harness, run) == [("budget", ending.error)]
     assert harness.store.runs.paid_usd(run.id) == pytest.approx(1.2)
@@ -175,11 +175,11 @@ async def test_the_stored_turn_contains_no_secret(tmp_path):
     harness = await Harness.build(tmp_path)
     harness.context.environ["SHOP_API_KEY"] = "correct-horse-battery-staple"
     run = await planned(harness)
-    fault = Mind(create("shop", STORE, parent="correct-horse-battery-staple"), "a", "b", "c")
+    fault = ScriptedAgentModel(create_actions("shop", STORE, parent="correct-horse-battery-staple"), "a", "b", "c")
     await ask(harness, run, fault)
     assert "correct-horse" not in harness.context.journal("shop", "supervisor").read_text()
     assert "correct-horse" not in str(turns(harness, run))
-    assert "[redacted:SHOP_API_KEY]" in fault.said_to(2)
+    assert "[redacted:SHOP_API_KEY]" in fault.input_text(2)
     harness.store.close()
 
 
@@ -197,10 +197,10 @@ async def test_conflicts_with_a_changed_plan_are_reported_and_the_rest_is_propos
         if at == 2:
             rewrite(harness, run, act("schema", effects=("store",), files=("another",)))
 
-    again = create("shop", piece("schema2", gives=["store"]), WEB, parent="build")
-    mind = Mind(WHOLE, "done", again, "done", meanwhile=meanwhile)
-    assert isinstance(await ask(harness, run, mind), PlanWritten)
-    assert "[outrun] the plan changed during your turn" in mind.said_to(3)
+    again = create_actions("shop", proposed_action("schema2", gives=["store"]), WEB, parent="build")
+    model = ScriptedAgentModel(WHOLE, "done", again, "done", meanwhile=meanwhile)
+    assert isinstance(await ask(harness, run, model), PlanWritten)
+    assert "[outrun] the plan changed during your turn" in model.input_text(3)
     assert keys(harness, run) == ["build", "schema", "schema2", "pages"]
     assert turns(harness, run) == [("done", None)]
 
@@ -213,9 +213,11 @@ async def test_a_compound_that_ended_meanwhile_gets_no_children(harness):
             with harness.store.transaction():
                 harness.store.actions.move(harness.action(run, "build").id, Skipped("not needed"))
 
-    mind = Mind(WHOLE, "done", create("shop", STORE, WEB), "then without it", meanwhile=meanwhile)
-    assert isinstance(await ask(harness, run, mind), PlanWritten)
-    assert "its parent `build` is skipped" in mind.said_to(3)
+    model = ScriptedAgentModel(
+        WHOLE, "done", create_actions("shop", STORE, WEB), "then without it", meanwhile=meanwhile
+    )
+    assert isinstance(await ask(harness, run, model), PlanWritten)
+    assert "its parent `build` is skipped" in model.input_text(3)
     assert {harness.action(run, key).parent_id for key in ("schema", "pages")} == {None}
 
 
@@ -229,7 +231,7 @@ async def test_a_superseded_orchestrator_stores_nothing(harness):
             take_over_run(harness.context, run.id)
 
     with pytest.raises(StaleFence):
-        await ask(harness, run, Mind(WHOLE, "done", meanwhile=meanwhile))
+        await ask(harness, run, ScriptedAgentModel(WHOLE, "done", meanwhile=meanwhile))
     expect_untouched(harness, run)
 
 
@@ -238,7 +240,7 @@ async def test_only_the_later_of_two_supervisors_stores_its_turn(harness):
     run = await planned(harness)
     asked, answer = asyncio.Event(), asyncio.Event()
 
-    class Slow(Mind):
+    class Slow(ScriptedAgentModel):
         async def reply(self, request, on_delta=None):
             asked.set()
             await answer.wait()
@@ -247,7 +249,7 @@ async def test_only_the_later_of_two_supervisors_stores_its_turn(harness):
     async with asyncio.TaskGroup() as both:
         earlier = both.create_task(expect_stale(ask(harness, run, Slow(WHOLE, "done"))))
         await asked.wait()
-        assert isinstance(await ask(harness, run, Mind(WHOLE, "done")), PlanWritten)
+        assert isinstance(await ask(harness, run, ScriptedAgentModel(WHOLE, "done")), PlanWritten)
         answer.set()
         await earlier
     assert keys(harness, run) == ["build", "schema", "pages"]
@@ -263,8 +265,8 @@ async def expect_stale(turn):
 async def test_a_cancelled_turn_is_lost_and_leaves_nothing(harness):
     run = await planned(harness)
     asked = asyncio.Event()
-    mind = Mind(WHOLE, CassetteFault(kind="hang"), meanwhile=lambda at: asked.set() if at == 2 else None)
-    turn = asyncio.create_task(ask(harness, run, mind))
+    model = ScriptedAgentModel(WHOLE, CassetteFault(kind="hang"), meanwhile=lambda at: asked.set() if at == 2 else None)
+    turn = asyncio.create_task(ask(harness, run, model))
     await asked.wait()
     turn.cancel()
     await asyncio.wait([turn])
@@ -300,7 +302,12 @@ async def test_an_interrupted_turn_is_stored_completely_or_not_at_all(harness):
         clock = Brittle(looks)
         store = Store.open(harness.repo / ".git" / "scaffold" / "state.db", clock=clock)
         try:
-            await ask(harness, run, Mind(WHOLE, "done"), context=replace(harness.context, store=store, clock=clock))
+            await ask(
+                harness,
+                run,
+                ScriptedAgentModel(WHOLE, "done"),
+                context=replace(harness.context, store=store, clock=clock),
+            )
         except Cut:
             pass
         finally:
@@ -310,7 +317,7 @@ async def test_an_interrupted_turn_is_stored_completely_or_not_at_all(harness):
         close_lost_turns(harness.store, run, harness.store.goals.of_run(run.id)[0].id)
         assert harness.store.turns.open_of_run(run.id) == ()
         if keys(harness, run) == ["build"]:
-            assert isinstance(await ask(harness, run, Mind(WHOLE, "done")), PlanWritten)
+            assert isinstance(await ask(harness, run, ScriptedAgentModel(WHOLE, "done")), PlanWritten)
         assert keys(harness, run) == ["build", "schema", "pages"]
         looks += 1
     assert looks > 10, "it has been cut in many places"
@@ -333,10 +340,10 @@ async def test_extra_records_of_a_proposal_are_stored_with_it_or_not_at_all(harn
         raise Cut
 
     with pytest.raises(Cut):
-        await ask(harness, run, Mind(WHOLE, "done"), also=breaks)
+        await ask(harness, run, ScriptedAgentModel(WHOLE, "done"), also=breaks)
     expect_untouched(harness, run)
     assert harness.statuses(run) == {"build": "pending"}
-    also = Mind(WHOLE, "done")
+    also = ScriptedAgentModel(WHOLE, "done")
     await ask(harness, run, also, also=lambda store: store.actions.move(harness.action(run, "build").id, Running()))
     assert harness.statuses(run)["build"] == "running"
     assert turns(harness, run) == [("lost", "the process that asked is gone"), ("done", None)]

@@ -16,10 +16,10 @@ from scaffold.orchestrator.supervisor.goal_loop import Supervisor
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.store.database import Store
-from support.harness import GHOST, Thoughtless, act, goal
+from support.harness import DEAD_PROCESS, NoPlanner, act, goal
 
 
-async def executing(harness, run, key, *, worker=GHOST):
+async def executing(harness, run, key, *, worker=DEAD_PROCESS):
     """Return an attempt whose worker wrote `half` and stopped there."""
     attempt = await harness.queue(run, key)
     path = harness.context.attempt_folder(run.id, attempt.id)
@@ -82,7 +82,7 @@ async def test_a_candidate_of_a_dead_owner_stays_in_the_queue(harness):
     path = harness.context.attempt_folder(run.id, attempt.id)
     await worktree.add(harness.context.repository, path, attempt.head_sha)  # killed before it was removed
     harness.orphan(run)
-    assert (await harness.carry_out(run)).state == Completed()
+    assert (await harness.run_to_end(run)).state == Completed()
     assert [each.outcome for each in harness.attempts(run, "a")] == ["landed"]
     assert await refs.list_refs(harness.context.git, "refs/scaffold/") == {}
     assert await harness.worktrees() == 0
@@ -92,7 +92,7 @@ async def test_a_candidate_submitted_just_before_the_kill_is_kept(harness):
     """BX-2: killed a moment too late, the candidate counts."""
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
-    await harness.carry_attempt_out(attempt, {"a": ["echo x > a"]})
+    await harness.run_attempt(attempt, {"a": ["echo x > a"]})
     await release_attempt(harness.context, run, attempt, outcome="lost", error="killed")
     assert harness.statuses(run) == {"a": "landing"}
     assert harness.attempt(attempt.id).status == "claimed"
@@ -150,7 +150,7 @@ async def test_no_write_happens_between_a_supervisors_snapshot_and_its_decision(
 
     harness.store.actions.ready = ready_then_rival
     (goal_id,) = (each.id for each in harness.store.goals.of_run(run.id))
-    supervisor = Supervisor(harness.context, run, goal_id, Wakeup(), planner=Thoughtless(), tell=lambda: None)
+    supervisor = Supervisor(harness.context, run, goal_id, Wakeup(), planner=NoPlanner(), tell=lambda: None)
     pursuing = asyncio.create_task(supervisor.run())
     await asyncio.sleep(0)
     pursuing.cancel()
@@ -160,5 +160,5 @@ async def test_no_write_happens_between_a_supervisors_snapshot_and_its_decision(
 
 
 async def test_identities_of_fake_processes_are_dead(harness):
-    assert not is_alive(GHOST)
-    assert identify(1) != GHOST
+    assert not is_alive(DEAD_PROCESS)
+    assert identify(1) != DEAD_PROCESS

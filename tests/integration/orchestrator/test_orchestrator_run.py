@@ -15,7 +15,7 @@ from scaffold.orchestrator.owner.control import retry_action
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, recover_run_owner
 from scaffold.orchestrator.owner.task_engine import TaskEngine
-from support.harness import UNHELD, act, goal, until
+from support.harness import UNSANDBOXED, act, goal, poll_until
 
 TRIES = 1 + MAX_STARTUP_RETRIES
 
@@ -30,11 +30,11 @@ def goals(harness, run):
 
 async def test_a_plan_is_executed_in_the_order_of_its_preconditions(harness):
     """SC-3, SC-4, OR-3: no edges are given; facts make actions ready, and the goal is reached when all hold."""
-    run = await harness.lay_out(
+    run = await harness.open_run(
         goal("shop", act("ui", needs=["api_done"]), act("api", needs=["store_done"]), act("store")),
         goal("docs", act("guide")),
     )
-    ending = await harness.carry_out(
+    ending = await harness.run_to_end(
         run,
         store=["echo x > store"],
         api=["test -f store && echo x > api"],
@@ -52,19 +52,19 @@ async def test_a_plan_is_executed_in_the_order_of_its_preconditions(harness):
 
 async def test_a_compound_opens_its_children_and_completes_with_them(harness):
     """SC-5: children wait for it; it completes when they have and its effects hold."""
-    run = await harness.lay_out(
+    run = await harness.open_run(
         goal(
             "g",
             *phase(act("one", parent="phase"), act("two", parent="phase", needs=["one_done"]), effects=("two_done",)),
         )
     )
-    assert (await harness.carry_out(run, one=["echo 1 > 1"], two=["echo 2 > 2"])).state == Completed()
+    assert (await harness.run_to_end(run, one=["echo 1 > 1"], two=["echo 2 > 2"])).state == Completed()
     assert harness.statuses(run) == {"phase": "completed", "one": "completed", "two": "completed"}
 
 
 async def test_a_compound_whose_children_end_without_its_effects_fails_with_the_reason(harness):
     """SC-5, SC-20: without a planner the gap cannot be closed; its dependents are blocked."""
-    run = await harness.lay_out(
+    run = await harness.open_run(
         goal(
             "g",
             *phase(act("one", parent="phase", check="false"), effects=("one_done",)),
@@ -72,7 +72,7 @@ async def test_a_compound_whose_children_end_without_its_effects_fails_with_the_
         ),
         attempts=1,
     )
-    ending = await harness.carry_out(run, one=["echo 1 > 1"])
+    ending = await harness.run_to_end(run, one=["echo 1 > 1"])
     assert isinstance(ending.state, Failed)
     assert harness.statuses(run) == {"phase": "failed", "one": "failed", "after": "blocked"}
     assert "without `one_done`" in harness.action(run, "phase").state.reason
@@ -80,17 +80,17 @@ async def test_a_compound_whose_children_end_without_its_effects_fails_with_the_
 
 async def test_actions_that_a_reached_goal_does_not_need_are_skipped(harness):
     """SC-3: complete when the goal state holds, mechanically."""
-    run = await harness.lay_out(goal("g", act("a"), act("more", needs=["a_done"]), wants=["a_done"]))
-    assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
+    run = await harness.open_run(goal("g", act("a"), act("more", needs=["a_done"]), wants=["a_done"]))
+    assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
     assert harness.statuses(run) == {"a": "completed", "more": "skipped"}
 
 
 async def test_a_failed_goal_does_not_stop_another(harness):
     """OR-8, AL-19: goals are independent; the run says which one failed."""
-    run = await harness.lay_out(
+    run = await harness.open_run(
         goal("bad", act("b", check="false")), goal("good", act("g1"), act("g2", needs=["g1_done"])), attempts=1
     )
-    ending = await harness.carry_out(run, b=["echo x > b"], g1=["echo x > g1"], g2=["echo x > g2"])
+    ending = await harness.run_to_end(run, b=["echo x > b"], g1=["echo x > g1"], g2=["echo x > g2"])
     assert isinstance(ending.state, Failed)
     assert ending.state.reason.startswith("bad: `b_done` cannot be reached: `b` failed for good")
     assert goals(harness, run) == {"bad": "failed", "good": "completed"}
@@ -99,8 +99,8 @@ async def test_a_failed_goal_does_not_stop_another(harness):
 async def test_own_failures_use_up_the_attempts_and_a_later_success_lands(harness):
     """SC-20: the third attempt may still succeed, with the lessons of the second."""
     tries = "n=$(GIT_CONFIG_GLOBAL=/dev/null git for-each-ref refs/scaffold/rescue | wc -l); echo $n > a"
-    run = await harness.lay_out(goal("g", act("a", check="grep -q 2 a")))
-    assert (await harness.carry_out(run, a=[tries])).state == Completed()
+    run = await harness.open_run(goal("g", act("a", check="grep -q 2 a")))
+    assert (await harness.run_to_end(run, a=[tries])).state == Completed()
     attempts = harness.attempts(run, "a")
     assert [each.outcome for each in attempts] == ["contract_failed", "contract_failed", "landed"]
     assert "Attempt 2 ended: contract_failed" in attempts[2].briefing
@@ -109,7 +109,7 @@ async def test_own_failures_use_up_the_attempts_and_a_later_success_lands(harnes
 
 async def test_the_caps_of_run_and_goal_limit_the_agents(harness):
     """SC-15: three for a goal, four for this run; the caps hold in the transaction that fills them."""
-    run = await harness.lay_out(
+    run = await harness.open_run(
         goal("g", *(act(f"g{n}") for n in range(5))), goal("h", *(act(f"h{n}") for n in range(3))), agents=4
     )
     names = {action.id: action.key for action in harness.store.actions.of_run(run.id)}
@@ -123,11 +123,11 @@ async def test_the_caps_of_run_and_goal_limit_the_agents(harness):
             full.set()
         await full.wait()
         key = names[attempt.action_id]
-        await harness.carry_attempt_out(attempt, {key: [f"echo x > {key}"]})
+        await harness.run_attempt(attempt, {key: [f"echo x > {key}"]})
         return 0
 
     conductor = await recover_run_owner(
-        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.pursue)
+        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
     )
     async with asyncio.timeout(30):
         assert (await conductor.execute()).state == Completed()
@@ -137,39 +137,41 @@ async def test_the_caps_of_run_and_goal_limit_the_agents(harness):
 
 async def test_an_exhausted_budget_pauses_the_run_and_a_higher_one_finishes_it(harness):
     """SC-16: start and resume are the same operation."""
-    run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])), budget_usd=1.5)
+    run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])), budget_usd=1.5)
     turns = {"a": ["echo x > a"], "b": ["echo x > b"]}
-    ending = await harness.carry_out(run, usd=1.0, **turns)
+    ending = await harness.run_to_end(run, usd=1.0, **turns)
     assert (ending.cause, harness.statuses(run)) == ("limit", {"a": "completed", "b": "pending"})
     assert ending.state == Paused("the budget is used up")
     assert harness.attempts(run, "b")[0].outcome == "budget"
-    assert (await harness.carry_out(run, **turns)).cause == "limit"
+    assert (await harness.run_to_end(run, **turns)).cause == "limit"
     with harness.store.transaction():
         harness.store.runs.configure(run.id, with_settings(run.settings, budget_usd=100.0))
-    assert (await harness.carry_out(run, usd=1.0, **turns)).state == Completed()
+    assert (await harness.run_to_end(run, usd=1.0, **turns)).state == Completed()
 
 
 async def test_stopping_pins_running_work_and_resuming_finishes_it(harness):
     """SC-16, BX-3."""
-    run = await harness.lay_out(goal("g", act("a"), act("b")), **UNHELD)
+    run = await harness.open_run(goal("g", act("a"), act("b")), **UNSANDBOXED)
     mark = harness.repo.parent / "begun"
-    conductor = await harness.conductor(run, {"a": ["echo x > a"], "b": [f"echo half > b; touch '{mark}'; sleep 60"]})
+    conductor = await harness.recover_owner(
+        run, {"a": ["echo x > a"], "b": [f"echo half > b; touch '{mark}'; sleep 60"]}
+    )
     carried = asyncio.create_task(conductor.execute())
-    await until(lambda: mark.exists() and harness.statuses(run)["a"] == "completed")
+    await poll_until(lambda: mark.exists() and harness.statuses(run)["a"] == "completed")
     conductor.request_stop("stopped")
     assert (await carried) == RunEnding(state=Paused("stopped by the user"), cause="stopped")
     (stopped,) = harness.attempts(run, "b")
     assert stopped.outcome == "cancelled"
     assert await harness.show(f"{stopped.head_sha}:b") == "half"
     assert await harness.worktrees() == 0
-    assert (await harness.carry_out(run, b=["echo x > b"])).state == Completed()
+    assert (await harness.run_to_end(run, b=["echo x > b"])).state == Completed()
 
 
 async def test_pausing_lets_running_attempts_finish_and_land(harness):
-    run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])))
-    conductor = await harness.conductor(run, {"a": ["sleep 0.2; echo x > a"], "b": ["echo x > b"]})
+    run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])))
+    conductor = await harness.recover_owner(run, {"a": ["sleep 0.2; echo x > a"], "b": ["echo x > b"]})
     carried = asyncio.create_task(conductor.execute())
-    await until(lambda: harness.statuses(run)["a"] == "running")
+    await poll_until(lambda: harness.statuses(run)["a"] == "running")
     with harness.store.transaction():
         harness.store.runs.ask(run.id, "pause")
     conductor.request_stop("paused")
@@ -179,8 +181,8 @@ async def test_pausing_lets_running_attempts_finish_and_land(harness):
 
 async def test_a_run_stops_although_a_queued_attempt_never_began(harness):
     """SC-16: an attempt without a worker is not waited for; it starts again with the run."""
-    run = await harness.lay_out(goal("g", act("a")))
-    conductor = await harness.conductor(run, {"a": ["echo x > a"]})
+    run = await harness.open_run(goal("g", act("a")))
+    conductor = await harness.recover_owner(run, {"a": ["echo x > a"]})
     action = harness.action(run, "a")
     with harness.store.transaction():
         harness.store.goals.move(action.goal_id, Active())
@@ -189,7 +191,7 @@ async def test_a_run_stops_although_a_queued_attempt_never_began(harness):
     async with asyncio.timeout(30):
         assert (await conductor.execute()).cause == "paused"
     assert [each.outcome for each in harness.attempts(run, "a")] == ["cancelled"]
-    assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
+    assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
 
 
 async def test_an_action_cancelled_after_the_decision_does_not_start(harness):
@@ -203,10 +205,10 @@ async def test_an_action_cancelled_after_the_decision_does_not_start(harness):
 
 
 async def test_cancelling_is_final_and_keeps_landed_work(harness):
-    run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])))
-    conductor = await harness.conductor(run, {"a": ["echo x > a"], "b": ["sleep 60"]})
+    run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])))
+    conductor = await harness.recover_owner(run, {"a": ["echo x > a"], "b": ["sleep 60"]})
     carried = asyncio.create_task(conductor.execute())
-    await until(lambda: harness.statuses(run)["b"] == "running")
+    await poll_until(lambda: harness.statuses(run)["b"] == "running")
     conductor.request_stop("cancelled")
     assert (await carried).cause == "cancelled"
     assert harness.statuses(run) == {"a": "completed", "b": "cancelled"}
@@ -215,25 +217,25 @@ async def test_cancelling_is_final_and_keeps_landed_work(harness):
 
 async def test_a_branch_that_stays_checked_out_pauses_the_run_until_its_release(harness, tmp_path):
     """AL-12: landing waits for the user, the run does not."""
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     await harness.sh(f"git branch {run.session_branch}; git worktree add -q '{tmp_path}/mine' {run.session_branch}")
-    ending = await harness.carry_out(run, a=["echo x > a"])
+    ending = await harness.run_to_end(run, a=["echo x > a"])
     assert ending.cause == "held"
     assert harness.statuses(run) == {"a": "landing"}
     await harness.sh(f"git worktree remove '{tmp_path}/mine'")
-    assert (await harness.carry_out(run)).state == Completed()
+    assert (await harness.run_to_end(run)).state == Completed()
     assert [each.outcome for each in harness.attempts(run, "a")] == ["landed"]
 
 
 async def test_a_ready_but_unneeded_action_does_not_keep_a_held_run_waiting(harness, tmp_path):
     """AL-12: the goal is reached, a candidate is held, and the rest will never start."""
     wanted = goal("g", act("a"), act("x"), act("y", needs=["a_done"]), wants=["a_done"])
-    run = await harness.lay_out(wanted, agents=2, **UNHELD)
+    run = await harness.open_run(wanted, agents=2, **UNSANDBOXED)
     go = tmp_path / "go"
     slow = f"while ! test -f '{go}'; do sleep 0.05; done; echo x > x"
-    conductor = await harness.conductor(run, {"a": ["echo x > a"], "x": [slow]})
+    conductor = await harness.recover_owner(run, {"a": ["echo x > a"], "x": [slow]})
     carried = asyncio.create_task(conductor.execute())
-    await until(lambda: harness.statuses(run)["a"] == "completed")
+    await poll_until(lambda: harness.statuses(run)["a"] == "completed")
     await harness.sh(f"git worktree add -q '{tmp_path}/mine' {run.session_branch}")
     go.write_text("")
     async with asyncio.timeout(10):
@@ -243,35 +245,35 @@ async def test_a_ready_but_unneeded_action_does_not_keep_a_held_run_waiting(harn
 
 async def test_a_goal_retried_during_the_run_is_supervised_again(harness):
     """SC-16: a supervisor for every active goal, although it had ended before."""
-    run = await harness.lay_out(
-        goal("bad", act("b", check=f"test -f '{harness.repo}/now'")), goal("slow", act("s")), attempts=1, **UNHELD
+    run = await harness.open_run(
+        goal("bad", act("b", check=f"test -f '{harness.repo}/now'")), goal("slow", act("s")), attempts=1, **UNSANDBOXED
     )
     go = harness.repo.parent / "go"
     slow = f"while ! test -f '{go}'; do sleep 0.05; done; echo x > s"
-    conductor = await harness.conductor(run, {"b": ["date +%N > b"], "s": [slow]})
+    conductor = await harness.recover_owner(run, {"b": ["date +%N > b"], "s": [slow]})
     carried = asyncio.create_task(conductor.execute())
-    await until(lambda: goals(harness, run)["bad"] == "failed")
+    await poll_until(lambda: goals(harness, run)["bad"] == "failed")
     (harness.repo / "now").write_text("")
     retry_action(harness.store, run, harness.action(run, "b"))
     conductor._wakeup.notify_all()
-    await until(lambda: harness.statuses(run)["b"] == "completed")
+    await poll_until(lambda: harness.statuses(run)["b"] == "completed")
     go.write_text("")
     assert (await carried).state == Completed()
 
 
 async def test_a_worker_that_dies_silently_is_accounted_for(harness):
     """SC-20, AL-20: an exit code is its own failure, a signal is not; one that never began starts again."""
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     codes = iter([*[-9] * TRIES, *[3] * TRIES, 0])
 
     async def work(attempt):
         if code := next(codes):
             return code
-        await harness.carry_attempt_out(attempt, {"a": ["echo x > a"]})
+        await harness.run_attempt(attempt, {"a": ["echo x > a"]})
         return 0
 
     conductor = await recover_run_owner(
-        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.pursue)
+        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
     )
     assert (await conductor.execute()).state == Completed()
     lost, failed, landed = harness.attempts(run, "a")
@@ -282,13 +284,13 @@ async def test_a_worker_that_dies_silently_is_accounted_for(harness):
 
 async def test_a_worker_that_is_killed_every_time_is_given_up(harness):
     """The loop ends: after many losses in a row it counts as the action's own failure."""
-    run = await harness.lay_out(goal("g", act("a")), attempts=1)
+    run = await harness.open_run(goal("g", act("a")), attempts=1)
 
     async def work(attempt):
         return -9
 
     conductor = await recover_run_owner(
-        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.pursue)
+        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
     )
     assert isinstance((await conductor.execute()).state, Failed)
     outcomes = [each.outcome for each in harness.attempts(run, "a")]
@@ -297,14 +299,14 @@ async def test_a_worker_that_is_killed_every_time_is_given_up(harness):
 
 @pytest.mark.slow
 async def test_a_worker_that_misses_its_deadline_is_ended(harness):
-    run = await harness.lay_out(goal("g", act("a")), attempts=1, attempt_timeout_s=-120.0)
+    run = await harness.open_run(goal("g", act("a")), attempts=1, attempt_timeout_s=-120.0)
 
     async def work(attempt):
         await asyncio.Event().wait()
         return 0
 
     conductor = await recover_run_owner(
-        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.pursue)
+        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
     )
     carried = asyncio.create_task(conductor.execute())
     assert isinstance((await carried).state, Failed)
@@ -318,22 +320,22 @@ async def test_a_machine_that_cannot_start_processes_is_an_error_that_can_be_res
         async def start_attempt(self, attempt):
             raise OSError(11, "Resource temporarily unavailable")
 
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     before = asyncio.all_tasks()
     conductor = await recover_run_owner(
-        harness.context, take_over_run(harness.context, run.id), Barren(None, harness.pursue)
+        harness.context, take_over_run(harness.context, run.id), Barren(None, harness.supervise)
     )
     with pytest.raises(ScaffoldError, match=r"cannot continue: .*temporarily unavailable") as caught:
         await conductor.execute()
     assert "scaffold resume" in caught.value.fix
     assert asyncio.all_tasks() == before
-    assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
+    assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
     assert [each.outcome for each in harness.attempts(run, "a")] == ["lost", "landed"]
 
 
 async def test_a_run_owned_by_a_living_process_is_busy(harness):
     """OR-8, BX-8: one owner."""
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
     with pytest.raises(RunBusy, match=r"process 1 is executing run"):
@@ -341,16 +343,16 @@ async def test_a_run_owned_by_a_living_process_is_busy(harness):
 
 
 async def test_taking_over_discards_requests_to_the_previous_owner(harness):
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     harness.orphan(run)
     with harness.store.transaction():
         harness.store.runs.ask(run.id, "stop")
-    assert (await harness.carry_out(run, a=["echo x > a"])).state == Completed()
+    assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
 
 
 async def test_a_request_between_takeover_and_start_is_executed(harness):
-    run = await harness.lay_out(goal("g", act("a")))
-    conductor = await harness.conductor(run, {"a": ["echo x > a"]})
+    run = await harness.open_run(goal("g", act("a")))
+    conductor = await harness.recover_owner(run, {"a": ["echo x > a"]})
     with harness.store.transaction():
         harness.store.runs.ask(run.id, "stop")
     assert (await conductor.execute()).cause == "stopped"

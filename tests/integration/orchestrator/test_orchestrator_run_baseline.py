@@ -13,7 +13,7 @@ from scaffold.orchestrator.owner.control import retry_run
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.plan.decide import Dispatch, decide
-from support.harness import UNHELD, act, goal
+from support.harness import UNSANDBOXED, act, goal
 
 GATE = Gate(kind="test", command="grep -q two list", runner="exit")
 MORE = "grep -q more list"
@@ -22,7 +22,7 @@ MORE = "grep -q more list"
 def gated(command=GATE.command, **settings):
     """Return the settings of a run whose one gate is a command."""
     given = Gate(kind="test", command=command, runner="exit")
-    return {"given_gates": (given,), **UNHELD, **settings}
+    return {"given_gates": (given,), **UNSANDBOXED, **settings}
 
 
 def events(harness, run, kind):
@@ -41,8 +41,8 @@ async def test_a_repository_without_gates_has_an_empty_baseline_and_needs_no_wor
 
 async def test_the_gates_are_known_before_the_first_attempt(harness):
     """AL-10: captured at the base, reported, mirrored for people, and the worktree is removed."""
-    run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated())
-    ending = await harness.carry_out(run, a=["echo more >> list"])
+    run = await harness.open_run(goal("g", act("a", check=MORE)), **gated())
+    ending = await harness.run_to_end(run, a=["echo more >> list"])
     assert ending.state == Completed()
     told = [each.event for each in harness.store.events.since(run.id, 0)]
     captured = next(at for at, event in enumerate(told) if isinstance(event, BaselineCaptured))
@@ -68,9 +68,9 @@ async def test_a_known_baseline_is_not_captured_again(harness, tmp_path):
 async def test_a_gate_that_cannot_run_ends_the_run_before_money_is_spent(harness, tmp_path):
     """AL-10: environment_not_ready; nothing was queued; once fixed, it can be retried and resumed."""
     tool = tmp_path / "gate-tool"
-    run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated(str(tool)))
+    run = await harness.open_run(goal("g", act("a", check=MORE)), **gated(str(tool)))
     with pytest.raises(EnvironmentNotReady) as caught:
-        await harness.carry_out(run, a=["echo more >> list"])
+        await harness.run_to_end(run, a=["echo more >> list"])
     assert caught.value.what.startswith("environment_not_ready: ")
     assert f"scaffold retry {run.id}" in caught.value.fix
     assert isinstance(harness.store.runs.get(run.id).state, Failed)
@@ -82,14 +82,14 @@ async def test_a_gate_that_cannot_run_ends_the_run_before_money_is_spent(harness
     tool.chmod(0o755)
     retry_run(harness.store, harness.store.runs.get(run.id))
     assert isinstance(harness.store.runs.get(run.id).state, Paused)
-    assert (await harness.carry_out(run, a=["echo more >> list"])).state == Completed()
+    assert (await harness.run_to_end(run, a=["echo more >> list"])).state == Completed()
 
 
 async def test_an_interrupted_baseline_leaves_a_run_that_can_continue(harness, tmp_path):
     """AL-10, SC-18: no comparison uses half a baseline."""
     go, begun = tmp_path / "go", tmp_path / "begun"
-    run = await harness.lay_out(goal("g", act("a")), **gated(f"touch {begun}; test -f {go} || sleep 60"))
-    conductor = await harness.conductor(run, {"a": ["echo more >> list"]})
+    run = await harness.open_run(goal("g", act("a")), **gated(f"touch {begun}; test -f {go} || sleep 60"))
+    conductor = await harness.recover_owner(run, {"a": ["echo more >> list"]})
     carried = asyncio.create_task(conductor.execute())
     while not begun.exists():  # noqa: ASYNC110 - a command rings no bell
         await asyncio.sleep(0.01)
@@ -99,7 +99,7 @@ async def test_an_interrupted_baseline_leaves_a_run_that_can_continue(harness, t
     assert harness.store.baselines.of_run(run.id) is None
     assert await harness.worktrees() == 0
     go.touch()
-    assert (await harness.carry_out(run, a=["echo more >> list"])).state == Completed()
+    assert (await harness.run_to_end(run, a=["echo more >> list"])).state == Completed()
 
 
 async def landed(harness, run):
@@ -121,43 +121,43 @@ async def others_commit(harness, run, command):
 
 async def test_a_failing_final_gate_fails_the_run_until_it_is_fixed(harness):
     """AL-11, AL-14: all gates once at the end; the branch and the facts stay, and retry runs the gates again."""
-    run = await harness.lay_out(goal("g", act("a", check="test -f a")), **gated())
+    run = await harness.open_run(goal("g", act("a", check="test -f a")), **gated())
     await landed(harness, run)
     await others_commit(harness, run, "echo > list")
-    ending = await harness.carry_out(run)
+    ending = await harness.run_to_end(run)
     assert isinstance(ending.state, Failed)
     assert ending.state.reason.startswith("gates: ")
     assert harness.facts(run) == {"a_done"}
     await others_commit(harness, run, "echo two > list")
     retry_run(harness.store, harness.store.runs.get(run.id))
-    assert (await harness.carry_out(run)).state == Completed()
+    assert (await harness.run_to_end(run)).state == Completed()
 
 
 async def test_gates_that_ran_completely_at_the_landing_are_not_run_again_at_the_end(harness, tmp_path):
     """AL-11, AL-14: one run at the base, one in the worker, one at the landing."""
     count = tmp_path / "count"
-    run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated(f"echo $SCAFFOLD_ATTEMPT- >> {count}"))
-    assert (await harness.carry_out(run, a=["echo more >> list"])).state == Completed()
+    run = await harness.open_run(goal("g", act("a", check=MORE)), **gated(f"echo $SCAFFOLD_ATTEMPT- >> {count}"))
+    assert (await harness.run_to_end(run, a=["echo more >> list"])).state == Completed()
     runs = count.read_text().split()
     assert len(runs) == len(set(runs)) + 1 == 3, runs
 
 
 async def test_a_run_stopped_before_its_final_gates_is_not_completed(harness):
     """AL-11: paused, although all its goals are complete."""
-    run = await harness.lay_out(goal("g", act("a", check="test -f a")), **gated())
+    run = await harness.open_run(goal("g", act("a", check="test -f a")), **gated())
     await landed(harness, run)
-    conductor = await harness.conductor(run, {})
+    conductor = await harness.recover_owner(run, {})
     conductor.request_stop("stopped")
     assert isinstance((await conductor.execute()).state, Paused)
-    assert (await harness.carry_out(run)).state == Completed()
+    assert (await harness.run_to_end(run)).state == Completed()
 
 
 async def test_a_fact_broken_by_a_user_is_provided_again_before_the_run_ends(harness):
     """BX-1: an action whose effect a commit on the session branch broke is redone."""
-    run = await harness.lay_out(goal("g", act("a", check="test -f a")), **gated())
+    run = await harness.open_run(goal("g", act("a", check="test -f a")), **gated())
     await landed(harness, run)
     await others_commit(harness, run, "git rm -q a")
-    ending = await harness.carry_out(run, a=["echo x > a"])
+    ending = await harness.run_to_end(run, a=["echo x > a"])
     assert ending.state == Completed()
     assert [each.outcome for each in harness.attempts(run, "a")] == ["landed", "landed"]
     assert await harness.show(f"{run.session_branch}:a") == "x"
@@ -165,8 +165,8 @@ async def test_a_fact_broken_by_a_user_is_provided_again_before_the_run_ends(har
 
 async def test_an_allowing_gate_is_evidence(harness):
     """BX-1, AL-9: beside the contract."""
-    run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated())
-    await harness.carry_out(run, a=["echo more >> list"])
+    run = await harness.open_run(goal("g", act("a", check=MORE)), **gated())
+    await harness.run_to_end(run, a=["echo more >> list"])
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert [each.kind for each in fact.evidence] == ["contract", "gate"]
     assert fact.evidence[1].command == GATE.command
@@ -174,8 +174,8 @@ async def test_an_allowing_gate_is_evidence(harness):
 
 async def test_a_candidate_that_fails_a_gate_is_refused(harness):
     """AL-9, AL-10: a regression against the baseline blocks, reported as such."""
-    run = await harness.lay_out(goal("g", act("a", check=MORE)), **gated(attempts=1))
-    ending = await harness.carry_out(run, a=["echo more > list"])
+    run = await harness.open_run(goal("g", act("a", check=MORE)), **gated(attempts=1))
+    ending = await harness.run_to_end(run, a=["echo more > list"])
     assert isinstance(ending.state, Failed)
     assert [each.outcome for each in harness.attempts(run, "a")] == ["gate_failed"]
     assert harness.facts(run) == set()
@@ -201,7 +201,7 @@ async def test_a_superseded_owner_captures_nothing(harness):
 
 async def test_a_goal_is_not_given_up_while_one_of_its_facts_is_rechecked(harness):
     """BX-1: a stale fact counts neither as true nor as lost; once it is refuted, its provider can start."""
-    run = await harness.lay_out(goal("g", act("a", check="test -f a"), act("b")), **gated())
+    run = await harness.open_run(goal("g", act("a", check="test -f a"), act("b")), **gated())
     mine = await harness.take(run)
     queue = MergeQueue(harness.context, mine)
     await harness.work(mine, "a", "echo x > a")
@@ -218,8 +218,8 @@ async def test_a_goal_is_not_given_up_while_one_of_its_facts_is_rechecked(harnes
 
 async def test_a_weak_fact_is_shown_again_by_the_gates(harness):
     """BX-1, BX-5: a weak fact whose paths are touched stays weak, and says which gates allowed the change."""
-    run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"], check="grep -q again list")), **gated())
-    await harness.carry_out(run, a=["echo more >> list"], b=["echo again >> list"])
+    run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"], check="grep -q again list")), **gated())
+    await harness.run_to_end(run, a=["echo more >> list"], b=["echo again >> list"])
     facts = {each.assertion: each for each in harness.store.facts.of_goal(harness.action(run, "a").goal_id)}
     assert facts["a_done"].weak
     assert facts["a_done"].commit == facts["b_done"].commit
@@ -231,7 +231,7 @@ async def test_a_weak_fact_is_shown_again_by_the_gates(harness):
 
 async def test_a_slow_setup_is_announced_before_it_runs(harness):
     """AL-10: the user can see what a run waits for."""
-    run = await harness.own(goal("g", act("a")), setup=("true",), trusted=True, **UNHELD)
+    run = await harness.own(goal("g", act("a")), setup=("true",), trusted=True, **UNSANDBOXED)
     await ensure_baseline(harness.context, run)
     told = [notice.text for notice in events(harness, run, NoticeRaised)]
     assert told == ["Setting up the environment of checks: true"]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fakes import Mind, create, piece
+from fakes import ScriptedAgentModel, create_actions, proposed_action
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.states import Completed, Landing, Running, Verifying
@@ -23,7 +23,9 @@ def shop(*actions, wants=("store", "web")):
 
 
 BUILD = act("build", kind="compound", effects=("store", "web"))
-WHOLE = create("shop", piece("schema", gives=["store"]), piece("pages", gives=["web"]), parent="build")
+WHOLE = create_actions(
+    "shop", proposed_action("schema", gives=["store"]), proposed_action("pages", gives=["web"]), parent="build"
+)
 
 
 async def planned(harness, *goals, **settings):
@@ -36,15 +38,15 @@ def goal_of(harness, run, name="shop"):
     return found
 
 
-def decompose(harness, run, mind, key="build"):
-    return SupervisorAgent(harness.context, run, mind.opened).decompose(
+def decompose(harness, run, model, key="build"):
+    return SupervisorAgent(harness.context, run, model.opened).decompose(
         goal_of(harness, run).id, harness.action(run, key).id
     )
 
 
-def replan(harness, run, mind, *, under=None, unmet=("store",), why="`schema` failed for good"):
+def replan(harness, run, model, *, under=None, unmet=("store",), why="`schema` failed for good"):
     compound = None if under is None else harness.action(run, under).id
-    return SupervisorAgent(harness.context, run, mind.opened).replan(goal_of(harness, run).id, compound, unmet, why)
+    return SupervisorAgent(harness.context, run, model.opened).replan(goal_of(harness, run).id, compound, unmet, why)
 
 
 async def fail(harness, run, key, error):
@@ -64,54 +66,59 @@ def land(harness, run, key, result):
 async def test_a_ready_compound_is_broken_down_into_children_that_cover_its_effects(harness):
     """SC-5, SC-7, SC-8: the prompt names the effects to cover, and asks for verification actions."""
     run = await planned(harness, shop(BUILD))
-    mind = Mind(WHOLE, "two children")
-    assert isinstance(await decompose(harness, run, mind), PlanWritten)
+    model = ScriptedAgentModel(WHOLE, "two children")
+    assert isinstance(await decompose(harness, run, model), PlanWritten)
     assert harness.action(run, "pages").parent_id == harness.action(run, "build").id
-    asked = mind.said_to(1)
+    asked = model.input_text(1)
     assert "Together, their effects must cover: store, web." in asked
     assert "verification actions (testing, code_review, ...)" in asked
-    assert "code_review" in mind.asked[0].system
+    assert "code_review" in model.asked[0].system
 
 
 async def test_a_compound_without_enough_children_is_not_broken_down(harness):
     """SC-5: children that do not provide all its effects are refused, and so are none at all."""
     run = await planned(harness, shop(BUILD))
-    mind = Mind("nothing to do", create("shop", piece("schema", gives=["store"]), parent="build"), "one", "that is it")
-    ending = await decompose(harness, run, mind)
+    model = ScriptedAgentModel(
+        "nothing to do",
+        create_actions("shop", proposed_action("schema", gives=["store"]), parent="build"),
+        "one",
+        "that is it",
+    )
+    ending = await decompose(harness, run, model)
     assert isinstance(ending, PlanRejected)
-    assert "[no-children] `build` has no open children" in mind.said_to(2)
-    assert "[uncovered] no child of `build` makes `web` true" in mind.said_to(4)
+    assert "[no-children] `build` has no open children" in model.input_text(2)
+    assert "[uncovered] no child of `build` makes `web` true" in model.input_text(4)
     assert harness.statuses(run) == {"build": "pending"}
 
 
 async def test_an_unneeded_compound_is_dropped(harness):
     run = await planned(harness, shop(BUILD, act("other", effects=("store", "web"))))
     skip = ("goap_update_action", {"action": "build", "status": "skipped", "result": "`other` does it"})
-    assert isinstance(await decompose(harness, run, Mind(skip, "dropped")), PlanWritten)
+    assert isinstance(await decompose(harness, run, ScriptedAgentModel(skip, "dropped")), PlanWritten)
     assert harness.statuses(run) == {"build": "skipped", "other": "pending"}
 
 
 async def test_an_earlier_error_need_not_be_fixed_by_breaking_down(harness):
     run = await planned(harness, shop(BUILD, act("mail", effects=("mail",)), wants=("store", "web", "mail")))
     await fail(harness, run, "mail", "no server")
-    assert isinstance(await decompose(harness, run, Mind(WHOLE, "done")), PlanWritten)
+    assert isinstance(await decompose(harness, run, ScriptedAgentModel(WHOLE, "done")), PlanWritten)
     assert harness.statuses(run)["pages"] == "pending"
 
 
 async def test_a_supervisor_cannot_change_the_plan_of_another_goal(harness):
     """SC-8, OR-8: each goal has its own supervisor, the only one that changes it."""
     run = await planned(harness, shop(BUILD), goal("blog", act("post")))
-    mind = Mind(
-        create("blog", piece("extra", gives=["post_done"])),
+    model = ScriptedAgentModel(
+        create_actions("blog", proposed_action("extra", gives=["post_done"])),
         ("goap_update_action", {"action": "post", "status": "skipped", "result": "no"}),
         ("goap_create_goal", {"name": "more", "description": "", "goal_state": ["x"]}),
         WHOLE,
         "done",
     )
-    assert isinstance(await decompose(harness, run, mind), PlanWritten)
-    assert "goal `blog` is not yours to change" in mind.said_to(2)
-    assert "goal `blog` is not yours to change" in mind.said_to(3)
-    assert "a supervisor works on its own goal only" in mind.said_to(4)
+    assert isinstance(await decompose(harness, run, model), PlanWritten)
+    assert "goal `blog` is not yours to change" in model.input_text(2)
+    assert "goal `blog` is not yours to change" in model.input_text(3)
+    assert "a supervisor works on its own goal only" in model.input_text(4)
     assert harness.statuses(run) == {"build": "pending", "post": "pending", "schema": "pending", "pages": "pending"}
 
 
@@ -122,11 +129,11 @@ async def test_a_replan_gets_the_reason_and_settles_the_failure(harness):
     )
     await fail(harness, run, "schema", "the database has no such type")
     assert [each.key for each in read_goal_view(harness.store, run, goal_of(harness, run)).exhausted] == ["schema"]
-    other = create("shop", piece("schema-by-hand", gives=["store"]))
+    other = create_actions("shop", proposed_action("schema-by-hand", gives=["store"]))
     skip = ("goap_update_action", {"action": "schema", "status": "skipped", "result": "replaced"})
-    mind = Mind([skip, other], "another way")
-    assert isinstance(await replan(harness, run, mind), PlanWritten)
-    asked = mind.said_to(1)
+    model = ScriptedAgentModel([skip, other], "another way")
+    assert isinstance(await replan(harness, run, model), PlanWritten)
+    asked = model.input_text(1)
     assert "`schema` failed for good" in asked
     assert "last error: the database has no such type" in asked
     assert "- pages: `schema` failed" in asked
@@ -142,9 +149,9 @@ async def test_a_retry_needs_another_approach(harness):
     def again(words):
         return ("goap_update_action", {"action": "schema", "status": "pending", "result": words})
 
-    mind = Mind(again("do schema."), again("Write the migration by hand."), "once more")
-    assert isinstance(await replan(harness, run, mind), PlanWritten)
-    assert "a retry needs a new approach" in mind.said_to(2)
+    model = ScriptedAgentModel(again("do schema."), again("Write the migration by hand."), "once more")
+    assert isinstance(await replan(harness, run, model), PlanWritten)
+    assert "a retry needs a new approach" in model.input_text(2)
     assert harness.action(run, "schema").guidance == "Write the migration by hand."
     assert harness.statuses(run) == {"schema": "pending"}
 
@@ -156,7 +163,7 @@ async def test_a_replan_without_anything_new_is_fruitless(harness):
     )
     await fail(harness, run, "schema", "broken")
     assert read_goal_view(harness.store, run, goal_of(harness, run)).replans_left == 3
-    assert await replan(harness, run, Mind("`spare` will do")) == PlanWritten((), "`spare` will do")
+    assert await replan(harness, run, ScriptedAgentModel("`spare` will do")) == PlanWritten((), "`spare` will do")
     view = read_goal_view(harness.store, run, goal_of(harness, run))
     assert (view.exhausted, view.replans_left) == ((), 2)
 
@@ -164,7 +171,7 @@ async def test_a_replan_without_anything_new_is_fruitless(harness):
 async def test_a_replan_that_leaves_the_goal_unreachable_is_refused_and_the_failure_stays(harness):
     run = await planned(harness, shop(act("schema", effects=("store",)), wants=("store",)))
     await fail(harness, run, "schema", "broken")
-    ending = await replan(harness, run, Mind("sorry", "really", "no"))
+    ending = await replan(harness, run, ScriptedAgentModel("sorry", "really", "no"))
     assert isinstance(ending, PlanRejected)
     view = read_goal_view(harness.store, run, goal_of(harness, run))
     assert ([each.key for each in view.exhausted], view.replans_left) == (["schema"], 2)
@@ -178,11 +185,13 @@ async def test_a_gap_in_a_compound_is_closed_by_more_children(harness):
     with harness.store.transaction():
         harness.store.actions.move(harness.action(run, "build").id, Running())
     await fail(harness, run, "schema", "too much at once")
-    smaller = create("shop", piece("half", gives=["store"]), piece("rest", gives=["web"]), parent="build")
-    mind = Mind("it is fine", smaller, "two halves")
-    assert isinstance(await replan(harness, run, mind, under="build", unmet=("store", "web")), PlanWritten)
-    assert "[no-children]" in mind.said_to(2)
-    assert mind.asked[0].caller.action == "build"
+    smaller = create_actions(
+        "shop", proposed_action("half", gives=["store"]), proposed_action("rest", gives=["web"]), parent="build"
+    )
+    model = ScriptedAgentModel("it is fine", smaller, "two halves")
+    assert isinstance(await replan(harness, run, model, under="build", unmet=("store", "web")), PlanWritten)
+    assert "[no-children]" in model.input_text(2)
+    assert model.asked[0].caller.action == "build"
     assert harness.action(run, "half").parent_id == harness.action(run, "build").id
 
 
@@ -194,15 +203,15 @@ async def test_a_replan_in_the_same_situation_as_the_one_before_says_so(harness)
     def again(words):
         return ("goap_update_action", {"action": "schema", "status": "pending", "result": words})
 
-    first = Mind(again("By hand."), "once more")
+    first = ScriptedAgentModel(again("By hand."), "once more")
     await replan(harness, run, first)
-    assert "# Stop" not in first.said_to(1)
+    assert "# Stop" not in first.input_text(1)
     await fail(harness, run, "schema", "17 tests failed at 9f8e7d6")
-    second = Mind(create("shop", piece("other", gives=["store"])), "another")
+    second = ScriptedAgentModel(create_actions("shop", proposed_action("other", gives=["store"])), "another")
     await replan(harness, run, second)
-    assert "# Stop\nNothing has changed since the last time you were asked this" in second.said_to(1)
-    assert "Other approach tried: By hand." in second.said_to(1)
-    assert "replan: done" in second.said_to(1)
+    assert "# Stop\nNothing has changed since the last time you were asked this" in second.input_text(1)
+    assert "Other approach tried: By hand." in second.input_text(1)
+    assert "replan: done" in second.input_text(1)
 
 
 async def test_results_of_a_compounds_providers_are_shortened(harness):
@@ -211,10 +220,15 @@ async def test_results_of_a_compounds_providers_are_shortened(harness):
     )
     with harness.store.transaction():
         harness.store.actions.move(harness.action(run, "schema").id, Running(), result="Tables: users. " + "x" * 5_000)
-    mind = Mind(create("shop", piece("a", gives=["web"]), piece("b", gives=["b"], needs=["web"]), parent="ui"), "ok")
-    assert isinstance(await decompose(harness, run, mind, "ui"), PlanWritten)
-    assert "# What it builds on\n- schema: Tables: users. xxx" in mind.said_to(1)
-    assert "characters left out]" in mind.said_to(1)
+    model = ScriptedAgentModel(
+        create_actions(
+            "shop", proposed_action("a", gives=["web"]), proposed_action("b", gives=["b"], needs=["web"]), parent="ui"
+        ),
+        "ok",
+    )
+    assert isinstance(await decompose(harness, run, model, "ui"), PlanWritten)
+    assert "# What it builds on\n- schema: Tables: users. xxx" in model.input_text(1)
+    assert "characters left out]" in model.input_text(1)
 
 
 async def test_a_model_that_cannot_be_opened_is_reported_and_not_tried_again(harness):
@@ -234,7 +248,7 @@ async def test_a_model_that_cannot_be_opened_is_reported_and_not_tried_again(har
 async def test_the_length_of_a_prompt_does_not_grow_with_the_project(harness, size):
     """OR-4: the whole request, tools included, stays below 4 K tokens at 10, 100 and 1,000 actions."""
     run = await grown(harness, size)
-    told = Mind("nothing", "nothing", "nothing")
+    told = ScriptedAgentModel("nothing", "nothing", "nothing")
     await decompose(harness, run, told, "more")
     await replan(harness, run, told, unmet=("end",), why="everything failed " * 200)
     await SupervisorAgent(harness.context, run, told.opened).judge(

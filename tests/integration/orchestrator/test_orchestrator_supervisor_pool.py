@@ -33,7 +33,7 @@ from scaffold.orchestrator.owner.supervisor_pool import (
 from scaffold.orchestrator.owner.task_engine import TaskEngine
 from scaffold.orchestrator.supervisor.process import wake_fifo_path
 from scaffold.orchestrator.wakeup import Wakeup
-from support.harness import GHOST, act, goal, open_context, until
+from support.harness import DEAD_PROCESS, act, goal, open_context, poll_until
 
 INIT = identify(1)
 
@@ -54,7 +54,7 @@ async def carried(harness, run, pursue, work=None):
 
 def worker(harness, run, **turns):
     async def work(attempt):
-        await harness.carry_attempt_out(attempt, turns)
+        await harness.run_attempt(attempt, turns)
         return 0
 
     return work
@@ -62,13 +62,13 @@ def worker(harness, run, **turns):
 
 async def test_a_killed_supervisor_is_restarted(harness):
     """SC-16: the supervisor of an active goal is replaced after any end without completion."""
-    run = await harness.lay_out(goal("g", act("a"), act("b", needs=["a_done"])))
+    run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])))
     deaths = iter([-9, 1, -15])
 
     async def pursue(goal_id):
         if (code := next(deaths, None)) is not None:
             return code
-        return await harness.pursue(goal_id)
+        return await harness.supervise(goal_id)
 
     ending = await carried(harness, run, pursue, worker(harness, run, a=["echo x > a"], b=["echo x > b"]))
     assert ending.state == Completed()
@@ -80,14 +80,14 @@ async def test_a_killed_supervisor_is_restarted(harness):
 
 async def test_supervisors_without_progress_fail_their_goal_with_the_reason(harness):
     """SC-16: five in a row without a change are enough; other goals continue."""
-    run = await harness.lay_out(goal("bad", act("a")), goal("good", act("b")))
+    run = await harness.open_run(goal("bad", act("a")), goal("good", act("b")))
     bad = harness.store.goals.of_run(run.id)[0].id
     log = harness.context.process_log(run.id, bad)
     log.parent.mkdir(parents=True)
     log.write_text("MemoryError")
 
     async def pursue(goal_id):
-        return 1 if goal_id == bad else await harness.pursue(goal_id)
+        return 1 if goal_id == bad else await harness.supervise(goal_id)
 
     ending = await carried(harness, run, pursue, worker(harness, run, b=["echo x > b"]))
     assert isinstance(ending.state, Failed)
@@ -105,12 +105,12 @@ async def test_a_supervisor_that_dies_after_each_step_still_completes_its_goal(h
     chain = [
         act(name, needs=[f"{before}_done"] if before else []) for before, name in zip(["", *names], names, strict=False)
     ]
-    run = await harness.lay_out(goal("g", *chain))
+    run = await harness.open_run(goal("g", *chain))
 
     async def pursue(goal_id):
-        task = asyncio.ensure_future(harness.pursue(goal_id))
+        task = asyncio.ensure_future(harness.supervise(goal_id))
         known = len(harness.store.attempts.of_run(run.id))
-        await until(lambda: task.done() or len(harness.store.attempts.of_run(run.id)) > known)
+        await poll_until(lambda: task.done() or len(harness.store.attempts.of_run(run.id)) > known)
         if not task.done():
             task.cancel()
             await asyncio.wait([task])
@@ -125,7 +125,7 @@ async def test_a_supervisor_that_dies_after_each_step_still_completes_its_goal(h
 
 async def test_a_retried_goal_has_a_supervisor_again(harness):
     """SC-16, OR-10."""
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     begun = []
 
     async def pursue(goal_id):
@@ -135,7 +135,7 @@ async def test_a_retried_goal_has_a_supervisor_again(harness):
                 harness.store.goals.move(goal_id, Failed("it seemed so"))
                 harness.store.goals.move(goal_id, Paused(RETRIED))
             return 0
-        return await harness.pursue(goal_id)
+        return await harness.supervise(goal_id)
 
     assert (await carried(harness, run, pursue, worker(harness, run, a=["echo x > a"]))).state == Completed()
     assert len(begun) == 2
@@ -143,7 +143,7 @@ async def test_a_retried_goal_has_a_supervisor_again(harness):
 
 async def test_a_supervisor_that_exhausts_the_budget_pauses_the_run(harness):
     """AL-21: exit code 2, and resume continues."""
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
 
     async def pursue(goal_id):
         return 2
@@ -194,7 +194,7 @@ async def test_a_supervisor_that_no_longer_listens_is_ended(harness, timed):
     engine = TaskEngine(None, pursue)
     supervision = SupervisorPool(timed, run, engine, Wakeup())
     chores = [asyncio.create_task(chore) for chore in (supervision.keep(), supervision.end_unresponsive())]
-    await until(lambda: listening == {deaf, awake})
+    await poll_until(lambda: listening == {deaf, awake})
     exited = asyncio.create_task(engine.next_exit())
     glances = 0
     while not exited.done() and glances < 50:
@@ -218,7 +218,7 @@ def owned_by(context, run, owner, beat):
 
 async def test_a_living_owner_with_a_heartbeat_keeps_its_run(harness, timed):
     """OR-8: two orchestrators on one repository."""
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=0.0)
     timed.clock.advance(LEASE_S)
     assert not is_lease_expired(timed, timed.store.runs.get(run.id))
@@ -228,7 +228,7 @@ async def test_a_living_owner_with_a_heartbeat_keeps_its_run(harness, timed):
 
 async def test_an_owner_without_a_heartbeat_loses_its_run_when_the_lease_expires(harness, timed):
     """SC-16, BX-17: stopped, not dead; when it continues it is refused."""
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=0.0)
     old = timed.store.runs.get(run.id)
     waiting = asyncio.create_task(take_over_run_when_free(timed, run.id))
@@ -245,7 +245,7 @@ async def test_an_owner_without_a_heartbeat_loses_its_run_when_the_lease_expires
 
 
 async def test_an_owner_that_recovers_in_time_is_left_alone(harness, timed):
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=0.0)
     timed.clock.advance(3.0)
     waiting = asyncio.create_task(take_over_run_when_free(timed, run.id))
@@ -259,7 +259,7 @@ async def test_an_owner_that_recovers_in_time_is_left_alone(harness, timed):
 
 async def test_clock_jumps_do_not_affect_a_lease(harness, timed):
     """A lease uses the monotonic clock; a day forward or back in wall time does not matter."""
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     owned_by(timed, run, INIT, beat=timed.clock.monotonic())
     timed.clock._start = timed.clock._start.replace(year=2040)
     assert not is_lease_expired(timed, timed.store.runs.get(run.id))
@@ -268,28 +268,28 @@ async def test_clock_jumps_do_not_affect_a_lease(harness, timed):
 
 
 async def test_a_dead_owner_is_replaced_at_once(harness, timed):
-    run = await harness.lay_out(goal("g", act("a")))
-    owned_by(timed, run, GHOST, beat=0.0)
+    run = await harness.open_run(goal("g", act("a")))
+    owned_by(timed, run, DEAD_PROCESS, beat=0.0)
     assert (await take_over_run_when_free(timed, run.id)).fence == 2
     assert timed.clock.monotonic() == 0
 
 
 async def test_supervisors_left_by_a_dead_owner_are_ended(harness, tmp_path):
     """SC-16, OR-10: a stale record is cleared, and no other supervisor runs beside the new one."""
-    run = harness.orphan(await harness.lay_out(goal("g", act("a"))))
+    run = harness.orphan(await harness.open_run(goal("g", act("a"))))
     sleeper = await start_child(["sleep", "60"], cwd=tmp_path, env={"PATH": os.environ["PATH"]}, log=tmp_path / "log")
     (the_goal,) = harness.store.goals.of_run(run.id)
     with harness.store.transaction():
         harness.store.goals.supervise(the_goal.id, sleeper.identity, was=None)
-    ending = await harness.carry_out(run, a=["echo x > a"])
+    ending = await harness.run_to_end(run, a=["echo x > a"])
     assert ending.state == Completed()
     async with asyncio.timeout(5):
         assert await sleeper.wait() == -9
 
 
 async def test_a_supervisor_inside_the_dead_owner_is_only_forgotten(harness):
-    run = await harness.lay_out(goal("g", act("a")))
-    ghost = ProcessIdentity(GHOST.pid, "another", GHOST.boot)
+    run = await harness.open_run(goal("g", act("a")))
+    ghost = ProcessIdentity(DEAD_PROCESS.pid, "another", DEAD_PROCESS.boot)
     with harness.store.transaction():
         harness.store.runs.take(run.id, ghost, expected_fence=0)
         harness.store.goals.supervise(harness.store.goals.of_run(run.id)[0].id, ghost, was=None)
@@ -299,7 +299,7 @@ async def test_a_supervisor_inside_the_dead_owner_is_only_forgotten(harness):
 
 async def test_a_worker_without_a_heartbeat_is_ended_and_its_work_restarted(harness):
     """BX-12, SC-20: it was stopped, or stuck; that does not count as a failure."""
-    run = await harness.lay_out(goal("g", act("a")))
+    run = await harness.open_run(goal("g", act("a")))
     tries = []
 
     async def work(attempt):
@@ -307,12 +307,12 @@ async def test_a_worker_without_a_heartbeat_is_ended_and_its_work_restarted(harn
         if len(tries) == 1:
             with harness.store.transaction():
                 harness.store.attempts.claim(
-                    attempt.id, fence=attempt.fence, worker=GHOST, worktree="/no/where", log_file="/no/log"
+                    attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="/no/where", log_file="/no/log"
                 )
                 harness.store.attempts.beat(attempt.id, fence=attempt.fence, at=harness.clock.monotonic() - 3600)
             await asyncio.Event().wait()
-        await harness.carry_attempt_out(attempt, {"a": ["echo x > a"]})
+        await harness.run_attempt(attempt, {"a": ["echo x > a"]})
         return 0
 
-    assert (await carried(harness, run, harness.pursue, work)).state == Completed()
+    assert (await carried(harness, run, harness.supervise, work)).state == Completed()
     assert [each.outcome for each in harness.attempts(run, "a")] == ["lost", "landed"]

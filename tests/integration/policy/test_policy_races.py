@@ -40,7 +40,7 @@ def ground(tmp_path):
 
 def guarded(tool, work, ask):
     workspace = WorkspacePaths.on_disk(work, work.parent)
-    tell = lambda approval: None  # noqa: E731 - nobody listens
+    tell = lambda approval: None  # noqa: E731 - a listener that ignores everything
     return ApprovalGate(
         RuleSet(), workspace=workspace, clock=FakeClock(), tell=tell, shell=ShellCommandPolicy, approver=ask
     ).guard(tool)

@@ -11,14 +11,14 @@ from support.harness import Harness, act, goal
 
 
 @pytest.fixture
-async def harness(tmp_path, daemon, monkeypatch):
-    monkeypatch.setenv("PATH", str(daemon.programs), prepend=":")
+async def harness(tmp_path, docker, monkeypatch):
+    monkeypatch.setenv("PATH", str(docker.programs), prepend=":")
     made = await Harness.build(tmp_path)
     yield made
     made.store.close()
 
 
-async def test_leftover_services_are_stopped_even_if_no_longer_configured(harness, daemon, port):
+async def test_leftover_services_are_stopped_even_if_no_longer_configured(harness, docker, port):
     """AL-9: after a change of `services` and a resume, the old containers are gone at the end."""
     run = await harness.own(goal("g", act("a")))
     means = check_services(
@@ -35,6 +35,6 @@ async def test_leftover_services_are_stopped_even_if_no_longer_configured(harnes
         ports=(port,),
     )
     assert await compose.start_project(means, ComposeSpec(files=(), names=(), ports=(port,)), project) is None
-    assert (run.settings.environment.services, daemon.up) == ((), [project.name])
+    assert (run.settings.environment.services, docker.up) == ((), [project.name])
     await stop_leftover_services(harness.context, run)
-    assert (daemon.up, compose.recorded_projects(means), means.folder.exists()) == ([], (), False)
+    assert (docker.up, compose.recorded_projects(means), means.folder.exists()) == ([], (), False)

@@ -12,7 +12,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation, StoreLocation
 from scaffold.store.user_store import UserStore
-from support.postgres import new_place
+from support.postgres import new_location
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def place(request: pytest.FixtureRequest, path: Path) -> StoreLocation:
 @pytest.fixture(scope="session")
 def shared(postgres_url: str) -> PostgresLocation:
     """A schema that all tests of a process use one after another: making its tables takes longer than most tests."""
-    place = new_place(postgres_url)
+    place = new_location(postgres_url)
     Store.open(place, clock=FakeClock()).close()
     return place
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from builders import a_goal, a_run, an_action, events_of, lay_out
+from builders import a_goal, a_run, an_action, events_of, store_run
 from scaffold.core.contract import Check, Contract, OutputContains
 from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
 from scaffold.core.events import ActionStatusChanged
@@ -69,7 +69,7 @@ def test_an_action_reads_back_with_every_field(store: Store) -> None:
         position=4,
         result="I could not.",
     )
-    lay_out(store, part, action)
+    store_run(store, part, action)
     assert store.actions.get(action.id) == action
     assert store.actions.by_key("run-1", "api") == action
     assert store.actions.get("nobody") is None
@@ -80,7 +80,7 @@ def test_actions_come_in_plan_order(store: Store) -> None:
     """SC-10: by run, by goal, by parent."""
     part = an_action("part", kind="compound", position=9)
     others = [an_action(f"part/{n}", parent_id=part.id, position=n) for n in (3, 1, 2)]
-    lay_out(store, part, *others)
+    store_run(store, part, *others)
     with store.transaction():
         store.goals.add(a_goal("web"))
         store.actions.add([an_action("web", goal=a_goal("web"), position=0)])
@@ -93,7 +93,7 @@ def test_actions_come_in_plan_order(store: Store) -> None:
 
 def test_the_number_of_unmet_preconditions_is_computed_when_an_action_is_added(store: Store) -> None:
     """SC-4: the caller's value is ignored, facts count, and a repeated name counts once."""
-    lay_out(store)
+    store_run(store)
     _show(store, "a", "gone")
     with store.transaction():
         store.facts.invalidate(SHOP, "gone", "refuted")
@@ -103,13 +103,13 @@ def test_the_number_of_unmet_preconditions_is_computed_when_an_action_is_added(s
 
 def test_a_parent_may_follow_its_child_in_the_list(store: Store) -> None:
     part, *children = _family(state=Running())
-    lay_out(store, *children, part)
+    store_run(store, *children, part)
     assert [child.unmet for child in store.actions.children(part.id)] == [0, 0]
 
 
 def test_an_action_is_ready_once_its_last_precondition_holds(store: Store) -> None:
     """SC-4, SC-10: ready if and only if pending and all preconditions hold."""
-    lay_out(store, an_action("x", preconditions=("a", "b")))
+    store_run(store, an_action("x", preconditions=("a", "b")))
     assert _ready(store) == []
     _show(store, "a")
     assert _ready(store) == []
@@ -120,7 +120,7 @@ def test_an_action_is_ready_once_its_last_precondition_holds(store: Store) -> No
 
 
 def test_a_fact_of_another_goal_makes_nothing_ready(store: Store) -> None:
-    lay_out(store, an_action("x", preconditions=("a",)))
+    store_run(store, an_action("x", preconditions=("a",)))
     with store.transaction():
         store.goals.add(a_goal("web"))
         store.facts.show("run-1/web", "a", commit="c", weak=False, paths=(), evidence=())
@@ -129,7 +129,9 @@ def test_a_fact_of_another_goal_makes_nothing_ready(store: Store) -> None:
 
 def test_ready_actions_come_in_plan_order_up_to_the_limit(store: Store) -> None:
     """SC-10: compounds and primitives alike."""
-    lay_out(store, an_action("c", position=2), an_action("a", position=0, kind="compound"), an_action("b", position=1))
+    store_run(
+        store, an_action("c", position=2), an_action("a", position=0, kind="compound"), an_action("b", position=1)
+    )
     assert _ready(store) == ["a", "b", "c"]
     assert _ready(store, 2) == ["a", "b"]
     assert _ready(store, 0) == []
@@ -143,7 +145,7 @@ def test_finding_ready_actions_uses_only_their_index(file_store: Store) -> None:
 def test_children_wait_until_their_parent_runs(store: Store) -> None:
     """SC-5: a compound's children may run while it is running, and not before or after."""
     part, first, second = _family()
-    lay_out(store, part, first, second)
+    store_run(store, part, first, second)
     assert _ready(store) == ["part"]
     _move(store, "part", Running())
     assert _ready(store) == ["part/1", "part/2"]
@@ -164,7 +166,7 @@ def test_an_action_moves_by_its_table_and_records_an_event(store, clock: FakeClo
         was: an_action(f"x-{was}", kind=kind, state=parse_action_state(was, "before")) for was in PRIMITIVE_TRANSITIONS
     }
     actions = {was: replace(each, result="old words") for was, each in actions.items()}
-    lay_out(store, *actions.values())
+    store_run(store, *actions.values())
     told = []
     for was, action in actions.items():
         if was in moves.get(to, ()):
@@ -182,7 +184,7 @@ def test_an_action_moves_by_its_table_and_records_an_event(store, clock: FakeClo
 
 def test_a_result_stays_until_another_one_replaces_it(store: Store) -> None:
     """SC-10, SC-11: the worker's own text, whole."""
-    lay_out(store, an_action("x"))
+    store_run(store, an_action("x"))
     with store.transaction():
         store.actions.move("run-1/x", Running(), result="first\nand more")
         store.actions.move("run-1/x", Pending())
@@ -194,7 +196,7 @@ def test_a_result_stays_until_another_one_replaces_it(store: Store) -> None:
 
 def test_actions_are_counted_by_status(store: Store) -> None:
     """SC-10."""
-    lay_out(store, *(an_action(key) for key in "abcd"))
+    store_run(store, *(an_action(key) for key in "abcd"))
     _move(store, "a", Running())
     _move(store, "b", Cancelled())
     assert store.actions.tally(SHOP) == {"pending": 2, "running": 1, "cancelled": 1}
@@ -204,14 +206,14 @@ def test_actions_are_counted_by_status(store: Store) -> None:
 def test_running_actions_are_primitives_with_a_worker(store: Store) -> None:
     states = [Landing(), Running(), Pending(), Verifying(), Completed(), Failed("no")]
     primitives = [an_action(f"k{n}", position=n, state=state) for n, state in enumerate(states)]
-    lay_out(store, an_action("part", kind="compound", state=Running()), *primitives)
+    store_run(store, an_action("part", kind="compound", state=Running()), *primitives)
     assert [action.key for action in store.actions.running(SHOP)] == ["k0", "k1", "k3"]
 
 
 def test_an_open_compound_reports_the_progress_of_its_children(store: Store) -> None:
     """SC-5: the open ones, and the effects that do not hold yet."""
     part, first, second = _family()
-    lay_out(store, part, first, second)
+    store_run(store, part, first, second)
     assert store.actions.open_compounds(SHOP) == ()
     _move(store, "part", Running())
     _move(store, "part/1", Running(), Verifying(), Landing())
@@ -239,19 +241,19 @@ def test_an_open_compound_reports_the_progress_of_its_children(store: Store) -> 
 )
 def test_a_child_is_open_as_long_as_it_can_still_run(store: Store, state, open_children: int) -> None:
     part, first, _ = _family(state=Running())
-    lay_out(store, part, replace(first, state=state))
+    store_run(store, part, replace(first, state=state))
     (compound,) = store.actions.open_compounds(SHOP)
     assert (compound.children, compound.open_children) == (1, open_children)
 
 
 def test_a_compound_without_children_is_open_with_none(store: Store) -> None:
     part = an_action("part", kind="compound", state=Running())
-    lay_out(store, part)
+    store_run(store, part)
     assert store.actions.open_compounds(SHOP) == (OpenCompound(part, 0, 0, ()),)
 
 
 def test_the_providers_of_an_assertion_can_be_found(store: Store) -> None:
-    lay_out(
+    store_run(
         store,
         an_action("b", effects=("x", "y"), position=1),
         an_action("a", effects=("x",), position=0),
@@ -263,7 +265,7 @@ def test_the_providers_of_an_assertion_can_be_found(store: Store) -> None:
 
 def test_skipping_leaves_out_started_and_ended_actions(store: Store) -> None:
     """SC-10: skip all pending actions of a goal."""
-    lay_out(store, *(an_action(key, position=n) for n, key in enumerate("abcd")))
+    store_run(store, *(an_action(key, position=n) for n, key in enumerate("abcd")))
     _move(store, "a", Running())
     _move(store, "b", Blocked("why"))
     _move(store, "d", Cancelled())
@@ -276,7 +278,7 @@ def test_skipping_leaves_out_started_and_ended_actions(store: Store) -> None:
 
 
 def test_blocked_actions_keep_their_reasons_until_they_are_unblocked(store: Store) -> None:
-    lay_out(store, *(an_action(key, position=n) for n, key in enumerate("abc")))
+    store_run(store, *(an_action(key, position=n) for n, key in enumerate("abc")))
     with store.transaction():
         store.actions.block({"run-1/b": "dependency_failed:x", "run-1/a": "dependency_failed:y"})
     assert store.actions.get("run-1/b").state == Blocked("dependency_failed:x")
@@ -289,13 +291,13 @@ def test_blocked_actions_keep_their_reasons_until_they_are_unblocked(store: Stor
 
 
 def test_only_pending_actions_can_be_blocked(store: Store) -> None:
-    lay_out(store, an_action("a", state=Running()))
+    store_run(store, an_action("a", state=Running()))
     with pytest.raises(IllegalTransition, match="from running to blocked"), store.transaction():
         store.actions.block({"run-1/a": "why"})
 
 
 def test_a_key_is_unique_in_a_run(store: Store) -> None:
-    lay_out(store, an_action("a"))
+    store_run(store, an_action("a"))
     with pytest.raises(StoreError, match=r"action\.key|action_run_id_key_key"), store.transaction():
         store.actions.add([an_action("a", id="another-id")])
     with store.transaction():
@@ -318,7 +320,7 @@ def test_a_missing_action_is_an_error(store: Store) -> None:
 
 def test_actions_move_along_a_path_together_and_record_every_step(store: Store) -> None:
     first, second = an_action("a", effects=("x",)), an_action("b", position=1)
-    lay_out(store, first, second)
+    store_run(store, first, second)
     with store.transaction():
         store.actions.move_each((first, second), Running(), Verifying(), Landing(), Completed())
     assert [action.state for action in store.actions.of_goal(SHOP)] == [Completed(), Completed()]
@@ -329,7 +331,7 @@ def test_actions_move_along_a_path_together_and_record_every_step(store: Store) 
 
 def test_a_path_with_an_illegal_step_moves_nothing(store: Store) -> None:
     first, second = an_action("a"), an_action("b", position=1, state=Failed("broken"))
-    lay_out(store, first, second)
+    store_run(store, first, second)
     with pytest.raises(IllegalTransition, match="'b' cannot go from failed to running"), store.transaction():
         store.actions.move_each((first, second), Running(), Verifying())
     with pytest.raises(IllegalTransition, match="'a' cannot go from running to completed"), store.transaction():
@@ -339,7 +341,7 @@ def test_a_path_with_an_illegal_step_moves_nothing(store: Store) -> None:
 
 def test_actions_move_together_only_if_none_has_changed_meanwhile(store: Store) -> None:
     first, second = an_action("a"), an_action("b", position=1)
-    lay_out(store, first, second)
+    store_run(store, first, second)
     _move(store, "b", Running())
     with pytest.raises(StaleFence, match="changed in the meantime"), store.transaction():
         store.actions.move_each((first, second), Running())
@@ -349,7 +351,7 @@ def test_actions_move_together_only_if_none_has_changed_meanwhile(store: Store) 
 
 
 def test_a_counter_changed_in_a_transaction_is_visible_in_it_and_rolled_back_with_it(store: Store) -> None:
-    lay_out(store, an_action("a"))
+    store_run(store, an_action("a"))
 
     def move_and_fail() -> None:
         with store.transaction():

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from builders import HEAD, OWNER, RIVAL, THEN, an_action, an_attempt, claim, events_of, lay_out
+from builders import HEAD, OWNER, RIVAL, THEN, an_action, an_attempt, claim, events_of, store_run
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
 from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueued
@@ -34,7 +34,7 @@ LATE_WRITES = [
 
 @pytest.fixture
 def store(store: Store) -> Store:
-    lay_out(store, ACTION, an_action("web", position=1))
+    store_run(store, ACTION, an_action("web", position=1))
     return store
 
 

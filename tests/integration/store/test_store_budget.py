@@ -18,10 +18,10 @@ from builders import (
     an_attempt,
     claim,
     events_of,
-    lay_out,
-    let_run,
+    location_arguments,
     pass_time,
-    words_of,
+    run_ready_tasks,
+    store_run,
 )
 from scaffold.core.errors import BudgetExceeded, StaleFence, StoreError
 from scaffold.core.events import NoticeRaised
@@ -38,14 +38,14 @@ A, B = an_attempt(an_action("a")), an_attempt(an_action("b"))
 
 RESERVE_AND_WAIT = """
 import asyncio, sys
-from builders import place_of
+from builders import parse_location
 from integration.store.test_store_budget import A, a_budget, cost
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
 from scaffold.store.database import Store
 
 clock = FakeClock()
-store = Store.open(place_of(sys.argv[1:]), clock=clock)
+store = Store.open(parse_location(sys.argv[1:]), clock=clock)
 asyncio.run(a_budget(store, clock, A, owner=own_identity()).reserve(cost(0.7)))
 print("reserved", flush=True)
 sys.stdin.read()
@@ -64,7 +64,7 @@ def a_budget(store: Store, clock: FakeClock, attempt=A, *, limit: float | None =
 @pytest.fixture
 def run(store: Store) -> Store:
     """A run with an attempt at each of two actions."""
-    lay_out(store, an_action("a"), an_action("b"))
+    store_run(store, an_action("a"), an_action("b"))
     claim(store, A)
     claim(store, B)
     return store
@@ -191,7 +191,7 @@ async def test_the_longest_waiting_request_comes_first(run: Store, second: Store
     tasks = []
     for name in "abcdef":
         tasks.append(asyncio.create_task(wait(run if name in "ace" else second, name)))
-        await let_run()
+        await run_ready_tasks()
     first.settle(reservation, cost(0.01))
     late = asyncio.create_task(wait(run, "late"))
     await pass_time(clock, 3)
@@ -216,7 +216,7 @@ async def test_a_cancelled_request_leaves_the_queue(run: Store, clock: FakeClock
 async def test_waiting_does_not_lock_the_database(run: Store, second: Store, clock: FakeClock) -> None:
     await a_budget(run, clock).reserve(cost(1.0))
     waiting = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
-    await let_run()
+    await run_ready_tasks()
     before = second.data_version()
     await pass_time(clock, 5)
     assert second.data_version() == before
@@ -254,7 +254,7 @@ async def test_a_dead_process_in_the_queue_blocks_no_one(run: Store, clock: Fake
     first = a_budget(run, clock)
     reservation = await first.reserve(cost(1.0))
     waiting = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
-    await let_run()
+    await run_ready_tasks()
     dead = msgspec.structs.replace(run.reservations.of_account("run-1")[1], id="dead", owner=OWNER)
     with run.transaction():
         run.reservations.ask(dead)
@@ -269,7 +269,7 @@ async def test_a_dead_process_in_the_queue_blocks_no_one(run: Store, clock: Fake
 
 def test_a_killed_process_releases_its_reservations(run: Store, place: StoreLocation, clock: FakeClock) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", RESERVE_AND_WAIT, *words_of(place)],
+        [sys.executable, "-c", RESERVE_AND_WAIT, *location_arguments(place)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=BESIDE_TESTS,
@@ -289,7 +289,7 @@ def test_a_killed_process_releases_its_reservations(run: Store, place: StoreLoca
 async def test_a_process_declared_dead_by_mistake_gets_an_error(run: Store, clock: FakeClock) -> None:
     await a_budget(run, clock).reserve(cost(1.0))
     waiting = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
-    await let_run()
+    await run_ready_tasks()
     with run.transaction():
         run.reservations.free(run.reservations.of_account("run-1")[1].id)
     await pass_time(clock, 0.1)

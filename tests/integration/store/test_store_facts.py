@@ -2,7 +2,7 @@
 
 import pytest
 
-from builders import BASE, HEAD, a_goal, a_run, an_action, events_of, lay_out, some_evidence
+from builders import BASE, HEAD, a_goal, a_run, an_action, events_of, some_evidence, store_run
 from scaffold.core.errors import StoreError
 from scaffold.core.events import FactStateChanged
 from scaffold.core.model import Fact
@@ -14,7 +14,7 @@ SHOP = "run-1/shop"
 
 @pytest.fixture
 def store(store: Store) -> Store:
-    lay_out(store, an_action("x", preconditions=("a", "b")), an_action("y", preconditions=("a",), position=1))
+    store_run(store, an_action("x", preconditions=("a", "b")), an_action("y", preconditions=("a",), position=1))
     return store
 
 

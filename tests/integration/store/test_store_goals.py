@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from builders import OWNER, RIVAL, THEN, a_goal, a_run, events_of, lay_out, some_evidence
+from builders import OWNER, RIVAL, THEN, a_goal, a_run, events_of, some_evidence, store_run
 from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
 from scaffold.core.events import GoalStatusChanged
 from scaffold.core.states import GOAL_TRANSITIONS, Active, Planning, parse_goal_state, reason_of
@@ -22,7 +22,7 @@ def test_a_goal_reads_back_with_every_field(store: Store) -> None:
         supervisor=OWNER,
         supervisor_started_at=THEN,
     )
-    lay_out(store, goal=goal)
+    store_run(store, goal=goal)
     assert store.goals.get(goal.id) == goal
     assert store.goals.get("nobody") is None
 
@@ -44,7 +44,7 @@ def test_a_goal_moves_by_its_table_and_records_an_event(store: Store, clock: Fak
     """SC-9: one goal waits in each status."""
     target = parse_goal_state(to, "a reason")
     goals = {was: a_goal(f"shop-{was}", state=parse_goal_state(was, "before")) for was in GOAL_TRANSITIONS}
-    lay_out(store)
+    store_run(store)
     with store.transaction():
         for goal in goals.values():
             store.goals.add(goal)
@@ -65,7 +65,7 @@ def test_a_goal_moves_by_its_table_and_records_an_event(store: Store, clock: Fak
 
 def test_missing_assertions_of_a_goal_come_in_its_own_order(store: Store) -> None:
     goal = a_goal(desired=("c", "a", "b"))
-    lay_out(store, goal=goal)
+    store_run(store, goal=goal)
     assert store.goals.unmet(goal.id) == ("c", "a", "b")
     with store.transaction():
         for assertion in ("a", "b"):
@@ -75,7 +75,7 @@ def test_missing_assertions_of_a_goal_come_in_its_own_order(store: Store) -> Non
 
 
 def test_facts_of_another_goal_do_not_count(store: Store) -> None:
-    lay_out(store)
+    store_run(store)
     with store.transaction():
         store.goals.add(a_goal("web"))
         store.facts.show("run-1/web", "done", commit="c", weak=False, paths=(), evidence=())
@@ -93,7 +93,7 @@ def test_a_missing_goal_is_an_error(store: Store) -> None:
 def test_a_summary_is_replaced_only_by_a_writer_that_knows_the_last_one(store: Store, clock: FakeClock) -> None:
     """SC-9: the rolling summary; of two concurrent writers, the second is refused."""
     goal = a_goal(summary="half way")
-    lay_out(store, goal=goal)
+    store_run(store, goal=goal)
     clock.advance(1)
     with store.transaction():
         store.goals.set_summary(goal.id, "nearly there", was="half way")
@@ -105,7 +105,7 @@ def test_a_summary_is_replaced_only_by_a_writer_that_knows_the_last_one(store: S
 
 def test_a_supervisor_takes_over_a_goal_only_from_the_expected_one(store: Store, clock: FakeClock) -> None:
     """SC-9: supervisor identity and start time; one at a time."""
-    lay_out(store)
+    store_run(store)
     with store.transaction():
         store.goals.supervise("run-1/shop", OWNER, was=None)
     goal = store.goals.get("run-1/shop")

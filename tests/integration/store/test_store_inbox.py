@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from builders import a_goal, a_run, an_action, an_attempt, events_of, lay_out
+from builders import a_goal, a_run, an_action, an_attempt, events_of, store_run
 from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Action, InboxItem
@@ -23,7 +23,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def laid_out(store: Store) -> None:
-    lay_out(store, an_action("a"))
+    store_run(store, an_action("a"))
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from builders import a_run, an_action, an_attempt, an_intent, lay_out
+from builders import a_run, an_action, an_attempt, an_intent, store_run
 from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.events import ActionLanded, NoticeRaised, RunCreated, StoredEvent
 from scaffold.core.states import Active
@@ -38,7 +38,7 @@ def test_events_are_numbered_by_run_and_read_in_order(store: Store, clock: FakeC
 
 
 def test_a_rolled_back_transaction_leaves_no_gap_in_the_numbers(store: Store) -> None:
-    lay_out(store)
+    store_run(store)
 
     def move_and_fail() -> None:
         with store.transaction():
@@ -57,7 +57,7 @@ def test_an_event_of_a_missing_run_is_an_error(store: Store) -> None:
 
 
 def test_intents_are_open_until_they_are_settled(store: Store) -> None:
-    lay_out(store, ACTION)
+    store_run(store, ACTION)
     intents = [an_intent(ATTEMPT, intent_id) for intent_id in ("z", "y", "x")]
     with store.transaction(durable=True):
         store.attempts.open(ATTEMPT)
@@ -73,7 +73,7 @@ def test_intents_are_open_until_they_are_settled(store: Store) -> None:
 
 @pytest.mark.parametrize("done", [True, False])
 def test_an_intent_is_settled_once(store: Store, done: bool) -> None:
-    lay_out(store, ACTION)
+    store_run(store, ACTION)
     with store.transaction():
         store.attempts.open(ATTEMPT)
         store.intents.add(an_intent(ATTEMPT))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import OWNER, a_run, an_action, lay_out, unprivileged
+from builders import OWNER, a_run, an_action, store_run, unprivileged
 from scaffold.core.errors import StoreError
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
@@ -16,7 +16,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.location import StoreLocation, open_driver
 from scaffold.store.driver.schema import MIGRATIONS
-from support.postgres import new_place
+from support.postgres import new_location
 
 NOW = len(list(MIGRATIONS.glob("*.sql")))
 NEXT = NOW + 1
@@ -49,13 +49,13 @@ def broken(new: Path) -> Path:
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def place(request: pytest.FixtureRequest, path: Path) -> StoreLocation:
     """A separate location on either database, because its tables will change."""
-    return path if request.param == "sqlite" else new_place(request.getfixturevalue("postgres_url"))
+    return path if request.param == "sqlite" else new_location(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture
 def store(place: StoreLocation, clock: FakeClock) -> Iterator[Store]:
     with closing(Store.open(place, clock=clock)) as store:
-        lay_out(store, an_action("a"))
+        store_run(store, an_action("a"))
         yield store
 
 
@@ -77,7 +77,7 @@ def test_a_newer_program_migrates_the_schema_and_keeps_all_data(
 def test_a_backup_precedes_a_migration(path: Path, clock: FakeClock, new: Path) -> None:
     """The backup is the database as it was, and opens as one."""
     with closing(Store.open(path, clock=clock)) as store:
-        lay_out(store, an_action("a"))
+        store_run(store, an_action("a"))
     assert [entry.name for entry in path.parent.iterdir()] == ["state.db"]
     Store.open(path, clock=clock, migrations=new).close()
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["state.db", f"state.db.bak-{NOW}"]
@@ -199,7 +199,7 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 def test_a_backup_includes_the_write_ahead_log(path: Path, clock: FakeClock, new: Path) -> None:
     with closing(Store.open(path, clock=clock)) as store:
-        lay_out(store)
+        store_run(store)
         Store.open(path, clock=clock, migrations=new).close()
         with closing(sqlite3.connect(path.with_name(f"state.db.bak-{NOW}"))) as copy:
             assert copy.execute("SELECT id FROM run").fetchall() == [("run-1",)]

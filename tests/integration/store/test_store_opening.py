@@ -18,12 +18,12 @@ from scaffold.store.driver.schema import MIGRATIONS
 
 OPEN_WHEN_TOLD = """
 import sys
-from builders import place_of
+from builders import parse_location
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 
 sys.stdin.readline()
-store = Store.open(place_of(sys.argv[1:]), clock=FakeClock())
+store = Store.open(parse_location(sys.argv[1:]), clock=FakeClock())
 assert store.runs.all() == ()
 store.close()
 """

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from builders import OWNER, an_action, lay_out
+from builders import OWNER, an_action, store_run
 from scaffold.core.errors import BudgetExceeded, StaleFence
 from scaffold.core.events import PlanningTurnEnded, PlanningTurnStarted
 from scaffold.core.ids import Commit, GoalId
@@ -46,7 +46,7 @@ def show(store: Store, assertion: str) -> None:
 
 def test_a_turn_records_events_when_it_begins_and_ends(store: Store) -> None:
     """SC-14: a supervisor's questions and their results are in the run's events."""
-    lay_out(store, an_action("a"))
+    store_run(store, an_action("a"))
     begin(store, a_turn("t1", action_id=an_action("a").id, event="decompose"))
     assert [turn.id for turn in store.turns.open_of_run("run-1")] == ["t1"]
     end(store, "t1", "refused")
@@ -59,7 +59,7 @@ def test_a_turn_records_events_when_it_begins_and_ends(store: Store) -> None:
 
 
 def test_a_turn_ends_once(store: Store) -> None:
-    lay_out(store)
+    store_run(store)
     begin(store, a_turn("t1"))
     end(store, "t1", "lost")
     with pytest.raises(StaleFence):
@@ -70,7 +70,7 @@ def test_a_turn_ends_once(store: Store) -> None:
 
 def test_turns_are_fruitless_until_there_is_a_new_fact(store: Store) -> None:
     """OR-3: three replans without progress are enough; a fact that comes and goes is no progress."""
-    lay_out(store, an_action("a"))
+    store_run(store, an_action("a"))
     for name in ("t1", "t2"):
         begin(store, a_turn(name))
         end(store, name, "done")
@@ -97,7 +97,7 @@ def test_turns_are_fruitless_until_there_is_a_new_fact(store: Store) -> None:
 @pytest.mark.asyncio
 async def test_the_cost_of_a_turn_counts_against_the_runs_budget(store: Store, clock: FakeClock) -> None:
     """BX-11: the planner's money is the run's."""
-    lay_out(store)
+    store_run(store)
     turn = a_turn("t1")
     begin(store, turn)
     budget = RunBudget(store, turn, limit_usd=1.0, clock=clock, owner=OWNER)
@@ -113,7 +113,7 @@ async def test_the_cost_of_a_turn_counts_against_the_runs_budget(store: Store, c
 
 def test_control_requests_are_stored_until_they_are_executed(store: Store) -> None:
     """SC-17: a human's request concerning a goal or an action outlives the process that received it."""
-    lay_out(store, an_action("a"))
+    store_run(store, an_action("a"))
     wishes = [
         ControlRequest(id="w1", run_id="run-1", kind="pause", goal_id=GOAL, created_at=AT),
         ControlRequest(id="w2", run_id="run-1", kind="stop", goal_id=GOAL, action_id=an_action("a").id, created_at=AT),

@@ -8,7 +8,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from builders import a_goal, a_run, an_action, events_of, lay_out, words_of
+from builders import a_goal, a_run, an_action, events_of, location_arguments, store_run
 from integration.store.test_store_opening import BESIDE_TESTS, OPEN_WHEN_TOLD
 from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.states import Active, Completed
@@ -17,7 +17,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation
 from scaffold.store.driver.schema import MIGRATIONS
 from scaffold.store.run.actions import READY
-from support.postgres import new_place
+from support.postgres import new_location
 
 STEPS = len(list(MIGRATIONS.glob("*.sql")))
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.postgres
 @pytest.fixture
 def nowhere(postgres_url: str) -> PostgresLocation:
     """A schema that does not exist."""
-    return new_place(postgres_url)
+    return new_location(postgres_url)
 
 
 @pytest.fixture
@@ -46,10 +46,10 @@ def _do(place: PostgresLocation, *statements: str) -> list[tuple]:
 def test_repositories_on_one_server_do_not_see_each_other(postgres_url: str, clock: FakeClock) -> None:
     """OR-8: several projects at once, each with its own schema."""
     with (
-        closing(Store.open(new_place(postgres_url), clock=clock)) as mine,
-        closing(Store.open(new_place(postgres_url), clock=clock)) as theirs,
+        closing(Store.open(new_location(postgres_url), clock=clock)) as mine,
+        closing(Store.open(new_location(postgres_url), clock=clock)) as theirs,
     ):
-        lay_out(mine, an_action("a"))
+        store_run(mine, an_action("a"))
         before = mine.data_version()
         with theirs.transaction():
             theirs.runs.add(a_run("run-1", request="something else"))
@@ -121,7 +121,7 @@ def test_an_invalid_schema_name_is_a_programming_error(postgres_url: str, clock:
 
 
 def test_a_server_that_closes_the_connection_is_an_error(nowhere: PostgresLocation, store: Store) -> None:
-    lay_out(store)
+    store_run(store)
 
     def change() -> None:
         with store.transaction():
@@ -137,8 +137,8 @@ def test_a_server_that_closes_the_connection_is_an_error(nowhere: PostgresLocati
 
 def test_several_processes_may_create_a_schema_at_once(postgres_url: str) -> None:
     """OR-8: the store is shared from the start."""
-    place = new_place(postgres_url)
-    command = [sys.executable, "-c", OPEN_WHEN_TOLD, *words_of(place)]
+    place = new_location(postgres_url)
+    command = [sys.executable, "-c", OPEN_WHEN_TOLD, *location_arguments(place)]
     children = [subprocess.Popen(command, stdin=subprocess.PIPE, env=BESIDE_TESTS, text=True) for _ in range(4)]
     for child in children:
         child.stdin.write("go\n")
@@ -180,7 +180,7 @@ def test_a_failed_transaction_cannot_be_committed(store: Store) -> None:
 
 
 def test_an_error_of_our_own_does_not_abort_the_transaction(store: Store) -> None:
-    lay_out(store)
+    store_run(store)
     with store.transaction():
         with pytest.raises(IllegalTransition):
             store.runs.move("run-1", Completed())
@@ -190,7 +190,7 @@ def test_an_error_of_our_own_does_not_abort_the_transaction(store: Store) -> Non
 
 
 def test_texts_sort_by_their_bytes(nowhere: PostgresLocation, store: Store) -> None:
-    lay_out(store)
+    store_run(store)
     with store.transaction():
         for assertion in ("b", "B", "a_b", "ab", "ä"):
             store.facts.show("run-1/shop", assertion, commit="c", weak=False, paths=(), evidence=())
@@ -207,7 +207,7 @@ def test_a_nul_character_is_stored_as_its_symbol(store: Store) -> None:
 
 def test_finding_ready_actions_uses_the_index_on_a_server_too(nowhere: PostgresLocation, store: Store) -> None:
     """SC-10: the partial index answers, not a scan of the goal."""
-    lay_out(store, *(an_action(f"key-{n}", position=n, preconditions=("late",) if n else ()) for n in range(2000)))
+    store_run(store, *(an_action(f"key-{n}", position=n, preconditions=("late",) if n else ()) for n in range(2000)))
     _do(nowhere, "ANALYZE action")
     plan = store._connection.rows(f"EXPLAIN {READY}", goal_id="run-1/shop", limit=3)
     assert any("using action_ready" in row["QUERY PLAN"] for row in plan)

@@ -16,7 +16,7 @@ from builders import (
     an_attempt,
     claim,
     events_of,
-    lay_out,
+    store_run,
     with_settings,
 )
 from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
@@ -168,7 +168,7 @@ def test_a_control_request_is_visible_to_other_connections_and_can_be_withdrawn(
 
 
 def test_the_cost_of_a_run_is_the_sum_of_its_attempts(store: Store) -> None:
-    lay_out(store, an_action("a"), an_action("b"))
+    store_run(store, an_action("a"), an_action("b"))
     assert store.runs.spent("run-1") == Usage()
     used = Usage(input_tokens=10, cached_input_tokens=4, output_tokens=3, cost_usd=0.5, requests=1)
     for key in ("a", "b"):
@@ -180,7 +180,7 @@ def test_the_cost_of_a_run_is_the_sum_of_its_attempts(store: Store) -> None:
 
 
 def test_one_unknown_price_makes_the_sum_unknown(store: Store) -> None:
-    lay_out(store, an_action("a"), an_action("b"))
+    store_run(store, an_action("a"), an_action("b"))
     for key, cost in (("a", 0.5), ("b", None)):
         attempt = an_attempt(an_action(key))
         claim(store, attempt)

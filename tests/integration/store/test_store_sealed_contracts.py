@@ -2,7 +2,7 @@
 
 import pytest
 
-from builders import an_action, events_of, lay_out
+from builders import an_action, events_of, store_run
 from scaffold.core.contract import Check, Contract
 from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.events import ContractSealed
@@ -15,7 +15,7 @@ ACTION = "run-1/x"
 
 @pytest.fixture
 def store(store: Store) -> Store:
-    lay_out(store, an_action("x"))
+    store_run(store, an_action("x"))
     return store
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import ALIVE, ME, OWNER, let_run, pass_time
+from builders import ALIVE, ME, OWNER, pass_time, run_ready_tasks
 from scaffold.core.errors import ModelError
 from scaffold.core.throttling import MAX_COOLDOWN_S, SUCCESSES_PER_STEP, UNTHROTTLED
 from scaffold.host.clock import FakeClock
@@ -292,6 +292,6 @@ async def test_a_cancelled_wait_leaves_nothing_behind(mine: SharedThrottle, user
     (waiting,) = _start(mine, 1)
     await pass_time(clock, 2)
     waiting.cancel()
-    await let_run()
+    await run_ready_tasks()
     mine.leave(others[0], "failed")
     assert user.endpoints.in_flight(HOST) == 0

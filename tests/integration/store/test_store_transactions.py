@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from builders import OWNER, a_goal, a_run, an_action, events_of, lay_out, words_of
+from builders import OWNER, a_goal, a_run, an_action, events_of, location_arguments, store_run
 from scaffold.core.errors import StaleFence, StoreError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Active, Running
@@ -24,11 +24,11 @@ from scaffold.store.driver.sqlite import SqliteDriver
 
 WRITE_AND_WAIT = """
 import sys
-from builders import a_goal, a_run, an_action, place_of
+from builders import a_goal, a_run, an_action, parse_location
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 
-store = Store.open(place_of(sys.argv[1:]), clock=FakeClock())
+store = Store.open(parse_location(sys.argv[1:]), clock=FakeClock())
 with store.transaction():
     store.runs.add(a_run("kept"))
 with store.transaction():
@@ -45,7 +45,7 @@ class Interruption(Exception):
 
 
 def test_an_error_rolls_back_the_whole_transaction(store: Store) -> None:
-    lay_out(store, an_action("a"))
+    store_run(store, an_action("a"))
     before = events_of(store)
 
     def change_and_fail() -> None:
@@ -90,7 +90,7 @@ def test_transactions_do_not_nest(store: Store) -> None:
     ],
 )
 def test_a_change_outside_a_transaction_is_a_programming_error(store: Store, change) -> None:
-    lay_out(store)
+    store_run(store)
     with store.transaction():
         store.facts.show("run-1/shop", "done", commit="c", weak=False, paths=(), evidence=())
     with pytest.raises(RuntimeError, match=r"with store\.transaction"):
@@ -148,7 +148,7 @@ def test_a_lock_that_is_not_released_is_an_error_after_the_timeout(store: Store,
 
 def test_writers_wait_for_each_other(store: Store, place: StoreLocation, clock: FakeClock) -> None:
     """OR-8: several writers lose nothing, and events are numbered in the order of commits."""
-    lay_out(store)
+    store_run(store)
 
     def write(writer: int) -> None:
         with closing(Store.open(place, clock=clock)) as mine:
@@ -174,7 +174,7 @@ def test_durable_transactions_are_synced_and_others_are_not(tmp_path: Path, dura
 
 
 def test_a_write_that_violates_a_constraint_is_an_error_that_names_it(store: Store) -> None:
-    lay_out(store)
+    store_run(store)
     with (
         pytest.raises(StoreError, match=r"goal\.run_id, goal\.name|goal_run_id_name_key") as caught,
         store.transaction(),
@@ -185,7 +185,7 @@ def test_a_write_that_violates_a_constraint_is_an_error_that_names_it(store: Sto
 
 
 def test_dangling_references_are_refused_at_the_commit_at_the_latest(store: Store) -> None:
-    lay_out(store)
+    store_run(store)
     with pytest.raises(StoreError, match=r"(?i)foreign key"), store.transaction():
         store.actions.add([an_action("orphan", parent_id="nobody")])
     assert store.actions.of_run("run-1") == ()
@@ -204,7 +204,7 @@ def test_a_full_disk_is_an_error_without_partial_writes(path: Path, clock: FakeC
 
 def test_a_corrupt_file_is_an_error(path: Path, clock: FakeClock) -> None:
     with closing(Store.open(path, clock=clock)) as store:
-        lay_out(store, *(an_action(f"key-{n}", description="x" * 500) for n in range(200)))
+        store_run(store, *(an_action(f"key-{n}", description="x" * 500) for n in range(200)))
     content = bytearray(path.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
     path.write_bytes(content)
@@ -224,7 +224,7 @@ def test_a_store_belongs_to_its_thread(file_store: Store) -> None:
 
 def test_a_change_that_finds_its_row_changed_is_refused(store: Store) -> None:
     """BX-8: every move is a compare-and-swap on what was read."""
-    lay_out(store)
+    store_run(store)
     statement = "UPDATE run SET status = 'active' WHERE id = :id AND status = :was"
     with pytest.raises(StaleFence, match="changed in the meantime"), store.transaction():
         store._connection.compare_and_set(statement, "run", "run-1", was="completed")
@@ -234,7 +234,7 @@ def test_a_killed_process_leaves_the_database_consistent(place: StoreLocation, c
     """BX-8: committed changes stay, others are gone, and the next process can continue."""
     environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(
-        [sys.executable, "-c", WRITE_AND_WAIT, *words_of(place)],
+        [sys.executable, "-c", WRITE_AND_WAIT, *location_arguments(place)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment,

@@ -62,7 +62,7 @@ async def verify_contract(contract: Contract | None, tree: Tree) -> Verification
     return await verify_changes(contract, tree, await commits.changed_paths(tree.git, tree.base, tree.commit))
 
 
-class Bench:
+class CandidateRepository:
     """A repository, and trees of its commits."""
 
     def __init__(self, harness, folder):
@@ -128,7 +128,7 @@ COMMIT = (
 )
 
 
-def lay_out(folder: Path, files: dict[str, str]) -> Path:
+def write_files(folder: Path, files: dict[str, str]) -> Path:
     """Write files by their paths below a folder."""
     for name, content in files.items():
         path = folder / name
@@ -146,14 +146,14 @@ def tree_in(folder: Path, **variables: str) -> Tree:
     return Tree(git=Git(folder, environ=os.environ, top=True), base=commit, commit=commit, environ=environ)
 
 
-async def tried(
+async def run_gate_once(
     folder: Path, gate: Gate, *, only: tuple[str, ...] = (), timeout_s: float = 60, **variables: str
 ) -> GateRun:
     """Run a gate once in a folder."""
     return await run_gate(gate, tree_in(folder, **variables), only=only, environment="here", timeout_s=timeout_s)
 
 
-def finished(exit_code=0, *, out="", err="", signal=None, timed_out=False) -> CommandResult:
+def command_result(exit_code=0, *, out="", err="", signal=None, timed_out=False) -> CommandResult:
     """Return the result of a command with this exit code and output."""
     ended = timed_out or signal is not None
     return CommandResult(
@@ -168,22 +168,22 @@ def finished(exit_code=0, *, out="", err="", signal=None, timed_out=False) -> Co
     )
 
 
-class Ground:
+class EnvironmentSetup:
     """The repository of a harness, and the environments its checks run in."""
 
-    def __init__(self, harness: Harness, folder: Path, *, held: bool = False) -> None:
+    def __init__(self, harness: Harness, folder: Path, *, sandboxed: bool = False) -> None:
         self.harness = harness
         self.repo = harness.repo
         self.cache = folder / "cache"
         self.environ: Mapping[str, str] = harness.context.environ
         self._folder = folder
-        self._held = held
+        self._sandboxed = sandboxed
         self.level: Level | None = None
         """A weaker sandbox than the best there is."""
 
     @asynccontextmanager
     async def enclose(self, root: Path) -> AsyncIterator[SandboxSpec | None]:
-        """Yield the confinement of commands in a checkout, as for a run; None unless `held`."""
+        """Yield the confinement of commands in a checkout, as for a run; None unless `sandboxed`."""
         grounds = SandboxInputs(
             root=root,
             home=self._folder / "home",
@@ -192,7 +192,7 @@ class Ground:
             shown=(self.harness.context.repository.common_dir, self._folder / "programs"),
             disposable=True,
         )
-        sandbox = SandboxSettings(mode="auto" if self._held else "off")
+        sandbox = SandboxSettings(mode="auto" if self._sandboxed else "off")
         walls = await build_enclosure(sandbox, grounds, self.environ, cache=self._folder / "sandbox.json")
         yield structs.replace(walls, level=self.level) if walls and self.level else walls
 
@@ -245,7 +245,7 @@ class Ground:
             )
 
 
-async def look(tree: Tree, command: str, cwd: Path | None = None) -> CommandResult:
+async def run_check(tree: Tree, command: str, cwd: Path | None = None) -> CommandResult:
     """Run a shell command as a check of the tree."""
     return await run_command(
         ["/bin/sh", "-c", command],
@@ -256,11 +256,11 @@ async def look(tree: Tree, command: str, cwd: Path | None = None) -> CommandResu
     )
 
 
-async def seen(tree: Tree, command: str, cwd: Path | None = None) -> str:
+async def check_output(tree: Tree, command: str, cwd: Path | None = None) -> str:
     """Return the output of a command that must succeed."""
-    finished = await look(tree, command, cwd)
-    assert finished.exit_code == 0, finished
-    return finished.stdout.decode().strip()
+    command_result = await run_check(tree, command, cwd)
+    assert command_result.exit_code == 0, command_result
+    return command_result.stdout.decode().strip()
 
 
 PYTHON = sys.executable

@@ -2,9 +2,9 @@
 
 import pytest
 
-from integration.verify.builders import Bench
+from integration.verify.builders import CandidateRepository
 
 
 @pytest.fixture
-def bench(harness, tmp_path):
-    return Bench(harness, tmp_path)
+def candidates(harness, tmp_path):
+    return CandidateRepository(harness, tmp_path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from integration.verify.builders import lay_out
+from integration.verify.builders import write_files
 from scaffold.core.gates import Gate, GateRun, TaggedTests
 from scaffold.git import refs, worktree
 from scaffold.verify.contract.checks import Tree
@@ -13,7 +13,7 @@ PYTEST = Gate(kind="test", command="pytest", runner="pytest")
 
 
 async def committed(harness, files):
-    lay_out(harness.repo, files)
+    write_files(harness.repo, files)
     await harness.sh("git add --all; git commit -qm change")
     return await refs.resolve(harness.context.git, "HEAD")
 

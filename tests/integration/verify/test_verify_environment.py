@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from builders import bubblewrap_or_skip
-from integration.verify.builders import PYTHON, Ground, look, seen
+from integration.verify.builders import PYTHON, EnvironmentSetup, check_output, run_check
 from scaffold.core.errors import ScaffoldError
 from scaffold.git import worktree
 from scaffold.host.process.command import Containment, run_command
@@ -35,161 +35,163 @@ LOCK = {"package-lock.json": "one", "packages/own/index.js": "own", ".gitignore"
 
 
 @pytest.fixture
-async def ground(harness, tmp_path):
+async def project(harness, tmp_path):
     """A repository with a fake `npm`."""
-    made = Ground(harness, tmp_path)
+    made = EnvironmentSetup(harness, tmp_path)
     provide(made, "npm", INSTALL.format(place="packages/own/node_modules"))
     await made.commit(LOCK)
     return made
 
 
-def provide(ground, name, script):
+def provide(project, name, script):
     """Put a program on PATH."""
-    folder = ground.harness.repo.parent / "programs"
+    folder = project.harness.repo.parent / "programs"
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(script)
     (folder / name).chmod(0o755)
-    rest = ground.environ["PATH"].removeprefix(f"{folder}:")
-    ground.environ = {**ground.environ, "PATH": f"{folder}:{rest}"}
+    rest = project.environ["PATH"].removeprefix(f"{folder}:")
+    project.environ = {**project.environ, "PATH": f"{folder}:{rest}"}
 
 
-def installed(ground):
+def installed(project):
     """Return where the installer ran, in order."""
-    log = ground.harness.repo.parent / "installed"
+    log = project.harness.repo.parent / "installed"
     return log.read_text().splitlines() if log.exists() else []
 
 
-async def test_setup_runs_once_and_each_checkout_gets_its_own_copy(ground):
+async def test_setup_runs_once_and_each_checkout_gets_its_own_copy(project):
     """AL-9: setup commands build a golden environment, and worktrees get a copy."""
-    environment = await ground.prepared("npm ci")
-    async with ground.tree(environment, "one") as one, ground.tree(await ground.prepared("npm ci"), "two") as two:
-        assert len(installed(ground)) == 1
+    environment = await project.prepared("npm ci")
+    async with project.tree(environment, "one") as one, project.tree(await project.prepared("npm ci"), "two") as two:
+        assert len(installed(project)) == 1
         for tree in (one, two):
             top = tree.git.cwd
-            assert await seen(tree, "tool") == f"tool of {top}/node_modules/.bin"
+            assert await check_output(tree, "tool") == f"tool of {top}/node_modules/.bin"
             assert (top / "node_modules" / "absolute").resolve() == (top / "packages" / "own").resolve()
             assert (top / "packages" / "own" / "node_modules" / "binding").read_text() == "compiled\n"
-            assert await seen(tree, "git status --porcelain") == ""
+            assert await check_output(tree, "git status --porcelain") == ""
         (one.git.cwd / "node_modules" / "left" / "version").write_text("mine")
         assert (two.git.cwd / "node_modules" / "left" / "version").read_text() == "one"
-    assert await ground.harness.sh("git status --porcelain; git worktree list | wc -l") == "3"
+    assert await project.harness.sh("git status --porcelain; git worktree list | wc -l") == "3"
 
 
-async def test_a_changed_lock_file_needs_another_environment_and_changed_code_does_not(ground):
+async def test_a_changed_lock_file_needs_another_environment_and_changed_code_does_not(project):
     """BX-4: a baseline is keyed by environment, too."""
-    first = await ground.prepared("npm ci")
-    await ground.commit({"code.js": "new"})
-    same = await ground.prepared("npm ci")
-    await ground.commit({"package-lock.json": "two"})
-    other = await ground.prepared("npm ci")
-    async with ground.tree(other) as tree:
+    first = await project.prepared("npm ci")
+    await project.commit({"code.js": "new"})
+    same = await project.prepared("npm ci")
+    await project.commit({"package-lock.json": "two"})
+    other = await project.prepared("npm ci")
+    async with project.tree(other) as tree:
         assert (tree.git.cwd / "node_modules" / "left" / "version").read_text() == "two"
-    assert (first == same, first.fingerprint == other.fingerprint, len(installed(ground))) == (True, False, 2)
+    assert (first == same, first.fingerprint == other.fingerprint, len(installed(project))) == (True, False, 2)
 
 
-async def test_a_concurrent_preparation_waits_for_the_first(ground):
+async def test_a_concurrent_preparation_waits_for_the_first(project):
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(ground.prepared("npm ci")) for _ in range(3)]
-    assert len({task.result().fingerprint for task in tasks}) == len(installed(ground)) == 1
+        tasks = [group.create_task(project.prepared("npm ci")) for _ in range(3)]
+    assert len({task.result().fingerprint for task in tasks}) == len(installed(project)) == 1
 
 
-async def test_a_failed_setup_is_reported_in_full_and_retried(ground):
+async def test_a_failed_setup_is_reported_in_full_and_retried(project):
     """BX-4: with its command, its exit code and the end of its output."""
-    failed = await ground.prepare("npm ci", "echo no space left >&2; exit 3")
+    failed = await project.prepare("npm ci", "echo no space left >&2; exit 3")
     assert isinstance(failed, NotReady)
     assert failed.what == "the set-up command `echo no space left >&2; exit 3` exited with code 3: no space left"
     assert failed.detail == "no space left"
-    assert await ground.harness.sh("git worktree list | wc -l") == "1"
-    assert isinstance(await ground.prepare("npm ci", "echo no space left >&2; exit 3"), NotReady)
-    assert len(installed(ground)) == 2
+    assert await project.harness.sh("git worktree list | wc -l") == "1"
+    assert isinstance(await project.prepare("npm ci", "echo no space left >&2; exit 3"), NotReady)
+    assert len(installed(project)) == 2
 
 
-async def test_an_interrupted_setup_starts_again(ground):
+async def test_an_interrupted_setup_starts_again(project):
     waits = "npm ci; touch ../here; while test -e ../here; do sleep 0.05; done"
-    gate = ground.cache / "environments" / "here"
-    broken = asyncio.create_task(ground.prepare(waits))
+    gate = project.cache / "environments" / "here"
+    broken = asyncio.create_task(project.prepare(waits))
     while not gate.exists():  # noqa: ASYNC110 - a process says so
         await asyncio.sleep(0.01)
     broken.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await broken
     gate.unlink()
-    assert await ground.harness.sh("git worktree list | wc -l") == "1"
-    begun = asyncio.create_task(ground.prepared(waits))
+    assert await project.harness.sh("git worktree list | wc -l") == "1"
+    begun = asyncio.create_task(project.prepared(waits))
     while not gate.exists():  # noqa: ASYNC110 - a process says so
         await asyncio.sleep(0.01)
     gate.unlink()
     assert [copied.target for copied in (await begun).copies] == ["node_modules", "packages/own/node_modules"]
-    assert len(installed(ground)) == 2
+    assert len(installed(project)) == 2
 
 
-async def test_nothing_runs_in_an_untrusted_folder(ground):
+async def test_nothing_runs_in_an_untrusted_folder(project):
     """Setup commands of a repository never run before the folder is trusted."""
-    prepared = await ground.prepare("npm ci", trusted=False)
+    prepared = await project.prepare("npm ci", trusted=False)
     assert isinstance(prepared, PreparedEnvironment)
-    assert (prepared.left_out, prepared.environment.copies, installed(ground)) == (("npm ci",), (), [])
+    assert (prepared.left_out, prepared.environment.copies, installed(project)) == (("npm ci",), (), [])
 
 
-async def test_dependencies_installed_by_the_user_are_copied_and_not_installed_again(ground):
-    modules = ground.repo / "node_modules"
+async def test_dependencies_installed_by_the_user_are_copied_and_not_installed_again(project):
+    modules = project.repo / "node_modules"
     (modules / "left").mkdir(parents=True)
     (modules / "left" / "version").write_text("the user's")
-    (modules / "own").symlink_to(ground.repo / "packages" / "own")
+    (modules / "own").symlink_to(project.repo / "packages" / "own")
     (modules / "library").symlink_to("../../library")
-    environment = await ground.prepared("npm ci", trusted=False)
+    environment = await project.prepared("npm ci", trusted=False)
     (modules / "left" / "version").write_text("changed while we work")
-    async with ground.tree(environment) as tree:
+    async with project.tree(environment) as tree:
         copy = tree.git.cwd / "node_modules"
         assert (copy / "left" / "version").read_text() == "the user's"
         assert (copy / "own").resolve() == (tree.git.cwd / "packages" / "own").resolve()
-        assert (copy / "library").readlink() == ground.repo.parent / "library"
-    assert installed(ground) == []
+        assert (copy / "library").readlink() == project.repo.parent / "library"
+    assert installed(project) == []
     (modules / "right").mkdir()
-    assert (await ground.prepared("npm ci")).fingerprint != environment.fingerprint
+    assert (await project.prepared("npm ci")).fingerprint != environment.fingerprint
 
 
-async def test_the_users_own_virtual_environment_is_used_in_place(ground):
-    await ground.commit({".gitignore": "/.venv\n"})
-    await ground.harness.sh(f"'{PYTHON}' -m venv --without-pip .venv")
-    environment = await ground.prepared("uv sync", trusted=False)
-    async with ground.tree(environment) as tree:
-        told = await seen(tree, "python -c 'import sys; print(sys.prefix)'")
-    assert (told, environment.copies) == (str(ground.repo / ".venv"), ())
+async def test_the_users_own_virtual_environment_is_used_in_place(project):
+    await project.commit({".gitignore": "/.venv\n"})
+    await project.harness.sh(f"'{PYTHON}' -m venv --without-pip .venv")
+    environment = await project.prepared("uv sync", trusted=False)
+    async with project.tree(environment) as tree:
+        told = await check_output(tree, "python -c 'import sys; print(sys.prefix)'")
+    assert (told, environment.copies) == (str(project.repo / ".venv"), ())
 
 
-async def test_a_copied_virtual_environment_names_its_new_checkout(ground):
+async def test_a_copied_virtual_environment_names_its_new_checkout(project):
     """Paths are rewritten: scripts, editable installations, activation."""
-    provide(ground, "python3", f"#!/bin/sh\nexec '{PYTHON}' \"$@\"\n")
+    provide(project, "python3", f"#!/bin/sh\nexec '{PYTHON}' \"$@\"\n")
     install = (
         f"'{PYTHON}' -m venv --without-pip .venv",
         'echo "$PWD/src" > .venv/lib/$(ls .venv/lib)/site-packages/_editable_calc.pth',
         'printf "#!%s/.venv/bin/python\\nimport calc; print(calc.__file__)\\n" "$PWD" > .venv/bin/calc',
         "chmod +x .venv/bin/calc",
     )
-    await ground.commit({"src/calc.py": ""})
-    environment = await ground.prepared(*install)
-    async with ground.tree(environment) as tree:
+    await project.commit({"src/calc.py": ""})
+    environment = await project.prepared(*install)
+    async with project.tree(environment) as tree:
         top = tree.git.cwd
-        assert await seen(tree, "calc", cwd=top.parent) == f"{top}/src/calc.py"
-        assert await seen(tree, ". .venv/bin/activate; echo $VIRTUAL_ENV") == f"{top}/.venv"
-        assert await seen(tree, "git status --porcelain") == ""
-        assert await seen(tree, "grep -rlI '\\.checkout' .venv || true") == ""
+        assert await check_output(tree, "calc", cwd=top.parent) == f"{top}/src/calc.py"
+        assert await check_output(tree, ". .venv/bin/activate; echo $VIRTUAL_ENV") == f"{top}/.venv"
+        assert await check_output(tree, "git status --porcelain") == ""
+        assert await check_output(tree, "grep -rlI '\\.checkout' .venv || true") == ""
 
 
-async def test_go_and_cargo_find_their_fetched_modules(ground):
-    provide(ground, "go", '#!/bin/sh\nmkdir -p "$GOMODCACHE/m"; echo "$GOFLAGS" > "$GOMODCACHE/m/flags"\n')
-    provide(ground, "cargo", '#!/bin/sh\nmkdir -p "$CARGO_HOME"; echo fetched > "$CARGO_HOME/index"\n')
-    environment = await ground.prepared("go mod download", "cargo fetch --locked")
-    async with ground.tree(environment) as tree:
-        told = await seen(tree, 'cat "$GOMODCACHE/m/flags" "$CARGO_HOME/index"; echo $GOPROXY $CARGO_NET_OFFLINE')
+async def test_go_and_cargo_find_their_fetched_modules(project):
+    provide(project, "go", '#!/bin/sh\nmkdir -p "$GOMODCACHE/m"; echo "$GOFLAGS" > "$GOMODCACHE/m/flags"\n')
+    provide(project, "cargo", '#!/bin/sh\nmkdir -p "$CARGO_HOME"; echo fetched > "$CARGO_HOME/index"\n')
+    environment = await project.prepared("go mod download", "cargo fetch --locked")
+    async with project.tree(environment) as tree:
+        told = await check_output(
+            tree, 'cat "$GOMODCACHE/m/flags" "$CARGO_HOME/index"; echo $GOPROXY $CARGO_NET_OFFLINE'
+        )
     assert told.split() == ["-modcacherw", "fetched", "off", "true"]
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
-async def held(ground, tmp_path, request):
+async def sandboxed(project, tmp_path, request):
     """The same, in a sandbox with its own network."""
-    inside = Ground(ground.harness, tmp_path, held=True)
-    inside.environ = ground.environ
+    inside = EnvironmentSetup(project.harness, tmp_path, sandboxed=True)
+    inside.environ = project.environ
     async with inside.enclose(inside.repo) as walls:
         if walls is None or walls.level not in {"bubblewrap", "landlock"}:
             pytest.skip("neither bubblewrap nor Landlock works on this machine")
@@ -202,28 +204,31 @@ async def held(ground, tmp_path, request):
     return inside
 
 
-async def test_setup_may_use_the_network_and_write_only_to_its_checkout(held):
+async def test_setup_may_use_the_network_and_write_only_to_its_checkout(sandboxed):
     """It runs in the sandbox; checks have no network, and read what was fetched."""
-    provide(held, "go", '#!/bin/sh\nmkdir -p "$GOMODCACHE"; echo fetched > "$GOMODCACHE/m"\n')
+    provide(sandboxed, "go", '#!/bin/sh\nmkdir -p "$GOMODCACHE"; echo fetched > "$GOMODCACHE/m"\n')
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         connect = f"'{PYTHON}' -c \"import socket; socket.create_connection(('127.0.0.1', {port})).close()\""
-        elsewhere = f"if echo x > '{held.repo}/x' || echo x > '{held.cache}/x'; then exit 5; fi 2>/dev/null"
-        environment = await held.prepared(connect, elsewhere, "go mod download")
-        async with held.tree(environment) as tree:
-            refused = await look(tree, connect)
-            assert await seen(tree, 'cat "$GOMODCACHE/m"; if echo x > "$GOMODCACHE/n"; then exit 6; fi') == "fetched"
+        elsewhere = f"if echo x > '{sandboxed.repo}/x' || echo x > '{sandboxed.cache}/x'; then exit 5; fi 2>/dev/null"
+        environment = await sandboxed.prepared(connect, elsewhere, "go mod download")
+        async with sandboxed.tree(environment) as tree:
+            refused = await run_check(tree, connect)
+            assert (
+                await check_output(tree, 'cat "$GOMODCACHE/m"; if echo x > "$GOMODCACHE/n"; then exit 6; fi')
+                == "fetched"
+            )
     assert refused.exit_code == 1
     assert b"ConnectionRefusedError" in refused.stderr or b"PermissionError" in refused.stderr
-    assert not (held.repo / "x").exists()
+    assert not (sandboxed.repo / "x").exists()
 
 
-@pytest.mark.parametrize("held", ["bubblewrap"], indirect=True)
-async def test_a_service_runs_in_the_sandbox_of_its_check(held):
+@pytest.mark.parametrize("sandboxed", ["bubblewrap"], indirect=True)
+async def test_a_service_runs_in_the_sandbox_of_its_check(sandboxed):
     """AL-9: loopback services run beside a check, and end with it."""
-    environment = await held.prepared(services=(f"exec '{PYTHON}' -m http.server 8123 @8123",))
+    environment = await sandboxed.prepared(services=(f"exec '{PYTHON}' -m http.server 8123 @8123",))
     ask = f"'{PYTHON}' -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8123/list').read())\""
-    async with held.tree(environment) as tree:
+    async with sandboxed.tree(environment) as tree:
         argv = with_services(environment.services, ["/bin/sh", "-c", ask], top=tree.git.cwd)
         ended = await run_command(
             argv, cwd=tree.git.cwd, env=tree.environ, timeout_s=60, containment=Containment(sandbox=tree.enclosure)
@@ -233,30 +238,30 @@ async def test_a_service_runs_in_the_sandbox_of_its_check(held):
         assert caller.connect_ex(("127.0.0.1", 8123)) != 0
 
 
-async def test_an_environment_unused_for_a_month_is_removed(ground):
-    old = await ground.prepared("npm ci")
-    async with ground.tree(old):
-        for left in (ground.cache / "environments").glob("*/*"):
+async def test_an_environment_unused_for_a_month_is_removed(project):
+    old = await project.prepared("npm ci")
+    async with project.tree(old):
+        for left in (project.cache / "environments").glob("*/*"):
             os.utime(left, (1_000_000_000, 1_000_000_000))
-    await ground.commit({"package-lock.json": "two"})
-    new = await ground.prepared("npm ci")
-    there = sorted(path.name for path in (ground.cache / "environments").iterdir() if path.is_dir())
+    await project.commit({"package-lock.json": "two"})
+    new = await project.prepared("npm ci")
+    there = sorted(path.name for path in (project.cache / "environments").iterdir() if path.is_dir())
     assert there == sorted(["furnishing", Path(new.shown[0]).name])
-    assert list((ground.cache / "environments" / "furnishing").iterdir()) == []
+    assert list((project.cache / "environments" / "furnishing").iterdir()) == []
 
 
-async def test_each_setup_command_is_announced_before_it_runs(ground):
+async def test_each_setup_command_is_announced_before_it_runs(project):
     heard = []
-    await ground.prepared("npm ci", "true", tell=heard.append)
+    await project.prepared("npm ci", "true", tell=heard.append)
     assert heard == ["npm ci", "true"]
-    await ground.prepared("npm ci", "true", tell=heard.append)
+    await project.prepared("npm ci", "true", tell=heard.append)
     assert heard == ["npm ci", "true"]
 
 
-async def test_a_used_checkout_is_provisioned_again(ground):
+async def test_a_used_checkout_is_provisioned_again(project):
     """Recycled worktrees, too."""
-    environment = await ground.prepared("npm ci")
-    async with ground.tree(environment) as tree:
+    environment = await project.prepared("npm ci")
+    async with project.tree(environment) as tree:
         version = tree.git.cwd / "node_modules" / "left" / "version"
         version.write_text("tampered")
         await provision_checkout(environment, tree.git.cwd)
@@ -301,10 +306,10 @@ def replaced(tree):
 
 
 @pytest.mark.parametrize("change", [None, tampered, tampered_unseen, added, removed, replaced])
-async def test_unchanged_copies_are_kept_when_a_checkout_is_reset(ground, change):
+async def test_unchanged_copies_are_kept_when_a_checkout_is_reset(project, change):
     """Otherwise each iteration would copy all dependencies again."""
-    environment = await ground.prepared("npm ci")
-    async with ground.tree(environment) as tree:
+    environment = await project.prepared("npm ci")
+    async with project.tree(environment) as tree:
         top = tree.git.cwd
         version = top / "node_modules" / "left" / "version"
         first, other = made(version), (top / "packages" / "own" / "node_modules" / "binding").stat()
@@ -317,37 +322,39 @@ async def test_unchanged_copies_are_kept_when_a_checkout_is_reset(ground, change
             assert sorted(path.name for path in (top / "node_modules" / "left").iterdir()) == ["version"]
             assert (version.read_text(), made(version) == first) == ("one", change is None)
             assert (top / "packages" / "own" / "node_modules" / "binding").stat() == other
-            assert await seen(tree, "git status --porcelain") == ""
+            assert await check_output(tree, "git status --porcelain") == ""
             first = made(version)
 
 
-async def test_copies_are_removed_with_their_folder(ground):
-    environment = await ground.prepared("npm ci")
-    async with ground.tree(environment) as tree:
-        await ground.harness.sh("git rm -rq packages; git commit -qm less")
+async def test_copies_are_removed_with_their_folder(project):
+    environment = await project.prepared("npm ci")
+    async with project.tree(environment) as tree:
+        await project.harness.sh("git rm -rq packages; git commit -qm less")
         async with reprovision(environment, tree.git.cwd):
-            await worktree.reset_and_clean(tree.git, await ground.head())
+            await worktree.reset_and_clean(tree.git, await project.head())
         assert not (tree.git.cwd / "packages").exists()
         assert (tree.git.cwd / "node_modules" / "left" / "version").read_text() == "one"
-        workshop = ground.cache / "environments" / "furnishing"
+        workshop = project.cache / "environments" / "furnishing"
         assert {path.suffix for path in workshop.iterdir()} == {".note"}
 
 
-async def test_nothing_is_written_through_a_link_in_the_checkout(ground, tmp_path):
-    environment = await ground.prepared("npm ci")
+async def test_nothing_is_written_through_a_link_in_the_checkout(project, tmp_path):
+    environment = await project.prepared("npm ci")
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "own").mkdir(parents=True)
-    await ground.harness.sh(f"git rm -rq packages; ln -s '{elsewhere}' packages; git add packages; git commit -qm link")
-    async with ground.tree(environment) as tree:
+    await project.harness.sh(
+        f"git rm -rq packages; ln -s '{elsewhere}' packages; git add packages; git commit -qm link"
+    )
+    async with project.tree(environment) as tree:
         assert (tree.git.cwd / "node_modules").is_dir()
     assert list((elsewhere / "own").iterdir()) == []
 
 
-async def test_a_missing_prepared_environment_is_reported_with_a_fix(ground):
-    environment = await ground.prepared("npm ci")
-    await ground.harness.sh(f"rm -r '{ground.cache}/environments'")
+async def test_a_missing_prepared_environment_is_reported_with_a_fix(project):
+    environment = await project.prepared("npm ci")
+    await project.harness.sh(f"rm -r '{project.cache}/environments'")
     with pytest.raises(ScaffoldError, match="node_modules is missing, but checks need it"):
-        async with ground.tree(environment):
+        async with project.tree(environment):
             pass
 
 

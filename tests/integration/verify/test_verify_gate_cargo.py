@@ -3,7 +3,7 @@
 import pytest
 
 from builders import needs
-from integration.verify.builders import lay_out, tried
+from integration.verify.builders import run_gate_once, write_files
 from scaffold.verify.gates.detection import detect_in_folder
 from scaffold.verify.locations import path_of_test
 
@@ -34,22 +34,22 @@ OUTCOMES = {
 
 async def test_tests_of_the_same_name_in_two_packages_are_distinct(tmp_path):
     """BX-4: typed outcomes per test; deleting one of them is not hidden by the other."""
-    lay_out(tmp_path, WORKSPACE)
+    write_files(tmp_path, WORKSPACE)
     gate = next(gate for gate in detect_in_folder(tmp_path).gates if gate.kind == "test")
-    whole = await tried(tmp_path, gate)
+    whole = await run_gate_once(tmp_path, gate)
     assert (whole.trouble, dict(whole.outcomes)) == (None, OUTCOMES), whole.detail
     assert {path_of_test(gate, name, WORKSPACE) for name in whole.outcomes} <= set(WORKSPACE)
-    one = await tried(tmp_path, gate, only=("till/src/lib.rs: tests::adds",))
+    one = await run_gate_once(tmp_path, gate, only=("till/src/lib.rs: tests::adds",))
     assert dict(one.outcomes) == {"till/src/lib.rs: tests::adds": "passed"}, one.detail
-    fewer = await tried(lay_out(tmp_path, {"till/src/lib.rs": CODE}), gate)
+    fewer = await run_gate_once(write_files(tmp_path, {"till/src/lib.rs": CODE}), gate)
     assert OUTCOMES.keys() - fewer.outcomes.keys() == {"till/src/lib.rs: tests::adds"}, fewer.detail
 
 
 async def test_a_package_that_does_not_build_is_an_error_with_the_reason(tmp_path):
     """BX-4: the compiler's messages are shown without cargo's machine-readable output."""
-    lay_out(tmp_path, {**WORKSPACE, "till/src/lib.rs": 'pub fn one() -> u8 { "no" }\n'})
+    write_files(tmp_path, {**WORKSPACE, "till/src/lib.rs": 'pub fn one() -> u8 { "no" }\n'})
     gate = next(gate for gate in detect_in_folder(tmp_path).gates if gate.kind == "test")
-    found = await tried(tmp_path, gate)
+    found = await run_gate_once(tmp_path, gate)
     assert found.trouble == "error"
     assert "mismatched types" in found.detail
     assert '"reason"' not in found.detail

@@ -5,7 +5,7 @@ import zipfile
 import pytest
 
 from builders import needs
-from integration.verify.builders import Ground, lay_out, seen, tried
+from integration.verify.builders import EnvironmentSetup, check_output, run_gate_once, write_files
 from scaffold.core.gates import Gate
 from scaffold.verify.gates.detection import detect_in_folder
 from scaffold.verify.gates.run import run_gate
@@ -66,7 +66,7 @@ def shop(tmp_path_factory):
 
 async def shown(folder, *, only=(), timeout_s=60.0, **changed):
     files = {**SHOP, "cart/cart_test.go": of_cart(), **{f"cart/{name}.go": text for name, text in changed.items()}}
-    return await tried(lay_out(folder, files), GATE, only=only, timeout_s=timeout_s)
+    return await run_gate_once(write_files(folder, files), GATE, only=only, timeout_s=timeout_s)
 
 
 async def test_every_test_and_subtest_of_two_packages_is_reported(shop):
@@ -121,23 +121,23 @@ async def test_a_hanging_test_is_named(shop):
 async def test_packages_without_tests_are_vacuous(tmp_path):
     """BX-4: exit code 0 of nothing is no pass; a complaint of `go vet` is a finding."""
     code = 'package shop\n\nimport "fmt"\n\nfunc A() { fmt.Println("a") }\n'
-    none = await tried(lay_out(tmp_path, {"go.mod": MANIFEST, "a.go": code}), GATE)
+    none = await run_gate_once(write_files(tmp_path, {"go.mod": MANIFEST, "a.go": code}), GATE)
     assert (none.trouble, dict(none.outcomes)) == ("vacuous", {}), none.detail
     vet = next(gate for gate in detect_in_folder(tmp_path).gates if gate.kind == "lint")
-    clean = await tried(tmp_path, vet)
+    clean = await run_gate_once(tmp_path, vet)
     assert (clean.trouble, dict(clean.outcomes)) == (None, {}), clean
-    found = await tried(lay_out(tmp_path, {"a.go": code.replace('Println("a"', 'Printf("%d", "a"')}), vet)
+    found = await run_gate_once(write_files(tmp_path, {"a.go": code.replace('Println("a"', 'Printf("%d", "a"')}), vet)
     assert [name.partition(":")[0] for name in found.outcomes] == ["a.go"], found
 
 
 @pytest.fixture(params=[False, True], ids=["free", "in a sandbox"])
-def ground(harness, tmp_path, request):
-    return Ground(harness, tmp_path, held=request.param)
+def project(harness, tmp_path, request):
+    return EnvironmentSetup(harness, tmp_path, sandboxed=request.param)
 
 
-async def test_modules_are_fetched_once_and_found_without_a_network(ground, tmp_path):
+async def test_modules_are_fetched_once_and_found_without_a_network(project, tmp_path):
     """AL-9: checks read them where setup put them, and build in a cache inside the sandbox."""
-    publish(ground.repo / "proxy")
+    publish(project.repo / "proxy")
     local = 'export GOPROXY="file://$PWD/proxy" GONOSUMDB="*" GOSUMDB=off'
     uses = 'package cart\n\nimport "example.org/far"\n\nfunc Twice(x int) int { return far.Two() * x }\n'
     files = {
@@ -145,21 +145,21 @@ async def test_modules_are_fetched_once_and_found_without_a_network(ground, tmp_
         "cart/cart.go": uses,
         "cart/cart_test.go": of_cart(),
     }
-    lay_out(ground.repo, files)
-    await ground.harness.sh(f"{local} GOMODCACHE='{tmp_path}/aside' GOFLAGS=-modcacherw; go mod tidy && git add --all")
-    await ground.commit({})
-    environment = await ground.prepared(f"{local}; go mod download")
-    async with ground.tree(environment) as tree:
-        assert await seen(tree, "go env GOPROXY") == "off"
+    write_files(project.repo, files)
+    await project.harness.sh(f"{local} GOMODCACHE='{tmp_path}/aside' GOFLAGS=-modcacherw; go mod tidy && git add --all")
+    await project.commit({})
+    environment = await project.prepared(f"{local}; go mod download")
+    async with project.tree(environment) as tree:
+        assert await check_output(tree, "go env GOPROXY") == "off"
         found = await run_gate(GATE, tree, environment="here", timeout_s=60)
         assert (found.trouble, dict(found.outcomes)) == (None, {TWICE: "passed"}), found.detail
-        assert await seen(tree, "git status --porcelain") == ""
+        assert await check_output(tree, "git status --porcelain") == ""
 
 
 def publish(proxy):
     """Write the files of a module proxy: one module with one version."""
     folder, manifest = proxy / "example.org/far/@v", "module example.org/far\n\ngo 1.19\n"
-    lay_out(folder, {"list": "v1.0.0\n", "v1.0.0.info": '{"Version":"v1.0.0"}', "v1.0.0.mod": manifest})
+    write_files(folder, {"list": "v1.0.0\n", "v1.0.0.info": '{"Version":"v1.0.0"}', "v1.0.0.mod": manifest})
     with zipfile.ZipFile(folder / "v1.0.0.zip", "w") as archive:
         archive.writestr("example.org/far@v1.0.0/go.mod", manifest)
         archive.writestr("example.org/far@v1.0.0/far.go", "package far\n\nfunc Two() int { return 2 }\n")

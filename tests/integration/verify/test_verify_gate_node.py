@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from builders import needs
-from integration.verify.builders import lay_out, tried
+from integration.verify.builders import run_gate_once, write_files
 from scaffold.core.gates import Gate
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import run_command
@@ -25,7 +25,7 @@ HEADERS = {"jest": "", "vitest": "import { describe, expect, test } from 'vitest
 @pytest.fixture(params=["jest", "vitest"])
 async def installed(request, tmp_path):
     """A folder with a runner in it, and the runner's name."""
-    folder = lay_out(tmp_path, {"package.json": _manifest(request.param)})
+    folder = write_files(tmp_path, {"package.json": _manifest(request.param)})
     words = ["npm", "install", "--no-audit", "--no-fund", "--save-dev", request.param]
     npm = await run_command(words, cwd=folder, env=child_environment(os.environ), timeout_s=100)
     if npm.exit_code != 0:
@@ -39,7 +39,7 @@ def _manifest(runner: str) -> str:
 
 async def _shown(folder: Path, runner, **options):
     gate = Gate(kind="test", command="npm run test", runner=runner)
-    return await tried(folder, gate, timeout_s=100, **options)
+    return await run_gate_once(folder, gate, timeout_s=100, **options)
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ async def test_outcomes_are_those_of_the_runners_own_report(installed):
     source = TESTS.format(header=HEADERS[runner])
     none = await _shown(folder, runner)
     assert (none.trouble, dict(none.outcomes)) == ("vacuous", {}), none.detail
-    lay_out(folder, {"src/cart.test.js": source, "src/other.test.js": source})
+    write_files(folder, {"src/cart.test.js": source, "src/other.test.js": source})
     some = await _shown(folder, runner, only=("src/cart.test.js > cart > adds",))
     assert (some.trouble, dict(some.outcomes)) == (None, {"src/cart.test.js > cart > adds": "passed"}), some.detail
     whole = await _shown(folder, runner)
@@ -61,7 +61,7 @@ async def test_outcomes_are_those_of_the_runners_own_report(installed):
         for file in ("cart", "other")
         for test, outcome in (("adds", "passed"), ("sums", "failed"), ("waits", "skipped"))
     }
-    lay_out(folder, {"src/other.test.js": "import './nothing-like-it.js'\n"})
+    write_files(folder, {"src/other.test.js": "import './nothing-like-it.js'\n"})
     broken = await _shown(folder, runner)
     assert (broken.trouble, dict(broken.outcomes)) == ("error", {"src/other.test.js": "error"}), broken.detail
 
@@ -80,13 +80,13 @@ describe("cart", () => {{
 @needs("npm")
 async def test_nodes_own_runner_is_called_through_npm(tmp_path):
     """BX-4: per test; a module that ends the run early leaves tests without a report."""
-    folder = lay_out(tmp_path / "a shop", {"package.json": _manifest("node --test")})
-    lay_out(folder, {"test/cart.test.js": OWN.format(header="", sum=3)})
+    folder = write_files(tmp_path / "a shop", {"package.json": _manifest("node --test")})
+    write_files(folder, {"test/cart.test.js": OWN.format(header="", sum=3)})
     some = await _shown(folder, "node")
     assert (some.trouble, dict(some.outcomes)) == (
         None,
         {"cart > adds": "passed", "cart > sums": "failed", "cart": "failed"},
     ), some.detail
-    lay_out(folder, {"test/cart.test.js": OWN.format(header="process.exit(0)", sum=2)})
+    write_files(folder, {"test/cart.test.js": OWN.format(header="process.exit(0)", sum=2)})
     early = await _shown(folder, "node")
     assert not {"cart > adds", "cart > sums"} & set(early.outcomes), early.detail

@@ -5,7 +5,7 @@ import os
 import pytest
 from msgspec import structs
 
-from integration.verify.builders import lay_out, tree_in, tried
+from integration.verify.builders import run_gate_once, tree_in, write_files
 from scaffold.core.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.level import detect_level
@@ -100,7 +100,7 @@ FORGED = (
 
 async def test_every_outcome_is_reported_under_pytests_names(tmp_path):
     """BX-4: typed outcomes per test, from the runner's report."""
-    shown = await tried(lay_out(tmp_path, {"tests/test_all.py": EVERY_OUTCOME}), PYTEST)
+    shown = await run_gate_once(write_files(tmp_path, {"tests/test_all.py": EVERY_OUTCOME}), PYTEST)
     assert (shown.trouble, shown.exit_code) == (None, 1)
     names = {name.removeprefix("tests/test_all.py::"): outcome for name, outcome in shown.outcomes.items()}
     assert names == {
@@ -145,27 +145,27 @@ async def test_every_outcome_is_reported_under_pytests_names(tmp_path):
 )
 async def test_unusable_runs_are_classified(tmp_path, files, trouble, word):
     """BX-4: a run without tests is vacuous; a crash, an early end or a failing import is an error."""
-    shown = await tried(lay_out(tmp_path, files), PYTEST)
+    shown = await run_gate_once(write_files(tmp_path, files), PYTEST)
     assert (shown.trouble, "passed" in shown.outcomes.values()) == (trouble, False)
     assert word in shown.detail
 
 
 async def test_files_that_cannot_be_imported_are_named(tmp_path):
-    shown = await tried(lay_out(tmp_path, {"tests/test_a.py": "import nothing_like_it\n"}), PYTEST)
+    shown = await run_gate_once(write_files(tmp_path, {"tests/test_a.py": "import nothing_like_it\n"}), PYTEST)
     assert (shown.trouble, dict(shown.outcomes)) == ("error", {"tests/test_a.py": "error"})
 
 
 async def test_a_hanging_test_is_named_at_the_timeout(tmp_path):
     """BX-4: a deadline is a timeout, and not a failure."""
     hangs = "import threading\n\n\ndef test_quick(): pass\n\n\ndef test_hangs(): threading.Event().wait()\n"
-    shown = await tried(lay_out(tmp_path, {"test_a.py": hangs}), PYTEST, timeout_s=6)
+    shown = await run_gate_once(write_files(tmp_path, {"test_a.py": hangs}), PYTEST, timeout_s=6)
     assert (shown.trouble, shown.exit_code) == ("timeout", None)
     assert "while running test_a.py::test_hangs" in shown.detail
 
 
 async def test_without_pytest_the_gate_is_an_error(tmp_path):
     gate = Gate(kind="test", command="python -S -m pytest", runner="pytest")
-    shown = await tried(lay_out(tmp_path, {"test_a.py": "def test_a(): pass\n"}), gate)
+    shown = await run_gate_once(write_files(tmp_path, {"test_a.py": "def test_a(): pass\n"}), gate)
     assert (shown.trouble, shown.detail.splitlines()[0]) == ("error", "pytest is not installed here.")
 
 
@@ -183,8 +183,10 @@ async def test_without_pytest_the_gate_is_an_error(tmp_path):
 )
 async def test_a_runner_that_hides_failures_is_detected(tmp_path, files):
     """BX-4: a report counts only with a failing canary test of ours, signed line by line."""
-    shown = await tried(
-        lay_out(tmp_path, {"calc.py": ADDS, "tests/test_add.py": TESTS_ADD, **files}), PYTEST, PYTHONPATH=str(tmp_path)
+    shown = await run_gate_once(
+        write_files(tmp_path, {"calc.py": ADDS, "tests/test_add.py": TESTS_ADD, **files}),
+        PYTEST,
+        PYTHONPATH=str(tmp_path),
     )
     assert shown.trouble == "error"
     assert shown.outcomes.get("tests/test_add.py::test_add") != "passed"
@@ -192,7 +194,7 @@ async def test_a_runner_that_hides_failures_is_detected(tmp_path, files):
 
 async def test_a_test_that_raised_has_failed_whatever_a_hook_reports(tmp_path):
     files = {"calc.py": ADDS, "tests/test_add.py": TESTS_ADD, "conftest.py": SELECTIVE_HOOK}
-    shown = await tried(lay_out(tmp_path, files), PYTEST, PYTHONPATH=str(tmp_path))
+    shown = await run_gate_once(write_files(tmp_path, files), PYTEST, PYTHONPATH=str(tmp_path))
     assert shown.trouble == "error"
     assert "failed tests, but the exit code is 0: tests/test_add.py::test_add" in shown.detail
 
@@ -214,7 +216,7 @@ async def test_a_test_that_raised_has_failed_whatever_a_hook_reports(tmp_path):
 )
 async def test_honest_projects_are_not_affected_by_the_recorder(tmp_path, files):
     tests = {"tests/test_a.py": "def test_a(): assert 0\ndef test_b(): pass\n"}
-    shown = await tried(lay_out(tmp_path, {**tests, **files}), PYTEST)
+    shown = await run_gate_once(write_files(tmp_path, {**tests, **files}), PYTEST)
     assert (shown.trouble, shown.exit_code, len(shown.outcomes)) == (None, 1, 2), shown.detail
     assert "canar" not in shown.detail + "".join(path.read_text() for path in tmp_path.glob("build/*"))
 
@@ -228,10 +230,10 @@ async def test_the_recorder_works_in_xdist_workers_and_beside_other_plugins(tmp_
     }
     gate = Gate(kind="test", command="python -m pytest -q -n 2", runner="pytest")
     plain = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "", "PYTHONPATH": str(tmp_path)}
-    honest = await tried(lay_out(tmp_path, files), gate, **plain)
+    honest = await run_gate_once(write_files(tmp_path, files), gate, **plain)
     assert (honest.trouble, len(honest.outcomes)) == (None, 21), honest.detail
     assert [name for name, outcome in honest.outcomes.items() if outcome == "failed"] == ["tests/test_add.py::test_add"]
-    lying = await tried(lay_out(tmp_path, {"calc.py": f"{PATCHED_REPORT}{ADDS}"}), gate, **plain)
+    lying = await run_gate_once(write_files(tmp_path, {"calc.py": f"{PATCHED_REPORT}{ADDS}"}), gate, **plain)
     assert (lying.trouble, "cannot be trusted" in lying.detail) == ("error", True)
 
 
@@ -242,29 +244,29 @@ async def test_only_selected_tests_run(tmp_path):
         "tests/test_c.py": "def test_c(): assert 0\n",
         "tests/test_broken.py": "import nothing_like_it\n",
     }
-    lay_out(tmp_path, files)
-    one = await tried(tmp_path, PYTEST, only=("tests/test_a.py::test_b",))
+    write_files(tmp_path, files)
+    one = await run_gate_once(tmp_path, PYTEST, only=("tests/test_a.py::test_b",))
     assert (one.trouble, dict(one.outcomes)) == (None, {"tests/test_a.py::test_b": "passed"})
-    some = await tried(tmp_path, PYTEST, only=("tests/test_c.py", "tests/test_a.py::test_a"))
+    some = await run_gate_once(tmp_path, PYTEST, only=("tests/test_c.py", "tests/test_a.py::test_a"))
     assert dict(some.outcomes) == {"tests/test_c.py::test_c": "failed", "tests/test_a.py::test_a": "passed"}
-    none = await tried(tmp_path, PYTEST, only=("tests/test_a.py::test_gone",))
+    none = await run_gate_once(tmp_path, PYTEST, only=("tests/test_a.py::test_gone",))
     assert none.trouble == "vacuous"
 
 
 async def test_an_exit_code_without_a_failing_test_is_a_separate_outcome(tmp_path):
     """BX-4: exit code and report must agree; a missed threshold is neither a test's failure nor a pass."""
     fails = "def pytest_sessionfinish(session):\n    session.exitstatus = 1\n"
-    lay_out(tmp_path, {"test_a.py": "def test_a(): pass\n", "conftest.py": fails})
-    whole = await tried(tmp_path, PYTEST)
+    write_files(tmp_path, {"test_a.py": "def test_a(): pass\n", "conftest.py": fails})
+    whole = await run_gate_once(tmp_path, PYTEST)
     assert (whole.trouble, dict(whole.outcomes)) == (None, {"test_a.py::test_a": "passed", "exit": "failed"})
-    some = await tried(tmp_path, PYTEST, only=("test_a.py",))
+    some = await run_gate_once(tmp_path, PYTEST, only=("test_a.py",))
     assert dict(some.outcomes) == {"test_a.py::test_a": "passed"}
 
 
 async def test_processes_started_by_tests_inherit_nothing_of_ours(tmp_path):
     told = "import os\n\n\ndef test_a():\n    assert not [n for n in os.environ if 'SCAFFOLD' in n]\n"
     told += "    assert 'scribe' not in os.environ.get('PYTEST_ADDOPTS', '') + os.environ.get('PYTHONPATH', '')\n"
-    shown = await tried(lay_out(tmp_path, {"test_a.py": told}), PYTEST)
+    shown = await run_gate_once(write_files(tmp_path, {"test_a.py": told}), PYTEST)
     assert dict(shown.outcomes) == {"test_a.py::test_a": "passed"}, shown.detail
     assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith((".", "_"))) == ["test_a.py"]
 
@@ -275,7 +277,7 @@ async def test_in_the_sandbox_the_report_is_written_to_its_temporary_folder(tmp_
     if finding.level == "none":
         pytest.skip(f"{finding.trouble}; {finding.fix}")
     top, temporary = tmp_path.resolve() / "tree", tmp_path.resolve() / "temporary"
-    lay_out(top, {"test_a.py": "def test_a(): pass\ndef test_b(): assert 0\n"})
+    write_files(top, {"test_a.py": "def test_a(): pass\ndef test_b(): assert 0\n"})
     enclosure = SandboxSpec(finding.level, Confinement(writable=(top,), temporary=temporary))
     tree = structs.replace(tree_in(top), enclosure=enclosure)
     shown = await run_gate(PYTEST, tree, environment="here", timeout_s=60)

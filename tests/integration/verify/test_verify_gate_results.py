@@ -21,45 +21,47 @@ def test_sometimes():
 """
 
 
-async def test_a_change_is_compared_with_earlier_failures(bench):
+async def test_a_change_is_compared_with_earlier_failures(candidates):
     """AL-9, AL-10, BX-4: a failure of the baseline is allowed, a new one blocks, and is named."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    head = await bench.commit({"calc.py": CALC.replace("a - b", "a - b - 1")})
-    test = (await bench.judge(captured, base, head))["test"]
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"calc.py": CALC.replace("a - b", "a - b - 1")})
+    test = (await candidates.judge(captured, base, head))["test"]
     assert (test.verdict, test.blocks) == ("new_failure", True)
     assert test.tests == {"test_calc.py::test_sub": "new_failure", "test_calc.py::test_known_to_fail": "pre_existing"}
     assert test.counts == {"pass": 1, "new_failure": 1, "pre_existing": 1}
 
 
 @pytest.mark.slow
-async def test_a_new_failure_that_passes_unchanged_is_flaky_and_does_not_block(bench, tmp_path):
+async def test_a_new_failure_that_passes_unchanged_is_flaky_and_does_not_block(candidates, tmp_path):
     """BX-4: it fails, then it passes, without a change."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    head = await bench.commit({"test_flaky.py": FLAKY.format(mark=str(tmp_path / "mark"))})
-    test = (await bench.judge(captured, base, head))["test"]
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"test_flaky.py": FLAKY.format(mark=str(tmp_path / "mark"))})
+    test = (await candidates.judge(captured, base, head))["test"]
     assert (test.tests["test_flaky.py::test_sometimes"], test.blocks) == ("flaky", False)
 
 
 @pytest.mark.slow
-async def test_a_baseline_is_captured_once_and_its_failures_are_repeated(bench, tmp_path):
+async def test_a_baseline_is_captured_once_and_its_failures_are_repeated(candidates, tmp_path):
     """AL-10, BX-4: the next capture at the same commit runs nothing."""
     mark = tmp_path / "mark"
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC, "test_f.py": FLAKY.format(mark=str(mark))})
-    captured = await bench.capture(base)
+    base = await candidates.commit(
+        {"calc.py": CALC, "test_calc.py": TEST_CALC, "test_f.py": FLAKY.format(mark=str(mark))}
+    )
+    captured = await candidates.capture(base)
     outcomes = captured.baseline.runs[0].outcomes
     assert outcomes["test_f.py::test_sometimes"] == "flaky"
     assert outcomes["test_calc.py::test_known_to_fail"] == "failed"
-    await bench.harness.sh(f"git worktree remove --force {bench.folder}/tree-{base[:8]}")
-    again = await bench.capture(base)
-    assert (again, bench.told) == (captured, [("test", False), ("test", True)])
+    await candidates.harness.sh(f"git worktree remove --force {candidates.folder}/tree-{base[:8]}")
+    again = await candidates.capture(base)
+    assert (again, candidates.told) == (captured, [("test", False), ("test", True)])
 
 
-async def test_an_import_error_at_the_base_is_no_baseline(bench):
+async def test_an_import_error_at_the_base_is_no_baseline(candidates):
     """AL-10: the missing module is named, with a fix."""
-    base = await bench.commit({"test_it.py": "import nowhere_to_be_found\n\n\ndef test_it():\n    pass\n"})
-    problem = await bench.capture(base, left_out=("pip install -e .",))
+    base = await candidates.commit({"test_it.py": "import nowhere_to_be_found\n\n\ndef test_it():\n    pass\n"})
+    problem = await candidates.capture(base, left_out=("pip install -e .",))
     assert isinstance(problem, NotReady)
     assert "the Python module `nowhere_to_be_found` is not installed" in problem.what
     assert "`pip install -e .`" in problem.fix
@@ -67,44 +69,44 @@ async def test_an_import_error_at_the_base_is_no_baseline(bench):
 
 
 @pytest.mark.slow
-async def test_tests_without_a_single_pass_are_no_baseline(bench):
+async def test_tests_without_a_single_pass_are_no_baseline(candidates):
     """AL-10: nothing can be inferred from such tests."""
-    base = await bench.commit({"test_it.py": "def test_it():\n    assert False\n"})
-    problem = await bench.capture(base)
+    base = await candidates.commit({"test_it.py": "def test_it():\n    assert False\n"})
+    problem = await candidates.capture(base)
     assert isinstance(problem, NotReady)
     assert "none of its 1 tests passes" in problem.what
 
 
 @pytest.mark.slow
-async def test_a_detected_linter_that_cannot_run_is_left_out_and_a_configured_one_is_not(bench):
+async def test_a_detected_linter_that_cannot_run_is_left_out_and_a_configured_one_is_not(candidates):
     """AL-10, BX-4: a missing tool says nothing about the work."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
     lint = Gate(kind="lint", command="nosuchlinter .", runner="findings")
-    captured = await bench.capture(base, TEST, lint)
+    captured = await candidates.capture(base, TEST, lint)
     assert isinstance(captured, BaselineResult)
     assert "lint is not checked: `nosuchlinter .` cannot be run at the base" in captured.notes[0]
-    head = await bench.commit({"other.py": "VALUE = 1\n"})
-    assert (await bench.judge(captured, base, head))["lint"].verdict == "not_applicable"
-    await bench.harness.sh(f"git worktree remove --force {bench.folder}/tree-{base[:8]}")
-    problem = await bench.capture(base, TEST, lint, given=frozenset({"lint"}))
+    head = await candidates.commit({"other.py": "VALUE = 1\n"})
+    assert (await candidates.judge(captured, base, head))["lint"].verdict == "not_applicable"
+    await candidates.harness.sh(f"git worktree remove --force {candidates.folder}/tree-{base[:8]}")
+    problem = await candidates.capture(base, TEST, lint, given=frozenset({"lint"}))
     assert isinstance(problem, NotReady)
     assert "the program `nosuchlinter` was not found" in problem.what
 
 
 @pytest.mark.slow
-async def test_the_first_tests_of_a_repository_are_a_gate_of_the_work(bench):
+async def test_the_first_tests_of_a_repository_are_a_gate_of_the_work(candidates):
     """AL-10: there was nothing before, so every failure is new."""
-    base = await bench.commit({"pyproject.toml": '[project]\nname = "calc"\nversion = "1"\n', "calc.py": CALC})
-    captured = BaselineResult(baseline=(await bench.capture(base, Gate(kind="build", command="true"))).baseline)
-    head = await bench.commit({"tests/test_calc.py": "def test_it():\n    assert False\n"})
-    test = (await bench.judge(captured, base, head))["test"]
+    base = await candidates.commit({"pyproject.toml": '[project]\nname = "calc"\nversion = "1"\n', "calc.py": CALC})
+    captured = BaselineResult(baseline=(await candidates.capture(base, Gate(kind="build", command="true"))).baseline)
+    head = await candidates.commit({"tests/test_calc.py": "def test_it():\n    assert False\n"})
+    test = (await candidates.judge(captured, base, head))["test"]
     assert (test.verdict, test.tests) == ("new_failure", {"tests/test_calc.py::test_it": "new_failure"})
 
 
-async def test_only_tests_that_concern_the_change_run(bench):
+async def test_only_tests_that_concern_the_change_run(candidates):
     """AL-11: five tests beside the change are enough; the others run at the end."""
     tests = "\n\n".join(f"def test_{number}():\n    import pkg.a\n" for number in range(5))
-    base = await bench.commit(
+    base = await candidates.commit(
         {
             "pkg/__init__.py": "",
             "pkg/a.py": "VALUE = 1\n",
@@ -112,78 +114,78 @@ async def test_only_tests_that_concern_the_change_run(bench):
             "far/test_far.py": "import pathlib\n\n\ndef test_far():\n    assert not pathlib.Path('broken').exists()\n",
         }
     )
-    captured = await bench.capture(base)
-    head = await bench.commit({"pkg/a.py": "VALUE = 2\n", "pkg/broken": ""})
-    focused = (await bench.judge(captured, base, head))["test"]
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"pkg/a.py": "VALUE = 2\n", "pkg/broken": ""})
+    focused = (await candidates.judge(captured, base, head))["test"]
     assert (focused.focused, focused.counts) == (True, {"pass": 5})
 
 
 @pytest.mark.slow
-async def test_a_new_test_cannot_hide_what_the_work_broke(bench):
+async def test_a_new_test_cannot_hide_what_the_work_broke(candidates):
     """AL-9, BX-5: existing tests must pass without the new ones."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
     mends = "import calc\n\ncalc.sub = lambda a, b: a - b\n\n\ndef test_sub():\n    assert calc.sub(2, 2) == 0\n"
-    head = await bench.commit({"calc.py": CALC.replace("a - b", "0"), "test_a.py": mends})
-    test = (await bench.judge(captured, base, head))["test"]
+    head = await candidates.commit({"calc.py": CALC.replace("a - b", "0"), "test_a.py": mends})
+    test = (await candidates.judge(captured, base, head))["test"]
     assert test.verdict == "new_failure"
     assert test.tests["test_calc.py::test_sub"] == "new_failure"
 
 
 @pytest.mark.slow
-async def test_a_new_test_is_allowed_beside_existing_ones(bench):
+async def test_a_new_test_is_allowed_beside_existing_ones(candidates):
     """AL-9, AL-10: earlier failures still do not count."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    head = await bench.commit({"test_a.py": "import calc\n\n\ndef test_a():\n    assert calc.add(0, 0) == 0\n"})
-    test = (await bench.judge(captured, base, head))["test"]
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"test_a.py": "import calc\n\n\ndef test_a():\n    assert calc.add(0, 0) == 0\n"})
+    test = (await candidates.judge(captured, base, head))["test"]
     assert (test.verdict, test.blocks) == ("pre_existing", False)
     assert test.counts == {"pass": 3, "pre_existing": 1}
 
 
 @pytest.mark.slow
-async def test_a_renamed_test_file_keeps_its_history(bench):
+async def test_a_renamed_test_file_keeps_its_history(candidates):
     """AL-10: earlier failures still fail, earlier passes still pass, and no test is missing."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    head = await bench.commit({"test_calc.py": None, "test_sums.py": TEST_CALC})
-    test = (await bench.judge(captured, base, head))["test"]
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"test_calc.py": None, "test_sums.py": TEST_CALC})
+    test = (await candidates.judge(captured, base, head))["test"]
     assert (test.verdict, test.tests) == ("pre_existing", {"test_sums.py::test_known_to_fail": "pre_existing"})
 
 
 @pytest.mark.slow
-async def test_tests_that_landed_earlier_run_too(bench):
+async def test_tests_that_landed_earlier_run_too(candidates):
     """AL-11: tests newer than the baseline count as well, and deleted ones are not missed."""
     passing = "def test_it():\n    pass\n"
-    base = await bench.commit({"pkg/a.py": CALC, "pkg/test_other.py": passing, "pkg/test_old.py": passing})
-    captured = await bench.capture(base)
+    base = await candidates.commit({"pkg/a.py": CALC, "pkg/test_other.py": passing, "pkg/test_old.py": passing})
+    captured = await candidates.capture(base)
     landed = "from a import sub\n\n\ndef test_it():\n    assert sub(2, 1) == 1\n"
-    tip = await bench.commit({"pkg/test_a.py": landed, "pkg/test_old.py": None})
-    head = await bench.commit({"pkg/a.py": CALC.replace("a - b", "b - a")})
-    test = (await bench.judge(captured, tip, head))["test"]
+    tip = await candidates.commit({"pkg/test_a.py": landed, "pkg/test_old.py": None})
+    head = await candidates.commit({"pkg/a.py": CALC.replace("a - b", "b - a")})
+    test = (await candidates.judge(captured, tip, head))["test"]
     assert test.focused
     assert dict(test.tests) == {"pkg/test_a.py::test_it": "new_failure"}
 
 
 @pytest.mark.slow
-async def test_a_known_complete_run_of_the_commit_is_not_repeated(bench):
+async def test_a_known_complete_run_of_the_commit_is_not_repeated(candidates):
     """AL-11: the run at the end costs nothing if the landing ran everything."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    head = await bench.commit({"calc.py": CALC + "\n\nVALUE = 1\n"})
-    first = await bench.judge(captured, base, head, focused=False, keep=bench.keep)
-    await bench.harness.sh(f"git worktree remove --force {bench.folder}/tree-{head[:8]}")
-    (bench.harness.repo / "test_calc.py").write_text("broken(")
-    again = await bench.judge(captured, base, head, focused=False, find=bench.find)
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"calc.py": CALC + "\n\nVALUE = 1\n"})
+    first = await candidates.judge(captured, base, head, focused=False, keep=candidates.keep)
+    await candidates.harness.sh(f"git worktree remove --force {candidates.folder}/tree-{head[:8]}")
+    (candidates.harness.repo / "test_calc.py").write_text("broken(")
+    again = await candidates.judge(captured, base, head, focused=False, find=candidates.find)
     assert (again, first["test"].verdict) == (first, "pre_existing")
 
 
-async def test_gates_run_last_and_block_what_the_contract_allows(bench):
+async def test_gates_run_last_and_block_what_the_contract_allows(candidates):
     """AL-9: safety, contract, gates."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    head = await bench.commit({"calc.py": CALC.replace("a + b", "a + b + 1")})
-    request = ProofRequest(baseline=captured.baseline, slots=bench.slots)
-    proven = await prove_candidate(request, await bench.tree(base, head))
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"calc.py": CALC.replace("a + b", "a + b + 1")})
+    request = ProofRequest(baseline=captured.baseline, slots=candidates.slots)
+    proven = await prove_candidate(request, await candidates.tree(base, head))
     assert (proven.passed, proven.failures) == (False, ())
     assert [gate.gate.name for gate in proven.broken_gates] == ["test"]

@@ -5,7 +5,7 @@ import os
 import pytest
 from msgspec import structs
 
-from integration.verify.builders import lay_out, tree_in, tried
+from integration.verify.builders import run_gate_once, tree_in, write_files
 from scaffold.core.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.verify.gates.run import run_gate
@@ -64,7 +64,7 @@ ONE = "import unittest\n\n\nclass TestOne(unittest.TestCase):\n    def test_one(
 
 async def test_every_unittest_outcome_is_reported_under_its_name(tmp_path):
     """BX-4: typed outcomes per test, from the runner's report."""
-    shown = await tried(lay_out(tmp_path, {"test_all.py": EVERY_OUTCOME}), UNITTEST)
+    shown = await run_gate_once(write_files(tmp_path, {"test_all.py": EVERY_OUTCOME}), UNITTEST)
     assert (shown.trouble, shown.exit_code) == (None, 1), shown.detail
     assert dict(shown.outcomes) == {
         "test_all.TestAll.test_passes": "passed",
@@ -97,20 +97,20 @@ async def test_every_unittest_outcome_is_reported_under_its_name(tmp_path):
 )
 async def test_unusable_runs_are_classified(tmp_path, body, trouble, word):
     """BX-4: a run without tests is vacuous; an early end, a false report or a failing import is an error."""
-    shown = await tried(lay_out(tmp_path, {"test_one.py": body} if body else {}), UNITTEST)
+    shown = await run_gate_once(write_files(tmp_path, {"test_one.py": body} if body else {}), UNITTEST)
     assert shown.trouble == trouble, shown.detail
     assert word in shown.detail
 
 
 async def test_only_selected_unittest_tests_run(tmp_path):
     """AL-11: by name or by file."""
-    lay_out(tmp_path, {"test_one.py": ONE.format("pass"), "test_two.py": ONE.format("self.fail()")})
-    by_name = await tried(tmp_path, UNITTEST, only=("test_one.TestOne.test_one",))
+    write_files(tmp_path, {"test_one.py": ONE.format("pass"), "test_two.py": ONE.format("self.fail()")})
+    by_name = await run_gate_once(tmp_path, UNITTEST, only=("test_one.TestOne.test_one",))
     assert (by_name.trouble, dict(by_name.outcomes)) == (None, {"test_one.TestOne.test_one": "passed"})
-    by_file = await tried(tmp_path, UNITTEST, only=("test_two.py",))
+    by_file = await run_gate_once(tmp_path, UNITTEST, only=("test_two.py",))
     assert dict(by_file.outcomes) == {"test_two.TestOne.test_one": "failed"}
     (tmp_path / "test_one.py").write_text("raise SystemExit('loaded')\n")
-    alone = await tried(tmp_path, UNITTEST, only=("test_two.py",))
+    alone = await run_gate_once(tmp_path, UNITTEST, only=("test_two.py",))
     assert dict(alone.outcomes) == dict(by_file.outcomes)
 
 
@@ -118,22 +118,24 @@ async def test_findings_are_reported_without_line_numbers(tmp_path):
     """AL-9: findings are compared with earlier ones, wherever they have moved."""
     lines = "a.py:1:8: F401 os unused\\na.py:9:1: F401 os unused\\nsrc/b.py:3: error: no\\nFound 3 errors.\\n"
     gate = Gate(kind="lint", command=f"printf '{lines}'; exit 1", runner="findings")
-    shown = await tried(tmp_path, gate)
+    shown = await run_gate_once(tmp_path, gate)
     assert (shown.trouble, shown.exit_code) == (None, 1)
     assert dict(shown.outcomes) == {"a.py: F401 os unused": "failed", "src/b.py: error: no": "failed"}
     assert dict(shown.counts) == {"a.py: F401 os unused": 2}
-    clean = await tried(tmp_path, Gate(kind="lint", command="echo a.py:1:1: warned", runner="findings"))
+    clean = await run_gate_once(tmp_path, Gate(kind="lint", command="echo a.py:1:1: warned", runner="findings"))
     assert (clean.trouble, clean.exit_code, dict(clean.outcomes)) == (None, 0, {})
 
 
 async def test_ruff_and_mypy_report_their_findings(tmp_path):
-    lay_out(tmp_path, {"a.py": "import os\nimport sys\n", "b.py": "number: int = 'one'\n"})
-    ruff = await tried(tmp_path, Gate(kind="lint", command="ruff check --no-cache .", runner="findings"))
+    write_files(tmp_path, {"a.py": "import os\nimport sys\n", "b.py": "number: int = 'one'\n"})
+    ruff = await run_gate_once(tmp_path, Gate(kind="lint", command="ruff check --no-cache .", runner="findings"))
     assert [name.replace("[*] ", "") for name in ruff.outcomes] == [
         "a.py: F401 `os` imported but unused",
         "a.py: F401 `sys` imported but unused",
     ]
-    mypy = await tried(tmp_path, Gate(kind="typecheck", command="mypy --cache-dir=/dev/null b.py", runner="findings"))
+    mypy = await run_gate_once(
+        tmp_path, Gate(kind="typecheck", command="mypy --cache-dir=/dev/null b.py", runner="findings")
+    )
     assert [name.partition("  ")[0][:40] for name in mypy.outcomes] == ["b.py: error: Incompatible types in assig"]
 
 
@@ -150,21 +152,21 @@ async def test_ruff_and_mypy_report_their_findings(tmp_path):
 )
 async def test_a_command_is_judged_by_its_exit(tmp_path, command, trouble, outcomes):
     """BX-4: a missing tool and a killed command are errors, not failures."""
-    lay_out(tmp_path, {"not-executable": "#!/bin/sh\n"})
-    shown = await tried(tmp_path, Gate(kind="build", command=command))
+    write_files(tmp_path, {"not-executable": "#!/bin/sh\n"})
+    shown = await run_gate_once(tmp_path, Gate(kind="build", command=command))
     assert (shown.trouble, dict(shown.outcomes)) == (trouble, outcomes)
 
 
 async def test_a_gate_runs_in_its_folder_and_a_missing_folder_is_an_error(tmp_path):
-    lay_out(tmp_path, {"part/made": ""})
-    assert (await tried(tmp_path, Gate(kind="build", command="test -f made", folder="part"))).exit_code == 0
-    gone = await tried(tmp_path, Gate(kind="build", command="true", folder="gone"))
+    write_files(tmp_path, {"part/made": ""})
+    assert (await run_gate_once(tmp_path, Gate(kind="build", command="test -f made", folder="part"))).exit_code == 0
+    gone = await run_gate_once(tmp_path, Gate(kind="build", command="true", folder="gone"))
     assert (gone.trouble, gone.exit_code) == ("error", 127)
 
 
 async def test_nothing_of_ours_is_left_behind(tmp_path):
     temporary = tmp_path / "temporary"
-    tree = tree_in(lay_out(tmp_path / "tree", {"test_one.py": ONE.format("pass")}))
+    tree = tree_in(write_files(tmp_path / "tree", {"test_one.py": ONE.format("pass")}))
     tree = structs.replace(tree, enclosure=SandboxSpec("none", Confinement(writable=(), temporary=temporary)))
     shown = await run_gate(UNITTEST, tree, environment="here", timeout_s=60)
     assert dict(shown.outcomes) == {"test_one.TestOne.test_one": "passed"}
@@ -173,7 +175,7 @@ async def test_nothing_of_ours_is_left_behind(tmp_path):
 
 async def test_output_above_the_limit_is_an_error(tmp_path):
     gate = Gate(kind="lint", command="yes a.py:1:1: no | head -c 50000001; exit 1", runner="findings")
-    shown = await tried(tmp_path, gate)
+    shown = await run_gate_once(tmp_path, gate)
     assert (shown.trouble, "more than 50000000 bytes" in shown.detail) == ("error", True)
 
 
@@ -192,7 +194,7 @@ async def test_cargo_runs_all_its_tests(tmp_path):
         "src/lib.rs": library,
         "tests/whole.rs": "#[test]\nfn passes() { assert_eq!(one::one(), 1); }\n",
     }
-    lay_out(tmp_path, files)
+    write_files(tmp_path, files)
     shown = await _cargo(tmp_path)
     if shown.exit_code == 127:
         pytest.skip("cargo is not installed")
@@ -208,7 +210,7 @@ async def test_cargo_runs_all_its_tests(tmp_path):
     assert len(shown.outcomes) == 6
     some = await _cargo(tmp_path, only=("src/lib.rs: tests::passes",))
     assert (some.trouble, dict(some.outcomes)) == (None, {"src/lib.rs: tests::passes": "passed"})
-    lay_out(tmp_path, {"src/lib.rs": 'pub fn one() -> i32 { "no" }\n'})
+    write_files(tmp_path, {"src/lib.rs": 'pub fn one() -> i32 { "no" }\n'})
     broken = await _cargo(tmp_path)
     assert (broken.trouble, "could not be built" in broken.detail) == ("error", True)
 
@@ -216,4 +218,4 @@ async def test_cargo_runs_all_its_tests(tmp_path):
 async def _cargo(folder, **options):
     gate = Gate(kind="test", command="cargo test --offline", runner="cargo")
     homes = {name: os.environ[name] for name in ("CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
-    return await tried(folder, gate, timeout_s=300, **options, **homes)
+    return await run_gate_once(folder, gate, timeout_s=300, **options, **homes)

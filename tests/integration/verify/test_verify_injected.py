@@ -2,7 +2,7 @@
 
 import pytest
 
-from integration.verify.builders import PYTHON, Ground, seen
+from integration.verify.builders import PYTHON, EnvironmentSetup, check_output
 from scaffold.core.gates import CheckEnvironment
 from scaffold.host.environment import child_environment
 from scaffold.verify.environment.check_env import check_environ
@@ -22,101 +22,101 @@ sys.meta_path.insert(0, Finder)
 
 
 @pytest.fixture
-async def ground(harness, tmp_path):
+async def project(harness, tmp_path):
     """A Python repository whose user has a virtual environment in the checkout."""
-    made = Ground(harness, tmp_path)
+    made = EnvironmentSetup(harness, tmp_path)
     await made.commit(CODE)
     await harness.sh(f"'{PYTHON}' -m venv --without-pip .venv")
     return made
 
 
-def packages(ground):
-    return next((ground.repo / ".venv" / "lib").glob("*/site-packages"))
+def packages(project):
+    return next((project.repo / ".venv" / "lib").glob("*/site-packages"))
 
 
-async def proven(ground, tree, environment):
+async def proven(project, tree, environment):
     """Run the proof, and return the tree that checks then use."""
     found = await prove_imports(environment, tree)
     assert isinstance(found, CheckEnvironment), found
-    tree.environ.update(check_environ(found, tree.git.cwd, child_environment(ground.environ)))
+    tree.environ.update(check_environ(found, tree.git.cwd, child_environment(project.environ)))
     return found
 
 
-async def test_the_users_editable_installation_is_overridden_by_the_checkout(ground):
+async def test_the_users_editable_installation_is_overridden_by_the_checkout(project):
     """A worktree linked to it would test the wrong code, and pass."""
-    (packages(ground) / "_calc.pth").write_text(f"{ground.repo}/src\n")
-    environment = await ground.prepared()
-    async with ground.tree(environment) as tree:
+    (packages(project) / "_calc.pth").write_text(f"{project.repo}/src\n")
+    environment = await project.prepared()
+    async with project.tree(environment) as tree:
         outside = tree.git.cwd.parent
-        assert await seen(tree, WHO, cwd=outside) == f"{ground.repo}/src/calc/__init__.py"
-        mended = await proven(ground, tree, environment)
-        assert await seen(tree, WHO, cwd=outside) == f"{tree.git.cwd}/src/calc/__init__.py"
+        assert await check_output(tree, WHO, cwd=outside) == f"{project.repo}/src/calc/__init__.py"
+        mended = await proven(project, tree, environment)
+        assert await check_output(tree, WHO, cwd=outside) == f"{tree.git.cwd}/src/calc/__init__.py"
         assert mended.fingerprint != environment.fingerprint
         assert await prove_imports(mended, tree) == mended
 
 
-async def test_an_installation_that_cannot_be_overridden_is_named(ground):
+async def test_an_installation_that_cannot_be_overridden_is_named(project):
     """environment_not_ready: the module, where it was found, and the fix."""
-    place = ground.repo / "src" / "calc"
-    (packages(ground) / "_calc_finder.py").write_text(FIRST_OF_ALL.format(place=place))
-    (packages(ground) / "_calc.pth").write_text("import _calc_finder\n")
-    environment = await ground.prepared()
-    async with ground.tree(environment) as tree:
+    place = project.repo / "src" / "calc"
+    (packages(project) / "_calc_finder.py").write_text(FIRST_OF_ALL.format(place=place))
+    (packages(project) / "_calc.pth").write_text("import _calc_finder\n")
+    environment = await project.prepared()
+    async with project.tree(environment) as tree:
         found = await prove_imports(environment, tree)
     assert isinstance(found, NotReady)
     assert found.what == f"checks would load calc from {place}/__init__.py, not from the checkout that they judge"
     assert "remove that installation" in found.fix
 
 
-async def test_an_installed_copy_is_not_the_checkouts_code(ground):
+async def test_an_installed_copy_is_not_the_checkouts_code(project):
     """Not even in the checkout's own virtual environment: it stays the base's code."""
     install = (
         f"'{PYTHON}' -m venv --without-pip .venv",
         "cp -r src/calc .venv/lib/$(ls .venv/lib)/site-packages/",
     )
-    await ground.harness.sh("rm -r .venv")
-    environment = await ground.prepared(*install)
-    async with ground.tree(environment) as tree:
-        assert ".venv" in await seen(tree, WHO)
-        await proven(ground, tree, environment)
-        assert await seen(tree, WHO) == f"{tree.git.cwd}/src/calc/__init__.py"
+    await project.harness.sh("rm -r .venv")
+    environment = await project.prepared(*install)
+    async with project.tree(environment) as tree:
+        assert ".venv" in await check_output(tree, WHO)
+        await proven(project, tree, environment)
+        assert await check_output(tree, WHO) == f"{tree.git.cwd}/src/calc/__init__.py"
 
 
-async def test_sources_that_are_not_installed_are_found(ground):
+async def test_sources_that_are_not_installed_are_found(project):
     """Checks do not see a user's installation that the sandbox hides."""
-    environment = await ground.prepared()
-    async with ground.tree(environment) as tree:
-        await proven(ground, tree, environment)
-        assert await seen(tree, WHO, cwd=tree.git.cwd.parent) == f"{tree.git.cwd}/src/calc/__init__.py"
+    environment = await project.prepared()
+    async with project.tree(environment) as tree:
+        await proven(project, tree, environment)
+        assert await check_output(tree, WHO, cwd=tree.git.cwd.parent) == f"{tree.git.cwd}/src/calc/__init__.py"
 
 
-async def test_without_a_conflict_the_environment_is_unchanged(ground):
-    await ground.harness.sh("git rm -rq src; git commit -qm flat")
-    (packages(ground) / "other.py").write_text("")
-    await ground.commit({"json.py": "a name of the standard library", "pages/__init__.py": ""})
-    environment = await ground.prepared()
-    async with ground.tree(environment) as tree:
+async def test_without_a_conflict_the_environment_is_unchanged(project):
+    await project.harness.sh("git rm -rq src; git commit -qm flat")
+    (packages(project) / "other.py").write_text("")
+    await project.commit({"json.py": "a name of the standard library", "pages/__init__.py": ""})
+    environment = await project.prepared()
+    async with project.tree(environment) as tree:
         assert await prove_imports(environment, tree) == environment
 
 
-async def test_a_flat_repository_layout_is_supported(ground):
-    await ground.harness.sh("git rm -rq src; git commit -qm flat")
-    await ground.commit({"flat/__init__.py": "", "flat/inner.py": ""})
-    (packages(ground) / "_flat.pth").write_text(f"{ground.repo}\n")
-    environment = await ground.prepared()
-    async with ground.tree(environment) as tree:
-        mended = await proven(ground, tree, environment)
-        assert await seen(tree, "python -c 'import flat; print(flat.__file__)'", cwd=tree.git.cwd.parent) == (
+async def test_a_flat_repository_layout_is_supported(project):
+    await project.harness.sh("git rm -rq src; git commit -qm flat")
+    await project.commit({"flat/__init__.py": "", "flat/inner.py": ""})
+    (packages(project) / "_flat.pth").write_text(f"{project.repo}\n")
+    environment = await project.prepared()
+    async with project.tree(environment) as tree:
+        mended = await proven(project, tree, environment)
+        assert await check_output(tree, "python -c 'import flat; print(flat.__file__)'", cwd=tree.git.cwd.parent) == (
             f"{tree.git.cwd}/flat/__init__.py"
         )
     assert mended.variables["PYTHONPATH"] == "{top}"
 
 
-async def test_an_interpreter_that_cannot_answer_is_not_trusted(ground):
-    (packages(ground) / "sitecustomize.py").write_text("print('{}'); import os; os._exit(0)\n")
-    (packages(ground) / "_calc.pth").write_text("import os; os.write(2, b'broken here'); os._exit(3)\n")
-    environment = await ground.prepared()
-    async with ground.tree(environment) as tree:
+async def test_an_interpreter_that_cannot_answer_is_not_trusted(project):
+    (packages(project) / "sitecustomize.py").write_text("print('{}'); import os; os._exit(0)\n")
+    (packages(project) / "_calc.pth").write_text("import os; os.write(2, b'broken here'); os._exit(3)\n")
+    environment = await project.prepared()
+    async with project.tree(environment) as tree:
         found = await prove_imports(environment, tree)
     assert isinstance(found, NotReady)
     assert found.what.endswith("/python could not report where it would import this repository's code from")
@@ -124,33 +124,33 @@ async def test_an_interpreter_that_cannot_answer_is_not_trusted(ground):
 
 
 async def test_without_modules_no_interpreter_is_started(harness, tmp_path):
-    ground = Ground(harness, tmp_path)
-    environment = await ground.prepared()
-    async with ground.tree(environment) as tree:
+    project = EnvironmentSetup(harness, tmp_path)
+    environment = await project.prepared()
+    async with project.tree(environment) as tree:
         tree.environ["PATH"] = "/nowhere"
         assert await prove_imports(environment, tree) == environment
 
 
-async def test_a_linked_node_package_outside_the_checkout_is_named(ground):
+async def test_a_linked_node_package_outside_the_checkout_is_named(project):
     """npm link: the user's checkout would be tested."""
-    await ground.harness.sh("git rm -rq src; git commit -qm flat")
-    await ground.commit({"package.json": '{"name": "web"}', "own/package.json": '{"name": "@web/own"}'})
-    environment = await ground.prepared()
-    async with ground.tree(environment) as tree:
+    await project.harness.sh("git rm -rq src; git commit -qm flat")
+    await project.commit({"package.json": '{"name": "web"}', "own/package.json": '{"name": "@web/own"}'})
+    environment = await project.prepared()
+    async with project.tree(environment) as tree:
         link = tree.git.cwd / "node_modules" / "@web" / "own"
         link.parent.mkdir(parents=True)
         link.symlink_to("../../own")
         assert await prove_imports(environment, tree) == environment
         link.unlink()
-        link.symlink_to(ground.repo / "own")
+        link.symlink_to(project.repo / "own")
         found = await prove_imports(environment, tree)
     assert isinstance(found, NotReady)
-    assert found.what.startswith(f"checks would load @web/own from {ground.repo}/own")
+    assert found.what.startswith(f"checks would load @web/own from {project.repo}/own")
 
 
-async def test_arbitrary_manifests_never_name_outside_paths(ground):
-    await ground.harness.sh("git rm -rq src; git commit -qm flat")
-    await ground.commit(
+async def test_arbitrary_manifests_never_name_outside_paths(project):
+    await project.harness.sh("git rm -rq src; git commit -qm flat")
+    await project.commit(
         {
             "a/package.json": '{"name": "../../../etc"}',
             "b/package.json": '{"name": "/etc"}',
@@ -159,6 +159,6 @@ async def test_arbitrary_manifests_never_name_outside_paths(ground):
             "e/package.json": '{"name": 5}',
         }
     )
-    environment = await ground.prepared()
-    async with ground.tree(environment) as tree:
+    environment = await project.prepared()
+    async with project.tree(environment) as tree:
         assert await prove_imports(environment, tree) == environment

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders import needs
-from integration.verify.builders import Ground, seen
+from integration.verify.builders import EnvironmentSetup, check_output
 from scaffold.host.environment import child_environment
 from scaffold.verify.environment.check_env import check_environ
 from scaffold.verify.environment.import_proof import prove_imports
@@ -31,43 +31,43 @@ INSTALL = "python -m pip install --quiet --no-index --no-deps --ignore-installed
 
 
 @pytest.fixture(params=[False, True], ids=["free", "in a sandbox"])
-def ground(harness, tmp_path, request):
-    return Ground(harness, tmp_path, held=request.param)
+def project(harness, tmp_path, request):
+    return EnvironmentSetup(harness, tmp_path, sandboxed=request.param)
 
 
-async def proven(ground, tree, environment):
+async def proven(project, tree, environment):
     found = await prove_imports(environment, tree)
     assert found == environment
-    return check_environ(environment, tree.git.cwd, child_environment(ground.environ))
+    return check_environ(environment, tree.git.cwd, child_environment(project.environ))
 
 
-async def test_an_editable_installation_leads_to_the_checkout_it_was_copied_to(ground):
+async def test_an_editable_installation_leads_to_the_checkout_it_was_copied_to(project):
     """AL-9: the golden environment of a run tests the worktree."""
-    await ground.commit({"pyproject.toml": PROJECT, "src/calc/__init__.py": CALC})
+    await project.commit({"pyproject.toml": PROJECT, "src/calc/__init__.py": CALC})
     backend = f"PYTHONPATH='{site.getsitepackages()[0]}' {INSTALL}"
-    environment = await ground.prepared(backend)
-    async with ground.tree(environment) as tree:
-        await proven(ground, tree, environment)
+    environment = await project.prepared(backend)
+    async with project.tree(environment) as tree:
+        await proven(project, tree, environment)
         inside = f"{tree.git.cwd}/src/calc/__init__.py"
-        assert await seen(tree, "calc", cwd=tree.git.cwd.parent) == inside
-        assert await seen(tree, "git status --porcelain") == ""
-        assert "/cache/runs/a tree/" in await seen(tree, "pip --version")
+        assert await check_output(tree, "calc", cwd=tree.git.cwd.parent) == inside
+        assert await check_output(tree, "git status --porcelain") == ""
+        assert "/cache/runs/a tree/" in await check_output(tree, "pip --version")
 
 
-async def test_a_setuptools_development_link_does_too(ground):
-    await ground.commit({"setup.py": LEGACY, "src/calc/__init__.py": CALC, ".gitignore": "*.egg-info\n"})
-    environment = await ground.prepared("python3 -m venv .venv", "python setup.py --quiet develop")
-    async with ground.tree(environment) as tree:
-        await proven(ground, tree, environment)
-        told = await seen(tree, "python -c 'import calc; calc.say()'", cwd=tree.git.cwd.parent)
+async def test_a_setuptools_development_link_does_too(project):
+    await project.commit({"setup.py": LEGACY, "src/calc/__init__.py": CALC, ".gitignore": "*.egg-info\n"})
+    environment = await project.prepared("python3 -m venv .venv", "python setup.py --quiet develop")
+    async with project.tree(environment) as tree:
+        await proven(project, tree, environment)
+        told = await check_output(tree, "python -c 'import calc; calc.say()'", cwd=tree.git.cwd.parent)
         assert told == f"{tree.git.cwd}/src/calc/__init__.py"
         assert {copied.target for copied in environment.copies} == {".venv", "src/calc.egg-info"}
 
 
 @needs("node", "npm")
-async def test_npm_workspaces_and_local_packages_are_the_checkouts_own(ground):
+async def test_npm_workspaces_and_local_packages_are_the_checkouts_own(project):
     manifest = '{"name": "top", "workspaces": ["packages/*"], "dependencies": {"left": "file:vendored/left"}}'
-    await ground.commit(
+    await project.commit(
         {
             "package.json": manifest,
             **{
@@ -76,18 +76,21 @@ async def test_npm_workspaces_and_local_packages_are_the_checkouts_own(ground):
             **{f"{place}/i.js": "module.exports = __filename" for place in PLACES},
         }
     )
-    environment = await ground.prepared("npm install --no-package-lock")
-    async with ground.tree(environment) as tree:
-        await proven(ground, tree, environment)
+    environment = await project.prepared("npm install --no-package-lock")
+    async with project.tree(environment) as tree:
+        await proven(project, tree, environment)
         for place in PLACES:
             name = place.rpartition("/")[2]
-            assert await seen(tree, f"node -e 'console.log(require(\"{name}\"))'") == f"{tree.git.cwd}/{place}/i.js"
-        assert await seen(tree, "git status --porcelain") == ""
+            assert (
+                await check_output(tree, f"node -e 'console.log(require(\"{name}\"))'")
+                == f"{tree.git.cwd}/{place}/i.js"
+            )
+        assert await check_output(tree, "git status --porcelain") == ""
 
 
 @needs("cargo", "rustc")
-async def test_cargo_builds_without_a_network_in_a_read_only_home(ground):
-    await ground.commit(
+async def test_cargo_builds_without_a_network_in_a_read_only_home(project):
+    await project.commit(
         {
             "Cargo.toml": '[package]\nname = "calc"\nversion = "0.1.0"\n[dependencies]\ninner = { path = "inner" }\n',
             "src/lib.rs": "#[test]\nfn adds() { assert_eq!(inner::two(), 2) }\n",
@@ -96,37 +99,37 @@ async def test_cargo_builds_without_a_network_in_a_read_only_home(ground):
         }
     )
     toolchain = f"RUSTUP_HOME='{os.environ.get('RUSTUP_HOME', Path.home() / '.rustup')}'"
-    environment = await ground.prepared(f"{toolchain} cargo fetch")
-    async with ground.tree(environment) as tree:
-        assert environment.variables["CARGO_HOME"].startswith(f"{ground.cache}/environments/")
-        assert "1 passed" in await seen(tree, f"{toolchain} cargo test 2>&1")
+    environment = await project.prepared(f"{toolchain} cargo fetch")
+    async with project.tree(environment) as tree:
+        assert environment.variables["CARGO_HOME"].startswith(f"{project.cache}/environments/")
+        assert "1 passed" in await check_output(tree, f"{toolchain} cargo test 2>&1")
 
 
 @pytest.mark.timeout(150)
 @needs("uv")
-async def test_uv_installs_its_lock_file_and_is_not_run_again(ground):
+async def test_uv_installs_its_lock_file_and_is_not_run_again(project):
     """AL-9: an editable package of the repository is the checkout's own; `uv run` needs no network."""
     backend = '[build-system]\nrequires = ["uv_build"]\nbuild-backend = "uv_build"\n'
     inner = f'{backend}[project]\nname = "inner"\nversion = "1"\n'
     top = '[project]\nname = "calc"\nversion = "1"\nrequires-python = ">=3.11"\ndependencies = ["inner"]\n'
     sources = '[tool.uv]\npackage = false\n[tool.uv.sources]\ninner = { path = "inner", editable = true }\n'
-    await ground.commit(
+    await project.commit(
         {"pyproject.toml": top + sources, "inner/pyproject.toml": inner, "inner/src/inner/__init__.py": CALC}
     )
-    await ground.harness.sh("uv lock --quiet; git add uv.lock")
-    await ground.commit({".gitignore": ".venv\n"})
-    environment = await ground.prepared("uv sync --locked")
-    async with ground.tree(environment) as tree:
-        await proven(ground, tree, environment)
+    await project.harness.sh("uv lock --quiet; git add uv.lock")
+    await project.commit({".gitignore": ".venv\n"})
+    environment = await project.prepared("uv sync --locked")
+    async with project.tree(environment) as tree:
+        await proven(project, tree, environment)
         inside = f"{tree.git.cwd}/inner/src/inner/__init__.py"
         for python in ("python", "uv run python"):
-            assert await seen(tree, f"{python} -c 'import inner; inner.say()'") == inside
-        assert await seen(tree, "git status --porcelain") == ""
+            assert await check_output(tree, f"{python} -c 'import inner; inner.say()'") == inside
+        assert await check_output(tree, "git status --porcelain") == ""
 
 
 @pytest.mark.timeout(150)
 @needs("node", "pnpm")
-async def test_pnpm_links_workspace_packages_within_the_checkout(ground):
+async def test_pnpm_links_workspace_packages_within_the_checkout(project):
     """AL-9: as its lock file says, without a network."""
     manifest = '{"name": "top", "dependencies": {"own": "workspace:*"}, "scripts": {"test": "node try.js"}}'
     own = {
@@ -134,11 +137,11 @@ async def test_pnpm_links_workspace_packages_within_the_checkout(ground):
         "packages/own/i.js": "exports.at = __filename",
     }
     files = {"package.json": manifest, "pnpm-workspace.yaml": "packages:\n  - packages/*\n", **own}
-    await ground.commit({**files, "try.js": "console.log(require('own').at)", ".gitignore": "node_modules\n"})
-    await ground.harness.sh("pnpm install --lockfile-only --offline; git add pnpm-lock.yaml")
-    await ground.commit({})
-    environment = await ground.prepared("pnpm install --frozen-lockfile --offline")
-    async with ground.tree(environment) as tree:
-        await proven(ground, tree, environment)
-        assert (await seen(tree, "pnpm run test")).endswith(f"{tree.git.cwd}/packages/own/i.js")
-        assert await seen(tree, "git status --porcelain") == ""
+    await project.commit({**files, "try.js": "console.log(require('own').at)", ".gitignore": "node_modules\n"})
+    await project.harness.sh("pnpm install --lockfile-only --offline; git add pnpm-lock.yaml")
+    await project.commit({})
+    environment = await project.prepared("pnpm install --frozen-lockfile --offline")
+    async with project.tree(environment) as tree:
+        await proven(project, tree, environment)
+        assert (await check_output(tree, "pnpm run test")).endswith(f"{tree.git.cwd}/packages/own/i.js")
+        assert await check_output(tree, "git status --porcelain") == ""

@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from builders import bubblewrap_or_skip
-from integration.verify.builders import Ground, verify_contract
+from integration.verify.builders import EnvironmentSetup, verify_contract
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import CheckEnvironment, Gate
 from scaffold.git import worktree
@@ -29,7 +29,7 @@ from scaffold.verify.services.lifecycle import (
     services_up,
     stop_leftovers,
 )
-from support.docker import free_port, saying
+from support.docker import ask_server, free_port
 
 KILLED = """\
 import asyncio, os, sys
@@ -53,40 +53,40 @@ asyncio.run(main())
 
 
 @pytest.fixture
-async def ground(harness, tmp_path, daemon, port):
+async def project(harness, tmp_path, docker, port):
     """A repository with a compose file, and a fake `docker`; nothing is sandboxed."""
-    made = Ground(harness, tmp_path)
-    made.environ = {**made.environ, "PATH": f"{daemon.programs}:{made.environ['PATH']}"}
+    made = EnvironmentSetup(harness, tmp_path)
+    made.environ = {**made.environ, "PATH": f"{docker.programs}:{made.environ['PATH']}"}
     await made.commit({"compose.yaml": f"serve {port} hello\n"})
     return made
 
 
 @pytest.fixture
-async def held(ground, tmp_path):
+async def sandboxed(project, tmp_path):
     """The same, in a sandbox with its own network."""
-    inside = Ground(ground.harness, tmp_path, held=True)
-    inside.environ = ground.environ
+    inside = EnvironmentSetup(project.harness, tmp_path, sandboxed=True)
+    inside.environ = project.environ
     await bubblewrap_or_skip()
     return inside
 
 
-async def means_of(ground, name="scaffold_run", told=None):
+async def means_of(project, name="scaffold_run", told=None):
     return ComposeContext(
         name=name,
-        repository=ground.harness.context.repository,
-        base=await ground.head(),
-        folder=ground.cache / "runs" / name / "services",
-        shared=ground.cache / "services",
-        environ=child_environment(ground.environ),
+        repository=project.harness.context.repository,
+        base=await project.head(),
+        folder=project.cache / "runs" / name / "services",
+        shared=project.cache / "services",
+        environ=child_environment(project.environ),
         clean=str,
         tell=str if told is None else told.append,
     )
 
 
-async def tree_of(ground, stack, *lines, means=None):
+async def tree_of(project, stack, *lines, means=None):
     """Return a checkout of the head whose checks have these services."""
-    tree = await stack.enter_async_context(ground.tree(CheckEnvironment(fingerprint="x")))
-    return structs.replace(tree, services=Services(lines, means or await means_of(ground)))
+    tree = await stack.enter_async_context(project.tree(CheckEnvironment(fingerprint="x")))
+    return structs.replace(tree, services=Services(lines, means or await means_of(project)))
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ async def stack():
         yield made
 
 
-async def unheld(services, command, cwd):
+async def unsandboxed(services, command, cwd):
     environ = child_environment(os.environ)
     shell = ShellCommand(text=command, cwd=cwd, environ=environ, timeout_s=60)
     return await run_with_services(shell, services, None, top=cwd)
@@ -110,44 +110,44 @@ def kill_once_up(argv, environ):
     owner.stdout.close()
 
 
-def expect_order(daemon):
+def expect_order(docker):
     """Check that services are never up at the same time."""
     up = 0
-    for call in daemon.calls:
+    for call in docker.calls:
         words = call.split()
         up += ("up" in words) - ("down" in words)
-        assert up in {0, 1}, daemon.calls
+        assert up in {0, 1}, docker.calls
 
 
-async def test_checks_and_gates_get_fresh_services_each(held, daemon, port, stack):
+async def test_checks_and_gates_get_fresh_services_each(sandboxed, docker, port, stack):
     """AL-9: compose services by trusted setup; no check influences the next, and nothing is left."""
-    tree = await tree_of(held, stack, f"compose db @{port}")
-    checks = tuple(Check(command=f"{saying(port, word)} | grep -x 'hello {word}'") for word in ("one", "two"))
+    tree = await tree_of(sandboxed, stack, f"compose db @{port}")
+    checks = tuple(Check(command=f"{ask_server(port, word)} | grep -x 'hello {word}'") for word in ("one", "two"))
     await worktree.restore(tree.git, tree.commit)
     found = await verify_contract(Contract(commands=checks), structs.replace(tree, base=f"{tree.commit}^"))
     assert [(result.verdict, result.detail) for result in found.results] == [
         ("pass", "exit code 0\nhello one"),
         ("pass", "exit code 0\nhello two"),
     ]
-    gate = await run_gate(Gate(kind="test", command=saying(port, "three")), tree, environment="x", timeout_s=60)
+    gate = await run_gate(Gate(kind="test", command=ask_server(port, "three")), tree, environment="x", timeout_s=60)
     assert (gate.exit_code, gate.detail) == (0, "hello three")
-    assert daemon.up == []
-    assert [call.split()[3:] for call in daemon.calls if " up " in call] == [["up", "--detach", "--wait", "db"]] * 3
-    assert all("-p scaffold_run_1 " in call for call in daemon.calls if call != "compose version")
+    assert docker.up == []
+    assert [call.split()[3:] for call in docker.calls if " up " in call] == [["up", "--detach", "--wait", "db"]] * 3
+    assert all("-p scaffold_run_1 " in call for call in docker.calls if call != "compose version")
     assert not tree.services.compose_context.folder.exists()
 
 
-async def test_services_are_those_of_the_base_whatever_a_candidate_says(held, daemon, port, stack):
+async def test_services_are_those_of_the_base_whatever_a_candidate_says(sandboxed, docker, port, stack):
     """AL-9: an agent that changes the compose file starts nothing outside its sandbox."""
-    means = await means_of(held)
-    await held.commit({"compose.yaml": f"serve {port} escaped\n"})
-    tree = await tree_of(held, stack, f"compose @{port}", means=means)
+    means = await means_of(sandboxed)
+    await sandboxed.commit({"compose.yaml": f"serve {port} escaped\n"})
+    tree = await tree_of(sandboxed, stack, f"compose @{port}", means=means)
     assert (tree.git.cwd / "compose.yaml").read_text() == f"serve {port} escaped\n"
-    gate = await run_gate(Gate(kind="test", command=saying(port, "word")), tree, environment="x", timeout_s=60)
+    gate = await run_gate(Gate(kind="test", command=ask_server(port, "word")), tree, environment="x", timeout_s=60)
     assert gate.detail == "hello word"
 
 
-async def test_a_check_reaches_only_the_listed_ports(held, daemon, stack):
+async def test_a_check_reaches_only_the_listed_ports(sandboxed, docker, stack):
     async def greet(reader, writer):
         writer.write(b"you said " + await reader.readline())
         writer.close()
@@ -157,58 +157,58 @@ async def test_a_check_reaches_only_the_listed_ports(held, daemon, stack):
         await asyncio.start_server(greet, "127.0.0.1", 0) as other,
     ):
         ports = [server.sockets[0].getsockname()[1] for server in (named, other)]
-        tree = await tree_of(held, stack, f"host @{ports[0]}")
-        gates = [Gate(kind="test", command=saying(each, "word")) for each in ports]
+        tree = await tree_of(sandboxed, stack, f"host @{ports[0]}")
+        gates = [Gate(kind="test", command=ask_server(each, "word")) for each in ports]
         reached, refused = [await run_gate(gate, tree, environment="x", timeout_s=60) for gate in gates]
     assert (reached.exit_code, reached.detail) == (0, "you said word")
     assert refused.exit_code == 1
     assert "ConnectionRefusedError" in refused.detail
-    assert daemon.calls == []
+    assert docker.calls == []
 
 
-async def test_without_a_sandbox_the_port_is_reached_directly(ground, port, tmp_path):
-    services = Services((f"compose @{port}",), await means_of(ground))
-    assert (await unheld(services, saying(port, "word"), tmp_path)).stdout == b"hello word\n"
+async def test_without_a_sandbox_the_port_is_reached_directly(project, port, tmp_path):
+    services = Services((f"compose @{port}",), await means_of(project))
+    assert (await unsandboxed(services, ask_server(port, "word"), tmp_path)).stdout == b"hello word\n"
 
 
 @pytest.mark.parametrize(
     ("level", "network", "why"),
     [("landlock", "loopback", "at sandbox level `landlock`"), ("bubblewrap", "none", "`sandbox.network` is `none`")],
 )
-async def test_services_are_not_started_if_they_cannot_be_reached(ground, daemon, port, level, network, why):
-    walls = SandboxSpec(level, Confinement(writable=(), temporary=ground.cache, network=network))
-    found = await prove_services(Services((f"compose @{port}",), await means_of(ground)), walls, trusted=True)
+async def test_services_are_not_started_if_they_cannot_be_reached(project, docker, port, level, network, why):
+    walls = SandboxSpec(level, Confinement(writable=(), temporary=project.cache, network=network))
+    found = await prove_services(Services((f"compose @{port}",), await means_of(project)), walls, trusted=True)
     assert why in found.what
-    assert daemon.calls == []
+    assert docker.calls == []
 
 
-async def test_services_of_an_untrusted_repository_are_not_started(ground, daemon, port):
+async def test_services_of_an_untrusted_repository_are_not_started(project, docker, port):
     """SC-7: services described by a repository start only with trust."""
-    services = Services((f"compose @{port}",), await means_of(ground))
+    services = Services((f"compose @{port}",), await means_of(project))
     found = await prove_services(services, None, trusted=False)
-    assert (daemon.calls, "scaffold trust" in found.fix, "not trusted" in found.what) == ([], True, True)
+    assert (docker.calls, "scaffold trust" in found.fix, "not trusted" in found.what) == ([], True, True)
     assert await prove_services(services, None, trusted=True) is None
 
 
-async def test_unhealthy_services_are_reported_and_stopped(ground, daemon, port, tmp_path):
+async def test_unhealthy_services_are_reported_and_stopped(project, docker, port, tmp_path):
     """BX-4: with the command, its exit code and its output."""
-    await ground.commit({"compose.yaml": "broken\n"})
-    services = Services((f"compose @{port}",), await means_of(ground))
+    await project.commit({"compose.yaml": "broken\n"})
+    services = Services((f"compose @{port}",), await means_of(project))
     found = await prove_services(services, None, trusted=True)
     assert found.what == (
         "the services of compose could not be started: "
         "`docker compose -p scaffold_run_1 up --detach --wait` exited with code 1: service db is unhealthy"
     )
-    assert daemon.calls[-1].startswith("compose -p scaffold_run_1 down --volumes")
-    ended = await unheld(services, "echo ran", tmp_path)
+    assert docker.calls[-1].startswith("compose -p scaffold_run_1 down --volumes")
+    ended = await unsandboxed(services, "echo ran", tmp_path)
     assert (ended.exit_code, ended.stdout) == (126, b"")
     assert b"service db is unhealthy" in ended.stderr
 
 
-async def test_a_missing_daemon_or_program_is_reported_with_a_fix(ground, daemon, port):
+async def test_a_missing_daemon_or_program_is_reported_with_a_fix(project, docker, port):
     """BX-4: also if leftover services cannot be stopped; with a daemon again it recovers."""
-    daemon.is_not_running()
-    services = Services((f"compose @{port}",), await means_of(ground))
+    docker.stop_daemon()
+    services = Services((f"compose @{port}",), await means_of(project))
     dead = await prove_services(services, None, trusted=True)
     again = await prove_services(services, None, trusted=True)
     nowhere = structs.replace(
@@ -222,86 +222,86 @@ async def test_a_missing_daemon_or_program_is_reported_with_a_fix(ground, daemon
     names = "`docker compose`, `docker-compose`, `podman compose`"
     assert missing.what == f"the services need compose, and none of {names} works here"
     assert "`docker compose version` works" in missing.fix
-    (daemon.home / "no daemon").unlink()
+    (docker.home / "no daemon").unlink()
     assert await prove_services(services, None, trusted=True) is None
 
 
-async def test_a_port_used_by_another_process_is_an_error(ground, daemon):
+async def test_a_port_used_by_another_process_is_an_error(project, docker):
     """Otherwise a check would run against a server of the user's."""
     async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
         taken = server.sockets[0].getsockname()[1]
-        found = await prove_services(Services((f"compose @{taken}",), await means_of(ground)), None, trusted=True)
+        found = await prove_services(Services((f"compose @{taken}",), await means_of(project)), None, trusted=True)
     assert f"port {taken} on this machine is already in use" in found.what
-    assert daemon.calls == []
+    assert docker.calls == []
 
 
-async def test_a_missing_server_on_the_host_is_reported(ground, port):
-    found = await prove_services(Services((f"host @{port}",), await means_of(ground)), None, trusted=False)
+async def test_a_missing_server_on_the_host_is_reported(project, port):
+    found = await prove_services(Services((f"host @{port}",), await means_of(project)), None, trusted=False)
     assert found.what == f"nothing listens on port {port} on this machine, where a service is expected"
 
 
-async def test_two_concurrent_checks_wait_for_each_other(ground, daemon, port, tmp_path):
+async def test_two_concurrent_checks_wait_for_each_other(project, docker, port, tmp_path):
     """AL-9: both publish the same port; each has its own services."""
-    named = [Services((f"compose @{port}",), await means_of(ground, name)) for name in ("one", "two")]
+    named = [Services((f"compose @{port}",), await means_of(project, name)) for name in ("one", "two")]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(unheld(each, saying(port, "word"), tmp_path)) for each in named]
+        tasks = [group.create_task(unsandboxed(each, ask_server(port, "word"), tmp_path)) for each in named]
     assert [task.result().stdout for task in tasks] == [b"hello word\n"] * 2
-    expect_order(daemon)
+    expect_order(docker)
 
 
-async def test_a_cancelled_check_stops_its_services(ground, daemon, port, tmp_path):
-    services = Services((f"compose @{port}",), await means_of(ground))
-    waiting = asyncio.create_task(unheld(services, f"touch begun; {saying(port, 'x')}; sleep 60", tmp_path))
+async def test_a_cancelled_check_stops_its_services(project, docker, port, tmp_path):
+    services = Services((f"compose @{port}",), await means_of(project))
+    waiting = asyncio.create_task(unsandboxed(services, f"touch begun; {ask_server(port, 'x')}; sleep 60", tmp_path))
     while not (tmp_path / "begun").exists():  # noqa: ASYNC110 - a command rings no bell
         await asyncio.sleep(0.01)
     waiting.cancel()
     await asyncio.wait([waiting])
-    assert (waiting.cancelled(), daemon.up, services.compose_context.folder.exists()) == (True, [], False)
+    assert (waiting.cancelled(), docker.up, services.compose_context.folder.exists()) == (True, [], False)
 
 
 @pytest.mark.parametrize("next_start", [True, False])
 async def test_services_of_a_killed_owner_are_stopped_by_the_next_start_and_at_the_end(
-    ground, daemon, port, tmp_path, next_start
+    project, docker, port, tmp_path, next_start
 ):
     """AL-9, BX-5: kill -9 during a check leaves services up; the next one does not use them."""
-    folder, line = ground.cache / "runs", f"compose @{port}"
-    argv = [sys.executable, "-c", KILLED, str(ground.repo), str(folder), await ground.head(), line]
-    kill_once_up(argv, ground.environ)
-    assert daemon.up == ["scaffold_run_1"]
-    means = structs.replace(await means_of(ground), folder=folder / "services", shared=folder / "shared")
+    folder, line = project.cache / "runs", f"compose @{port}"
+    argv = [sys.executable, "-c", KILLED, str(project.repo), str(folder), await project.head(), line]
+    kill_once_up(argv, project.environ)
+    assert docker.up == ["scaffold_run_1"]
+    means = structs.replace(await means_of(project), folder=folder / "services", shared=folder / "shared")
     if next_start:
         other = structs.replace(means, name="scaffold_other", folder=folder / "other")
-        assert (await unheld(Services((line,), other), saying(port, "x"), tmp_path)).stdout == b"hello x\n"
-        assert daemon.up == []
-        assert "compose -p scaffold_run_1 down --volumes" in " ".join(daemon.calls)
+        assert (await unsandboxed(Services((line,), other), ask_server(port, "x"), tmp_path)).stdout == b"hello x\n"
+        assert docker.up == []
+        assert "compose -p scaffold_run_1 down --volumes" in " ".join(docker.calls)
     await stop_leftovers(means)
-    assert (daemon.up, means.folder.exists(), list(means.shared.glob("*.json"))) == ([], False, [])
+    assert (docker.up, means.folder.exists(), list(means.shared.glob("*.json"))) == ([], False, [])
 
 
-async def test_services_that_cannot_be_stopped_are_reported_with_the_command(ground, daemon, port, tmp_path):
+async def test_services_that_cannot_be_stopped_are_reported_with_the_command(project, docker, port, tmp_path):
     """BX-4: the daemon is gone when a check ends; the user needs to know what is left, and it stays recorded."""
     told = []
-    services = Services((f"compose @{port}",), await means_of(ground, told=told))
-    ended = await unheld(services, f"touch '{daemon.home}/no daemon'", tmp_path)
+    services = Services((f"compose @{port}",), await means_of(project, told=told))
+    ended = await unsandboxed(services, f"touch '{docker.home}/no daemon'", tmp_path)
     await stop_leftovers(services.compose_context)
-    docker = shlex.quote(str(daemon.programs / "docker"))
-    assert (ended.exit_code, daemon.up, told[0].count("\n")) == (0, ["scaffold_run_1"], 0)
+    program = shlex.quote(str(docker.programs / "docker"))
+    assert (ended.exit_code, docker.up, told[0].count("\n")) == (0, ["scaffold_run_1"], 0)
     line = (
         "the services of compose are still running and could not be stopped: `docker compose -p scaffold_run_1 "
         "down --volumes --remove-orphans --rmi local --timeout 5` exited with code 1: Cannot connect to the Docker "
         "daemon. Once that works, run `scaffold cleanup` or "
-        f"`{docker} compose -p scaffold_run_1 down --volumes --remove-orphans`"
+        f"`{program} compose -p scaffold_run_1 down --volumes --remove-orphans`"
     )
     assert told == [line, line]
-    (daemon.home / "no daemon").unlink()
+    (docker.home / "no daemon").unlink()
     await stop_leftovers(services.compose_context)
-    assert (daemon.up, len(told), list(services.compose_context.shared.glob("*.json"))) == ([], 2, [])
+    assert (docker.up, len(told), list(services.compose_context.shared.glob("*.json"))) == ([], 2, [])
 
 
-async def test_services_in_use_are_not_stopped_at_the_end_of_a_run(ground, daemon, port):
-    services = Services((f"compose @{port}",), await means_of(ground))
+async def test_services_in_use_are_not_stopped_at_the_end_of_a_run(project, docker, port):
+    services = Services((f"compose @{port}",), await means_of(project))
     async with services_up(services, None) as found:
         assert not isinstance(found, NotReady)
         await stop_leftovers(services.compose_context)
-        assert (daemon.up, services.compose_context.folder.exists()) == (["scaffold_run_1"], True)
-    assert daemon.up == []
+        assert (docker.up, services.compose_context.folder.exists()) == (["scaffold_run_1"], True)
+    assert docker.up == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from integration.verify.builders import lay_out, tree_in, tried
+from integration.verify.builders import run_gate_once, tree_in, write_files
 from scaffold.core.contract import Check
 from scaffold.core.gates import Gate
 from scaffold.verify.contract.checks import run_check
@@ -56,9 +56,9 @@ SAID = "Test files changed while they ran, so the result is void: tests/test_sum
 @pytest.mark.parametrize("runner", RUNNERS)
 async def test_tests_rewritten_during_import_prove_nothing_even_if_restored(tmp_path, runner):
     """BX-4, BX-5: as a gate, and as a check of a contract."""
-    lay_out(tmp_path, {"sums.py": WRONG + REWRITES, **TESTS})
+    write_files(tmp_path, {"sums.py": WRONG + REWRITES, **TESTS})
     gate = Gate(kind="test", command=RUNNERS[runner], runner=runner)
-    run = await tried(tmp_path, gate)
+    run = await run_gate_once(tmp_path, gate)
     assert set(run.outcomes.values()) == {"passed"}, "all is well, as it seems"
     assert (run.trouble, run.detail.partition("\n")[0]) == ("error", SAID)
     result = await run_check(Check(command=gate.command), tree_in(tmp_path))
@@ -85,8 +85,8 @@ HEAD = importlib.util.MAGIC_NUMBER + bytes([3, 0, 0, 0]) + importlib.util.source
 
 async def test_tests_compiled_by_the_tested_code_prove_nothing(tmp_path):
     """BX-4, BX-5: a runner would take the byte code for the source."""
-    lay_out(tmp_path, {"sums.py": WRONG + PLANTS, **TESTS})
-    run = await tried(tmp_path, Gate(kind="test", command=RUNNERS["pytest"], runner="pytest"))
+    write_files(tmp_path, {"sums.py": WRONG + PLANTS, **TESTS})
+    run = await run_gate_once(tmp_path, Gate(kind="test", command=RUNNERS["pytest"], runner="pytest"))
     assert (set(run.outcomes.values()), run.trouble) == ({"passed"}, "error")
     assert run.detail.startswith(
         "Test files changed while they ran, so the result is void: tests/__pycache__/test_sums."
@@ -100,11 +100,11 @@ async def test_files_that_tests_write_themselves_are_allowed(tmp_path):
         'pathlib.Path("tests/test_made.py").write_text("def test_made():\\n    pass\\n")',
         "pathlib.Path(__file__).read_text()",
     )
-    lay_out(tmp_path, {"tests/test_a.py": makes, "tests/data.txt": "old", ".gitignore": "test_made.py\n"})
+    write_files(tmp_path, {"tests/test_a.py": makes, "tests/data.txt": "old", ".gitignore": "test_made.py\n"})
     tree, gate = tree_in(tmp_path), Gate(kind="test", command=RUNNERS["pytest"], runner="pytest")
     assert (await run_check(Check(command=gate.command), tree)).verdict == "pass"
     assert (await run_check(Check(command=gate.command), tree)).verdict == "pass"
-    assert (await tried(tmp_path, gate)).trouble is None
+    assert (await run_gate_once(tmp_path, gate)).trouble is None
 
 
 @pytest.mark.parametrize(

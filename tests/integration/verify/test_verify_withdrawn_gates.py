@@ -9,29 +9,29 @@ from integration.verify.builders import CALC, TEST_CALC
 from scaffold.core.gates import Gate
 
 
-async def test_a_test_that_was_deleted_to_get_green_is_a_new_failure(bench):
+async def test_a_test_that_was_deleted_to_get_green_is_a_new_failure(candidates):
     """AL-10, BX-4: a test that does not run any more has shown nothing."""
-    base = await bench.commit(
+    base = await candidates.commit(
         {"calc.py": CALC, "test_calc.py": TEST_CALC, "test_more.py": "def test_it():\n    pass\n"}
     )
-    captured = await bench.capture(base)
-    head = await bench.commit({"calc.py": CALC + "\n", "test_more.py": None})
-    undeclared = (await bench.judge(captured, base, head))["test"]
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"calc.py": CALC + "\n", "test_more.py": None})
+    undeclared = (await candidates.judge(captured, base, head))["test"]
     assert undeclared.tests["test_more.py::test_it"] == "new_failure"
     assert "1 test that passed before no longer runs: test_more.py::test_it." in undeclared.detail
 
 
-async def test_a_test_that_is_moved_out_of_sight_or_skipped_is_a_new_failure(bench):
+async def test_a_test_that_is_moved_out_of_sight_or_skipped_is_a_new_failure(candidates):
     """AL-10, BX-4: nobody gets green by hiding a test, declared or not."""
-    base = await bench.commit(
+    base = await candidates.commit(
         {"calc.py": CALC, "test_calc.py": TEST_CALC, "test_more.py": "def test_it():\n    pass\n"}
     )
-    captured = await bench.capture(base)
+    captured = await candidates.capture(base)
     skipped = TEST_CALC.replace("def test_sub", "import pytest\n\n\n@pytest.mark.skip\ndef test_sub")
-    head = await bench.commit(
+    head = await candidates.commit(
         {"test_calc.py": skipped, "test_more.py": None, "old/test_more.txt": "def test_it():\n    pass\n"}
     )
-    test = (await bench.judge(captured, base, head, files=("test_calc.py", "old/")))["test"]
+    test = (await candidates.judge(captured, base, head, files=("test_calc.py", "old/")))["test"]
     assert {name for name, verdict in test.tests.items() if verdict == "new_failure"} == {
         "test_calc.py::test_sub",
         "test_more.py::test_it",
@@ -41,60 +41,60 @@ async def test_a_test_that_is_moved_out_of_sight_or_skipped_is_a_new_failure(ben
 RENAMED = TEST_CALC.replace("test_sub", "test_difference")
 
 
-async def test_a_test_that_is_renamed_in_a_declared_file_is_none_that_was_lost(bench):
+async def test_a_test_that_is_renamed_in_a_declared_file_is_none_that_was_lost(candidates):
     """AL-10, BX-5: the file as it was still passes; not so where nobody declared it, or where the work broke it."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    head = await bench.commit({"test_calc.py": RENAMED})
-    tree = await bench.tree(base, head)
-    declared = await bench.judge_in(tree, captured, files=("test_calc.py",))
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"test_calc.py": RENAMED})
+    tree = await candidates.tree(base, head)
+    declared = await candidates.judge_in(tree, captured, files=("test_calc.py",))
     assert (declared.blocks, declared.counts) == (False, {"pass": 3, "pre_existing": 1})
     assert declared.withdrawn == {"test_calc.py::test_sub": "passes"}
     assert (tree.git.cwd / "test_calc.py").read_text() == RENAMED
     assert (await tree.git("status", "--porcelain")).out == b""
-    undeclared = await bench.judge_in(tree, captured)
+    undeclared = await candidates.judge_in(tree, captured)
     assert undeclared.tests["test_calc.py::test_sub"] == "new_failure"
 
 
 @pytest.mark.slow
-async def test_a_test_that_is_taken_out_because_it_would_fail_is_a_new_failure(bench):
+async def test_a_test_that_is_taken_out_because_it_would_fail_is_a_new_failure(candidates):
     """AL-10, BX-4, BX-5: declared or not, with its file as it was it tells what the work broke."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    head = await bench.commit(
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    head = await candidates.commit(
         {"calc.py": CALC.replace("a - b", "0"), "test_calc.py": RENAMED.replace("sub(3, 1) == 2", "sub(3, 3) == 0")}
     )
-    test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
+    test = (await candidates.judge(captured, base, head, files=("test_calc.py",)))["test"]
     assert test.tests["test_calc.py::test_sub"] == "new_failure"
     assert "no longer runs: test_calc.py::test_sub." in test.detail
 
 
 @pytest.mark.slow
-async def test_what_was_taken_out_before_is_asked_of_the_whole_alone(bench):
+async def test_what_was_taken_out_before_is_asked_of_the_whole_alone(candidates):
     """AL-10, AL-11: who comes later has not lost it; at the end of the run the file as it was has to pass."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    tip = await bench.commit({"test_calc.py": RENAMED})
-    tree = await bench.tree(tip, await bench.commit({"calc.py": CALC + "\n\nVALUE = 1\n"}))
-    assert not (await bench.judge_in(tree, captured)).blocks
-    head = await bench.commit(
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    tip = await candidates.commit({"test_calc.py": RENAMED})
+    tree = await candidates.tree(tip, await candidates.commit({"calc.py": CALC + "\n\nVALUE = 1\n"}))
+    assert not (await candidates.judge_in(tree, captured)).blocks
+    head = await candidates.commit(
         {"calc.py": CALC.replace("a - b", "0"), "test_calc.py": RENAMED.replace("sub(3, 1) == 2", "sub(3, 3) == 0")}
     )
-    whole = (await bench.judge(captured, base, head, focused=False, files=("**",)))["test"]
+    whole = (await candidates.judge(captured, base, head, focused=False, files=("**",)))["test"]
     assert whole.tests["test_calc.py::test_sub"] == "new_failure"
 
 
 @pytest.mark.slow
-async def test_a_test_of_unittest_may_be_renamed_too(bench):
+async def test_a_test_of_unittest_may_be_renamed_too(candidates):
     """AL-10, BX-5: of equal length, so that nothing compiled before may stand in for either file."""
     old = "import unittest\n\nimport calc\n\n\nclass Adds(unittest.TestCase):\n    def test_add(self):\n"
     old += "        self.assertEqual(calc.add(1, 2), 3)\n"
     gate = Gate(kind="test", command=f"{sys.executable} -m unittest -v", runner="unittest")
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": old})
-    captured = await bench.capture(base, gate)
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": old})
+    captured = await candidates.capture(base, gate)
     assert list(captured.baseline.runs[0].outcomes) == ["test_calc.Adds.test_add"]
-    head = await bench.commit({"test_calc.py": old.replace("test_add", "test_sum")})
-    test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
+    head = await candidates.commit({"test_calc.py": old.replace("test_add", "test_sum")})
+    test = (await candidates.judge(captured, base, head, files=("test_calc.py",)))["test"]
     assert (test.blocks, test.counts) == (False, {"pass": 2})
 
 
@@ -102,17 +102,17 @@ OLD = "def test_it():\n    assert True\n"
 CALC_OF_ADD = CALC[: CALC.index("\n\n\ndef sub")] + "\n"
 
 
-async def test_a_declared_file_of_tests_may_go_if_they_still_pass_or_what_they_tested_went_too(bench):
+async def test_a_declared_file_of_tests_may_go_if_they_still_pass_or_what_they_tested_went_too(candidates):
     """AL-10, BX-4, BX-5: put back beside the work they tell what it broke, whoever declared their file."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC, "test_always.py": OLD})
-    captured = await bench.capture(base)
-    tree = await bench.tree(base, await bench.commit({"test_calc.py": None}))
-    harmless = await bench.judge_in(tree, captured, files=("test_calc.py",))
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC, "test_always.py": OLD})
+    captured = await candidates.capture(base)
+    tree = await candidates.tree(base, await candidates.commit({"test_calc.py": None}))
+    harmless = await candidates.judge_in(tree, captured, files=("test_calc.py",))
     assert (harmless.blocks, harmless.counts) == (False, {"pass": 3})
     assert harmless.withdrawn == {"test_calc.py::test_add": "passes", "test_calc.py::test_sub": "passes"}
     assert (await tree.git("status", "--porcelain")).out == b""
-    tree = await bench.tree(base, await bench.commit({"calc.py": CALC_OF_ADD.replace("a + b", "0")}))
-    broken = await bench.judge_in(tree, captured, files=("test_calc.py", "calc.py"))
+    tree = await candidates.tree(base, await candidates.commit({"calc.py": CALC_OF_ADD.replace("a + b", "0")}))
+    broken = await candidates.judge_in(tree, captured, files=("test_calc.py", "calc.py"))
     assert broken.tests == {"test_calc.py::test_add": "new_failure"}
     assert broken.withdrawn == {"test_calc.py::test_sub": "removed"}
     assert "Taken out, but failing as they were: test_calc.py::test_add." in broken.detail
@@ -120,13 +120,13 @@ async def test_a_declared_file_of_tests_may_go_if_they_still_pass_or_what_they_t
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["new.py", "calc/__init__.py", "src/calc.py"])
-async def test_what_came_in_place_of_a_deleted_module_answers_for_it(bench, place):
+async def test_what_came_in_place_of_a_deleted_module_answers_for_it(candidates, place):
     """AL-10, BX-5: the module is not put back where it could hide what the work made of it."""
     code = {"calc.py": CALC, "test_calc.py": TEST_CALC, "test_always.py": OLD}
-    base = await bench.commit(code)
-    captured = await bench.capture(base)
-    head = await bench.commit({"calc.py": None, "test_calc.py": None, place: CALC.replace("a - b", "0")})
-    test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
+    base = await candidates.commit(code)
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"calc.py": None, "test_calc.py": None, place: CALC.replace("a - b", "0")})
+    test = (await candidates.judge(captured, base, head, files=("test_calc.py",)))["test"]
     assert test.tests["test_calc.py::test_sub"] == "new_failure"
 
 
@@ -142,73 +142,75 @@ async def test_what_came_in_place_of_a_deleted_module_answers_for_it(bench, plac
         ("lib/tests/more.py", "def sub(a, b): return 0\n"),
     ],
 )
-async def test_a_name_that_anything_still_has_was_not_removed(bench, path, text):
+async def test_a_name_that_anything_still_has_was_not_removed(candidates, path, text):
     """AL-10, BX-5: nobody can tell what others find by it now, so its tests are a loss."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC, "test_always.py": OLD})
-    captured = await bench.capture(base)
-    head = await bench.commit({"calc.py": CALC_OF_ADD, "test_calc.py": None, path: text})
-    test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC, "test_always.py": OLD})
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"calc.py": CALC_OF_ADD, "test_calc.py": None, path: text})
+    test = (await candidates.judge(captured, base, head, files=("test_calc.py",)))["test"]
     assert "test_calc.py::test_sub" not in test.withdrawn
     assert test.tests["test_calc.py::test_sub"] == "new_failure"
 
 
 @pytest.mark.slow
-async def test_old_tests_run_with_the_helpers_and_without_the_conftest_that_came_with_the_work(bench):
+async def test_old_tests_run_with_the_helpers_and_without_the_conftest_that_came_with_the_work(candidates):
     """AL-10, BX-5: all tests are as they were: a helper that changed with them counts for them, a new one does not."""
     imports = "from tests.helper import wanted\n\nfrom calc import sub\n\n\n"
     helped = imports + "def test_sub():\n    assert sub(3, 1) == wanted()\n"
     files = {"calc.py": CALC, "tests/__init__.py": "", "tests/helper.py": "def wanted():\n    return 2\n"}
-    base = await bench.commit({**files, "tests/test_calc.py": helped})
-    captured = await bench.capture(base)
+    base = await candidates.commit({**files, "tests/test_calc.py": helped})
+    captured = await candidates.capture(base)
     moved = {"tests/test_calc.py": "from calc import sub\n\n\ndef test_less():\n    assert sub(3, 1) == 2\n"}
-    head = await bench.commit({**moved, "tests/helper.py": None})
-    assert not (await bench.judge(captured, base, head, files=("tests/",)))["test"].blocks
+    head = await candidates.commit({**moved, "tests/helper.py": None})
+    assert not (await candidates.judge(captured, base, head, files=("tests/",)))["test"].blocks
     mends = "import calc\n\ncalc.sub = lambda a, b: a - b\n"
-    head = await bench.commit({"tests/conftest.py": mends, "calc.py": CALC.replace("a - b", "0")})
-    test = (await bench.judge(captured, base, head, files=("tests/",)))["test"]
+    head = await candidates.commit({"tests/conftest.py": mends, "calc.py": CALC.replace("a - b", "0")})
+    test = (await candidates.judge(captured, base, head, files=("tests/",)))["test"]
     assert test.tests["tests/test_calc.py::test_sub"] == "new_failure"
 
 
 @pytest.mark.slow
-async def test_at_the_end_a_test_that_was_moved_counts_where_it_is_now(bench):
+async def test_at_the_end_a_test_that_was_moved_counts_where_it_is_now(candidates):
     """AL-10, AL-11: one action moved it, a later one changed there what it expects; nothing of it was lost."""
     sound = TEST_CALC[: TEST_CALC.index("\n\n\ndef test_known_to_fail")] + "\n"
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": sound, "test_always.py": OLD})
-    captured = await bench.capture(base)
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": sound, "test_always.py": OLD})
+    captured = await candidates.capture(base)
     now = sound.replace("sub(3, 1) == 2", "sub(3, 1) == -2") + "\n\ndef test_more():\n    assert add(2, 2) == 4\n"
-    head = await bench.commit(
+    head = await candidates.commit(
         {"calc.py": CALC.replace("a - b", "b - a"), "test_calc.py": None, "pkg/test_sums.py": "# moved\n" * 60 + now}
     )
-    tree = await bench.tree(base, head)
-    alone = await bench.judge_in(tree, captured, files=("**",))
+    tree = await candidates.tree(base, head)
+    alone = await candidates.judge_in(tree, captured, files=("**",))
     assert alone.tests["test_calc.py::test_sub"] == "new_failure"
-    over = await bench.judge_in(tree, captured, files=("**",), end_of_run=True)
+    over = await candidates.judge_in(tree, captured, files=("**",), end_of_run=True)
     assert (over.blocks, over.withdrawn["test_calc.py::test_sub"]) == (False, "moved")
 
 
 @pytest.mark.slow
-async def test_a_file_of_tests_and_a_test_in_it_may_get_other_names_at_once(bench):
+async def test_a_file_of_tests_and_a_test_in_it_may_get_other_names_at_once(candidates):
     """AL-10, BX-5: the old test is asked by its old name; one that fails there is a loss."""
-    base = await bench.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
-    captured = await bench.capture(base)
-    head = await bench.commit({"test_calc.py": None, "test_sums.py": RENAMED})
-    test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"test_calc.py": None, "test_sums.py": RENAMED})
+    test = (await candidates.judge(captured, base, head, files=("test_calc.py",)))["test"]
     assert (test.blocks, test.counts) == (False, {"pass": 3, "pre_existing": 1})
-    head = await bench.commit({"calc.py": CALC.replace("a - b", "0"), "test_sums.py": RENAMED.replace("== 2", "== 0")})
-    test = (await bench.judge(captured, base, head, files=("test_calc.py",)))["test"]
+    head = await candidates.commit(
+        {"calc.py": CALC.replace("a - b", "0"), "test_sums.py": RENAMED.replace("== 2", "== 0")}
+    )
+    test = (await candidates.judge(captured, base, head, files=("test_calc.py",)))["test"]
     assert test.tests["test_sums.py::test_sub"] == "new_failure"
 
 
 @pytest.mark.slow
-async def test_tests_of_unittest_that_landed_work_deleted_are_missed_by_nobody_who_runs_everything(bench):
+async def test_tests_of_unittest_that_landed_work_deleted_are_missed_by_nobody_who_runs_everything(candidates):
     """AL-11: their module is told by its name alone, though no file has it any more."""
     case = "import unittest\n\n\nclass It(unittest.TestCase):\n    def test_it(self):\n        pass\n"
     gate = Gate(kind="test", command=f"{sys.executable} -m unittest -v", runner="unittest")
-    base = await bench.commit({"calc.py": CALC, "test_old.py": case, "test_new.py": case})
-    captured = await bench.capture(base, gate)
-    tip = await bench.commit({"test_old.py": None})
-    head = await bench.commit({"calc.py": CALC + "\n"})
-    test = (await bench.judge(captured, tip, head, focused=False))["test"]
+    base = await candidates.commit({"calc.py": CALC, "test_old.py": case, "test_new.py": case})
+    captured = await candidates.capture(base, gate)
+    tip = await candidates.commit({"test_old.py": None})
+    head = await candidates.commit({"calc.py": CALC + "\n"})
+    test = (await candidates.judge(captured, tip, head, focused=False))["test"]
     assert (test.blocks, test.counts) == (False, {"pass": 1})
 
 
@@ -222,20 +224,20 @@ GO_CODE = "package calc\n\nfunc One() int { return 1 }\n\nfunc Two() int { retur
 
 @pytest.mark.slow
 @needs("go")
-async def test_tests_of_go_may_move_within_their_package_and_one_that_fails_where_it_was_is_a_loss(bench):
+async def test_tests_of_go_may_move_within_their_package_and_one_that_fails_where_it_was_is_a_loss(candidates):
     """AL-10, BX-5: two files of one package cannot have the same tests, so what is new goes out of the way."""
-    base = await bench.commit(
+    base = await candidates.commit(
         {"go.mod": "module example.org/calc\n\ngo 1.19\n", "calc.go": GO_CODE, "calc_test.go": GO_TESTS}
     )
-    captured = await bench.capture(base, GO)
-    head = await bench.commit({"calc_test.go": None, "sums_test.go": GO_TESTS.replace("TestTwo", "TestPair")})
-    test = (await bench.judge(captured, base, head, files=(".",)))["test"]
+    captured = await candidates.capture(base, GO)
+    head = await candidates.commit({"calc_test.go": None, "sums_test.go": GO_TESTS.replace("TestTwo", "TestPair")})
+    test = (await candidates.judge(captured, base, head, files=(".",)))["test"]
     assert (test.blocks, test.counts) == (False, {"pass": 3})
     more = 'package calc\n\nimport "testing"\n\nfunc TestMore(t *testing.T) {}\n'
-    head = await bench.commit(
+    head = await candidates.commit(
         {"calc.go": GO_CODE.replace("return 2", "return 3"), "sums_test.go": None, "more_test.go": more}
     )
-    test = (await bench.judge(captured, base, head, files=(".", "calc_test.go")))["test"]
+    test = (await candidates.judge(captured, base, head, files=(".", "calc_test.go")))["test"]
     assert {name.rpartition(".")[2]: verdict for name, verdict in test.tests.items()} == {"TestTwo": "new_failure"}
 
 
@@ -248,20 +250,20 @@ NODE_TESTS = "const test = require('node:test');\n" + "".join(
 
 @pytest.mark.slow
 @needs("node")
-async def test_tests_of_node_that_do_not_tell_their_file_are_found_by_their_titles(bench):
+async def test_tests_of_node_that_do_not_tell_their_file_are_found_by_their_titles(candidates):
     """AL-10, BX-5: the whole runs again with the file put back."""
     other = "require('node:test')('other', () => {});\n"
-    base = await bench.commit(
+    base = await candidates.commit(
         {
             "calc.js": "exports.one = 1;\nexports.two = 2;\n",
             "test/calc.test.js": NODE_TESTS,
             "test/other.test.js": other,
         }
     )
-    captured = await bench.capture(base, NODE)
-    head = await bench.commit({"calc.js": "exports.one = 1;\nexports.two = 3;\n", "test/calc.test.js": None})
-    test = (await bench.judge(captured, base, head, files=("test/calc.test.js", "calc.js")))["test"]
+    captured = await candidates.capture(base, NODE)
+    head = await candidates.commit({"calc.js": "exports.one = 1;\nexports.two = 3;\n", "test/calc.test.js": None})
+    test = (await candidates.judge(captured, base, head, files=("test/calc.test.js", "calc.js")))["test"]
     assert test.tests == {"two": "new_failure"}
-    head = await bench.commit({"calc.js": "exports.one = 1;\n"})
-    test = (await bench.judge(captured, base, head, files=("test/calc.test.js", "calc.js")))["test"]
+    head = await candidates.commit({"calc.js": "exports.one = 1;\n"})
+    test = (await candidates.judge(captured, base, head, files=("test/calc.test.js", "calc.js")))["test"]
     assert (test.blocks, test.counts) == (False, {"pass": 2})

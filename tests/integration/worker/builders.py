@@ -24,17 +24,17 @@ from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.workspace import open_workspace
-from support.harness import GHOST, UNHELD, Harness, open_context, script
+from support.harness import DEAD_PROCESS, UNSANDBOXED, Harness, open_context, scripted_model
 
-CRITICISED = {**UNHELD, "critic": True, "threshold": 7}
+WITH_CRITIC = {**UNSANDBOXED, "critic": True, "threshold": 7}
 
 
-def total(score: int, words: str = "", *, end: str = "") -> str:
+def critique_text(score: int, words: str = "", *, end: str = "") -> str:
     """Return a critique in a critic's format."""
     return f"{words}\nTotal: {score}/9\n{end}"
 
 
-async def work(
+async def run_criticised(
     harness: Harness,
     run: Run,
     key: str,
@@ -65,14 +65,15 @@ async def work(
         for turn, text in enumerate(answers, 1)
     ]
     worker = [
-        structs.replace(each, text=f"{each.text}\n{words}".strip()) for each in script({key: turns})._cassette.entries
+        structs.replace(each, text=f"{each.text}\n{words}".strip())
+        for each in scripted_model({key: turns})._cassette.entries
     ]
     prices = CassettePrices(input_per_mtok=usd)
     model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=(*entries, *worker), prices=prices))
     run_context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
         task = read_assignment(run_context.store, attempt.id)
-        return await Worker(run_context, task, model).execute(GHOST, log_file="")
+        return await Worker(run_context, task, model).execute(DEAD_PROCESS, log_file="")
     finally:
         run_context.store.close()
 
@@ -84,12 +85,12 @@ def scores(harness: Harness, run: Run) -> list[tuple[int, int, bool]]:
 
 
 @asynccontextmanager
-async def standing(harness: Harness, run: Run, key: str):
+async def claimed_attempt(harness: Harness, run: Run, key: str):
     """Yield the context of a new, claimed attempt of an action, at its base."""
     attempt = await harness.queue(run, key)
     task = read_assignment(harness.store, attempt.id)
     with harness.store.transaction():
-        harness.store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree="", log_file="")
+        harness.store.attempts.claim(attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="", log_file="")
     workspace = await open_workspace(harness.context, attempt)
     async with open_sandbox(harness.context, run, workspace.path, name=attempt.id) as walls:
         yield Worker(harness.context, task, drafter([]))._context(workspace, walls)

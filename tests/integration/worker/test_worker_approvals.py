@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fakes import Listening, calling, tape
+from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.core.errors import HumanDecisionRequired, StaleFence
 from scaffold.core.states import Blocked, Pending, blocked_on_inbox
 from scaffold.llm.cassette.model import CassetteEntry
@@ -13,12 +13,12 @@ from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.inbox_approval import InboxApprover
-from support.harness import GHOST, act, goal, open_context, until
+from support.harness import DEAD_PROCESS, act, goal, open_context, poll_until
 
 NOBODY_S = 0.05
-"""For tests in which nobody answers."""
+"""For tests without an answer."""
 LONG_S = 20.0
-"""For tests in which somebody does."""
+"""For tests with an answer."""
 DEED = "echo x > a"
 
 
@@ -37,19 +37,21 @@ def decide(harness, item_id, to, **how):
 
 async def human(harness, to, **how):
     """Wait for an open item, and decide it."""
-    await until(harness.store.inbox.open)
+    await poll_until(harness.store.inbox.open)
     decide(harness, harness.store.inbox.open()[0].id, to, **how)
 
 
 async def worked(harness, run, *replies, model=None):
     attempt = await harness.queue(run, "a")
-    return await carried_out(harness, attempt, model or Listening(tape(*replies)))
+    return await carried_out(harness, attempt, model or RecordingModel(cassette_model(*replies)))
 
 
 async def carried_out(harness, attempt, model):
     context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
-        return await Worker(context, read_assignment(context.store, attempt.id), model).execute(GHOST, log_file="none")
+        return await Worker(context, read_assignment(context.store, attempt.id), model).execute(
+            DEAD_PROCESS, log_file="none"
+        )
     finally:
         context.store.close()
 
@@ -86,7 +88,7 @@ async def test_work_done_before_the_question_is_pinned(harness):
     """BX-3."""
     run = await begin(harness)
     before = ("write_file", {"path": "kept", "content": "kept\n"})
-    ending = await worked(harness, run, calling(1, before), calling(2, ("shell", {"command": DEED})))
+    ending = await worked(harness, run, call_entry(1, before), call_entry(2, ("shell", {"command": DEED})))
     assert ending.outcome == "waiting"
     (attempt,) = harness.attempts(run, "a")
     assert await harness.show(f"{attempt.head_sha}:kept") == "kept"
@@ -125,10 +127,10 @@ async def test_an_approval_in_time_lets_the_same_attempt_continue(harness):
 async def test_a_rejection_reaches_the_model_with_the_humans_text(harness):
     """BX-13: it continues in another way."""
     run = await begin(harness, wait_s=LONG_S)
-    model = Listening(
-        tape(
-            calling(1, ("shell", {"command": DEED})),
-            calling(2, ("write_file", {"path": "a", "content": "x\n"})),
+    model = RecordingModel(
+        cassette_model(
+            call_entry(1, ("shell", {"command": DEED})),
+            call_entry(2, ("write_file", {"path": "a", "content": "x\n"})),
             CassetteEntry(text="done"),
         )
     )
@@ -160,7 +162,7 @@ async def test_a_decision_applies_in_the_next_attempt_with_another_worktree_path
     for outcome in ("waiting", "landed"):
         attempt = await harness.queue(run, "a")
         folder = harness.context.attempt_folder(run.id, attempt.id)
-        ending = await harness.carry_attempt_out(attempt, {"a": [naming.replace("$(pwd)", str(folder))]})
+        ending = await harness.run_attempt(attempt, {"a": [naming.replace("$(pwd)", str(folder))]})
         assert (getattr(ending, "outcome", "landed")) == outcome
         if outcome == "waiting":
             (item,) = items(harness)
@@ -177,7 +179,7 @@ async def test_no_other_path_is_taken_for_the_worktree(harness):
     folder = harness.context.attempt_folder(run.id, attempt.id)
 
     def removing(path):
-        return Listening(tape(calling(1, ("python", {"code": f"import os; os.remove('{path}/x')"}))))
+        return RecordingModel(cassette_model(call_entry(1, ("python", {"code": f"import os; os.remove('{path}/x')"}))))
 
     assert (await carried_out(harness, attempt, removing(folder))).outcome == "waiting"
     decide(harness, items(harness)[0].id, "approved")
@@ -226,7 +228,7 @@ async def test_a_decision_during_the_end_of_an_attempt_unblocks_the_action(harne
     attempt = await harness.queue(run, "a")
     task = read_assignment(harness.store, attempt.id)
     with harness.store.transaction():
-        harness.store.attempts.claim(attempt.id, fence=run.fence, worker=GHOST, worktree="none", log_file="none")
+        harness.store.attempts.claim(attempt.id, fence=run.fence, worker=DEAD_PROCESS, worktree="none", log_file="none")
     with pytest.raises(HumanDecisionRequired, match="no decision yet") as waits:
         await consent(harness, task)
     decide(harness, waits.value.item, "answered", answer="this one")
@@ -250,14 +252,14 @@ async def test_a_question_waits_for_its_answer_and_is_asked_once(harness):
     """BX-13: the answer is the tool's result, in this attempt or a later one."""
     run = await begin(harness)
     asking = ("ask_human", {"question": "Which database?", "options": ["sqlite", "postgres"]})
-    deed = calling(2, ("write_file", {"path": "a", "content": "x\n"}))
-    assert (await worked(harness, run, calling(1, asking))).outcome == "waiting"
+    deed = call_entry(2, ("write_file", {"path": "a", "content": "x\n"}))
+    assert (await worked(harness, run, call_entry(1, asking))).outcome == "waiting"
     (item,) = items(harness)
     assert (item.kind, item.text) == ("question", "Which database?")
     assert item.detail["options"] == ["sqlite", "postgres"]
     assert isinstance(harness.action(run, "a").state, Blocked)
     decide(harness, item.id, "answered", answer="sqlite")
-    model = Listening(tape(calling(1, asking), deed, CassetteEntry(text="done")))
+    model = RecordingModel(cassette_model(call_entry(1, asking), deed, CassetteEntry(text="done")))
     assert isinstance(await worked(harness, run, model=model), CandidateReady)
     (result,) = model.requests[1].messages[-1].parts
     assert (result.content, result.failed) == ("sqlite", False)
@@ -267,7 +269,9 @@ async def test_a_question_waits_for_its_answer_and_is_asked_once(harness):
 async def test_with_yolo_nothing_is_asked(harness):
     """RA-13: protected files stay protected."""
     run = await begin(harness, yolo=True)
-    model = Listening(tape(calling(1, ("shell", {"command": f"{DEED}; touch .git/x"})), CassetteEntry(text="done")))
+    model = RecordingModel(
+        cassette_model(call_entry(1, ("shell", {"command": f"{DEED}; touch .git/x"})), CassetteEntry(text="done"))
+    )
     await worked(harness, run, model=model)
     (result,) = model.requests[1].messages[-1].parts
     assert result.failed
@@ -279,7 +283,9 @@ async def test_with_yolo_nothing_is_asked(harness):
 async def test_the_users_own_deny_rules_apply_whatever_a_human_decides_later(harness):
     """RA-13."""
     run = await begin(harness, deny=("shell:curl",))
-    model = Listening(tape(calling(1, ("shell", {"command": "curl example.org"})), CassetteEntry(text="done")))
+    model = RecordingModel(
+        cassette_model(call_entry(1, ("shell", {"command": "curl example.org"})), CassetteEntry(text="done"))
+    )
     await worked(harness, run, model=model)
     (result,) = model.requests[1].messages[-1].parts
     assert result.failed
@@ -297,7 +303,7 @@ async def test_a_withdrawn_item_is_asked_again_if_it_is_still_needed(harness):
     run = await begin(harness, wait_s=LONG_S)
 
     async def meddle():
-        await until(harness.store.inbox.open)
+        await poll_until(harness.store.inbox.open)
         with harness.store.transaction():
             harness.store.inbox.withdraw(run.id)
         await human(harness, "approved")

@@ -10,7 +10,7 @@ from scaffold.git import commits, refs, worktree
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.workspace import pinned_meanwhile, rescue_and_remove
-from support.harness import AUTHOR, COMMITTER, GHOST, UNHELD, act, goal
+from support.harness import AUTHOR, COMMITTER, DEAD_PROCESS, UNSANDBOXED, act, goal
 
 
 async def begin(harness, *, check="test -f a", **settings):
@@ -25,7 +25,7 @@ async def under_way(harness, run, phase):
     await harness.sh("echo x > a", cwd=path)
     with harness.store.transaction():
         store = harness.store
-        store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree=str(path), log_file="")
+        store.attempts.claim(attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree=str(path), log_file="")
         store.attempts.advance(attempt.id, fence=attempt.fence, phase=phase)
     return attempt, git
 
@@ -40,7 +40,7 @@ async def test_a_worker_submits_a_pinned_candidate_and_leaves_no_worktree(harnes
     ending = await harness.work(run, "a", "echo x > a; echo dirt > ignored")
     (attempt,) = harness.attempts(run, "a")
     assert ending == CandidateReady(attempt.head_sha)
-    assert (attempt.status, attempt.phase, attempt.worker) == ("claimed", "candidate", GHOST)
+    assert (attempt.status, attempt.phase, attempt.worker) == ("claimed", "candidate", DEAD_PROCESS)
     assert harness.statuses(run) == {"a": "landing"}
     assert await refs.resolve(harness.context.git, refs.work_ref(attempt.id)) == attempt.head_sha
     assert await harness.worktrees(spare=False) == 0
@@ -127,7 +127,7 @@ async def test_removing_everything_is_a_change_too(harness):
 async def test_uncommittable_work_is_returned_to_the_agent(harness, broken, told):
     """It may repair in the same attempt what it did to git."""
     await harness.sh("git checkout -q --orphan elsewhere; git commit -qm other; git checkout -q main")
-    run = await begin(harness, **UNHELD)
+    run = await begin(harness, **UNSANDBOXED)
     mended = "rm -rf sub; git checkout -qf --detach main; echo x > a"
     assert isinstance(await harness.work(run, "a", broken, mended), CandidateReady)
     assert told in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text()
@@ -148,7 +148,7 @@ async def test_uncommittable_work_is_returned_to_the_agent(harness, broken, told
 )
 async def test_no_work_is_lost_whatever_was_done_to_git(harness, tmp_path, ruin):
     """BX-3, AL-19: whatever the state of the worktree, its files are pinned before it is removed."""
-    run = await begin(harness, **UNHELD)
+    run = await begin(harness, **UNSANDBOXED)
     script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see
     script.write_text(ruin)
     ending = await harness.work(run, "a", f"echo x > a; sh {script}")
@@ -212,7 +212,7 @@ async def test_an_attempt_ended_by_another_process_writes_nothing_more(harness):
     attempt = await harness.queue(run, "a")
     end_attempt(harness.store, run, attempt.id, AttemptEnd("lost", "overtaken"))
     with pytest.raises(StaleFence):
-        await harness.carry_attempt_out(attempt, {"a": ["echo x > a"]})
+        await harness.run_attempt(attempt, {"a": ["echo x > a"]})
     assert harness.attempt(attempt.id).outcome == "lost"
 
 
@@ -263,7 +263,7 @@ async def test_work_is_pinned_from_its_worktree_even_if_the_repository_has_moved
     await harness.sh("echo x > a", cwd=path)
     with harness.store.transaction():
         store = harness.store
-        store.attempts.claim(attempt.id, fence=attempt.fence, worker=GHOST, worktree=str(path), log_file="")
+        store.attempts.claim(attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree=str(path), log_file="")
         store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing")
     assert await rescue_and_remove(harness.context, run, attempt.id) is not None
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"

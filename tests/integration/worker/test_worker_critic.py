@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from integration.worker.builders import CRITICISED, scores, total, work
+from integration.worker.builders import WITH_CRITIC, critique_text, run_criticised, scores
 from scaffold.core.events import NoticeRaised, VerificationFailed
 from scaffold.git import refs
 from scaffold.worker.attempt_record import CandidateReady
@@ -12,7 +12,7 @@ from support.harness import act, goal
 
 
 async def begin(harness, *, check="test -f a", **settings):
-    return await harness.own(goal("g", act("a", check=check)), **(CRITICISED | settings))
+    return await harness.own(goal("g", act("a", check=check)), **(WITH_CRITIC | settings))
 
 
 def journal(harness):
@@ -38,8 +38,8 @@ async def test_passing_work_continues_until_its_critic_is_satisfied(harness):
     """AL-5: the critique is the agent's next message; verified again before each critique."""
     run = await begin(harness)
     turns = ["echo one > a", "echo two > a"]
-    critiques = {1: [total(5, "`a` says one; it should say two.")], 2: [total(7)]}
-    assert isinstance(await work(harness, run, "a", turns, critiques), CandidateReady)
+    critiques = {1: [critique_text(5, "`a` says one; it should say two.")], 2: [critique_text(7)]}
+    assert isinstance(await run_criticised(harness, run, "a", turns, critiques), CandidateReady)
     assert scores(harness, run) == [(1, 5, False), (2, 7, True)]
     assert await handed(harness, run) == "two"
     assert "`a` says one; it should say two." in prompts(harness)[1]
@@ -51,7 +51,7 @@ async def test_passing_work_continues_until_its_critic_is_satisfied(harness):
 async def test_a_critic_sees_task_checks_and_change_and_has_no_tools(harness):
     """AL-5: what it judges, and nothing of the earlier conversation."""
     run = await begin(harness)
-    await work(harness, run, "a", ["echo one > a"], {1: [total(9)]})
+    await run_criticised(harness, run, "a", ["echo one > a"], {1: [critique_text(9)]})
     (asked,) = prompts(harness, "critic")
     assert "# The task: a (role: implementation)\nDo a." in asked
     assert "- pass: test -f a" in asked
@@ -63,14 +63,14 @@ async def test_a_critic_sees_task_checks_and_change_and_has_no_tools(harness):
 async def test_a_score_one_below_the_threshold_is_acceptable(harness):
     """AL-5."""
     run = await begin(harness)
-    await work(harness, run, "a", ["echo one > a", "echo two > a"], {1: [total(6)]})
+    await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], {1: [critique_text(6)]})
     assert (scores(harness, run), await handed(harness, run)) == ([(1, 6, True)], "one")
 
 
 async def test_a_critic_may_end_the_iterations_of_passing_work(harness):
     """AL-5: DONE, and verified."""
     run = await begin(harness)
-    await work(harness, run, "a", ["echo one > a", "echo two > a"], {1: [total(4, end="DONE")]})
+    await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], {1: [critique_text(4, end="DONE")]})
     assert (scores(harness, run), await handed(harness, run)) == ([(1, 4, True)], "one")
 
 
@@ -78,8 +78,8 @@ async def test_an_agent_that_says_done_while_its_work_fails_is_refused(harness):
     """AL-5: DONE is a request. After a critique it ends the loop if the work passes, and only then."""
     run = await begin(harness, check="grep -q good a")
     said = {"a": ["echo good > a", "echo bad > a", "echo good and better > a"]}
-    critiques = {1: [total(3)], 3: [total(3)]}
-    assert isinstance(await work(harness, run, "a", said["a"], critiques, words="DONE"), CandidateReady)
+    critiques = {1: [critique_text(3)], 3: [critique_text(3)]}
+    assert isinstance(await run_criticised(harness, run, "a", said["a"], critiques, words="DONE"), CandidateReady)
     assert prompts(harness)[2].startswith("You asked to stop, but the work does not pass.")
     assert "[fail] grep -q good a" in prompts(harness)[2]
 
@@ -87,7 +87,14 @@ async def test_an_agent_that_says_done_while_its_work_fails_is_refused(harness):
 async def test_done_before_any_critique_ends_nothing(harness):
     """AL-5: a first answer cannot avoid the critic."""
     run = await begin(harness)
-    await work(harness, run, "a", ["echo one > a", "echo two > a"], {1: [total(3)], 2: [total(9)]}, words="DONE")
+    await run_criticised(
+        harness,
+        run,
+        "a",
+        ["echo one > a", "echo two > a"],
+        {1: [critique_text(3)], 2: [critique_text(9)]},
+        words="DONE",
+    )
     assert [score for _, score, _ in scores(harness, run)] == [3]
     assert await handed(harness, run) == "two"
 
@@ -95,7 +102,9 @@ async def test_done_before_any_critique_ends_nothing(harness):
 async def test_at_the_maximum_passing_work_is_done_with_its_score(harness):
     """AL-5."""
     run = await begin(harness, iterations=2)
-    ending = await work(harness, run, "a", ["echo 1 > a", "echo 2 > a", "echo 3 > a"], {1: [total(3)], 2: [total(4)]})
+    ending = await run_criticised(
+        harness, run, "a", ["echo 1 > a", "echo 2 > a", "echo 3 > a"], {1: [critique_text(3)], 2: [critique_text(4)]}
+    )
     assert isinstance(ending, CandidateReady)
     assert (scores(harness, run), await handed(harness, run)) == ([(1, 3, False), (2, 4, True)], "2")
 
@@ -103,7 +112,7 @@ async def test_at_the_maximum_passing_work_is_done_with_its_score(harness):
 async def test_at_the_maximum_failing_work_has_failed(harness):
     """AL-6: not submitted, pinned, and an event that names the failures; failing work gets no critique."""
     run = await begin(harness, check="test -f never", iterations=2)
-    ending = await work(harness, run, "a", ["echo 1 > a", "echo 2 > a"], {1: [total(9, end="DONE")]})
+    ending = await run_criticised(harness, run, "a", ["echo 1 > a", "echo 2 > a"], {1: [critique_text(9, end="DONE")]})
     assert (ending.outcome, scores(harness, run)) == ("contract_failed", [])
     events = [each.event for each in harness.store.events.since(run.id, 0)]
     (failed,) = [event for event in events if isinstance(event, VerificationFailed)]
@@ -117,7 +126,9 @@ async def test_at_the_maximum_failing_work_has_failed(harness):
 async def test_an_agent_that_changes_nothing_ends_the_loop(harness):
     """AL-5: work that passed is submitted as it is, whatever its critic would prefer."""
     run = await begin(harness)
-    assert isinstance(await work(harness, run, "a", ["echo one > a", ""], {1: [total(3)]}), CandidateReady)
+    assert isinstance(
+        await run_criticised(harness, run, "a", ["echo one > a", ""], {1: [critique_text(3)]}), CandidateReady
+    )
     assert (scores(harness, run), await handed(harness, run)) == ([(1, 3, False)], "one")
     assert harness.attempts(run, "a")[0].iteration == 2
 
@@ -125,8 +136,8 @@ async def test_an_agent_that_changes_nothing_ends_the_loop(harness):
 async def test_a_malformed_critique_is_requested_again(harness):
     """AL-5: with its errors, in the same conversation."""
     run = await begin(harness)
-    answers = ["Good!", "Total: 12/9", total(8)]
-    assert isinstance(await work(harness, run, "a", ["echo one > a"], {1: answers}), CandidateReady)
+    answers = ["Good!", "Total: 12/9", critique_text(8)]
+    assert isinstance(await run_criticised(harness, run, "a", ["echo one > a"], {1: answers}), CandidateReady)
     assert scores(harness, run) == [(1, 8, True)]
     asked = prompts(harness, "critic")
     assert ["lacks the line `Total: N/9`" in asked[1], "from 3 to 9, not 12" in asked[2]] == [True, True]
@@ -143,7 +154,9 @@ async def test_a_malformed_critique_is_requested_again(harness):
 async def test_without_a_usable_critique_passing_is_enough(harness, critiques, why):
     """AL-5: work that passed is not lost to a bad critic, and the run gets a warning."""
     run = await begin(harness)
-    assert isinstance(await work(harness, run, "a", ["echo one > a", "echo two > a"], critiques), CandidateReady)
+    assert isinstance(
+        await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], critiques), CandidateReady
+    )
     (warning,) = told(harness, run)
     assert warning.startswith("a was not criticised: ")
     assert why in warning
@@ -153,14 +166,19 @@ async def test_without_a_usable_critique_passing_is_enough(harness, critiques, w
 async def test_a_budget_that_ends_before_the_critique_loses_no_work(harness):
     """AL-5: work that passed is submitted."""
     run = await begin(harness, budget_usd=1.5)
-    assert isinstance(await work(harness, run, "a", ["echo one > a"], {1: [total(3)]}, usd=1.0), CandidateReady)
+    assert isinstance(
+        await run_criticised(harness, run, "a", ["echo one > a"], {1: [critique_text(3)]}, usd=1.0), CandidateReady
+    )
     assert "a was not criticised: " in told(harness, run)[0]
 
 
 async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
     """AL-5: the improvement is pinned, not landed."""
     run = await begin(harness, check="grep -q good a", iterations=2)
-    assert isinstance(await work(harness, run, "a", ["echo good > a", "echo bad > a"], {1: [total(3)]}), CandidateReady)
+    assert isinstance(
+        await run_criticised(harness, run, "a", ["echo good > a", "echo bad > a"], {1: [critique_text(3)]}),
+        CandidateReady,
+    )
     assert await handed(harness, run) == "good"
     (attempt,) = harness.attempts(run, "a")
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "bad"
@@ -174,21 +192,28 @@ async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
 async def test_passing_work_is_submitted_if_there_is_no_time_to_improve_it(harness):
     """AL-5, AL-6: the attempt's time is up during the next turn."""
     run = await begin(harness, attempt_timeout_s=12.0)
-    ending = await work(harness, run, "a", ["echo good > a", "echo better > b; sleep 60"], {1: [total(3)]})
+    ending = await run_criticised(
+        harness, run, "a", ["echo good > a", "echo better > b; sleep 60"], {1: [critique_text(3)]}
+    )
     assert isinstance(ending, CandidateReady)
     assert await handed(harness, run) == "good"
 
 
 async def test_without_a_critic_passing_is_enough(harness):
     run = await begin(harness, critic=False)
-    assert isinstance(await work(harness, run, "a", ["echo one > a", "echo two > a"], {1: [total(3)]}), CandidateReady)
+    assert isinstance(
+        await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], {1: [critique_text(3)]}),
+        CandidateReady,
+    )
     assert (scores(harness, run), await handed(harness, run)) == ([], "one")
 
 
 async def test_phases_of_criticised_work_are_recorded_in_order(harness):
     """AL-20: iterations count in one attempt, and each phase is stored before it begins."""
     run = await begin(harness)
-    await work(harness, run, "a", ["echo one > a", "echo two > a"], {1: [total(3)], 2: [total(9)]})
+    await run_criticised(
+        harness, run, "a", ["echo one > a", "echo two > a"], {1: [critique_text(3)], 2: [critique_text(9)]}
+    )
     events = [each.event for each in harness.store.events.since(run.id, 0)]
     phases = [event.phase for event in events if type(event).__name__ == "AttemptPhaseChanged"]
     once = ["executing", "verifying", "critiquing"]

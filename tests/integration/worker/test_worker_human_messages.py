@@ -69,5 +69,5 @@ async def test_a_secret_in_a_message_reaches_no_model(harness):
 async def test_the_agent_reads_a_message_before_its_next_request(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "mind the gap")
-    await harness.carry_attempt_out(attempt, {"a": ["echo x > a"]})
+    await harness.run_attempt(attempt, {"a": ["echo x > a"]})
     assert "mind the gap" in harness.context.journal("g", "a").read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import UNHELD, act, goal
+from support.harness import UNSANDBOXED, act, goal
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 DAEMON = (
@@ -25,7 +25,7 @@ async def test_a_daemon_cannot_fix_files_while_they_are_checked(harness, tmp_pat
     """BX-5, BX-17: it is ended with the command that started it; the checks see the commit."""
     pid = tmp_path / "pid"
     run = await harness.own(
-        goal("g", act("a", check="grep -q four list; echo one > list; sleep 0.2; grep -q one list")), **UNHELD
+        goal("g", act("a", check="grep -q four list; echo one > list; sleep 0.2; grep -q one list")), **UNSANDBOXED
     )
     ending = await harness.work(run, "a", DAEMON.format(pid=pid))
     assert isinstance(ending, CandidateReady)
@@ -37,6 +37,6 @@ async def test_a_process_left_by_a_check_is_ended_with_it(harness, tmp_path):
     """BX-5: no check changes the tree of the next one."""
     pid = tmp_path / "pid"
     first = DAEMON.format(pid=pid)
-    run = await harness.own(goal("g", act("a", check=first)), **UNHELD)
+    run = await harness.own(goal("g", act("a", check=first)), **UNSANDBOXED)
     assert isinstance(await harness.work(run, "a", "echo x > other"), CandidateReady)
     expect_gone(pid)

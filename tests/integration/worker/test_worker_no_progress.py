@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes import Listening, calling, tape
+from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.git import refs
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
@@ -13,18 +13,18 @@ from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.watchdog import worktree_fingerprint
 from scaffold.worker.workspace import open_workspace
-from support.harness import GHOST, act, goal, open_context
+from support.harness import DEAD_PROCESS, act, goal, open_context
 
 
 async def worked(harness, run, *commands):
     """Run an attempt with these commands, one in each turn, then done."""
     attempt = await harness.queue(run, "a")
-    calls = [calling(turn, ("shell", {"command": command})) for turn, command in enumerate(commands, 1)]
-    model = Listening(tape(*calls, CassetteEntry(text="done")))
+    calls = [call_entry(turn, ("shell", {"command": command})) for turn, command in enumerate(commands, 1)]
+    model = RecordingModel(cassette_model(*calls, CassetteEntry(text="done")))
     context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
         ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
-            GHOST, log_file="none"
+            DEAD_PROCESS, log_file="none"
         )
     finally:
         context.store.close()

@@ -2,12 +2,12 @@
 
 import pytest
 
-from integration.worker.builders import standing
+from integration.worker.builders import claimed_attempt
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.run_settings import ExtraProtectedAreas
 from scaffold.git import commits
 from scaffold.worker.protected_review import approve_protected_change
-from support.harness import UNHELD, act, goal
+from support.harness import UNSANDBOXED, act, goal
 
 ASKED = {"sandbox": "off", "inbox_wait_s": 0.0, "planner": True}
 
@@ -32,7 +32,7 @@ def decide(harness, run, to, **more):
 async def test_a_declared_change_of_a_protected_area_waits_for_a_human(harness):
     """AL-9: a declaration leads to a question, bound to the base and to this very change."""
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED)
-    async with standing(harness, run, "a") as station:
+    async with claimed_attempt(harness, run, "a") as station:
         head = await committed(station, login__sql="DROP", other__py="x")
         with pytest.raises(HumanDecisionRequired, match="a changes protected paths: login"):
             await approve_protected_change(station, head)
@@ -47,7 +47,7 @@ async def test_a_declared_change_of_a_protected_area_waits_for_a_human(harness):
 
 async def test_a_rejected_change_fails_the_action_permanently(harness):
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED)
-    async with standing(harness, run, "a") as station:
+    async with claimed_attempt(harness, run, "a") as station:
         head = await committed(station, login__sql="DROP")
         with pytest.raises(HumanDecisionRequired):
             await approve_protected_change(station, head)
@@ -63,7 +63,7 @@ async def test_a_rejected_change_fails_the_action_permanently(harness):
         (("login.sql",), ASKED | {"planner": False}, False),
         (("*.sql", "login.sql"), ASKED | {"planner": False}, False),
         (("login*",), ASKED | {"planner": False}, True),
-        (("login.sql",), ASKED | UNHELD, False),
+        (("login.sql",), ASKED | UNSANDBOXED, False),
         (("list",), ASKED, False),
         (("list",), ASKED | {"areas": ExtraProtectedAreas(words=("list",))}, True),
     ],
@@ -71,7 +71,7 @@ async def test_a_rejected_change_fails_the_action_permanently(harness):
 async def test_which_changes_need_an_approval(harness, files, settings, asked):
     """AL-9: not a file that the user's own plan names, and none with --yolo."""
     run = await harness.own(goal("g", act("a", files=files)), **settings)
-    async with standing(harness, run, "a") as station:
+    async with claimed_attempt(harness, run, "a") as station:
         touched = {"login__sql": "DROP"} if "list" not in files else {"list": "x"}
         head = await committed(station, **touched)
         if asked:

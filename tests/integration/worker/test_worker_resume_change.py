@@ -2,7 +2,7 @@
 
 import json
 
-from integration.worker.builders import total, work
+from integration.worker.builders import critique_text, run_criticised
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.worker.attempt_record import CandidateReady
@@ -66,11 +66,11 @@ async def test_on_another_base_the_work_is_redone_and_approved_again(harness):
 async def test_unfinished_work_is_not_taken_for_approved_work(harness):
     """AL-9: an approval of a command does not cover a change."""
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED, critic=True)
-    waits = await work(harness, run, "a", ["cp README login.sql", "touch b"], {1: [total(3)]})
+    waits = await run_criticised(harness, run, "a", ["cp README login.sql", "touch b"], {1: [critique_text(3)]})
     assert "shell wants to run `touch b`" in waits.error
     assert await pinned(harness, run) == "sample"
     with harness.store.transaction():
         harness.store.inbox.decide(waits.item, "approved")
-    again = await work(harness, run, "a", ["cp list login.sql"], {1: [total(9)]})
+    again = await run_criticised(harness, run, "a", ["cp list login.sql"], {1: [critique_text(9)]})
     assert "changes protected paths" in again.error
     assert (await pinned(harness, run)).startswith("one")

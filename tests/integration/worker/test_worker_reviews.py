@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fakes import Listening, calling, tape
+from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.core.contract import Check, Contract
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Failed, status_of
@@ -15,7 +15,7 @@ from scaffold.run.attempt_end import AttemptEnd
 from scaffold.verify.contract.review import reviews
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import GHOST, UNHELD, act, goal, open_context
+from support.harness import DEAD_PROCESS, UNSANDBOXED, act, goal, open_context
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]
 
@@ -35,11 +35,11 @@ async def reviewed(harness, run, *replies):
     """Run the review with these replies, each a text or an entry; return its outcome and the model."""
     attempt = await harness.queue(run, "look")
     entries = [each if isinstance(each, CassetteEntry) else said(at, each) for at, each in enumerate(replies, 1)]
-    model = Listening(tape(*entries))
+    model = RecordingModel(cassette_model(*entries))
     context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
         ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
-            GHOST, log_file="none"
+            DEAD_PROCESS, log_file="none"
         )
     finally:
         context.store.close()
@@ -57,7 +57,7 @@ def by_reviewer(entry, turn):
 
 
 def running(turn, command):
-    return by_reviewer(calling(turn, ("shell", {"command": command})), turn)
+    return by_reviewer(call_entry(turn, ("shell", {"command": command})), turn)
 
 
 async def test_an_approval_with_citations_is_a_candidate_without_a_commit(harness):
@@ -130,7 +130,7 @@ async def test_a_rejection_fails_the_action_permanently_with_its_findings(harnes
 
 async def test_changes_of_a_reviewer_are_pinned_and_do_not_count(harness):
     """BX-3: neither lost nor landed, and reported."""
-    run = await begin(harness, **UNHELD)
+    run = await begin(harness, **UNSANDBOXED)
     cited = [{"file": "made", "line": 1}]
     ending, _ = await reviewed(
         harness, run, running(1, "echo x > made; echo y >> list"), said(2, verdict(citations=cited)), said(3, verdict())
@@ -148,7 +148,7 @@ async def test_changes_of_a_reviewer_are_pinned_and_do_not_count(harness):
 async def test_the_contract_of_a_review_is_checked_on_the_commit_it_judges(harness):
     """BX-1: an approval alone is not enough if a contract is given; its changes do not help."""
     contract = Contract(commands=(Check(command="test -e made"),))
-    run = await begin(harness, look={"contract": contract}, iterations=2, **UNHELD)
+    run = await begin(harness, look={"contract": contract}, iterations=2, **UNSANDBOXED)
     ending, model = await reviewed(harness, run, running(1, "echo x > made"), said(2, verdict()), said(3, verdict()))
     assert ending.outcome == "contract_failed"
     assert "[fail] test -e made" in ending.error
@@ -177,7 +177,7 @@ async def test_a_secret_in_a_verdict_is_redacted(harness):
 
 async def test_a_reviewer_that_damages_its_worktree_has_failed_and_nothing_is_lost(harness, tmp_path):
     """BX-3: another one begins on a fresh worktree."""
-    run = await begin(harness, **UNHELD)
+    run = await begin(harness, **UNSANDBOXED)
     script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see
     script.write_text("echo x > made; rm .git")
     ending, _ = await reviewed(harness, run, running(1, f"sh {script}"), said(2, verdict()))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes import Listening, calling, tape
+from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Failed
 from scaffold.landing.merge_queue import MergeQueue, ReviewRecorded
@@ -10,17 +10,17 @@ from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import GHOST, act, goal, open_context
+from support.harness import DEAD_PROCESS, act, goal, open_context
 
 
 async def worked(harness, run, key, *replies):
     """Run an attempt at an action; return its outcome and the first request to the model."""
     attempt = await harness.queue(run, key)
-    model = Listening(tape(*replies))
+    model = RecordingModel(cassette_model(*replies))
     context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
         ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
-            GHOST, log_file="none"
+            DEAD_PROCESS, log_file="none"
         )
     finally:
         context.store.close()
@@ -82,7 +82,7 @@ async def test_a_child_gets_what_its_compound_builds_on(harness):
 async def test_the_final_answer_of_a_failed_attempt_is_stored_in_full(harness, words):
     """SC-11: on the attempt, and not as an excerpt."""
     run = await harness.own(goal("g", act("a", check="false")), iterations=1)
-    work = calling(1, ("write_file", {"path": "a", "content": "x\n"}))
+    work = call_entry(1, ("write_file", {"path": "a", "content": "x\n"}))
     ending, _ = await worked(harness, run, "a", work, CassetteEntry(text=words))
     assert ending.outcome == "contract_failed"
     (attempt,) = harness.attempts(run, "a")
@@ -139,7 +139,7 @@ async def test_another_approach_is_one_more_attempt_with_its_text_in_the_prompt(
         harness.store.actions.guide(a.id, "Use a queue.")
     await harness.work(run, "a", "echo x > a")
     assert harness.statuses(run) == {"a": "pending"}
-    write = calling(1, ("write_file", {"path": "a", "content": "y\n"}))
+    write = call_entry(1, ("write_file", {"path": "a", "content": "y\n"}))
     _, request = await worked(harness, run, "a", write, CassetteEntry(text="done"))
     assert "# Another approach to take\nUse a queue." in request.messages[0].parts[0].text
     assert isinstance(harness.action(run, "a").state, Failed)

@@ -3,12 +3,12 @@
 import re
 from pathlib import Path
 
-from fakes import Listening, calling, tape
+from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import GHOST, act, goal, open_context
+from support.harness import DEAD_PROCESS, act, goal, open_context
 
 DELTA = {"operation": "replace", "start_line": 1, "expected": "one", "content": "uno"}
 
@@ -19,9 +19,9 @@ async def worked(harness, *replies):
     attempt = await harness.queue(run, "a")
     context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
-        model = Listening(tape(*replies))
+        model = RecordingModel(cassette_model(*replies))
         ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
-            GHOST, log_file="none"
+            DEAD_PROCESS, log_file="none"
         )
     finally:
         context.store.close()
@@ -43,7 +43,7 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_netwo
         ("TodoWrite", {"todos": [{"content": "check it"}]}),
         ("TodoRead", {}),
     )
-    ending, requests = await worked(harness, calling(1, *turn), CassetteEntry(text="done"))
+    ending, requests = await worked(harness, call_entry(1, *turn), CassetteEntry(text="done"))
     assert isinstance(ending, CandidateReady)
     results = [part for part in requests[1].messages[-1].parts if hasattr(part, "failed")]
     assert [result.name for result in results if result.failed] == []
@@ -56,7 +56,7 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_netwo
 
 async def test_long_output_of_a_worker_is_stored_with_its_run(harness):
     """RA-4."""
-    long = calling(1, ("shell", {"command": "seq 1 30000; echo two > a"}))
+    long = call_entry(1, ("shell", {"command": "seq 1 30000; echo two > a"}))
     ending, requests = await worked(harness, long, CassetteEntry(text="done"))
     assert isinstance(ending, CandidateReady)
     [result] = [part for part in requests[1].messages[-1].parts if hasattr(part, "failed")]

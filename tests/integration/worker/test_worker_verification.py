@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from integration.worker.builders import CRITICISED, total, work
+from integration.worker.builders import WITH_CRITIC, critique_text, run_criticised
 from scaffold.core.contract import Check, Contract
 from scaffold.core.events import ContractSealed
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
@@ -24,7 +24,7 @@ def written(*commands):
 
 
 async def begin(harness, *, check="test -f a", **settings):
-    return await harness.own(goal("g", act("a", check=check)), **(CRITICISED | {"critic": False} | settings))
+    return await harness.own(goal("g", act("a", check=check)), **(WITH_CRITIC | {"critic": False} | settings))
 
 
 def hold(harness, run, *gates, variables=None):
@@ -49,7 +49,7 @@ def phases(harness, run):
 async def test_a_contract_that_passes_before_the_work_is_weak(harness, check, red):
     """AL-8: checks that were red on the base are stored with the candidate; without any, it is weak."""
     run = await begin(harness, check=check)
-    await work(harness, run, "a", ["echo one > a"], {})
+    await run_criticised(harness, run, "a", ["echo one > a"], {})
     (attempt,) = harness.attempts(run, "a")
     assert (attempt.verification.failed_on_base, attempt.verification.weak) == (red, not red)
 
@@ -58,7 +58,7 @@ async def test_a_worse_gate_is_returned_with_its_new_failures(harness):
     """AL-9: after the contract, against the baseline; then it is fixed."""
     run = await begin(harness)
     hold(harness, run, LINT)
-    assert isinstance(await work(harness, run, "a", ["echo bad > a", "echo good > a"], {}), CandidateReady)
+    assert isinstance(await run_criticised(harness, run, "a", ["echo bad > a", "echo good > a"], {}), CandidateReady)
     assert "[new_failure] lint: `! grep -rn bad .`" in prompts(harness)[1]
     assert "./a" in prompts(harness)[1]
     (attempt,) = harness.attempts(run, "a")
@@ -75,7 +75,7 @@ async def test_work_is_pinned_while_old_tests_replace_its_own(harness, tmp_path)
     (harness.repo / "test_old.py").write_text(old)
     await harness.sh("git add -A; git commit -qm tests")
     run = await harness.own(
-        goal("g", act("a", check="test -f a", files=("a", "test_old.py"))), **(CRITICISED | {"critic": False})
+        goal("g", act("a", check="test -f a", files=("a", "test_old.py"))), **(WITH_CRITIC | {"critic": False})
     )
     gate = Gate(kind="test", command=f"{sys.executable} -m pytest -q", runner="pytest")
     before = GateRun(
@@ -85,7 +85,7 @@ async def test_work_is_pinned_while_old_tests_replace_its_own(harness, tmp_path)
         environment = CheckEnvironment(fingerprint="f")
         harness.store.baselines.hold(run.id, Baseline(environment=environment, runs=(before,)))
     turn = "touch a; rm test_old.py; printf 'def test_new():\\n    pass\\n' > test_new.py"
-    assert isinstance(await work(harness, run, "a", [turn], {}), CandidateReady)
+    assert isinstance(await run_criticised(harness, run, "a", [turn], {}), CandidateReady)
     (attempt,) = harness.attempts(run, "a")
     assert f"{refs.work_ref(attempt.id)} {attempt.head_sha}" in (tmp_path / "refs").read_text().splitlines()
     assert {"test_old.py", "test_new.py"} & set((tmp_path / "files").read_text().split()) == {"test_old.py"}
@@ -95,7 +95,7 @@ async def test_an_attempt_that_leaves_a_gate_worse_has_failed_by_it(harness):
     """AL-6, AL-9: the contract passed, the gate did not."""
     run = await begin(harness, iterations=1)
     hold(harness, run, LINT)
-    ending = await work(harness, run, "a", ["echo bad > a"], {})
+    ending = await run_criticised(harness, run, "a", ["echo bad > a"], {})
     assert ending.outcome == "gate_failed"
     assert ending.error.startswith("[new_failure] lint: `! grep -rn bad .`")
 
@@ -104,7 +104,7 @@ async def test_agent_and_checks_use_the_same_environment(harness):
     """AL-9: the agent works with what was prepared for checks."""
     run = await begin(harness, check='test "$(cat a)" = "$MARK"')
     hold(harness, run, variables={"MARK": "{top}/made"})
-    assert isinstance(await work(harness, run, "a", ['echo "$MARK" > a'], {}), CandidateReady)
+    assert isinstance(await run_criticised(harness, run, "a", ['echo "$MARK" > a'], {}), CandidateReady)
     (attempt,) = harness.attempts(run, "a")
     assert (await harness.show(f"{attempt.head_sha}:a")).endswith(f"{attempt.id}/made")
 
@@ -112,7 +112,7 @@ async def test_agent_and_checks_use_the_same_environment(harness):
 async def test_uncommitted_files_of_an_agent_decide_nothing(harness):
     """AL-8: checks run in a clean tree; an ignored file is no part of the work."""
     run = await begin(harness, check="test -f planted", iterations=1)
-    ending = await work(harness, run, "a", ["echo planted > .gitignore; touch planted"], {})
+    ending = await run_criticised(harness, run, "a", ["echo planted > .gitignore; touch planted"], {})
     assert ending.error.startswith("[fail] test -f planted")
 
 
@@ -121,7 +121,7 @@ async def test_a_contract_is_drafted_before_the_work_and_refined_after_it(harnes
     run = await begin(harness, check=None, drafter=True)
     drafts = {"draft": [written("grep -q one a")], "refine": [written("grep -q one a", "grep -q two a")]}
     assert isinstance(
-        await work(harness, run, "a", ["echo one > a", "echo one two > a"], {}, drafts=drafts), CandidateReady
+        await run_criticised(harness, run, "a", ["echo one > a", "echo one two > a"], {}, drafts=drafts), CandidateReady
     )
     first, second = prompts(harness)
     assert "- `grep -q one a` ends with exit code 0" in first
@@ -140,7 +140,7 @@ async def test_checks_added_by_a_final_contract_run_on_the_base_as_well(harness)
     """AL-8, BX-5: a check added after the work distinguishes it from nothing if it fails without it."""
     run = await begin(harness, check=None, drafter=True)
     drafts = {"draft": [written("true"), written("true")], "refine": [written("true", "grep -q one a")]}
-    assert isinstance(await work(harness, run, "a", ["echo one > a"], {}, drafts=drafts), CandidateReady)
+    assert isinstance(await run_criticised(harness, run, "a", ["echo one > a"], {}, drafts=drafts), CandidateReady)
     (attempt,) = harness.attempts(run, "a")
     assert (attempt.verification.failed_on_base, attempt.verification.weak) == (("grep -q one a",), False)
     assert await harness.show(f"{attempt.head_sha}:a") == "one"
@@ -150,16 +150,19 @@ async def test_the_next_attempt_uses_the_contract_sealed_by_the_one_before(harne
     """AL-7: it is not drafted again, however the first attempt failed."""
     run = await begin(harness, check=None, drafter=True, iterations=1)
     drafts = {"draft": [written("grep -q one a")]}
-    assert (await work(harness, run, "a", ["echo zero > a"], {}, drafts=drafts)).outcome == "contract_failed"
+    assert (await run_criticised(harness, run, "a", ["echo zero > a"], {}, drafts=drafts)).outcome == "contract_failed"
     again = {"draft": [written("true")], "refine": [written("grep -q one a")]}
-    assert (await work(harness, run, "a", ["echo zero > a"], {}, drafts=again)).outcome == "contract_failed"
+    assert (await run_criticised(harness, run, "a", ["echo zero > a"], {}, drafts=again)).outcome == "contract_failed"
     assert phases(harness, run) == ["draft"]
 
 
 async def test_a_critic_gets_the_final_contract(harness):
     run = await begin(harness, check=None, drafter=True, critic=True)
     drafts = {"draft": [written("grep -q one a")], "refine": [written("grep -q one a", "test -s a")]}
-    assert isinstance(await work(harness, run, "a", ["echo one > a"], {1: [total(9)]}, drafts=drafts), CandidateReady)
+    assert isinstance(
+        await run_criticised(harness, run, "a", ["echo one > a"], {1: [critique_text(9)]}, drafts=drafts),
+        CandidateReady,
+    )
     journal = (harness.repo / ".scaffold/logs/g/a.jsonl").read_text().splitlines()
     (asked,) = [each["text"] for each in map(json.loads, journal) if each.get("role") == "critic" and "text" in each][
         :1

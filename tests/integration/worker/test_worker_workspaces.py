@@ -57,8 +57,8 @@ async def test_a_warning_contains_no_secret(harness):
 @pytest.mark.slow
 async def test_no_worktree_is_left_at_the_end_of_a_run(harness):
     """AL-12: and in between no more than were in use at once."""
-    run = await harness.lay_out(goal("g", *(act(key, check=f"test -f {key}") for key in "abcd")), agents=2)
-    ending = await harness.carry_out(run, **{key: [f"echo x > {key}"] for key in "abcd"})
+    run = await harness.open_run(goal("g", *(act(key, check=f"test -f {key}") for key in "abcd")), agents=2)
+    ending = await harness.run_to_end(run, **{key: [f"echo x > {key}"] for key in "abcd"})
     assert ending.cause == "done"
     assert await harness.worktrees() == 0
     assert not list(harness.context.run_folder(run.id).glob("*/*/.git"))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fakes import ECHO, Listening, Scripted, agent, calling, saying, tape, tool
+from fakes import ECHO, RecordingModel, ScriptedModel, agent, call_entry, cassette_model, text_reply, tool
 from scaffold.agent.toolbox import RESULT_LIMIT
 from scaffold.core.conversation import Text, ToolCall
 from scaffold.core.tool import ToolOutput
@@ -19,7 +19,7 @@ def results_of(request):
 
 async def test_unknown_tools_and_wrong_arguments_come_back_as_failed_results():
     calls = (("ecko", {}), ("echo", {"txt": "a"}), ("echo", {"text": "fine"}))
-    model = Listening(tape(calling(1, *calls), CassetteEntry(text="ok")))
+    model = RecordingModel(cassette_model(call_entry(1, *calls), CassetteEntry(text="ok")))
     await agent(model, ECHO).turn("go")
     unknown, wrong, right = results_of(model.requests[1])
     assert unknown == ("ecko", "There is no tool `ecko`; the tools are: echo.", True)
@@ -31,7 +31,7 @@ async def test_a_failed_output_is_marked_as_failed():
     async def refuse():
         return ToolOutput("no", failed=True)
 
-    model = Listening(tape(calling(1, ("refuse", {})), CassetteEntry(text="ok")))
+    model = RecordingModel(cassette_model(call_entry(1, ("refuse", {})), CassetteEntry(text="ok")))
     await agent(model, tool("refuse", refuse)).turn("go")
     assert results_of(model.requests[1]) == [("refuse", "no", True)]
 
@@ -40,7 +40,7 @@ async def test_a_long_result_is_shortened():
     async def flood():
         return ToolOutput("x" * 1_000_000)
 
-    model = Listening(tape(calling(1, ("flood", {})), CassetteEntry(text="ok")))
+    model = RecordingModel(cassette_model(call_entry(1, ("flood", {})), CassetteEntry(text="ok")))
     await agent(model, tool("flood", flood)).turn("go")
     [(_, content, _)] = results_of(model.requests[1])
     assert len(content) < RESULT_LIMIT + 100
@@ -51,7 +51,7 @@ async def test_a_result_with_undecodable_file_names_can_be_encoded():
     async def odd():
         return ToolOutput("caf\udce9")
 
-    model = Listening(tape(calling(1, ("odd", {})), CassetteEntry(text="ok")))
+    model = RecordingModel(cassette_model(call_entry(1, ("odd", {})), CassetteEntry(text="ok")))
     await agent(model, tool("odd", odd)).turn("go")
     assert results_of(model.requests[1]) == [("odd", "caf\\udce9", False)]
 
@@ -62,7 +62,9 @@ async def test_a_tool_that_raises_becomes_a_failed_result_and_the_turn_continues
     async def burst():
         raise KeyError("no such thing")
 
-    model = Listening(tape(calling(1, ("burst", {}), ("echo", {"text": "b"})), CassetteEntry(text="ok")))
+    model = RecordingModel(
+        cassette_model(call_entry(1, ("burst", {}), ("echo", {"text": "b"})), CassetteEntry(text="ok"))
+    )
     await agent(model, tool("burst", burst), ECHO).turn("go")
     broke, fine = results_of(model.requests[1])
     assert broke == ("burst", "burst crashed: KeyError: 'no such thing'", True)
@@ -71,7 +73,7 @@ async def test_a_tool_that_raises_becomes_a_failed_result_and_the_turn_continues
 
 async def test_invalid_json_arguments_come_back_with_the_parse_error():
     call = ToolCall("1", "echo", parse_arguments('{"text": '))
-    model = Listening(Scripted(saying(call, stop="tool_calls"), saying(Text("ok"))))
+    model = RecordingModel(ScriptedModel(text_reply(call, stop="tool_calls"), text_reply(Text("ok"))))
     await agent(model, ECHO).turn("go")
     [(_, content, failed)] = results_of(model.requests[1])
     assert content.startswith("Not run: the arguments are not a JSON object (")
@@ -105,7 +107,7 @@ async def test_reads_run_concurrently_and_everything_else_in_order():
         track.tool("sh", "shell", 1),
     )
     calls = [(name, {}) for name in ("slow", "quick", "write", "sh", "quick")]
-    model = Listening(tape(calling(1, *calls), CassetteEntry(text="ok")))
+    model = RecordingModel(cassette_model(call_entry(1, *calls), CassetteEntry(text="ok")))
     await agent(model, *tools).turn("go")
     assert track.steps == [
         *("slow begins", "quick begins", "quick ends", "slow ends"),
@@ -124,7 +126,9 @@ async def test_cancelling_a_turn_cancels_the_running_tool(category):
         finally:
             ended.set()
 
-    turn = asyncio.create_task(agent(tape(calling(1, ("hang", {}))), tool("hang", hang, category=category)).turn("go"))
+    turn = asyncio.create_task(
+        agent(cassette_model(call_entry(1, ("hang", {}))), tool("hang", hang, category=category)).turn("go")
+    )
     for _ in range(10):
         await asyncio.sleep(0)
     assert not ended.is_set()

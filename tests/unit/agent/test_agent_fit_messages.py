@@ -1,6 +1,6 @@
 import pytest
 
-from fakes import Kept, Listening, Scripted, agent, saying, tape
+from fakes import MemoryHistory, RecordingModel, ScriptedModel, agent, cassette_model, text_reply
 from scaffold.agent.context.compaction import NO_IMAGE, fit_messages
 from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.context.text_size import message_size
@@ -25,12 +25,12 @@ async def test_a_conversation_is_compacted_at_four_fifths_of_the_window_and_not_
     window = 10_000
     talk = long_talk(15)
     assert talk.size == pytest.approx(30_000, rel=0.02)
-    below = Listening(tape(CassetteEntry(text="fine")), window_tokens=window)
+    below = RecordingModel(cassette_model(CassetteEntry(text="fine")), window_tokens=window)
     await agent(below, conversation=talk).turn("go")
     assert len(below.requests[0].messages) == 31
 
-    history, journal = Kept(), JournalList()
-    above = Listening(tape(CassetteEntry(text="fine")), window_tokens=window)
+    history, journal = MemoryHistory(), JournalList()
+    above = RecordingModel(cassette_model(CassetteEntry(text="fine")), window_tokens=window)
     talk = long_talk(17)
     for message in talk.kept:
         history.add(message)
@@ -48,7 +48,7 @@ async def test_a_conversation_is_compacted_at_four_fifths_of_the_window_and_not_
 
 async def test_a_single_message_that_is_too_long_loses_its_middle_with_a_notice():
     journal = JournalList()
-    model = Listening(tape(CassetteEntry(text="fine")), window_tokens=10_000)
+    model = RecordingModel(cassette_model(CassetteEntry(text="fine")), window_tokens=10_000)
     await agent(model, journal=journal).turn(f"begin {'x ' * 50_000} end")
     words = model.requests[0].messages[0].parts[0].text
     assert (words[:5], words[-3:]) == ("begin", "end")
@@ -57,16 +57,16 @@ async def test_a_single_message_that_is_too_long_loses_its_middle_with_a_notice(
 
 
 async def test_an_unknown_window_is_never_full():
-    model = Listening(tape(CassetteEntry(text="fine")))
+    model = RecordingModel(cassette_model(CassetteEntry(text="fine")))
     await agent(model, conversation=long_talk(200)).turn("go")
     assert len(model.requests[0].messages) == 401
 
 
 async def test_the_estimate_is_corrected_by_the_tokens_a_reply_reports():
     """RA-10: a model that counts three tokens for each of ours is full three times as early."""
-    history = Kept()
-    inner = Scripted(saying(Text("one"), input_tokens=6_000), saying(Text("two"), input_tokens=100))
-    model = Listening(inner, window_tokens=10_000)
+    history = MemoryHistory()
+    inner = ScriptedModel(text_reply(Text("one"), input_tokens=6_000), text_reply(Text("two"), input_tokens=100))
+    model = RecordingModel(inner, window_tokens=10_000)
     worker = agent(model, conversation=long_talk(4), history=history)
     await worker.turn("go")
     assert history.compactions == []
@@ -76,8 +76,8 @@ async def test_the_estimate_is_corrected_by_the_tokens_a_reply_reports():
 
 async def test_a_request_that_overflows_is_compacted_and_retried_once():
     """RA-10, RA-21: a second overflow is reported."""
-    history = Kept()
-    model = Listening(Scripted(ContextOverflow("too long", "shorten it"), saying(Text("ok"))))
+    history = MemoryHistory()
+    model = RecordingModel(ScriptedModel(ContextOverflow("too long", "shorten it"), text_reply(Text("ok"))))
     worker = agent(model, conversation=long_talk(10), history=history)
     assert (await worker.turn("go")).text == "ok"
     first, second = model.requests
@@ -86,14 +86,14 @@ async def test_a_request_that_overflows_is_compacted_and_retried_once():
     assert first.caller == second.caller
     assert len(history.compactions) == 1
 
-    twice = Listening(Scripted(ContextOverflow("too long", "a"), ContextOverflow("still too long", "b")))
+    twice = RecordingModel(ScriptedModel(ContextOverflow("too long", "a"), ContextOverflow("still too long", "b")))
     with pytest.raises(ContextOverflow, match="still too long"):
         await agent(twice, conversation=long_talk(10)).turn("go")
     assert len(twice.requests) == 2
 
 
 async def test_an_overflow_that_compaction_cannot_fix_is_not_retried():
-    model = Listening(Scripted(ContextOverflow("too long", "use another model")))
+    model = RecordingModel(ScriptedModel(ContextOverflow("too long", "use another model")))
     with pytest.raises(ContextOverflow):
         await agent(model).turn("go")
     assert len(model.requests) == 1
@@ -101,7 +101,7 @@ async def test_an_overflow_that_compaction_cannot_fix_is_not_retried():
 
 async def test_a_prompt_longer_than_the_window_is_cut_to_fit():
     """RA-10."""
-    model = Listening(tape(CassetteEntry(text="fine")), window_tokens=8_000)
+    model = RecordingModel(cassette_model(CassetteEntry(text="fine")), window_tokens=8_000)
     await agent(model).turn("begin " + "x" * 5_000_000 + " end")
     [message] = model.requests[0].messages
     assert message_size(message) <= 16_000

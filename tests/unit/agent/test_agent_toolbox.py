@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from fakes import Kept, Listening, agent, calling, tape, tool
+from fakes import MemoryHistory, RecordingModel, agent, call_entry, cassette_model, tool
 from scaffold.agent.toolbox import MAX_PARALLEL_CALLS, NOT_STARTED, UNKNOWN_RESULT, Toolbox
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired
@@ -163,14 +163,14 @@ async def test_an_interruption_cancels_running_calls_and_keeps_finished_results(
 
 async def test_results_finished_before_an_interruption_are_in_history_and_conversation():
     """RA-19, RA-10: no completed call is requested again."""
-    begun, history, room = asyncio.Event(), Kept(), Room()
+    begun, history, room = asyncio.Event(), MemoryHistory(), Room()
 
     async def hang(text):
         begun.set()
         await asyncio.Event().wait()
 
-    model = Listening(
-        tape(calling(1, ("write", {"text": "a"}), ("hang", {"text": "b"})), CassetteEntry(text="going on"))
+    model = RecordingModel(
+        cassette_model(call_entry(1, ("write", {"text": "a"}), ("hang", {"text": "b"})), CassetteEntry(text="going on"))
     )
     worker = agent(
         model,
@@ -192,8 +192,10 @@ async def test_results_finished_before_an_interruption_are_in_history_and_conver
 async def test_repeated_equal_reads_never_end_a_session():
     """RA-19: an agent may wait for something by reading it again and again."""
     room = Room()
-    looks = [calling(turn, ("file", {"text": "a"})) for turn in range(1, 61)]
-    finish = await agent(tape(*looks, CassetteEntry(text="there it is")), room.note("file")).turn("wait for it")
+    looks = [call_entry(turn, ("file", {"text": "a"})) for turn in range(1, 61)]
+    finish = await agent(cassette_model(*looks, CassetteEntry(text="there it is")), room.note("file")).turn(
+        "wait for it"
+    )
     assert (finish.text, finish.requests) == ("there it is", 61)
 
 

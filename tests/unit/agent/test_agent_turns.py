@@ -3,7 +3,19 @@ import asyncio
 import msgspec
 import pytest
 
-from fakes import CALLER, ECHO, Kept, Listening, Purse, Scripted, agent, calling, saying, tape, tool
+from fakes import (
+    CALLER,
+    ECHO,
+    FakeBudget,
+    MemoryHistory,
+    RecordingModel,
+    ScriptedModel,
+    agent,
+    call_entry,
+    cassette_model,
+    text_reply,
+    tool,
+)
 from scaffold.agent.journal import JournalList
 from scaffold.agent.toolbox import UNKNOWN_RESULT
 from scaffold.agent.turn_loop import CUT_OFF, REFUSED
@@ -39,11 +51,11 @@ def results_of(request):
 
 async def test_a_turn_ends_with_the_first_reply_without_calls_and_returns_its_text():
     """SC-11: the result is the last reply's own text."""
-    model = Listening(
-        tape(
-            calling(1, ("echo", {"text": "a"}), text="First I look."),
-            calling(2, ("echo", {"text": "b"})),
-            calling(3, text="Done: both."),
+    model = RecordingModel(
+        cassette_model(
+            call_entry(1, ("echo", {"text": "a"}), text="First I look."),
+            call_entry(2, ("echo", {"text": "b"})),
+            call_entry(3, text="Done: both."),
         )
     )
     finish = await agent(model, ECHO).turn("do it")
@@ -62,12 +74,14 @@ async def test_a_turn_ends_with_the_first_reply_without_calls_and_returns_its_te
 
 
 async def test_a_last_reply_without_text_is_an_empty_result():
-    finish = await agent(tape(CassetteEntry())).turn("say nothing")
+    finish = await agent(cassette_model(CassetteEntry())).turn("say nothing")
     assert finish.text == ""
 
 
 async def test_request_numbers_continue_over_turns_and_the_conversation_is_kept():
-    model = Listening(tape(calling(1, ("echo", {"text": "a"})), calling(2, text="one"), calling(3, text="two")))
+    model = RecordingModel(
+        cassette_model(call_entry(1, ("echo", {"text": "a"})), call_entry(2, text="one"), call_entry(3, text="two"))
+    )
     worker = agent(model, ECHO)
     first = await worker.turn("begin")
     second = await worker.turn("a check failed")
@@ -80,8 +94,10 @@ async def test_request_numbers_continue_over_turns_and_the_conversation_is_kept(
 
 
 async def test_usage_adds_up_over_a_turn_and_each_reply_is_settled_at_once():
-    purse = Purse()
-    model = tape(calling(1, ("echo", {"text": "a"}), output_tokens=1_000_000), calling(2, output_tokens=500_000))
+    purse = FakeBudget()
+    model = cassette_model(
+        call_entry(1, ("echo", {"text": "a"}), output_tokens=1_000_000), call_entry(2, output_tokens=500_000)
+    )
     finish = await agent(model, ECHO, budget=purse).turn("go")
     assert finish.usage == Usage(output_tokens=1_500_000, cost_usd=1.5, requests=2)
     assert [(reservation, usage.output_tokens) for reservation, usage in purse.settled] == [
@@ -92,14 +108,14 @@ async def test_usage_adds_up_over_a_turn_and_each_reply_is_settled_at_once():
 
 
 async def test_no_request_starts_without_budget():
-    model = Listening(tape(calling(1, ("echo", {"text": "a"})), CassetteEntry(text="never")))
+    model = RecordingModel(cassette_model(call_entry(1, ("echo", {"text": "a"})), CassetteEntry(text="never")))
     with pytest.raises(BudgetExceeded):
-        await agent(model, ECHO, budget=Purse(requests=1)).turn("go")
+        await agent(model, ECHO, budget=FakeBudget(requests=1)).turn("go")
     assert len(model.requests) == 1
 
 
 async def test_an_agent_that_never_ends_reaches_the_turn_limit():
-    model = Listening(tape(CassetteEntry(tool_calls=(CassetteToolCall("echo", {"text": "again"}),))))
+    model = RecordingModel(cassette_model(CassetteEntry(tool_calls=(CassetteToolCall("echo", {"text": "again"}),))))
     worker = agent(model, ECHO, max_requests=3)
     with pytest.raises(TurnLimitExceeded, match="Turn limit") as caught:
         await worker.turn("go")
@@ -116,11 +132,11 @@ async def test_calls_of_a_truncated_reply_are_not_run():
         ran.append(text)
         return ToolOutput("")
 
-    model = Listening(
-        Scripted(
-            saying(Text("I wri"), ToolCall("1", "note", {"text": "half"}), stop="max_tokens"),
-            saying(Text("so"), stop="max_tokens"),
-            saying(Text("done")),
+    model = RecordingModel(
+        ScriptedModel(
+            text_reply(Text("I wri"), ToolCall("1", "note", {"text": "half"}), stop="max_tokens"),
+            text_reply(Text("so"), stop="max_tokens"),
+            text_reply(Text("done")),
         )
     )
     finish = await agent(model, tool("note", note, text="string")).turn("go")
@@ -131,8 +147,8 @@ async def test_calls_of_a_truncated_reply_are_not_run():
 
 
 async def test_a_refusal_ends_the_turn_without_running_its_calls():
-    refusal = saying(Text("No."), ToolCall("1", "echo", {"text": "a"}), stop="refused")
-    model = Listening(Scripted(saying(Text("hi")), refusal, saying()))
+    refusal = text_reply(Text("No."), ToolCall("1", "echo", {"text": "a"}), stop="refused")
+    model = RecordingModel(ScriptedModel(text_reply(Text("hi")), refusal, text_reply()))
     worker = agent(model, ECHO)
     await worker.turn("hello")
     finish = await worker.turn("do harm")
@@ -146,12 +162,14 @@ async def test_a_refusal_ends_the_turn_without_running_its_calls():
 
 async def test_every_reservation_is_settled_whether_or_not_the_request_succeeds():
     """BX-11: a request without any reply costs nothing."""
-    purse = Purse()
+    purse = FakeBudget()
     with pytest.raises(ModelError):
-        await agent(Scripted(ModelError("down", "wait")), budget=purse).turn("go")
+        await agent(ScriptedModel(ModelError("down", "wait")), budget=purse).turn("go")
     assert purse.settled == [("reservation 1", Usage())]
 
-    turn = asyncio.create_task(agent(tape(CassetteEntry(fault=CassetteFault(kind="hang"))), budget=purse).turn("go"))
+    turn = asyncio.create_task(
+        agent(cassette_model(CassetteEntry(fault=CassetteFault(kind="hang"))), budget=purse).turn("go")
+    )
     for _ in range(10):
         await asyncio.sleep(0)
     turn.cancel()
@@ -163,20 +181,20 @@ async def test_every_reservation_is_settled_whether_or_not_the_request_succeeds(
 async def test_deltas_are_reported_as_they_arrive():
     """RA-2."""
     heard = []
-    await agent(tape(CassetteEntry(text="hello")), on_delta=heard.append).turn("go")
+    await agent(cassette_model(CassetteEntry(text="hello")), on_delta=heard.append).turn("go")
     assert heard == [TextDelta("hello")]
 
 
 async def test_every_completed_step_is_stored_before_the_next_one_begins():
     """RA-10, RA-21: a crash loses no completed step."""
-    history = Kept()
+    history = MemoryHistory()
     seen = []
 
     async def look():
         seen.append(list(history.messages))
         return ToolOutput("seen")
 
-    model = tape(calling(1, ("look", {}), text="First."), CassetteEntry(text="done"))
+    model = cassette_model(call_entry(1, ("look", {}), text="First."), CassetteEntry(text="done"))
     await agent(model, tool("look", look), history=history).turn("go")
     prompt, call, result, reply = history.messages
     assert seen == [[prompt, call]]
@@ -189,14 +207,16 @@ async def test_every_completed_step_is_stored_before_the_next_one_begins():
 @pytest.mark.parametrize("killed", [False, True])
 async def test_a_conversation_interrupted_in_a_tool_continues_without_running_it_again(killed):
     """RA-10, RA-21: it is not known whether the call ran; the model is told so, and the ids still match."""
-    history, ran = Kept(), []
+    history, ran = MemoryHistory(), []
 
     async def hang(text):
         ran.append(text)
         await asyncio.Event().wait()
 
     tools = tool("hang", hang, text="string")
-    turn = asyncio.create_task(agent(tape(calling(1, ("hang", {"text": "a"}))), tools, history=history).turn("go"))
+    turn = asyncio.create_task(
+        agent(cassette_model(call_entry(1, ("hang", {"text": "a"}))), tools, history=history).turn("go")
+    )
     for _ in range(10):
         await asyncio.sleep(0)
     turn.cancel()
@@ -205,7 +225,7 @@ async def test_a_conversation_interrupted_in_a_tool_continues_without_running_it
     if killed:
         history.messages.pop()
 
-    model = Listening(tape(CassetteEntry(text="I look.")))
+    model = RecordingModel(cassette_model(CassetteEntry(text="I look.")))
     finish = await agent(model, tools, conversation=history.loaded()).turn("and now?")
     assert finish.text == "I look."
     assert ran == ["a"]
@@ -218,8 +238,8 @@ async def test_a_conversation_interrupted_in_a_tool_continues_without_running_it
 
 async def test_user_messages_after_a_failed_request_are_merged():
     """Some models require alternating roles; the stored messages stay as they were."""
-    history = Kept()
-    model = Listening(Scripted(ModelError("down", "wait"), saying(Text("yes"))))
+    history = MemoryHistory()
+    model = RecordingModel(ScriptedModel(ModelError("down", "wait"), text_reply(Text("yes"))))
     worker = agent(model, history=history)
     with pytest.raises(ModelError):
         await worker.turn("are you there?")
@@ -230,10 +250,10 @@ async def test_user_messages_after_a_failed_request_are_merged():
 
 async def test_duplicate_call_ids_are_made_unique_before_they_are_stored():
     """RA-1, trap (e): results are matched by id; providers and cassettes may use one twice, or none."""
-    history = Kept()
+    history = MemoryHistory()
     call = ToolCall("x", "echo", {"text": "a"})
-    twice = saying(call, call, ToolCall("", "echo", {"text": "b"}), stop="tool_calls")
-    model = Scripted(twice, saying(call, stop="tool_calls"), saying(Text("ok")))
+    twice = text_reply(call, call, ToolCall("", "echo", {"text": "b"}), stop="tool_calls")
+    model = ScriptedModel(twice, text_reply(call, stop="tool_calls"), text_reply(Text("ok")))
     await agent(model, ECHO, history=history).turn("go")
     ids = [call.id for message in history.messages[1::2] for call in message.tool_calls]
     assert len(set(ids)) == 4
@@ -246,7 +266,7 @@ async def test_duplicate_call_ids_are_made_unique_before_they_are_stored():
 async def test_images_and_unusual_characters_are_encoded_for_the_model():
     """RA-20."""
     picture = Image("image/png", b"png")
-    model, journal = Listening(tape(CassetteEntry(text="a cat"))), JournalList()
+    model, journal = RecordingModel(cassette_model(CassetteEntry(text="a cat"))), JournalList()
     await agent(model, journal=journal).turn((Text("what is caf\udce9?"), picture))
     assert model.requests[0].messages == (UserMessage((Text("what is caf\\udce9?"), picture)),)
     assert journal.entries[0] == {"type": "prompt", "text": "what is caf\\udce9?"}
@@ -254,7 +274,9 @@ async def test_images_and_unusual_characters_are_encoded_for_the_model():
 
 async def test_base_prompt_context_and_tools_are_the_same_bytes_in_every_request():
     """RA-3: or no provider can cache them; the context comes beside the base prompt."""
-    model = Listening(tape(calling(1, ("echo", {"text": "a"})), calling(2, text="one"), CassetteEntry(text="two")))
+    model = RecordingModel(
+        cassette_model(call_entry(1, ("echo", {"text": "a"})), call_entry(2, text="one"), CassetteEntry(text="two"))
+    )
     worker = agent(model, ECHO, context="Date: today", effort="low")
     await worker.turn("begin")
     await worker.turn("go on")
@@ -272,7 +294,10 @@ async def test_base_prompt_context_and_tools_are_the_same_bytes_in_every_request
 
 async def test_a_new_model_answers_from_the_next_request_on():
     """RA-1: the conversation continues unchanged."""
-    first, second = Listening(tape(CassetteEntry(text="one"))), Listening(tape(CassetteEntry(text="two")))
+    first, second = (
+        RecordingModel(cassette_model(CassetteEntry(text="one"))),
+        RecordingModel(cassette_model(CassetteEntry(text="two"))),
+    )
     worker = agent(first)
     await worker.turn("a")
     worker.switch(second)
@@ -283,7 +308,7 @@ async def test_a_new_model_answers_from_the_next_request_on():
 
 async def test_an_unencodable_reply_ends_the_turn_with_an_error():
     with pytest.raises(ModelError, match="401"):
-        await agent(tape(CassetteEntry(fault=CassetteFault(kind="http", status=401)))).turn("go")
+        await agent(cassette_model(CassetteEntry(fault=CassetteFault(kind="http", status=401)))).turn("go")
 
 
 async def test_the_journal_lists_replies_and_calls_in_order():
@@ -295,7 +320,7 @@ async def test_the_journal_lists_replies_and_calls_in_order():
         tool_calls=(CassetteToolCall("echo", {"text": "a"}),),
         usage=CassetteUsage(input_tokens=7, output_tokens=2),
     )
-    await agent(tape(first, CassetteEntry(text="done")), ECHO, journal=journal).turn("go")
+    await agent(cassette_model(first, CassetteEntry(text="done")), ECHO, journal=journal).turn("go")
     assert [entry["type"] for entry in journal.entries] == [
         *("prompt", "thinking", "text", "tool_call", "usage", "tool_result"),
         *("text", "usage"),
@@ -314,9 +339,9 @@ async def test_the_journal_lists_replies_and_calls_in_order():
 
 async def test_repeatedly_truncated_replies_end_the_turn():
     """A model that cannot come to an end does not use up the turn limit."""
-    cut = saying(Text("so"), stop="max_tokens")
-    model = Listening(
-        Scripted(cut, cut, saying(ToolCall("1", "echo", {"text": "a"}), stop="tool_calls"), cut, cut, cut)
+    cut = text_reply(Text("so"), stop="max_tokens")
+    model = RecordingModel(
+        ScriptedModel(cut, cut, text_reply(ToolCall("1", "echo", {"text": "a"}), stop="tool_calls"), cut, cut, cut)
     )
     worker = agent(model, ECHO)
     with pytest.raises(ModelError, match="3 replies in a row were cut off"):
@@ -351,7 +376,7 @@ class Breaking:
 
 async def test_a_reply_that_broke_off_is_paid_for():
     """BX-11: a provider bills a stream that broke, so its reservation counts as spent."""
-    purse, history = Purse(), Kept()
+    purse, history = FakeBudget(), MemoryHistory()
     finish = await agent(Breaking(2, answers=True), budget=purse, history=history).turn("go")
     [(_, settled)] = purse.settled
     assert settled == finish.usage == history.usage == Usage(input_tokens=30, cost_usd=1.25, requests=1)
@@ -359,7 +384,7 @@ async def test_a_reply_that_broke_off_is_paid_for():
 
 async def test_a_started_request_is_paid_for_even_without_a_reply():
     """BX-11."""
-    purse = Purse()
+    purse = FakeBudget()
     worker = agent(Breaking(1, answers=False), budget=purse)
     with pytest.raises(ModelError, match="It broke"):
         await worker.turn("go")
@@ -389,8 +414,8 @@ class Arriving:
 
 async def test_messages_that_arrive_during_a_turn_come_before_its_next_request():
     """RA-12: messages wake and reach a loop that is at work."""
-    model = Listening(tape(calling(1, ("echo", {"text": "a"})), calling(2, text="seen")))
-    news, history = Arriving(look_2="a message"), Kept()
+    model = RecordingModel(cassette_model(call_entry(1, ("echo", {"text": "a"})), call_entry(2, text="seen")))
+    news, history = Arriving(look_2="a message"), MemoryHistory()
     await agent(model, ECHO, news=news, history=history).turn("go")
     assert model.requests[1].messages[-1].parts[-1] == Text("a message")
     assert news.taken == [Text("a message")]
@@ -399,14 +424,16 @@ async def test_messages_that_arrive_during_a_turn_come_before_its_next_request()
 
 async def test_a_turn_started_by_messages_adds_no_prompt_and_counts_towards_the_limit():
     """RA-12: a waiting loop is woken by a message, and the turn limit of a task applies to it, too."""
-    model = Listening(tape(calling(1, text="waiting"), calling(2, text="woken"), calling(3, text="too far")))
+    model = RecordingModel(
+        cassette_model(call_entry(1, text="waiting"), call_entry(2, text="woken"), call_entry(3, text="too far"))
+    )
     worker = agent(model, news=Arriving(look_2="it ended", look_3="another"), max_requests=2)
     await worker.turn("go")
     assert (await worker.turn(())).text == "woken"
     assert model.requests[1].messages[-1] == UserMessage((Text("it ended"),))
     with pytest.raises(TurnLimitExceeded):
         await worker.turn(())
-    model = Listening(tape(*(calling(turn, text=str(turn)) for turn in (1, 2))))
+    model = RecordingModel(cassette_model(*(call_entry(turn, text=str(turn)) for turn in (1, 2))))
     worker = agent(model, max_requests=1)
     await worker.turn("one")
     assert (await worker.turn("two")).text == "2"
@@ -426,7 +453,7 @@ class Counting:
 
 async def test_the_context_changes_only_when_the_conversation_is_compacted():
     """RA-3, RA-10: cached prefixes stay valid; changes are taken in when nothing is cached any more."""
-    model = Listening(tape(*(calling(turn, text="word " * 2000) for turn in (1, 2, 3))))
+    model = RecordingModel(cassette_model(*(call_entry(turn, text="word " * 2000) for turn in (1, 2, 3))))
     worker = agent(model, context=Counting())
     await worker.turn("one")
     await worker.turn("two")

@@ -65,7 +65,7 @@ def test_the_stream_is_one_event_per_line_from_session_to_result(capsys):
     assert events[-1] == dict(END)
 
 
-def test_words_that_no_model_told_piece_by_piece_are_told_whole(capsys):
+def test_text_that_was_not_streamed_is_printed_whole(capsys):
     told = reporter_for("stream-json")
     told.on_delta(TextDelta("first"))
     told.note("text", text="first")
@@ -74,7 +74,7 @@ def test_words_that_no_model_told_piece_by_piece_are_told_whole(capsys):
     assert [event["text"] for event in lines(capsys)] == ["first", "second"]
 
 
-def test_what_a_broken_stream_said_is_marked_void(capsys):
+def test_text_of_a_broken_stream_is_marked_as_void(capsys):
     """RA-21: what was shown before a stream broke is said to be void, and comes again."""
     told = reporter_for("stream-json")
     told.on_delta(TextDelta("hal"))

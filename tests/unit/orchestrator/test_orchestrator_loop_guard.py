@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes import Scripted, saying
+from fakes import ScriptedModel, text_reply
 from scaffold.core.conversation import AssistantMessage, Caller, Request, Text, ToolCall, ToolResult, UserMessage
 from scaffold.orchestrator.planning.loop_guard import LoopDetected, LoopGuardModel, find_repeated_tool
 
@@ -46,7 +46,7 @@ def test_the_same_call_with_the_same_answer_three_times_in_a_row_is_a_loop(excha
 
 
 async def test_a_model_in_a_loop_is_not_asked_again():
-    model = LoopGuardModel(Scripted(saying(Text("fine")), saying(Text("never"))))
+    model = LoopGuardModel(ScriptedModel(text_reply(Text("fine")), text_reply(Text("never"))))
     caller = Caller(role="supervisor")
     reply = await model.reply(Request(caller=caller, system="", messages=conversation("go", A, A)))
     assert reply.message.text == "fine"

@@ -88,7 +88,7 @@ def test_omitted_items_are_counted_with_the_command_that_shows_them():
     assert named[-1] == f"{500 - len(named) + 1} more (goap_get_goal)"
 
 
-def test_a_goal_is_told_in_two_sentences():
+def test_a_goal_is_described_in_two_sentences():
     """OR-4: the goal in one or two sentences."""
     told = judge_prompt(situation(goal=a_goal(description="Sell things. To people! Not to others. Never.")), "why")
     assert "# Goal: shop\nSell things. To people!\n" in told

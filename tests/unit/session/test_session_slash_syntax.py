@@ -57,7 +57,7 @@ from scaffold.session.slash_syntax import (
         ("", None),
     ],
 )
-def test_a_line_is_a_command_only_if_it_begins_like_one(line, command):
+def test_a_line_is_a_command_only_if_it_starts_with_a_slash_command(line, command):
     """RA-1, RA-18, SC-19: commands are read without a model; everything else is for the model."""
     assert parse_slash(line) == command
 
@@ -78,8 +78,8 @@ def test_a_line_is_a_command_only_if_it_begins_like_one(line, command):
         (f"/quit {'x' * 100}", "`/quit` has invalid arguments", "Usage: `/quit`."),
     ],
 )
-def test_a_command_that_is_none_says_what_was_meant(line, what, fix):
-    """RA-18: the nearest spelling, or how it is written."""
+def test_an_unknown_command_suggests_the_nearest_spelling(line, what, fix):
+    """RA-18: the nearest spelling, or the syntax."""
     command = parse_slash(line)
     assert isinstance(command, InvalidCommand)
     assert what in command.what
@@ -87,13 +87,13 @@ def test_a_command_that_is_none_says_what_was_meant(line, what, fix):
 
 
 @pytest.mark.parametrize("spelling", COMMANDS, ids=lambda spelling: spelling.name)
-def test_every_command_of_the_table_can_be_written_as_it_is_shown(spelling):
+def test_every_command_in_the_table_parses_as_it_is_shown(spelling):
     assert not isinstance(parse_slash(f"/{spelling.name}"), InvalidCommand | None)
     assert bool(spelling.words) == (" " in spelling.usage)
 
 
-def test_a_command_of_one_repl_replaces_the_general_one_of_its_name():
-    """RA-18, SC-19: `/tasks GOAL` of `scaffold` is about the run."""
+def test_a_lone_slash_is_not_sent_to_a_model():
+    """RA-18, SC-19: sending it too early costs no request."""
     own = CommandSyntax(name="tasks", words="[GOAL]", summary="", read=lambda words: ShowText(lambda: "+".join(words)))
     commands = with_own_commands((own,))
     assert [each for each in commands if each.name == "tasks"] == [own]

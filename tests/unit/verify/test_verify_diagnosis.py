@@ -81,7 +81,7 @@ def test_a_run_that_distinguishes_good_from_bad_is_a_baseline(shown):
 
 
 def test_a_configured_gate_must_work_and_setup_commands_are_named():
-    """AL-10: whoever gave it wants it asked."""
+    """AL-10: a configured gate is meant to run."""
     problem = unready_reason(run(Gate(kind="lint", command="ruff"), trouble="error"), given=True, setup=("npm ci",))
     assert problem is not None
     assert "Run `scaffold trust` so that `npm ci` may run" in problem.fix

@@ -103,7 +103,7 @@ def test_tags_select_the_tests_mapped_to_them():
 
 
 def test_a_go_package_is_tested_as_a_whole():
-    """AL-11: all tests of the folder of what changed, or of what mentions it; nobody names them for a file."""
+    """AL-11: all tests of the folder of the change, or of a folder that mentions it; there are no names per file."""
     paths = ["pay/a.go", "pay/flow_test.go", "shop/till.go", "shop/any_test.go", "far/far_test.go"]
     sizes = {"pay/flow_test.go": 5}
     assert chosen(["pay/a.go"], *paths, sizes=sizes) == ["pay/flow_test.go"]

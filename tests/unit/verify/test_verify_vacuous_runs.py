@@ -2,7 +2,7 @@
 
 import pytest
 
-from integration.verify.builders import finished
+from integration.verify.builders import command_result
 from scaffold.verify.contract.vacuous_runs import ran_nothing
 
 NODE = "TAP version 13\n{}\n1..1\n# tests 1\n# suites 0\n# pass {}\n# fail 0\n# skipped {}\n# todo 0\n"
@@ -10,7 +10,7 @@ CARGO = "running {} tests\n\ntest result: ok. {} passed; 0 failed; 0 ignored; 0 
 
 
 def idle(command, out="", *, err="", exit_code=0):
-    return ran_nothing(command, finished(exit_code, out=out, err=err))
+    return ran_nothing(command, command_result(exit_code, out=out, err=err))
 
 
 @pytest.mark.parametrize(

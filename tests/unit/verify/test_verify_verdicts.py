@@ -2,7 +2,7 @@
 
 import pytest
 
-from integration.verify.builders import finished
+from integration.verify.builders import command_result
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.verify.contract.checks import check_constraints, check_read_only_paths, check_verdict
 
@@ -14,32 +14,32 @@ def verdict(command, ending, expect=None):
 @pytest.mark.parametrize(
     ("wanted", "command", "ending", "expect"),
     [
-        ("pass", "make", finished(0), None),
-        ("fail", "make", finished(1), None),
-        ("pass", "make", finished(3), ExitCode(3)),
-        ("fail", "make", finished(0), ExitCode(3)),
-        ("pass", "make", finished(0, out="it says hello"), OutputContains("hello")),
-        ("pass", "make", finished(9, out="hello"), OutputContains("hello")),
-        ("fail", "make", finished(0, err="hello"), OutputContains("hello")),
-        ("error", "mkae", finished(127), None),
-        ("error", "./make", finished(126), None),
-        ("pass", "mkae", finished(127), ExitCode(127)),
-        ("error", "mkae", finished(127), OutputContains("hello")),
-        ("error", "make", finished(signal=11), None),
-        ("timeout", "make", finished(timed_out=True), None),
-        ("timeout", "make", finished(signal=9, timed_out=True), None),
-        ("vacuous", "pytest -q", finished(5, out="no tests ran in 0.01s"), None),
-        ("vacuous", "pytest -q", finished(5), ExitCode(5)),
-        ("vacuous", "pytest --co", finished(0, out="no tests ran in 0.01s"), None),
-        ("vacuous", "pytest -q", finished(0, out="ss\n2 skipped in 0.01s"), None),
-        ("vacuous", "pytest", finished(0, out="==== 2 skipped, 1 deselected, 1 warning in 0.01s ===="), None),
-        ("pass", "pytest", finished(0, out="==== 1 passed, 2 skipped in 0.01s ===="), None),
-        ("pass", "pytest", finished(0, out="1 passed, 2 skipped in 0.01s"), None),
-        ("fail", "pytest", finished(1, out="1 failed, 2 skipped in 0.01s"), None),
-        ("vacuous", "python -m unittest", finished(0, err="\n---\nRan 0 tests in 0.000s\n\nOK"), None),
-        ("vacuous", "python -m unittest", finished(5, err="Ran 0 tests in 0.000s\n\nNO TESTS RAN"), None),
-        ("pass", "python -m unittest", finished(0, err="Ran 10 tests in 0.000s\n\nOK"), None),
-        ("pass", "grep -c x f", finished(0, out="no tests ran"), None),
+        ("pass", "make", command_result(0), None),
+        ("fail", "make", command_result(1), None),
+        ("pass", "make", command_result(3), ExitCode(3)),
+        ("fail", "make", command_result(0), ExitCode(3)),
+        ("pass", "make", command_result(0, out="it says hello"), OutputContains("hello")),
+        ("pass", "make", command_result(9, out="hello"), OutputContains("hello")),
+        ("fail", "make", command_result(0, err="hello"), OutputContains("hello")),
+        ("error", "mkae", command_result(127), None),
+        ("error", "./make", command_result(126), None),
+        ("pass", "mkae", command_result(127), ExitCode(127)),
+        ("error", "mkae", command_result(127), OutputContains("hello")),
+        ("error", "make", command_result(signal=11), None),
+        ("timeout", "make", command_result(timed_out=True), None),
+        ("timeout", "make", command_result(signal=9, timed_out=True), None),
+        ("vacuous", "pytest -q", command_result(5, out="no tests ran in 0.01s"), None),
+        ("vacuous", "pytest -q", command_result(5), ExitCode(5)),
+        ("vacuous", "pytest --co", command_result(0, out="no tests ran in 0.01s"), None),
+        ("vacuous", "pytest -q", command_result(0, out="ss\n2 skipped in 0.01s"), None),
+        ("vacuous", "pytest", command_result(0, out="==== 2 skipped, 1 deselected, 1 warning in 0.01s ===="), None),
+        ("pass", "pytest", command_result(0, out="==== 1 passed, 2 skipped in 0.01s ===="), None),
+        ("pass", "pytest", command_result(0, out="1 passed, 2 skipped in 0.01s"), None),
+        ("fail", "pytest", command_result(1, out="1 failed, 2 skipped in 0.01s"), None),
+        ("vacuous", "python -m unittest", command_result(0, err="\n---\nRan 0 tests in 0.000s\n\nOK"), None),
+        ("vacuous", "python -m unittest", command_result(5, err="Ran 0 tests in 0.000s\n\nNO TESTS RAN"), None),
+        ("pass", "python -m unittest", command_result(0, err="Ran 10 tests in 0.000s\n\nOK"), None),
+        ("pass", "grep -c x f", command_result(0, out="no tests ran"), None),
     ],
 )
 def test_a_command_gets_its_verdict(wanted, command, ending, expect):
@@ -50,10 +50,10 @@ def test_a_command_gets_its_verdict(wanted, command, ending, expect):
 @pytest.mark.parametrize(
     ("ending", "named"),
     [
-        (finished(1), "Expected exit code 0, but got exit code 1."),
-        (finished(127), "The command could not be run (exit code 127)."),
-        (finished(signal=11), "Killed by signal 11 twice."),
-        (finished(timed_out=True), "Timed out after 7.5 s."),
+        (command_result(1), "Expected exit code 0, but got exit code 1."),
+        (command_result(127), "The command could not be run (exit code 127)."),
+        (command_result(signal=11), "Killed by signal 11 twice."),
+        (command_result(timed_out=True), "Timed out after 7.5 s."),
     ],
 )
 def test_a_verdict_says_why(ending, named):

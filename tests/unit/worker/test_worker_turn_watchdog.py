@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fakes import Listening, Scripted, agent, saying, tool
+from fakes import RecordingModel, ScriptedModel, agent, text_reply, tool
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.conversation import Text, ToolCall
 from scaffold.core.errors import HumanDecisionRequired
@@ -18,7 +18,7 @@ CALLS = iter(range(10_000))
 
 
 def calls(*names):
-    return saying(*(ToolCall(f"c{next(CALLS)}", name, {}) for name in names), stop="tool_calls")
+    return text_reply(*(ToolCall(f"c{next(CALLS)}", name, {}) for name in names), stop="tool_calls")
 
 
 class Bench:
@@ -29,7 +29,7 @@ class Bench:
         self.tree = "as it was"
         pulse = ActivityClock(self.clock, idle_s=IDLE_S)
         circles = RepeatGuard(self._tree)
-        self.model = Listening(Scripted(*replies))
+        self.model = RecordingModel(ScriptedModel(*replies))
         made = [circles.guard(pulse.guard(tool(name, work))) for name, work in tools.items()]
         self.watched = WatchedAgent(
             agent(self.model, *made, on_delta=pulse.on_delta, news=circles), pulse, circles, idle_s=IDLE_S
@@ -69,7 +69,7 @@ async def look():
 
 async def test_a_silent_tool_is_cancelled_and_the_agent_continues():
     """BX-12: first a nudge; earlier calls are reported as having an unknown outcome."""
-    bench = Bench(calls("hang"), saying(Text("done")), hang=hang)
+    bench = Bench(calls("hang"), text_reply(Text("done")), hang=hang)
     assert (await bench.turn(silences=1)).text == "done"
     assert "no sign of life for 300 s" in bench.said()
     assert "was interrupted" in bench.said()
@@ -84,7 +84,7 @@ async def test_a_second_silence_ends_the_attempt_as_a_timeout_with_the_cause():
 async def test_a_silent_model_request_is_cancelled_too():
     """BX-12: requests as well as tools."""
 
-    class Mute(Scripted):
+    class Mute(ScriptedModel):
         async def reply(self, request, on_delta=None):
             await hang()
 
@@ -95,7 +95,7 @@ async def test_a_silent_model_request_is_cancelled_too():
 
 async def test_the_same_failure_in_three_turns_ends_the_attempt():
     """BX-12: a warning at the second, the end at the third."""
-    bench = Bench(calls("fail"), calls("fail"), calls("fail"), saying(Text("never")), fail=fail)
+    bench = Bench(calls("fail"), calls("fail"), calls("fail"), text_reply(Text("never")), fail=fail)
     stuck = await bench.turn()
     assert stuck == NoProgress(
         "executor_failed",
@@ -106,7 +106,7 @@ async def test_the_same_failure_in_three_turns_ends_the_attempt():
 
 async def test_the_same_call_three_times_in_one_turn_is_one_failure():
     """BX-12."""
-    bench = Bench(calls("fail", "fail", "fail"), saying(Text("done")), fail=fail)
+    bench = Bench(calls("fail", "fail", "fail"), text_reply(Text("done")), fail=fail)
     assert (await bench.turn()).text == "done"
 
 
@@ -124,7 +124,7 @@ async def test_a_change_in_between_is_progress():
         return ToolOutput("ok")
 
     steps = ("fail", "fail", "change", "fail", "fail")
-    bench = Bench(*map(calls, steps), saying(Text("done")), fail=fail, change=change)
+    bench = Bench(*map(calls, steps), text_reply(Text("done")), fail=fail, change=change)
     assert (await bench.turn()).text == "done"
 
 
@@ -134,7 +134,7 @@ async def test_different_failures_are_no_loop():
     async def different():
         return ToolOutput("abcdefgh"[: len(bench.model.requests)], failed=True)
 
-    bench = Bench(*(calls("different") for _ in range(6)), saying(Text("done")), different=different)
+    bench = Bench(*(calls("different") for _ in range(6)), text_reply(Text("done")), different=different)
     assert (await bench.turn()).text == "done"
 
 
@@ -162,5 +162,5 @@ async def test_a_cancelled_turn_leaves_nothing_running():
 
 
 async def test_without_trouble_a_turn_is_unchanged():
-    finish = await Bench(saying(Text("done"))).turn()
+    finish = await Bench(text_reply(Text("done"))).turn()
     assert isinstance(finish, TurnResult)

@@ -19,7 +19,7 @@ from scaffold.host.sandbox.seccomp import program
 
 MEBIBYTE = 1 << 20
 NAP = f"sleep 61.{os.getpid()}"
-"""Nobody else, not even these tests in another process, sleeps as long."""
+"""No other process, not even one of these tests, sleeps as long."""
 DAEMON = f"(setsid sh -c 'exec {NAP}' </dev/null >/dev/null 2>&1 &)"
 
 
