@@ -1,6 +1,7 @@
 """Control requests of a human from outside, with and without an owner."""
 
 import asyncio
+from contextlib import closing
 
 import pytest
 
@@ -10,7 +11,7 @@ from scaffold.git import worktree
 from scaffold.host.identity import identify
 from scaffold.orchestrator.owner.control import halt_run, retry_action, retry_goal, retry_run
 from scaffold.orchestrator.owner.run_end import finish_run, save_run, state_from_goals
-from support.harness import act, goal, poll_until
+from support.harness import act, goal, open_context, poll_until
 
 CHAIN = (act("b", check="false"), act("c", needs=["b_done"]), act("d", needs=["c_done"]))
 
@@ -91,8 +92,11 @@ async def test_a_living_owner_executes_a_request(harness):
     run = await harness.open_run(goal("g", act("a")))
     conductor = await harness.recover_owner(run, {"a": ["sleep 60"]})
     carried = asyncio.create_task(conductor.execute())
-    await poll_until(lambda: harness.statuses(run)["a"] == "running")
-    assert await halt_run(harness.context, harness.store.runs.get(run.id), "cancel", timeout_s=10) == Cancelled()
+    await poll_until(lambda: [each.phase for each in harness.attempts(run, "a")] == ["executing"])
+    # by its own connection, as another process: the owner looks for requests when another connection has written
+    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
+    with closing(context.store):
+        assert await halt_run(context, context.store.runs.get(run.id), "cancel", timeout_s=10) == Cancelled()
     assert (await carried).cause == "cancelled"
 
 
