@@ -10,11 +10,11 @@ from scaffold.core.errors import HumanDecisionRequired, ModelError
 from scaffold.core.events import ContractSealed, NoticeRaised
 from scaffold.git import commits
 from scaffold.llm.cassette.model import Cassette, CassetteEntry, CassetteFault, CassetteModel, RequestMatcher
-from scaffold.orchestrator.owner.projections import write_projections
 from scaffold.plan.text.file_format import contract_document
 from scaffold.run.contracts import contract_in_force
 from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract
 from scaffold.worker.contract.drafter import NoContract
+from scaffold.worker.contract.files import write_projections
 from support.harness import UNSANDBOXED, act, goal
 
 ADDS = Contract(intent="it has four", commands=(Check(command="grep -q four list"),))

@@ -11,12 +11,12 @@ from scaffold.host.sandbox.mounts import is_placeholder
 from scaffold.orchestrator.owner.engine import Engine
 from scaffold.orchestrator.owner.local_engine import LocalEngine
 from scaffold.orchestrator.owner.processes import ProcessStarter, ZygoteProcessStarter
-from scaffold.orchestrator.owner.projections import write_projections
 from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import RunOwner, recover_run_owner
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.process import supervise_goal
 from scaffold.run.context import RunContext
+from scaffold.worker.contract.files import write_projections
 
 
 @asynccontextmanager

@@ -13,7 +13,6 @@ from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Active, Failed, Paused
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.orchestrator.owner.projections import write_projections
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.orchestrator.owner.run_end import cancel_run, finish_run
 from scaffold.orchestrator.owner.run_lease import renew_lease, take_over_run_when_free
@@ -22,6 +21,7 @@ from scaffold.orchestrator.planning.turn import ModelFailed, PlanningResult, Pla
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.views.text_format import clip
+from scaffold.worker.contract.files import write_projections
 
 StopCause = Literal["stopped", "paused", "cancelled"]
 STOP_BY_REQUEST: Mapping[str, StopCause] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}

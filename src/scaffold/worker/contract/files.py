@@ -4,6 +4,7 @@ import msgspec
 
 from scaffold.core.contract import Contract
 from scaffold.core.ids import ActionId
+from scaffold.core.model import Run
 from scaffold.host.files import write_atomic
 from scaffold.plan.text.file_format import full_contract_document
 from scaffold.run.context import RunContext, safe_file_name
@@ -27,3 +28,10 @@ def write_contract_files(context: RunContext, action_id: ActionId) -> None:
 def _write(context: RunContext, name: str, contract: Contract) -> None:
     text = msgspec.json.format(msgspec.json.encode(full_contract_document(contract)), indent=2)
     write_atomic(context.projections / "contracts" / f"{name}.json", text + b"\n")
+
+
+def write_projections(context: RunContext, run: Run) -> None:
+    """Write `.scaffold/.gitignore` and the contracts of a run; raises OSError if the checkout is not writable."""
+    write_atomic(context.projections / ".gitignore", b"*\n!/prompts/\n!/prompts/*.md\n")
+    for action in context.store.actions.of_run(run.id):
+        write_contract_files(context, action.id)
