@@ -44,6 +44,7 @@ def shown(scenario):
     return json.loads(scenario.scaffold("contract", "add", "--json").stdout)
 
 
+@pytest.mark.slow
 def test_an_action_without_a_contract_gets_one_before_its_work_and_a_stricter_one_after(scenario):
     """AL-7, BX-5: added checks run as well, and return the work like any failure."""
     done = requested(
@@ -68,6 +69,7 @@ def test_an_action_without_a_contract_gets_one_before_its_work_and_a_stricter_on
     assert any(each["type"] == "prompt" and f"[fail] {NEGATIVE}" in each["text"] for each in told)
 
 
+@pytest.mark.slow
 def test_writing_into_the_mirror_changes_nothing(scenario):
     """AL-7, BX-5: the sealed contract is read from the store; the file in the checkout is for people."""
     vain = "import pathlib\nfor each in pathlib.Path('.scaffold/contracts').glob('*'): each.write_text('{}')\n"
@@ -89,6 +91,7 @@ def test_without_a_drafter_a_change_is_enough_with_a_warning(scenario):
     assert (done.stdout + done.stderr).count("No contract was drafted") == 1
 
 
+@pytest.mark.slow
 def test_a_drafter_that_writes_no_contract_ends_the_attempt(scenario):
     """AL-7: an unparsable contract is an error, never a missing verification."""
     done = requested(scenario, write("calc.py", RIGHT), draft=["I trust them."] * 3)

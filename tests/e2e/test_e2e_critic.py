@@ -57,6 +57,7 @@ def request(scenario):
     )
 
 
+@pytest.mark.slow
 def test_iterations_continue_until_the_work_is_good_enough_or_stops_improving(scenario):
     """AL-5, AL-6: below the threshold, malformed, DONE while it fails, no change, no critic."""
     done = scenario.scaffold("run", "four texts", "--model", request(scenario), "--yes")
@@ -113,6 +114,7 @@ def test_a_worker_killed_during_a_critique_loses_nothing(scenario, phase):
     assert done.stdout.count("kept: 8/9 after iteration 1") == 1 + (phase == "criticised")
 
 
+@pytest.mark.slow
 def test_work_that_never_passes_fails_with_the_reason_and_does_not_land(scenario):
     """AL-6: at the maximum, whatever its critic says."""
     cassette = scenario.cassette(never=[write("never.txt", "1\n"), "done", write("never.txt", "2\n"), "DONE"])

@@ -87,6 +87,7 @@ def test_a_request_of_two_goals_is_broken_down_just_in_time_and_replanned_once(s
     assert landed < children, "a compound was broken down before it was ready"
 
 
+@pytest.mark.slow
 def test_a_plan_with_a_tier_may_be_broken_down_and_without_one_is_refused(scenario):
     """SC-22: `--plan --tier` adds a planner to a given plan."""
     model = supervised(scenario)

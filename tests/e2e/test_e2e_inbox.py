@@ -94,6 +94,7 @@ def test_a_rejection_makes_the_agent_find_another_way(scenario):
     assert scenario.git("show", f"{branch}:made.txt") == "written\n"
 
 
+@pytest.mark.slow
 def test_other_goals_land_while_one_waits(scenario):
     """BX-13: other work continues; `status` shows first what needs a human."""
     scenario.plan(
@@ -328,6 +329,7 @@ def expect_asked_once_and_landed(scenario):
     assert attempts(scenario).count("landed") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [72])
 def test_a_kill_on_the_way_to_an_approval_asks_nothing_twice(scenario, number):
     """BX-13, BX-15: run, worker or the deciding command, before or after a commit; a sample of the points."""

@@ -75,6 +75,7 @@ def test_a_plan_is_refined_accepted_and_executed_while_the_conversation_continue
     assert "scaffold status" in screen.text
 
 
+@pytest.mark.slow
 def test_a_declined_plan_is_saved_and_nothing_starts(scenario, talk):
     """SC-18: no means later; the plan is stored as a run that `resume` starts."""
     screen = talk("--model", model(scenario, EXECUTE, "Then not."))
@@ -89,6 +90,7 @@ def test_a_declined_plan_is_saved_and_nothing_starts(scenario, talk):
     assert screen.wait_for_exit() == 0
 
 
+@pytest.mark.slow
 def test_commands_work_before_the_first_run_and_the_agent_cannot_write(scenario, talk):
     """SC-18, SC-19: /help lists the session's own commands; tools that change files are missing."""
     screen = talk("--model", model(scenario, write("sneaky.txt", "x"), "I cannot."))
@@ -106,6 +108,7 @@ def test_commands_work_before_the_first_run_and_the_agent_cannot_write(scenario,
     assert screen.wait_for_exit() == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_planning_cleanly_and_leaves_no_owner(scenario, talk):
     """OR-5: the run is paused, and the session continues."""
     name = model(scenario, EXECUTE, "Stopped.")

@@ -175,6 +175,7 @@ def test_the_second_interrupt_ends_everything_at_once(scenario):
     assert wait_until(lambda: not scenario.processes())
 
 
+@pytest.mark.slow
 def test_another_terminal_can_stop_a_run_and_cancel_it(scenario):
     """SC-17: stop leaves it resumable; cancel is final, and what landed stays landed."""
     busy_plan(scenario)
@@ -216,6 +217,7 @@ def test_an_interrupted_run_is_shown_as_such(scenario):
     expect_the_end(scenario)
 
 
+@pytest.mark.slow
 def test_landing_waits_while_the_session_branch_is_checked_out(scenario):
     """AL-12: a branch checked out anywhere is never moved under its user."""
     scenario.plan(plan_of(g=[action("a", effects=["x"], check="true")]))

@@ -190,6 +190,7 @@ def test_a_request_unknown_to_the_cassette_is_named(scenario):
     assert scenario.status()["run"]["status"] == "failed"
 
 
+@pytest.mark.slow
 def test_a_run_killed_during_planning_is_interrupted_and_planned_again(scenario, model):
     """SC-8, OR-5: an interrupted turn stored nothing; `resume` repeats it."""
     started = scenario.start(scenario.command("run", "greet", "--model", hanging(scenario), "--yes"))
@@ -277,6 +278,7 @@ def test_plan_reads_a_request_from_a_pipe_and_refuses_an_unsound_plan(scenario, 
     assert refused.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_detached_run_continues_in_the_background_and_is_attached_to_its_end(scenario, model):
     """SC-18: `--detach` returns at once, planning too runs in the background; `attach` ends as the run does."""
     sent = scenario.scaffold("run", "greet", "--model", model, "--yes", "--detach")

@@ -73,6 +73,7 @@ def test_test_results_are_known_before_work_and_are_evidence_after_it(scenario):
     assert "gate test: " in scenario.scaffold("contract", "double").stdout
 
 
+@pytest.mark.slow
 def test_an_environment_that_is_not_ready_stops_a_run_before_any_request(scenario):
     """AL-10: it says what is missing and how to fix it; no model was called, nothing was spent."""
     repository(scenario, NEEDS_MORE)
@@ -226,6 +227,7 @@ def test_a_run_interrupted_during_its_baseline_is_paused(scenario, planned):
     assert scenario.status()["run"]["status"] == "paused"
 
 
+@pytest.mark.slow
 def test_work_that_would_break_an_earlier_fact_is_refused_and_fixed_by_its_action(scenario):
     """BX-1, SC-4: its second attempt gets the reason, and does better; both facts hold at the tip."""
     scenario.plan(
@@ -269,6 +271,7 @@ def asleep(scenario):
     return found
 
 
+@pytest.mark.slow
 def test_plan_runs_no_command_of_the_repository(scenario):
     """AL-10: gates run only for work: a broken environment is no reason to refuse a plan."""
     repository(scenario, {**TESTS, "test_calc.py": "open('ran', 'w').close()\nimport a_module_nobody_has\n"})

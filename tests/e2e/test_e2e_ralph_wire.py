@@ -233,6 +233,7 @@ async def test_an_interrupt_ends_it_at_once_with_the_command_to_continue(scenari
     assert "ralph -c" in err.decode()
 
 
+@pytest.mark.slow
 async def test_piped_input_is_part_of_the_task_and_a_silent_pipe_is_not_waited_for(scenario):
     """SC-18: one shot from argument and standard input."""
     silent, mouth = os.pipe()

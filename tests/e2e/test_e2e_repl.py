@@ -85,6 +85,7 @@ def test_a_conversation_is_resumed_and_listed_by_its_first_message(scenario, tal
     second.wait_for("Resuming: my first words", times=2)
 
 
+@pytest.mark.slow
 def test_escape_and_ctrl_c_deny(scenario, talk):
     """RA-13."""
     screen = talk("--model", record_replies(scenario, write("a", "x"), write("b", "x"), "over"))
@@ -285,6 +286,7 @@ def test_earlier_input_is_found_in_a_private_history_file(scenario, talk):
     second.wait_for("remember the milk")
 
 
+@pytest.mark.slow
 def test_a_narrow_screen_without_colours_works(scenario, talk):
     """RA-18: 40 columns, NO_COLOR."""
     model = record_replies(

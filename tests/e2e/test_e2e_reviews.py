@@ -62,6 +62,7 @@ def expect_judged_once(scenario):
     assert scenario.processes() == []
 
 
+@pytest.mark.slow
 def test_work_continues_once_its_review_approves(scenario):
     """SC-7, BX-1: an invalid verdict is requested again; the reviewer's changes of files do not land."""
     told = played(

@@ -114,6 +114,7 @@ def test_a_failed_contract_is_returned_to_the_same_attempt(scenario):
     assert "grep -q two notes.txt" in scenario.journal("g", "half")
 
 
+@pytest.mark.slow
 def test_work_that_never_passes_fails_and_blocks_its_dependents(scenario):
     """SC-20, AL-19: three attempts, then failed; dependents name the cause; other work continues."""
     scenario.plan(
@@ -158,6 +159,7 @@ def test_a_failed_action_can_be_retried_and_the_run_resumed(scenario):
     assert [each["status"] for each in scenario.status()["actions"]] == ["completed", "completed"]
 
 
+@pytest.mark.slow
 def test_a_conflict_is_pinned_and_redone_on_the_new_base(scenario):
     """AL-13, BX-3: the next attempt sees both diffs, and no work is lost."""
     scenario.plan(
@@ -197,6 +199,7 @@ def test_a_claim_without_a_change_is_not_accepted(scenario):
     assert "nothing changed" in scenario.status()["actions"][0]["attempts"][0]["error"]
 
 
+@pytest.mark.slow
 def test_every_kind_of_check_in_a_contract_is_enforced(scenario):
     """AL-8: commands, output, and the three file constraints; an optional check only warns."""
     contract = {
@@ -240,6 +243,7 @@ def test_a_violated_constraint_refuses_the_work(scenario, violation, named):
     assert named in scenario.status()["actions"][0]["attempts"][0]["error"]
 
 
+@pytest.mark.slow
 def test_a_compound_completes_with_its_children(scenario):
     """SC-5: a compound opens when ready, and completes when its effects hold."""
     scenario.plan(

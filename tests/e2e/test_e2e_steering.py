@@ -95,6 +95,7 @@ def test_a_running_agent_is_shown_with_its_folder_process_and_last_activity(scen
     assert json.loads(said(scenario.scaffold("agents", "--json")))["agents"] == []
 
 
+@pytest.mark.slow
 def test_one_action_is_stopped_and_the_rest_of_the_run_lands(scenario):
     """SC-17: its command, its worker and its folder are gone; its work is pinned, the other goal lands."""
     scenario.plan(
@@ -113,6 +114,7 @@ def test_one_action_is_stopped_and_the_rest_of_the_run_lands(scenario):
     assert scenario.git("show", f"refs/scaffold/rescue/{attempt['id']}:begun") == "begun\n"
 
 
+@pytest.mark.slow
 def test_a_goal_is_cancelled_and_the_run_completes_with_the_others(scenario):
     """SC-17: TERM, 100 ms, KILL for its workers; none of their processes is left."""
     scenario.plan(
@@ -184,6 +186,7 @@ def test_a_notify_command_that_fails_at_the_end_is_reported(scenario):
     assert "The `notify` command failed: exit code 127" in done.stdout
 
 
+@pytest.mark.slow
 def test_notify_reports_failed_planning(scenario):
     """SC-19: a run that fails before it began has failed, too."""
     folder = scenario.home / "scaffold" / "config"

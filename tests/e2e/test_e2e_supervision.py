@@ -186,6 +186,7 @@ def _begun(scenario):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_supervisor_is_replaced_and_the_run_ends_as_usual(scenario):
     """SC-16, SC-21, BX-17: each supervisor once."""
     shop_and_docs(scenario)
@@ -213,6 +214,7 @@ def test_a_stopped_supervisor_is_replaced(scenario):
     expect_the_end(scenario)
 
 
+@pytest.mark.slow
 def test_a_killed_owner_leaves_no_process_and_the_next_one_continues(scenario):
     """SC-16, BX-17, AL-27: status is correct in between."""
     shop_and_docs(scenario)
@@ -284,6 +286,7 @@ def _kill(pid):
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_detached_run_outlives_its_starter_and_can_be_followed(scenario):
     """SC-18, AL-27: `--detach` and `attach`."""
     shop_and_docs(scenario)
@@ -299,6 +302,7 @@ def test_a_detached_run_outlives_its_starter_and_can_be_followed(scenario):
     expect_the_end(scenario)
 
 
+@pytest.mark.slow
 def test_the_tier_quick_is_one_action_without_a_separate_supervisor(scenario):
     """SC-22: one primitive, no planner, no supervisor request."""
     scenario.replies(

@@ -185,6 +185,7 @@ def test_opening_a_new_database_waits_for_a_writer(tmp_path: Path, clock: FakeCl
         release.join()
 
 
+@pytest.mark.slow
 def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
     """OR-8: the store is shared from the start."""
     for round_ in range(3):

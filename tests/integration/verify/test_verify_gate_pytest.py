@@ -155,6 +155,7 @@ async def test_files_that_cannot_be_imported_are_named(tmp_path):
     assert (shown.trouble, dict(shown.outcomes)) == ("error", {"tests/test_a.py": "error"})
 
 
+@pytest.mark.slow
 async def test_a_hanging_test_is_named_at_the_timeout(tmp_path):
     """BX-4: a deadline is a timeout, and not a failure."""
     hangs = "import threading\n\n\ndef test_quick(): pass\n\n\ndef test_hangs(): threading.Event().wait()\n"

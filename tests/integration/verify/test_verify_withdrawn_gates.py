@@ -9,6 +9,7 @@ from integration.verify.builders import CALC, TEST_CALC
 from scaffold.core.gates import Gate
 
 
+@pytest.mark.slow
 async def test_a_test_that_was_deleted_to_get_green_is_a_new_failure(candidates):
     """AL-10, BX-4: a test that does not run any more has shown nothing."""
     base = await candidates.commit(
@@ -21,6 +22,7 @@ async def test_a_test_that_was_deleted_to_get_green_is_a_new_failure(candidates)
     assert "1 test that passed before no longer runs: test_more.py::test_it." in undeclared.detail
 
 
+@pytest.mark.slow
 async def test_a_test_that_is_moved_out_of_sight_or_skipped_is_a_new_failure(candidates):
     """AL-10, BX-4: nobody gets green by hiding a test, declared or not."""
     base = await candidates.commit(
@@ -41,6 +43,7 @@ async def test_a_test_that_is_moved_out_of_sight_or_skipped_is_a_new_failure(can
 RENAMED = TEST_CALC.replace("test_sub", "test_difference")
 
 
+@pytest.mark.slow
 async def test_a_test_that_is_renamed_in_a_declared_file_is_none_that_was_lost(candidates):
     """AL-10, BX-5: the file as it was still passes; not so where nobody declared it, or where the work broke it."""
     base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
@@ -102,6 +105,7 @@ OLD = "def test_it():\n    assert True\n"
 CALC_OF_ADD = CALC[: CALC.index("\n\n\ndef sub")] + "\n"
 
 
+@pytest.mark.slow
 async def test_a_declared_file_of_tests_may_go_if_they_still_pass_or_what_they_tested_went_too(candidates):
     """AL-10, BX-4, BX-5: put back beside the work they tell what it broke, whoever declared their file."""
     base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC, "test_always.py": OLD})

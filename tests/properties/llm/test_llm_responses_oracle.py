@@ -249,6 +249,7 @@ def test_the_client_sends_the_same_body_for_the_same_conversation(request):
     expect_the_same_body(request)
 
 
+@pytest.mark.slow
 @FEW
 @given(streams())
 def test_the_client_parses_the_same_from_the_same_stream_wherever_it_is_cut(stream):
