@@ -1,4 +1,4 @@
-"""Ends attempts that did not land, and decides the next state of their actions; the only place that does."""
+"""End attempts that did not land, and decide the next state of their actions. No other module ends such an attempt."""
 
 from msgspec import Struct
 
@@ -27,7 +27,7 @@ class AttemptEnd(Struct, frozen=True):
     error: str
     item: str | None = None
     """The inbox item that the action waits for; None if it waits for no human."""
-    for_good: bool = False
+    permanent: bool = False
     """Whether another attempt would be useless, e.g. after a rejection."""
 
 
@@ -40,13 +40,15 @@ def end_attempt(
     head: Commit | None = None,
     fence: int | None = None,
 ) -> None:
-    """End an attempt that did not land; put its action back to pending, or fail it and block its dependants.
+    """End an attempt that did not land; its action becomes pending again, blocked on an inbox item, or failed.
 
-    One transaction. `fence` is the attempt's fence if its worker ends it; None if the run's owner does, whose lease is
-    checked. Only COUNTED_FAILURES count toward the run's maximum (plus the action's extra attempts); a crash, a
-    conflict, a spent budget or a cancellation does not. An end `for_good` fails the action at once. With an inbox item
-    the action is blocked on it, unless it was decided meanwhile. Raises StaleFence if the attempt has already ended, if
-    another process owns the run, or if a worker has already handed in its candidate.
+    One transaction. An action fails if the end is permanent, or at the run's limit of failures per action (plus the
+    action's extra attempts); only COUNTED_FAILURES count, not a crash, a conflict, a spent budget or a cancellation. If
+    it fails, every action of the goal that can no longer become ready is blocked. Otherwise it is blocked on the inbox
+    item, unless that was decided meanwhile.
+
+    A worker passes its attempt's `fence`: StaleFence if the attempt has already ended or its candidate was handed in.
+    The run's owner passes none: StaleFence if another process owns the run.
     """
     reason = utf8_safe(end.error)
     with store.transaction(durable=True):
@@ -55,13 +57,16 @@ def end_attempt(
         store.attempts.end(attempt_id, outcome=end.outcome, error=reason, head_sha=head, fence=fence)
         attempt = _require_attempt(store, attempt_id)
         if fence is not None and attempt.phase not in WORKER_PHASES:
-            raise StaleFence(f"attempt {attempt_id} has handed in its candidate", "Leave the rest to the run's owner.")
-        given_up = _final_failure(store, run, attempt, end)
-        if given_up is not None:
-            store.actions.move(attempt.action_id, given_up)
+            raise StaleFence(
+                f"attempt {attempt_id} has handed in its candidate",
+                "Exit; the run's owner decides about the candidate.",
+            )
+        failed = _final_failure(store, run, attempt, end)
+        if failed is not None:
+            store.actions.move(attempt.action_id, failed)
             block_unreachable_actions(store, _action_of(store, attempt).goal_id)
             return
-        store.actions.move(attempt.action_id, Pending())
+        store.actions.move(attempt.action_id, Pending())  # an action is blocked from pending only
         if end.item is not None and store.inbox.is_open(end.item):
             store.actions.move(attempt.action_id, blocked_on_inbox(end.item))
 
@@ -69,12 +74,12 @@ def end_attempt(
 def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> Failed | None:
     """Return the failed state of an action without attempts left; None if it gets another."""
     reason = utf8_safe(end.error)
-    if end.for_good:
+    if end.permanent:
         return Failed(reason)
-    spent = store.actions.failures(attempt.action_id)
-    most = run.settings.limits.attempts + _action_of(store, attempt).extra_attempts
-    if end.outcome in COUNTED_FAILURES and spent >= most:
-        return Failed(f"{end.outcome} after {count_of(spent, 'attempt')}: {reason}")
+    failures = store.actions.failures(attempt.action_id)  # this attempt's own included: it was ended above
+    limit = run.settings.limits.attempts + _action_of(store, attempt).extra_attempts
+    if end.outcome in COUNTED_FAILURES and failures >= limit:
+        return Failed(f"{end.outcome} after {count_of(failures, 'attempt')}: {reason}")
     return None
 
 

@@ -41,7 +41,7 @@ async def approve_protected_change(context: AttemptContext, head: Commit) -> Att
     if decided.state == "approved":
         return None
     why = f": {decided.answer}" if decided.answer else ""
-    return AttemptEnd("gate_failed", f"a human rejected the change to {_named(touched)}{why}", for_good=True)
+    return AttemptEnd("gate_failed", f"a human rejected the change to {_named(touched)}{why}", permanent=True)
 
 
 def _paths_to_approve(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ async def _examine(context: AttemptContext, review: Review | str) -> CandidateRe
     if missing:
         return UnusableVerdict("executor_failed", "\n".join(["These citations point at nothing:", *missing]))
     if review.verdict == "reject":
-        return AttemptEnd("gate_failed", f"rejected: {review_text(review)}", for_good=True)
+        return AttemptEnd("gate_failed", f"rejected: {review_text(review)}", permanent=True)
     results = await context.results_at_base(context.task.action.contract)
     verification = approval_verification(review, base, context.run_context.redactor, results)
     if not verification.passed:

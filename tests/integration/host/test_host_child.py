@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -140,3 +141,15 @@ async def test_a_child_that_cannot_be_ended_is_named():
     with pytest.raises(ScaffoldError, match=f"process {ours.pid} is still running 0 s") as caught:
         await kill_orphan(ours, timeout_s=0)
     assert str(ours.pid) in caught.value.fix
+
+
+def count_descriptors():
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+async def test_a_child_that_cannot_start_leaves_no_descriptor_open(tmp_path):
+    open_before = count_descriptors()
+    for argv, log in ((["sleep", "1"], tmp_path), (["no-such-program"], tmp_path / "log")):
+        with pytest.raises(OSError, match="directory"):
+            await start_child(argv, cwd=tmp_path, env=os.environ, log=log)
+    assert count_descriptors() == open_before

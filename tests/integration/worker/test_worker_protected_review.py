@@ -53,7 +53,7 @@ async def test_a_rejected_change_fails_the_action_permanently(harness):
             await approve_protected_change(station, head)
         decide(harness, run, "rejected", answer="not today")
         given_up = await approve_protected_change(station, head)
-        assert given_up.for_good
+        assert given_up.permanent
         assert given_up.error == "a human rejected the change to login.sql: not today"
 
 

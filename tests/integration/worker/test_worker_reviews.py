@@ -121,7 +121,7 @@ async def test_a_rejection_fails_the_action_permanently_with_its_findings(harnes
     """SC-7, SC-20: reviewers are not asked until one approves; dependents are blocked."""
     run = await begin(harness, act("ship", needs=["look_done"]))
     ending, _ = await reviewed(harness, run, verdict("reject", summary="The list is wrong."))
-    assert ending == AttemptEnd("gate_failed", "rejected: The list is wrong.\n- list:2: has two", for_good=True)
+    assert ending == AttemptEnd("gate_failed", "rejected: The list is wrong.\n- list:2: has two", permanent=True)
     assert harness.action(run, "look").state == Failed("rejected: The list is wrong.\n- list:2: has two")
     assert status_of(harness.action(run, "ship").state) == "blocked"
     (attempt,) = harness.attempts(run, "look")

@@ -32,7 +32,7 @@ def test_a_passage_is_a_range_of_lines_with_the_total(texts, limit, first, last)
 @given(st.text(alphabet="ab\nöü"), st.sampled_from([UTF_8, LATIN_1, *BOM_ENCODINGS]))
 def test_a_file_is_decoded_without_its_byte_order_mark(text, encoding):
     with tempfile.TemporaryFile() as file:
-        file.write(encoding.mark + text.encode(encoding.codec))
+        file.write(encoding.bom + text.encode(encoding.python_name))
         file.flush()
         assert "".join(decode_chunks(file.fileno(), encoding, Deadline(60))) == text
 

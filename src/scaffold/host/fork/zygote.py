@@ -203,6 +203,6 @@ async def open_zygote(argv: Callable[[int], Sequence[str]], *, cwd: Path, env: M
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        child = await start_child(argv(theirs.fileno()), cwd=cwd, env=env, log=log, passed=(theirs.fileno(),))
+        child = await start_child(argv(theirs.fileno()), cwd=cwd, env=env, log=log, inherited_fds=(theirs.fileno(),))
     ours.setblocking(False)
     return Zygote(child, ours)

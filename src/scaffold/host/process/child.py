@@ -1,4 +1,4 @@
-"""Child processes that never outlive us, and detached processes that do."""
+"""Child processes that are told by their standard input when this process exits, and detached processes."""
 
 import asyncio
 import contextlib
@@ -19,19 +19,19 @@ KILL_TIMEOUT_S = 10.0
 
 
 class ChildProcess:
-    """A process in its own session, whose stdin is a pipe that closes when we exit; see `lifeline`.
+    """A process in its own session. Its stdin is a pipe that closes when this process exits; see `lifeline`.
 
-    Keep a reference: garbage collection of this object closes the pipe, which ends the process.
+    Keep a reference: garbage collection of this object closes the pipe, which tells the process to exit.
     """
 
     def __init__(self, process: ProcessHandle, lifeline: BinaryIO) -> None:
         self._process = process
         self._lifeline = lifeline
         self.identity = identify(process.pid) or ProcessIdentity(process.pid, "", "")
-        """If the child exited before we could look: its pid and empty fields that match no running process."""
+        """If the child exited before this could be read: its pid, and empty fields that match no running process."""
 
     async def wait(self) -> int:
-        """Wait for its end; return the exit code, or the negated signal number."""
+        """Wait until it exits; return the exit code, or the negated signal number."""
         code = await self._process.wait()
         self._lifeline.close()
         return code
@@ -45,7 +45,7 @@ class ChildProcess:
         self._signal(signal.SIGKILL)
 
     async def end(self, grace_s: float) -> int:
-        """Send SIGTERM, kill the rest of its group after at most `grace_s`, and return like `wait`."""
+        """Send SIGTERM, kill what is left of its group after at most `grace_s`; return the exit code as `wait` does."""
         self.terminate()
         try:
             await wait_for_exit(self._process, grace_s)
@@ -59,27 +59,36 @@ class ChildProcess:
 
 
 async def start_child(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path, passed: Collection[int] = ()
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path, inherited_fds: Collection[int] = ()
 ) -> ChildProcess:
-    """Start `argv` with stdout and stderr appended to `log`, creating its folders; OSError on failure.
+    """Start `argv` with stdout and stderr appended to `log`, whose folders are created. Raises OSError.
 
-    The child inherits the descriptors `passed`.
+    The child also inherits the descriptors `inherited_fds`.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    source, hold = os.pipe()
-    with contextlib.ExitStack() as undo, os.fdopen(source, "rb") as cut, log.open("ab") as sink:
-        lifeline = undo.enter_context(os.fdopen(hold, "wb", buffering=0))
+    read_fd, write_fd = os.pipe()
+    with contextlib.ExitStack() as on_failure, os.fdopen(read_fd, "rb") as child_stdin:
+        lifeline = on_failure.enter_context(os.fdopen(write_fd, "wb", buffering=0))
+        output = on_failure.enter_context(log.open("ab"))
         process = await asyncio.create_subprocess_exec(  # noqa: TID251 - `host` starts processes
-            *argv, cwd=cwd, env=env, stdin=cut, stdout=sink, stderr=sink, start_new_session=True, pass_fds=passed
+            *argv,
+            cwd=cwd,
+            env=env,
+            stdin=child_stdin,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            pass_fds=inherited_fds,
         )
-        undo.pop_all()
+        on_failure.pop_all()  # started: the lifeline stays open
+        output.close()
     return ChildProcess(process, lifeline)
 
 
 async def kill_orphan(identity: ProcessIdentity, *, timeout_s: float = KILL_TIMEOUT_S) -> None:
-    """Kill a child whose parent is dead, with its group if it leads one, and wait until it is gone.
+    """Kill a process, with its group if it leads one, and wait until it has exited; its parent must be dead.
 
-    Does nothing if it is gone already; ScaffoldError if it is still running after `timeout_s` seconds.
+    Does nothing if it has exited already. Raises ScaffoldError if it still runs after `timeout_s` seconds.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
@@ -96,9 +105,9 @@ async def kill_orphan(identity: ProcessIdentity, *, timeout_s: float = KILL_TIME
 
 
 def start_detached(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> ProcessIdentity:
-    """Start `argv` in its own session, append its output to `log`, and return its identity; OSError on failure.
+    """Start `argv` in its own session, append its output to `log`, and return its identity. Raises OSError.
 
-    It has no terminal and no input, and our signals and our end do not reach it.
+    It has no terminal and no input; it gets no signals of this process and survives it.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:
@@ -106,5 +115,5 @@ def start_detached(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], lo
             argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
         )
     identity = identify(process.pid) or ProcessIdentity(process.pid, "", "")
-    threading.Thread(target=process.wait, name="reaper", daemon=True).start()
+    threading.Thread(target=process.wait, name="wait-for-detached", daemon=True).start()
     return identity

@@ -56,12 +56,12 @@ def _append(fd: int, content: str, shown: str) -> tuple[int, str] | Refusal:
     data = encode_text(content, encoding)
     if isinstance(data, Refusal):
         return data
-    newline = "\n".encode(encoding.codec)
+    newline = "\n".encode(encoding.python_name)
     if status.st_size % len(newline):
         return Refusal(f"{shown} is {encoding.name} and ends in half a character; fix it with python first.")
     last = os.pread(fd, len(newline), max(0, status.st_size - len(newline)))
     _write_all(fd, data, status.st_size)
-    broken = status.st_size > len(encoding.mark) and last != newline
+    broken = status.st_size > len(encoding.bom) and last != newline
     return len(data), " Its last line had no newline, so the content continues that line." if broken else ""
 
 

@@ -83,7 +83,7 @@ def _edit_bytes(data: bytes, changes: Sequence[LineEdit], shown: str) -> tuple[b
     if isinstance(outcome, Refusal):
         return outcome
     written = encode_text(outcome.text, decoded.encoding)
-    return written if isinstance(written, Refusal) else (decoded.encoding.mark + written, outcome)
+    return written if isinstance(written, Refusal) else (decoded.encoding.bom + written, outcome)
 
 
 def _report(path: str, outcome: EditResult) -> str:

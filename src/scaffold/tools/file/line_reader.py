@@ -28,8 +28,8 @@ class LineRange(Struct, frozen=True):
 
 def decode_chunks(fd: int, encoding: Encoding, deadline: Deadline) -> Iterator[str]:
     """Yield decoded text without the BOM until EOF or the deadline; undecodable bytes are replaced."""
-    decoder = codecs.getincrementaldecoder(encoding.codec)("replace")
-    os.lseek(fd, len(encoding.mark), os.SEEK_SET)
+    decoder = codecs.getincrementaldecoder(encoding.python_name)("replace")
+    os.lseek(fd, len(encoding.bom), os.SEEK_SET)
     while not deadline.expired:
         data = os.read(fd, CHUNK_BYTES)
         yield decoder.decode(data, final=not data)

@@ -4,7 +4,6 @@ Lines end with `\n` or `\r\n`, nothing else.
 """
 
 import codecs
-import contextlib
 
 from msgspec import Struct
 
@@ -14,12 +13,12 @@ SNIFF_BYTES = 8_192
 
 
 class Encoding(Struct, frozen=True):
-    """A file's text encoding; decoding and encoding again gives the same bytes."""
+    """A file's text encoding. The text is encoded by `python_name`; `bom` is written before it."""
 
     name: str
     """`utf-8`, `utf-8 with BOM`, `utf-16-le with BOM`, ..., `latin-1`."""
-    codec: str
-    mark: bytes = b""
+    python_name: str
+    bom: bytes = b""
     """The byte order mark before the text, if any."""
 
 
@@ -37,24 +36,28 @@ BOM_ENCODINGS = (
     Encoding("utf-16-le with BOM", "utf-16-le", codecs.BOM_UTF16_LE),
     Encoding("utf-16-be with BOM", "utf-16-be", codecs.BOM_UTF16_BE),
 )
-_CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\b\x1b") + b"\x7f"
+_BINARY_BYTES = frozenset(range(32)) - frozenset(b"\t\n\v\f\r\b\x1b") | {0x7F}
 
 
 def detect_encoding(head: bytes, *, whole: bool) -> Encoding | None:
     """Return the encoding of a file that starts with `head` (`whole`: `head` is all of it); None if it is binary.
 
-    A byte order mark decides. Without one the text is UTF-8 if it decodes, else latin-1 (which maps every byte) if
-    its first 8 KiB have no control characters.
+    UTF-32 counts as binary. Any other byte order mark decides. Without one, a NUL in the first 8 KiB means binary; the
+    text is UTF-8 if it decodes, else latin-1 (which maps every byte) unless the first 8 KiB have bytes of binary files.
     """
-    marked = next((each for each in BOM_ENCODINGS if head.startswith(each.mark)), None)
-    if head.startswith(codecs.BOM_UTF32_LE):  # starts with the UTF-16 mark; UTF-32 is not supported
+    if head.startswith(codecs.BOM_UTF32_LE):  # it begins with the mark of UTF-16
         return None
-    if marked or 0 in head[:SNIFF_BYTES]:
-        return marked
-    with contextlib.suppress(UnicodeDecodeError):
+    for encoding in BOM_ENCODINGS:
+        if head.startswith(encoding.bom):
+            return encoding
+    sample = head[:SNIFF_BYTES]
+    if 0 in sample:
+        return None
+    try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=whole)
-        return UTF_8
-    return None if head[:SNIFF_BYTES].translate(None, _CONTROLS) != head[:SNIFF_BYTES] else LATIN_1
+    except UnicodeDecodeError:
+        return LATIN_1 if _BINARY_BYTES.isdisjoint(sample) else None
+    return UTF_8
 
 
 def decode(data: bytes) -> Decoded | None:
@@ -62,20 +65,23 @@ def decode(data: bytes) -> Decoded | None:
     encoding = detect_encoding(data, whole=True)
     if encoding is None:
         return None
-    with contextlib.suppress(UnicodeDecodeError):
-        return Decoded(data[len(encoding.mark) :].decode(encoding.codec), encoding)
-    return None
+    try:
+        return Decoded(data[len(encoding.bom) :].decode(encoding.python_name), encoding)
+    except UnicodeDecodeError:
+        return None
 
 
 def encode_text(content: str, encoding: Encoding) -> bytes | Refusal:
-    """Return `content` in the file's encoding without a BOM, or why it cannot be encoded."""
+    """Return `content` in the file's encoding, without `encoding.bom`; or why it cannot be encoded."""
     try:
-        return content.encode(encoding.codec)
+        return content.encode(encoding.python_name)
     except UnicodeEncodeError as error:
         if any("\ud800" <= character <= "\udfff" for character in error.object[error.start : error.end]):
             return Refusal("`content` contains a lone surrogate; send complete Unicode characters.")
         wrong = error.object[error.start]
-        return Refusal(f"`content` contains {wrong!r}, which {encoding.name} cannot encode; convert the file first.")
+        return Refusal(
+            f"`content` contains {wrong!r}, which {encoding.name} cannot encode; convert the file to UTF-8 first."
+        )
 
 
 def split_lines(text: str) -> list[str]:
@@ -86,6 +92,6 @@ def split_lines(text: str) -> list[str]:
 
 
 def dominant_line_end(text: str) -> str:
-    r"""Return the most common line ending of `text`; `\n` if there is none."""
-    windows = text.count("\r\n")
-    return "\r\n" if windows * 2 > text.count("\n") else "\n"
+    r"""Return the most common line ending of `text`; `\n` if there is none, or on a tie."""
+    crlf_count = text.count("\r\n")
+    return "\r\n" if crlf_count * 2 > text.count("\n") else "\n"
