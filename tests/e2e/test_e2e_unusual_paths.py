@@ -34,7 +34,7 @@ def test_a_run_can_start_while_a_sandbox_seals_the_projections_folder(scenario):
     os.mknod(scenario.repo / ".scaffold", stat.S_IFSOCK)
     done = scenario.run("--yes")
     assert done.returncode == 0, done.stdout
-    assert "a command in a sandbox keeps it closed just now" in done.stderr
+    assert "a command in a sandbox is using it" in done.stderr
 
 
 @pytest.mark.slow
