@@ -1,4 +1,4 @@
-"""A project's instructions for agents: the nearest AGENTS.md, or CLAUDE.md if there is none beside it."""
+"""A project's instructions for agents: the nearest AGENTS.md, or CLAUDE.md if its folder has no AGENTS.md."""
 
 import stat
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""An agent's inputs and outputs besides its conversation: prompt context, incoming messages, streamed replies."""
+"""An agent's inputs and outputs other than its conversation: prompt context, incoming messages, streamed replies."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -9,7 +9,7 @@ from scaffold.core.errors import UsageError
 
 STDIN = "-"
 MAX_BYTES = 500_000
-"""About 125,000 tokens; a model could not read more beside the repository."""
+"""About 125,000 tokens; a model could not read more in addition to the repository."""
 
 NO_TASK = ("there is no task", 'Pass one: `scaffold run "TASK"`, `--spec FILE`, or on standard input.')
 

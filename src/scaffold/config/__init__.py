@@ -1,1 +1,1 @@
-"""Settings: the schema, the layers of configuration, folder trust, and what they mean for a run."""
+"""Settings: the schema, the layers of configuration, folder trust, and their effect on a run."""

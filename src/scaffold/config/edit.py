@@ -126,7 +126,7 @@ def _put(parent: CommentedMap, key: str, node: Any, comments: list[Any] | None) 
 
 
 def _put_list(parent: CommentedMap, name: str, value: tuple[str, ...]) -> None:
-    """Set a list that has a line for each entry. The comment beside a removed entry goes with it, all others stay."""
+    """Set a list that has a line for each entry. A removed entry's comment is removed too; all others stay."""
     key = name.rpartition(".")[2]
     old: CommentedSeq = parent[key]
     nodes: dict[str, Any] = {entry: DoubleQuotedScalarString(entry) for entry in value}
@@ -139,7 +139,7 @@ def _put_list(parent: CommentedMap, name: str, value: tuple[str, ...]) -> None:
         comment, _, lines = old.ca.items[index][0].value.partition("\n") if index in old.ca.items else ("", "", "")
         if entry in nodes:
             nodes[entry], beside[entry], owner = node, comment, entry
-        last = index == len(old) - 1  # what is below the last entry is about what follows the list
+        last = index == len(old) - 1  # comments below the last entry belong to what follows the list
         below[value[-1] if last and value else owner] += lines
     if not value:
         parent[key] = _node(())
@@ -153,13 +153,13 @@ def _put_list(parent: CommentedMap, name: str, value: tuple[str, ...]) -> None:
 
 
 def _comments_above(comments: list[Any]) -> tuple[str, str]:
-    """Return the comment beside a key, and the lines between it and its value."""
+    """Return the comment on the line of a key, and the lines between it and its value."""
     above = "".join(f"{' ' * each.start_mark.column}{each.value}" for each in comments[3] or ())
     return (comments[2].value.rstrip("\n") if comments[2] else ""), above
 
 
 def _comment(beside: str, *below: str) -> CommentToken | None:
-    """Return the token for a comment beside a node and lines below it; None without any."""
+    """Return the token for a comment on a node's line and the lines below it; None if there are neither."""
     lines = "".join(below)
     return CommentToken(f"{beside}\n{lines}", CommentMark(0), None) if beside or lines else None
 

@@ -60,7 +60,7 @@ def trusted_versions(folder: FolderConfig, environ: Mapping[str, str]) -> tuple[
 
 
 def require_readable(folder: FolderConfig) -> None:
-    """Raise UsageError if a file of the configuration cannot be read: what cannot be shown cannot be trusted."""
+    """Raise UsageError if a file of the configuration cannot be read: content that is not shown cannot be trusted."""
     for piece in folder.unreadable_files:
         what = f"{folder.top / piece.name} cannot be trusted: it {piece.trouble}"
         raise UsageError(what, "Make it an ordinary file, or move it away.")

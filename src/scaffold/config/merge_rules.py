@@ -12,7 +12,7 @@ NO_ADDRESSES = "only your own configuration may give the address of a model"
 
 
 class MergeResult(Struct, frozen=True):
-    """The value that applies from now on, and why it is not, or not all, what the file asks for."""
+    """The value that applies from now on, and why it differs from the file's, if it does."""
 
     value: ConfigValue
     reason: str = ""

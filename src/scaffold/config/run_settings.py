@@ -1,4 +1,4 @@
-"""The settings of a run, from the configuration and the command line; and what a resumed run takes up anew."""
+"""The settings of a run, from the configuration and the command line; and those a resumed run reads again."""
 
 from typing import cast, get_args
 
@@ -111,7 +111,7 @@ def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice
 
 
 def run_limits(settings: Settings) -> RunLimits:
-    """Return where a run stops, besides the limits of its tier."""
+    """Return the limits of a run in addition to those of its tier."""
     return RunLimits(
         goal_agents=int(settings.number("max_workers_per_goal")),
         replans=int(settings.number("replans")),

@@ -1,4 +1,4 @@
-"""What each file of a folder's own configuration does once the folder is trusted, in words."""
+"""Describe what each configuration file of a folder does once the folder is trusted."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""Identifier types: strings that a type checker keeps apart."""
+"""Identifier types: strings that a type checker distinguishes."""
 
 from typing import NewType
 

@@ -1,4 +1,4 @@
-"""Plans: goals with a desired state, and the actions that lead there."""
+"""Plans: goals with a desired state, and the actions that achieve it."""
 
 from typing import Literal
 

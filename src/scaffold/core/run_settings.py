@@ -72,7 +72,7 @@ TIERS = (
 
 
 class RunLimits(Struct, frozen=True, kw_only=True):
-    """Where a run stops, besides the limits of its tier."""
+    """The limits of a run in addition to those of its tier."""
 
     goal_agents: int = 3
     """How many agents may work on the same goal at once."""
@@ -86,7 +86,7 @@ class RunLimits(Struct, frozen=True, kw_only=True):
 
 
 class PlanningSettings(Struct, frozen=True, kw_only=True):
-    """Where the plan comes from, and which agents take part besides the workers."""
+    """The source of the plan, and the agents that take part in addition to the workers."""
 
     plan_path: str = ""
     """The plan file the run was started with; empty without one."""
@@ -117,7 +117,7 @@ class EnvironmentSettings(Struct, frozen=True, kw_only=True):
     """What commands and checks run in."""
 
     variables: tuple[str, ...] = ()
-    """Names of environment variables passed to commands besides the default ones."""
+    """Names of environment variables passed to commands in addition to the default ones."""
     setup: tuple[str, ...] | None = None
     """Commands that prepare a checkout for its checks; None means detect them."""
     services: tuple[str, ...] = ()

@@ -47,7 +47,7 @@ def cooldown_left_s(state: ThrottleState, now_s: float) -> float:
 
 
 def admits(state: ThrottleState, now_s: float, in_flight: int) -> bool:
-    """Return whether one more request may start beside `in_flight` others."""
+    """Return whether one more request may start while `in_flight` others run."""
     return cooldown_left_s(state, now_s) == 0.0 and (state.max_in_flight is None or in_flight < state.max_in_flight)
 
 

@@ -48,7 +48,7 @@ FIXED_VARIABLES = {
     "LC_ALL": "C",
 }
 RETRY_DELAYS_S = (0.05, 0.1, 0.2, 0.4)
-"""Delay before each retry; up to doubled at random so that two colliding processes drift apart."""
+"""Delay before each retry; up to doubled at random so that two colliding processes do not retry in step."""
 OUTPUT_LIMIT_BYTES = 256 * 1024 * 1024
 MAX_CACHED = 8
 """How many of the latest answers about commits are cached."""
@@ -176,7 +176,7 @@ class Git:
         return (("core.ignoreCase", "true" if (self.cwd / ".GIT").exists() else "false"),)
 
     def _modules(self) -> Iterator[Path]:
-        """Yield the submodules' git directories: git enters submodules by itself and applies their config."""
+        """Yield the submodules' git directories: git enters submodules automatically and applies their config."""
         private = gitdir_target(self.cwd) or self.cwd / ".git"
         shared = common_dir(private) if (private / "commondir").is_file() else private
         return submodule_git_dirs(shared / "modules")

@@ -57,7 +57,7 @@ async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop:
 
 
 async def delete(git: Git, ref: str, *, old: Commit) -> bool:
-    """Delete `ref` if it is at `old`; return whether it is gone, True too if it never existed."""
+    """Delete `ref` if it is at `old`; return whether it no longer exists, also True if it never existed."""
     answer = await git("update-ref", "-d", ref, old, ok=frozenset({0, 1, 128}))
     if answer.exit_code == 0:
         return True

@@ -28,7 +28,7 @@ class SystemClock:
 
 
 class FakeClock:
-    """A clock that stands still until it is advanced."""
+    """A clock that changes only when it is advanced."""
 
     def __init__(self, start: datetime = datetime(2030, 1, 1, tzinfo=UTC)) -> None:
         self._start = start

@@ -99,7 +99,7 @@ class CandidateVerifier:
         return not before.failures
 
     async def _prove(self, action: Action, attempt: Attempt, merged: Commit, tip: Commit) -> Verification:
-        """Verify a candidate by itself; check it out only if a command or a gate has to run."""
+        """Verify a candidate alone; check it out only if a command or a gate has to run."""
         baseline = self._known_baseline()
         applicable = baseline if baseline is not None and await self._gates_at(baseline, merged) else None
         request, marks = self._proof_request(action, attempt, applicable), {"SCAFFOLD_ACTION": action.key}

@@ -26,7 +26,7 @@ class RecheckResult(Struct, frozen=True, kw_only=True):
     claim: Claim
     commit: Commit
     results: tuple[CheckResult, ...] = ()
-    """Results of its own checks."""
+    """Results of the claim's checks."""
     gates: tuple[GateResult, ...] = ()
     """Results of the repository's gates at the same commit, if they ran."""
 
@@ -39,7 +39,7 @@ class RecheckResult(Struct, frozen=True, kw_only=True):
 def affected_claims(
     store: Store, run: Run, changed: Collection[str], *, besides: ActionId | None = None
 ) -> tuple[Claim, ...]:
-    """Return the claims in any goal of the run that depend on a changed path, without the action `besides`."""
+    """Return the claims in any goal of the run that depend on a changed path, except those of the action `besides`."""
     touched = store.facts.depending_on(run.id, frozenset(map(utf8_safe, changed)))
     return group_claims(_with_providers(store, touched), besides=besides)
 

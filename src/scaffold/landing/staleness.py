@@ -45,7 +45,7 @@ class Claim(Struct, frozen=True, kw_only=True):
 
 
 def group_claims(shown: Iterable[tuple[Fact, Action]], *, besides: ActionId | None = None) -> tuple[Claim, ...]:
-    """Return the facts grouped by the action that proved them, in plan order, without the action `besides`."""
+    """Return the facts grouped by the action that proved them, in plan order, except those of the action `besides`."""
     by_action: dict[ActionId, tuple[Action, list[Fact]]] = {}
     for fact, action in shown:
         if action.id != besides:

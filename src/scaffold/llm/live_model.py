@@ -196,7 +196,7 @@ class LiveModel:
 
 
 class _PromptOverhead:
-    """Estimates the tokens of a request besides its messages; tools are measured again only when they change."""
+    """Estimates the tokens of a request without its messages; tools are measured again only when they change."""
 
     def __init__(self) -> None:
         self._tools: Sequence[Tool] = ()

@@ -1,4 +1,4 @@
-"""Plan a run out of a conversation, and start it if the user agrees; the returned texts go to the model."""
+"""Plan a run from a conversation, and start it if the user agrees; the returned texts go to the model."""
 
 import asyncio
 from typing import Protocol

@@ -44,7 +44,7 @@ async def build_enclosure(
         limits=ResourceLimits(memory_bytes=int(sandbox.memory_gb * GIBIBYTE)),
     )
     if inputs.disposable and detected.level == "landlock":
-        # Landlock cannot exclude a path from a writable folder: commands could create nothing beside it
+        # Landlock cannot exclude a path from a writable folder: commands could create nothing next to it
         zone = msgspec.structs.replace(zone, protected=())
     return SandboxSpec(detected.level, zone, program=detected.program)
 

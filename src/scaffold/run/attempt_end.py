@@ -72,7 +72,7 @@ def end_attempt(
 
 
 def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> Failed | None:
-    """Return the failed state of an action without attempts left; None if it gets another."""
+    """Return the failed state of an action that has no attempts left; None if it has another."""
     reason = utf8_safe(end.error)
     if end.permanent:
         return Failed(reason)

@@ -1,4 +1,4 @@
-"""The context of a run: the repository, its store, and the folders beside them."""
+"""The context of a run: the repository, its store, and the folders next to them."""
 
 import hashlib
 import os
@@ -99,7 +99,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
 
     @property
     def _journals(self) -> Path:
-        """The folder of all journals: in the projections, or beside the store if those cannot be written."""
+        """The folder of all journals: in the projections, or next to the store if those cannot be written."""
         preferred = self.projections / "logs"
         existing = next(path for path in (preferred, *preferred.parents) if os.path.lexists(path))
         if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):

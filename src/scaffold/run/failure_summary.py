@@ -1,4 +1,4 @@
-"""Failures of a verification as text for the next attempt or iteration; bounded however much failed."""
+"""Failures of a verification as text for the next attempt or iteration; bounded, however many checks failed."""
 
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.gates import GateResult

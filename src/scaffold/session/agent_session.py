@@ -54,7 +54,7 @@ WrapTool = Callable[[Tool], Tool]
 
 
 def unwrapped(tool: Tool) -> Tool:
-    """Return the tool as it is."""
+    """Return the tool unchanged."""
     return tool
 
 
@@ -151,7 +151,7 @@ class Session:
 
     @property
     def remaining_usd(self) -> float | None:
-        """What is left of the limit in dollars; None without a limit."""
+        """The remaining part of the limit in dollars; None without a limit."""
         limit_usd, account = self.options.budget_usd, self._account
         if limit_usd is None or account is None:
             return None

@@ -28,7 +28,7 @@ class OpenConversation(Struct, frozen=True, kw_only=True):
     store: UserStore
     owner: ProcessIdentity
     stored: StoredConversation | None
-    """The conversation as it was found; None for a new one."""
+    """The stored conversation when it was claimed; None for a new one."""
 
     @property
     def prior_usage(self) -> Usage:

@@ -28,7 +28,7 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """None for the conversation's own."""
     subagents: SubagentLimits = SubagentLimits()
     environment: tuple[str, ...] = ()
-    """Names of variables that commands see besides the usual ones."""
+    """Names of variables passed to commands in addition to the usual ones."""
     sandbox: SandboxSettings = SandboxSettings()
 
 

@@ -41,7 +41,7 @@ class StreamRedactor:
         return self._redactor.clean(rest)
 
     def forget(self) -> None:
-        """Drop what is held back: the reply is void."""
+        """Discard the buffered text, because the reply is invalid."""
         self._held = ""
 
     def _safe_end(self) -> int:

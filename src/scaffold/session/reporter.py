@@ -8,7 +8,7 @@ from scaffold.core.conversation import Delta
 
 
 class Reporter(Protocol):
-    """Receives what happens in a session, and shows it; also the agent's journal."""
+    """Receives and shows the events of a session; also the agent's journal."""
 
     for_people: bool
     """Whether errors are shown as text on standard error instead of in the result."""
@@ -22,7 +22,7 @@ class Reporter(Protocol):
         ...
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
-        """Take what was said and done."""
+        """Report an entry of the journal."""
         ...
 
     def result(self, shape: Mapping[str, object]) -> None:

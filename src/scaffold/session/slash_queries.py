@@ -225,7 +225,7 @@ def _duration(agent: StoredSubagent, now: datetime) -> str:
 
 
 def _table(rows: Sequence[tuple[str, str]], width: int, *, indent: str = "  ") -> Iterator[str]:
-    """Yield two columns; the second goes below the first on a narrow screen or beside a long name."""
+    """Yield two columns; the second goes below the first on a narrow screen or after a long name."""
     first = max((len(name) for name, _ in rows), default=0)
     if first + 24 > width:
         for name, text in rows:

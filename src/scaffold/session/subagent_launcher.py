@@ -47,7 +47,7 @@ class SubagentLauncher:
     ) -> None:
         """Start them with `spec`; `logs` is a private folder that need not exist.
 
-        `names` are variables that commands see besides the usual ones.
+        `names` are variables passed to commands in addition to the usual ones.
         """
         self.spec = spec
         self._logs = logs

@@ -148,7 +148,7 @@ def _is_function(gate: Gate, name: str) -> bool:
 
 
 def _undeclared(reason: Reason, request: ProofRequest) -> bool:
-    """Return True if the action did not declare the path; a file that runs by itself must be declared by its name."""
+    """Return True if the action did not declare the path; one that runs automatically must be declared by name."""
     path, _ = reason
     return not (is_declared_by_name if autorun_reason(path) else is_declared_specifically)(path, request.files)
 

@@ -46,7 +46,7 @@ def activity_text(entry: JournalEntry) -> str:
 
 
 def entry_lines(fields: Fields) -> Sequence[str]:
-    """Return an entry as lines that are safe to print: what the model said in full, of outputs the first line."""
+    """Return an entry as lines that are safe to print: messages of the model in full, outputs as their first line."""
     text = str(fields.get("text", ""))
     match fields.get("type"):
         case "text" | "notice":
@@ -89,7 +89,7 @@ class Activity(Struct, frozen=True):
     at: datetime
     """The time of the last entry in its journal."""
     text: str
-    """The last thing it said or started, on one line and safe to print; empty if no entry says."""
+    """The agent's last message or started call, on one line and safe to print; empty if no entry has one."""
 
 
 def last_activity(path: Path, belongs: Callable[[JournalEntry], bool]) -> Activity | None:

@@ -70,7 +70,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
 
     @property
     def planning(self) -> bool:
-        """Return whether the planner is at work."""
+        """Return whether the planner is running."""
         return self.is_live and any(turn.goal_id is None for turn in self.turns)
 
     @property

@@ -1,4 +1,4 @@
-"""The state of a task and of an agent in one of six words each, for people, beside the exact status."""
+"""The state of a task or an agent as one of six words for people, in addition to the exact status."""
 
 from collections.abc import Mapping
 from typing import Literal, assert_never

@@ -42,7 +42,7 @@ class MessagingContext(Struct, frozen=True, kw_only=True):
     session: ClaimedSession
     mailbox: Mailbox
     about: Callable[[], Mapping[str, Any]]
-    """Returns what an agent may know of itself besides its id, e.g. model and mode, as JSON values."""
+    """Returns what an agent may know about itself in addition to its id, e.g. model and mode, as JSON values."""
 
 
 def messaging_tools(context: MessagingContext) -> tuple[Tool, ...]:

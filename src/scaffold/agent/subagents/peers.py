@@ -32,7 +32,7 @@ class Peers:
     ) -> None:
         """`starter` starts subagents, `decider` decides their requests.
 
-        `about` returns what the agent may know of itself, `warn` shows the user a one-line warning.
+        `about` returns what the agent may know about itself, `warn` shows the user a one-line warning.
         """
         self._store = session.store
         self._pool = SubagentPool(session, starter=starter, decider=decider, warn=warn, limits=limits)

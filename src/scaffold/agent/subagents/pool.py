@@ -46,7 +46,7 @@ class SubagentSpec(Struct, frozen=True):
     model: str
     """A model string."""
     words: str
-    """Settings in a format that only the SubagentStarter knows."""
+    """Settings in a format private to the SubagentStarter."""
 
 
 class SubagentStarter(Protocol):

@@ -34,7 +34,7 @@ STATUS_MARKS = {
     "cancelled": ("-", "bright_black"),
     "paused": ("■", "yellow"),
 }
-"""A mark and a color for each status; the word is always printed beside them."""
+"""A mark and a color for each status; the word is always printed next to them."""
 
 
 def is_terminal(*streams: TextIO | None) -> bool:

@@ -21,7 +21,7 @@ WIDE_NAME_CELLS, NARROW_NAME_CELLS = 36, 8
 WIDE = 120
 """Terminals with at least so many columns have more room for names."""
 MIN_CELLS = 9
-"""The least columns for what an agent does, however narrow the terminal."""
+"""The minimum number of columns for an agent's activity, even on a narrow terminal."""
 
 UP = "\x1b[{}A"
 LINE = "\r\x1b[2K"
@@ -29,7 +29,7 @@ BELOW = "\x1b[J"
 CLEAR = "\x1b[2J\x1b[H"
 
 ShowFrame = Callable[[RunSummary | None], None]
-"""Shows a run; None after the last time."""
+"""Shows a run; called with None at the end."""
 
 
 def frame_lines(view: RunSummary, width: int, height: int | None = None) -> list[str]:

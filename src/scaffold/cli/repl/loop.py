@@ -56,7 +56,7 @@ GREETING = "\n/help lists commands and keys"
 NewsPolicy = Literal["wake", "notify", "ignore"]
 """What news do to an idle agent: they wake it; after a stopped or failed turn they are announced once, then wait."""
 FORCED_EXIT_S = 4.0
-"""After a second Ctrl-C: what has not ended by then ends with the process."""
+"""After a second Ctrl-C: anything that is still running then ends with the process."""
 
 
 def resume_hint(conversation: ConversationId | None) -> str:
@@ -182,7 +182,7 @@ class Repl:
         session.todos.watch(self.transcript.todos)
 
     def _post(self, event: UIEvent) -> None:
-        """Take an event of the terminal; Ctrl-C takes effect at once, so that it applies to what was typed before."""
+        """Handle an event of the terminal; Ctrl-C takes effect at once, so that it applies to what was typed before."""
         if isinstance(event, InterruptPressed):
             self._interrupt()
         self._events.put_nowait(event)
@@ -301,7 +301,7 @@ class Repl:
             self._events.put_nowait(TurnFinished())
 
     async def _turn_finished(self, group: asyncio.TaskGroup) -> None:
-        """Continue with what waited for the end of the turn: commands, messages, news."""
+        """Process what was queued during the turn: commands, messages, news."""
         stopped = self._turn_state.stopping
         self._turn, self._turn_state.busy, self._turn_state.stopping = None, False, False
         if stopped and (waiting := self._pending.take_back()):

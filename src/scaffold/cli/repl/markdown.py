@@ -82,7 +82,7 @@ class MarkdownBlocks:
         return "\n".join([*self._lines, self._open])
 
     def feed(self, text: str) -> list[str]:
-        """Take the next piece, and return the blocks it finishes."""
+        """Add the next piece, and return the blocks it completes."""
         *lines, self._open = (self._open + text).split("\n")
         return [block for line in lines for block in self._take(line)]
 

@@ -43,7 +43,7 @@ _THEME = Theme(
 )
 _MARKS = {"pending": ("☐", ""), "in_progress": ("▶", "bold"), "completed": ("☑", "dim")}
 _SUBJECTS = ("command", "path", "url", "pattern", "task", "code", "content")
-"""Arguments that say best what a call is about."""
+"""Arguments that best describe the subject of a call."""
 DIFF_LINES = 40
 """Lines shown of the diff of a finished change."""
 _SHOWN_AS_DIFF = ("content", "expected")
@@ -135,7 +135,7 @@ class Renderer(Struct, frozen=True, kw_only=True):
         return "\n".join(lines[seen[0] : seen[-1] + 1]) if seen else ""
 
     def _draw_lines(self, lines: Sequence[Text]) -> str:
-        """Return lines that are cut, not wrapped, where they are too long."""
+        """Return the lines; long ones are truncated, not wrapped."""
         return self.draw(Text("\n").join(lines), cut=True)
 
     def _flat(self, text: str) -> str:

@@ -46,7 +46,7 @@ class Transcript:
     def __init__(
         self, output: TranscriptOutput, clock: Clock, *, pending: PendingInput, clean: Callable[[str], str] = str
     ) -> None:
-        """`pending` tells the user's messages from others in the news; `clean` removes secrets from what is shown."""
+        """`pending` identifies the user's messages in the news; `clean` removes secrets from what is shown."""
         self._output = output
         self._clock = clock
         self._pending = pending
@@ -90,7 +90,7 @@ class Transcript:
         """Show nothing: the REPL shows its own greeting."""
 
     def on_delta(self, delta: Delta) -> None:
-        """Take a piece of a reply."""
+        """Add a piece of a reply."""
         self._waits_until_s = 0.0
         match delta:
             case TextDelta(text=text):
@@ -114,7 +114,7 @@ class Transcript:
                 assert_never(delta)
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
-        """Take a journal entry."""
+        """Add a journal entry."""
         match kind:
             case "text" | "thinking":
                 self._finish_part(kind, fields["text"])

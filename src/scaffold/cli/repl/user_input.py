@@ -1,4 +1,4 @@
-"""User input: the events a terminal posts, what keys mean, and messages that wait for a busy agent."""
+"""User input: the events a terminal posts, the meaning of keys, and messages that wait for a busy agent."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal

@@ -94,7 +94,7 @@ class TurnState(Struct):
 
 
 class ReplView(Struct, kw_only=True):
-    """A REPL as its terminal sees it; read anew for each drawing."""
+    """What the terminal shows of a REPL; read again for each redraw."""
 
     clock: Clock
     current: CurrentConversation

@@ -63,7 +63,7 @@ class Zygote:
 
     @property
     def alive(self) -> bool:
-        """Return False once the zygote is known to be gone."""
+        """Return False once the zygote is known to have exited."""
         return not self._gone
 
     @property

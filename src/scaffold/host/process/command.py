@@ -31,7 +31,7 @@ class CommandResult(Struct, frozen=True, kw_only=True):
     """The signal that ended it, from any sender; None if it exited."""
     timed_out: bool
     stdout: bytes
-    """All of it, or head and tail of together `limit_bytes` with a line between them that counts the omitted bytes."""
+    """All of it, or head and tail, `limit_bytes` in total, with a line between them that counts the omitted bytes."""
     stderr: bytes
     """Bounded like stdout."""
     stdout_sha256: str

@@ -1,4 +1,4 @@
-"""Output of any length in bounded memory, read while it comes."""
+"""Output of any length in bounded memory, read as it arrives."""
 
 import asyncio
 import hashlib

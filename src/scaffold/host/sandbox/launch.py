@@ -15,7 +15,7 @@ from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.seccomp import program
 
 LEVEL_VARIABLE = "SCAFFOLD_SANDBOX"
-"""Tells programs inside the sandbox its level."""
+"""Contains the sandbox level, for programs inside the sandbox."""
 
 
 class LaunchSpec(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Parse a tool call's arguments from the model's text; no other code does that."""
+"""Parse a tool call's arguments from the model's text; only this module does that."""
 
 from collections.abc import Mapping
 from typing import Any

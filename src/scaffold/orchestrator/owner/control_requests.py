@@ -37,7 +37,7 @@ async def apply_control_requests(context: RunContext, run: Run, engine: Engine |
 
 
 def _is_cancellation(request: ControlRequest) -> bool:
-    """Return whether the request ends something for good; actions cannot be paused, so each request for one does."""
+    """Return whether the request ends its subject permanently, as every request about an action does."""
     return request.kind == "cancel" or request.action_id is not None
 
 
@@ -94,7 +94,7 @@ def _stop_attempts(store: Store, request: ControlRequest) -> tuple[AttemptId, ..
 
 
 def _cancel(store: Store, goal: Goal, request: ControlRequest) -> tuple[AttemptId, ...]:
-    """End for good what is open of the goal or the action, but for what is landing."""
+    """End the open parts of the goal or the action permanently, except those that are landing."""
     landing = _actions_landing(store, request)
     ended = [attempt for attempt in _open_attempts(store, request) if attempt.action_id not in landing]
     for attempt in ended:

@@ -73,7 +73,7 @@ class PlanRejected(Struct, frozen=True, tag="unsound"):
 
 
 class ModelFailed(Struct, frozen=True, tag="broke"):
-    """The model gave no usable reply; `retryable` tells whether another turn may succeed."""
+    """The model gave no usable reply; `retryable` is True if another turn may succeed."""
 
     error: str
     retryable: bool

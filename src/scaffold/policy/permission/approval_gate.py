@@ -112,7 +112,7 @@ class ApprovalGate:
         return self._rules
 
     def guard(self, tool: Tool) -> Tool:
-        """Return the tool guarded by the gate: a denied call does not run, and its output tells the model why."""
+        """Return the tool guarded by the gate: a denied call does not run; its output gives the model the reason."""
 
         async def run(args: Mapping[str, Any]) -> ToolOutput:
             decision = await self.judge_for("", permission_request(invocation_of(tool, args), self._workspace))

@@ -44,7 +44,7 @@ def category_of(tool: str) -> ToolCategory | None:
 
 
 def invocation_by_name(tool: str, args: Mapping[str, Any]) -> ToolInvocation:
-    """Return the call of a tool of which only the name is known; an unknown tool counts as a plugin's."""
+    """Return the call of a tool if only its name is known; an unknown tool counts as a plugin's."""
     category = category_of(tool) or "plugin"
     return ToolInvocation(tool=tool, category=category, args=args, read_only=tool in _READ_ONLY)
 

@@ -18,7 +18,7 @@ from scaffold.policy.secret.patterns import SECRET_PATTERNS
 MIN_SECRET_CHARS = 8
 """A shorter value occurs in too many texts by chance."""
 MIN_LINE_CHARS = 20
-"""In a secret of several lines, each line with at least this many characters is a secret by itself."""
+"""In a secret of several lines, each line with at least this many characters is also masked alone."""
 
 
 class SecretSpan(Struct, frozen=True, order=True):
@@ -42,7 +42,7 @@ class Redactor:
 
     def clean(self, text: str) -> str:
         """Return `text` with its secrets redacted; the same object if it has none. Idempotent."""
-        # Repeat: once a secret is masked, the text beside it may match a pattern that it did not match before.
+        # Repeat: once a secret is masked, the text next to it may match a pattern that it did not match before.
         while spans := self._secrets(text):
             text = _masked(text, spans)
         return text

@@ -1,4 +1,4 @@
-"""The inputs of a decision about a shell command, besides the command."""
+"""The inputs of a decision about a shell command, other than the command."""
 
 from msgspec import Struct
 

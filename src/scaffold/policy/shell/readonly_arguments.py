@@ -1,4 +1,4 @@
-"""Analyse commands whose arguments are a small language of their own: `find`, `sed`, `test`, `awk` and others."""
+"""Analyse commands whose arguments are a small language: `find`, `sed`, `test`, `awk` and others."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -21,7 +21,7 @@ CACHE_KIB = 8192
 """Large enough for a plan of 10,000 actions, so that access to one action costs the same as in a small plan."""
 
 IN_MEMORY = Path(":memory:")
-"""Path of a temporary database: private to this process and gone when closed."""
+"""Path of a temporary database: private to this process and deleted when closed."""
 
 NO_VALUES: Mapping[str, ColumnValue] = {}
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"

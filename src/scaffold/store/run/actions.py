@@ -253,7 +253,7 @@ class Actions(RunTableGateway):
         return int(self._connection.require_row(GET, "action", action_id)["failures"])
 
     def failures_of_run(self, run_id: RunId) -> Mapping[ActionId, int]:
-        """Return the counted failures of each of the run's actions; actions without any are left out."""
+        """Return the counted failures of each of the run's actions; actions without failures are omitted."""
         return {row["id"]: int(row["failures"]) for row in self._connection.rows(FAILURES_OF_RUN, run_id=run_id)}
 
     def last_position(self, run_id: RunId) -> int:

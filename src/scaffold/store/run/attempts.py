@@ -121,7 +121,7 @@ class Attempts(RunTableGateway):
         return tuple(map(_attempt, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
 
     def working(self, run_id: RunId) -> Mapping[GoalId, int]:
-        """Return the number of open attempts per goal that are not candidates yet; goals without any are left out."""
+        """Return the number of open attempts per goal that are not candidates yet; other goals are omitted."""
         return {
             row["goal_id"]: int(row["working"]) for row in self._connection.rows(COUNT_ACTIVE_BY_GOAL, run_id=run_id)
         }

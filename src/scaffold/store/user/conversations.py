@@ -98,7 +98,7 @@ class StoredConversation(Struct, frozen=True, kw_only=True):
 
 
 class ConversationState(Struct, frozen=True):
-    """A conversation's state besides its messages."""
+    """A conversation's state without its messages."""
 
     mode: str
     """As stored; may be a mode that only a newer program knows."""

@@ -100,7 +100,7 @@ def _load_record(folder: Path) -> GoldenRecord | None:
 
 
 def _forget_unused(newest: Path) -> None:
-    """Delete the environments beside `newest` that were not used for `MAX_UNUSED_S` before it was built."""
+    """Delete the environments other than `newest` that were not used for `MAX_UNUSED_S` before it was built."""
     now = (newest / RECORD).stat().st_mtime
     for record in newest.parent.glob(f"*/{RECORD}"):
         if now - record.stat().st_mtime > MAX_UNUSED_S:

@@ -27,7 +27,7 @@ def build_command(command: str, _: RunnerEnv) -> RunnerCommand:
 
 
 def read_report(ended: RunnerExit) -> RunnerResult:
-    """Return the findings of a run that ended by itself; none if the exit code is 0."""
+    """Return the findings of a run that was not killed; none if the exit code is 0."""
     if ended.exit_code == 0:
         return RunnerResult()
     found = Counter(_findings(ended.output.decode(errors="replace"), ended.env.cwd))

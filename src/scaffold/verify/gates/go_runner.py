@@ -63,7 +63,7 @@ def _packages(only: Sequence[str]) -> list[str]:
 
 
 def read_report(ended: RunnerExit) -> RunnerResult:
-    """Return the result of a run that ended by itself."""
+    """Return the result of a run that was not killed."""
     events = tuple(_events(ended.stdout))
     broken = _build_failures(events) | {
         printable_name(found.decode(errors="replace")) for found in _BUILD_FAILED.findall(ended.stdout)

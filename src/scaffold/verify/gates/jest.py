@@ -65,7 +65,7 @@ def build_command(command: str, env: RunnerEnv, runner: Literal["jest", "vitest"
 
 
 def read_report(ended: RunnerExit) -> RunnerResult:
-    """Return the result of a run that ended by itself."""
+    """Return the result of a run that was not killed."""
     data = read_untrusted(ended.env.folder / REPORT)
     if isinstance(data, str):
         if any(phrase in ended.output for phrase in NO_TESTS_MESSAGES):

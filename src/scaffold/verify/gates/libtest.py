@@ -66,7 +66,7 @@ def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
 
 
 def read_report(ended: RunnerExit) -> RunnerResult:
-    """Return the result of a run that ended by itself."""
+    """Return the result of a run that was not killed."""
     lines = ended.stdout.decode(errors="replace").splitlines()
     text = "\n".join(line for line in lines if not line.startswith(_JSON_PREFIX))
     return msgspec.structs.replace(_result(ended, text, _sources(lines, ended.env.cwd)), shown_output=text)

@@ -31,7 +31,7 @@ def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
 
 
 def read_report(ended: RunnerExit) -> RunnerResult:
-    """Return the result of a run that ended by itself."""
+    """Return the result of a run that was not killed."""
     data = read_untrusted(ended.env.folder / REPORT)
     if isinstance(data, str):
         return trouble_result("error", f"The runner left no usable report: {data} (exit code {ended.exit_code}).")

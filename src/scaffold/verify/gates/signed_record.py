@@ -101,7 +101,7 @@ def read_record(folder: Path, key: bytes) -> tuple[RecordLine, ...] | str:
 
 
 def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: bool) -> RunnerResult:
-    """Return the result of a run that ended by itself."""
+    """Return the result of a run that was not killed."""
     broken = sorted({printable_name(line.name) for line in lines if isinstance(line, UncollectedLine)})
     if broken:
         return load_failure("Collection failed", broken)

@@ -30,5 +30,5 @@ def is_test(path: str) -> bool:
 
 
 def is_test_file(path: str) -> bool:
-    """Return True if a runner may find tests in the file, so that it can be run by itself."""
+    """Return True if a runner may find tests in the file, so that it can be run alone."""
     return _RUNNABLE.search(path) is not None

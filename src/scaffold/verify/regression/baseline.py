@@ -29,7 +29,7 @@ class BaselineInputs(Struct, frozen=True, kw_only=True):
     """Called with each run as soon as it is known, and whether it was reused. The callee stores it, so that an
     interrupted capture can resume."""
     timeout_s: float = 600.0
-    """The timeout of a gate that has none of its own."""
+    """The timeout of a gate that does not set one."""
 
 
 class BaselineResult(Struct, frozen=True, kw_only=True):

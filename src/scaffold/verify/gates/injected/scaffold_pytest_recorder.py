@@ -160,7 +160,7 @@ class CanaryPlugin:
 
 
 class _VirtualModule(pytest.Module):
-    """A test module without a file, beside a real one, so that the folder's conftest applies to it."""
+    """A test module without a file, in the folder of a real one, so that the folder's conftest applies to it."""
 
     def _getobj(self) -> ModuleType:
         return ModuleType("scaffold_canaries")

@@ -135,7 +135,7 @@ def name_of_test(test: Any) -> str:
 
 
 def is_selected(test: Any, only: frozenset[str]) -> bool:
-    """Return True if a test is selected by its name or file, or stands for a module that failed to load."""
+    """Return True if a test is selected by its name or file, or represents a module that failed to load."""
     module = sys.modules.get(type(test).__module__)
     file = Path(getattr(module, "__file__", None) or "nowhere").resolve()
     return (
