@@ -19,6 +19,7 @@ from scaffold.git.command import Git
 from scaffold.git.refs import resolve
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
+from scaffold.host.environment import child_environment
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.slots import Slots
 from scaffold.store.database import Store
@@ -106,7 +107,7 @@ class Bench(Struct, frozen=True):
     def _tree(self) -> Tree:
         """The change, as nobody has asked about it."""
         git = Git(self.place, environ=os.environ, top=True)
-        return Tree(git=git, base=self.base, commit=self.head, environ=dict(os.environ))
+        return Tree(git=git, base=self.base, commit=self.head, environ=child_environment(os.environ))
 
     def _keep(self, run: GateRun, reused: bool) -> None:
         if not reused:
