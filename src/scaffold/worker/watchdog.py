@@ -31,7 +31,7 @@ END_AT = 3
 Escalation = Literal["fresh_attempt", "smaller", "human"]
 """What helps next: an attempt that knows the cause, a plan with smaller steps, a human."""
 ESCALATION_TEXT: Mapping[Escalation, str] = {
-    "fresh_attempt": "The next attempt starts over and is told the cause.",
+    "fresh_attempt": "The next attempt starts over; its prompt gives the cause.",
     "smaller": "The work will be planned again in smaller steps.",
     "human": "A human has to decide how to continue.",
 }

@@ -37,7 +37,7 @@ async def test_an_attempt_in_a_loop_ends_and_the_next_one_knows_the_cause(harnes
     ending, model = await worked(harness, run, "echo x > a", "ls nowhere", "ls nowhere", "ls nowhere", "echo y > b")
     assert ending.outcome == "executor_failed"
     assert ending.error.startswith("no progress: shell failed the same way in 3 turns")
-    assert "The next attempt starts over and is told the cause." in ending.error
+    assert "The next attempt starts over; its prompt gives the cause." in ending.error
     assert len(model.requests) == 4
     (attempt,) = harness.attempts(run, "a")
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"

@@ -138,7 +138,7 @@ async def _probe(level: Level, program: str, folder: Path, environ: Mapping[str,
     inside, beside, temporary = (folder / name for name in ("inside", "beside", "temporary"))
     for each in (inside, beside, temporary):
         each.mkdir()
-    (beside / "secret").write_text("known to nobody inside")
+    (beside / "secret").write_text("not readable inside")
     confinement = Confinement(writable=(inside,), temporary=temporary, hidden=(beside,))
     command = ["/bin/sh", "-c", PROBE_SCRIPT, "sh", str(inside), str(beside)]
     enclosure = SandboxSpec(level, confinement, program=program)

@@ -38,7 +38,7 @@ class FileSystem(Protocol):
     """The view of the disk that decisions use."""
 
     def real(self, path: str) -> str:
-        """Return an absolute path with links and `..` resolved as far as it exists."""
+        """Resolve links and `..` in the part of an absolute path that exists; return the whole path."""
         ...
 
     def entries(self, folder: str) -> tuple[DirEntry, ...]:
@@ -50,7 +50,7 @@ class DiskFileSystem:
     """The file system of this machine."""
 
     def real(self, path: str) -> str:
-        """Return an absolute path with links and `..` resolved as far as it exists."""
+        """Resolve links and `..` in the part of an absolute path that exists; return the whole path."""
         try:
             return os.path.realpath(path)
         except (OSError, ValueError):

@@ -74,7 +74,7 @@ def as_table(value: object) -> Mapping[str, Any]:
 
 
 def as_texts(value: object) -> tuple[str, ...]:
-    """Return the strings in a list; none if the value is no list."""
+    """Return the strings in a list; empty if the value is not a list."""
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
