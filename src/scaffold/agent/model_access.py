@@ -26,7 +26,7 @@ TRANSPORT = "scaffold.llm.transport.http:Transport"
 
 def open_user_store() -> UserStore:
     """Open the user's database: conversations and endpoint rate limits."""
-    return UserStore.open(user_database(user_dirs(os.environ).data), clock=SystemClock())
+    return UserStore.open(user_database(user_dirs().data), clock=SystemClock())
 
 
 @asynccontextmanager

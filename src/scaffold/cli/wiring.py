@@ -27,7 +27,7 @@ PROGRAM = (sys.executable, "-P", "-m", "scaffold")
 
 def dirs() -> UserDirs:
     """Return the user's directories."""
-    return user_dirs(os.environ)
+    return user_dirs()
 
 
 def repository_here() -> Repository:

@@ -19,7 +19,7 @@ PROMPTS = "prompts"
 PROJECT_PROMPTS = f".scaffold/{PROMPTS}"
 
 
-def folder_trust(start: Path, environ: Mapping[str, str], *, once: bool = False) -> TrustStatus:
+def folder_trust(start: Path, *, once: bool = False) -> TrustStatus:
     """Return whether the user trusts the configuration of the folder `start`, or of the repository that contains it.
 
     With `once` it is trusted for this command; raise UsageError if a file of it cannot be read.
@@ -29,7 +29,7 @@ def folder_trust(start: Path, environ: Mapping[str, str], *, once: bool = False)
         require_readable(folder)
         return trust_status(folder, (), once=True)
     try:
-        return trust_status(folder, trusted_versions(folder, environ))
+        return trust_status(folder, trusted_versions(folder))
     except StoreError as trouble:
         return TrustStatus(folder, "unknown", trouble=trouble.what)
 
@@ -47,9 +47,9 @@ def read_folder(start: Path) -> FolderConfig:
     return FolderConfig(place.top, place.common_dir.as_uri(), tuple(piece for piece in pieces if piece is not None))
 
 
-def trusted_versions(folder: FolderConfig, environ: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
+def trusted_versions(folder: FolderConfig) -> tuple[Mapping[str, str], ...]:
     """Return the trusted versions of the repository's files, the latest last; raise StoreError if unreadable."""
-    path = user_database(user_dirs(environ).data)
+    path = user_database(user_dirs().data)
     if not path.exists():
         return ()
     store = UserStore.open(path, clock=SystemClock(), create=False)
@@ -66,15 +66,13 @@ def require_readable(folder: FolderConfig) -> None:
         raise UsageError(what, "Make it an ordinary file, or move it away.")
 
 
-def prompt_folders(
-    start: Path, environ: Mapping[str, str], *, trust_once: bool = False, notice: Notice = ignore_notice
-) -> tuple[str, ...]:
+def prompt_folders(start: Path, *, trust_once: bool = False, notice: Notice = ignore_notice) -> tuple[str, ...]:
     """Return the absolute paths of the folders with `ROLE.md` files that apply to `start`; the first match wins.
 
     `notice` receives a line if the project has such a folder and it is ignored.
     """
-    project = _project_prompts(folder_trust(start, environ, once=trust_once), notice)
-    user = user_dirs(environ).config / PROMPTS
+    project = _project_prompts(folder_trust(start, once=trust_once), notice)
+    user = user_dirs().config / PROMPTS
     return tuple(str(folder) for folder in (project, user) if folder is not None and folder.is_dir())
 
 

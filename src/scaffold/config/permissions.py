@@ -67,7 +67,7 @@ def sandbox_settings(settings: Settings) -> SandboxSettings:
 
 async def detect_sandbox_level() -> DetectedLevel:
     """Return the strongest sandbox level of this machine."""
-    return await detect_level(os.environ, cache=user_dirs(os.environ).cache / LEVEL_CACHE)
+    return await detect_level(os.environ, cache=user_dirs().cache / LEVEL_CACHE)
 
 
 def _approvals(settings: Settings) -> dict[ToolCategory, Decision]:

@@ -74,14 +74,14 @@ async def run_settings(
     sandbox = sandbox_settings(settings)
     require_sandbox(sandbox, await detect_sandbox_level())
     author, committer = await signatures(context.repository)
-    root, environ, once = context.repository.root, context.environ, flags.trust_once
+    root, once = context.repository.root, flags.trust_once
     limits, tier = run_limits(settings), settings.tier()
     model = chosen_model(settings, limits.budget_usd, notice=notice)
     planning = PlanningSettings(
         plan_path=flags.plan_path or "",
         planner=planner,
         supervision=cast("SupervisionMode", settings.text("supervision")),  # the parser checked it
-        prompts=prompt_folders(root, environ, trust_once=once, notice=notice),
+        prompts=prompt_folders(root, trust_once=once, notice=notice),
     )
     return RunSettings(
         identity=RunIdentity(repository=str(root), author=author, committer=committer),
@@ -90,7 +90,7 @@ async def run_settings(
         limits=limits,
         planning=_with_judges(planning, threshold=tier.threshold),
         sandbox=sandbox,
-        environment=environment_settings(settings, trusted=folder_trust(root, environ, once=once).trusted),
+        environment=environment_settings(settings, trusted=folder_trust(root, once=once).trusted),
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
     )
@@ -158,7 +158,7 @@ def _with_current_gates(context: RunContext, run: Run, *, trust_once: bool) -> R
     if context.store.baselines.of_run(run.id) is not None:
         return run.settings
     root, environ = context.repository.root, context.environ
-    trusted = folder_trust(root, environ, once=trust_once).trusted
+    trusted = folder_trust(root, once=trust_once).trusted
     return with_gates(run.settings, load_settings(root, environ, {}, trust_once=trust_once), trusted=trusted)
 
 

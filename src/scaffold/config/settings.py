@@ -116,10 +116,10 @@ def load_settings(
     was not given. Raise UsageError naming file and line for unknown names and invalid values.
     """
     values = default_values()
-    values |= {name: each for name, each in read_settings(user_config_file(environ)).items() if each.value is not None}
+    values |= {name: each for name, each in read_settings(user_config_file()).items() if each.value is not None}
     ignored: tuple[IgnoredConfig, ...] = ()
     if start is not None:
-        values, ignored = _with_project(values, folder_trust(start, environ, once=trust_once))
+        values, ignored = _with_project(values, folder_trust(start, once=trust_once))
     if model := environ.get(MODEL_VARIABLE):
         values["model"] = validate_setting("model", model, MODEL_VARIABLE)
     for name, given in flags.items():
@@ -133,9 +133,9 @@ def default_values() -> dict[str, SettingValue]:
     return {name: SettingValue(setting.default, BUILT_IN) for name, setting in SETTINGS.items()}
 
 
-def user_config_file(environ: Mapping[str, str]) -> Path:
+def user_config_file() -> Path:
     """Return the path of the user's own settings file, which may not exist."""
-    return user_dirs(environ).config / "config.yaml"
+    return user_dirs().config / "config.yaml"
 
 
 def project_settings(folder: TrustStatus, name: str) -> dict[str, SettingValue]:

@@ -20,7 +20,7 @@ async def open_sandbox(context: RunContext, run: Run, root: Path, *, name: str) 
 
     `name` selects the temporary folder: an attempt's id, or the merge queue's name.
     """
-    dirs, state = user_dirs(context.environ), context.repository.common_dir / "scaffold"
+    dirs, state = user_dirs(), context.repository.common_dir / "scaffold"
     inputs = SandboxInputs(
         root=root,
         home=Path.home(),

@@ -260,7 +260,7 @@ class Session:
 
     def _make_peers(self) -> Peers:
         options, conversation = self.options, self.open_conversation
-        logs = user_dirs(os.environ).data / "subagents"
+        logs = user_dirs().data / "subagents"
         return Peers(
             ClaimedSession(conversation.store, conversation.id, str(options.cwd), SystemClock()),
             starter=SubagentLauncher(self._subagent_spec, logs=logs, environ=os.environ, names=options.environment),

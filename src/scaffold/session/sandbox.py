@@ -23,7 +23,7 @@ async def session_sandbox(sandbox: SandboxSettings, root: Path, home: Path, *, c
     none works.
     """
     root = root.resolve()  # noqa: ASYNC240 - as quick as the other disk reads here
-    dirs, checkout = user_dirs(os.environ), find_checkout(root)
+    dirs, checkout = user_dirs(), find_checkout(root)
     outputs = dirs.cache / "outputs" / conversation
     inputs = SandboxInputs(
         root=root,
@@ -38,7 +38,7 @@ async def session_sandbox(sandbox: SandboxSettings, root: Path, home: Path, *, c
 
 async def missing_sandbox_notice(sandbox: SandboxSettings, root: Path) -> str | None:
     """Return a one-line warning if commands in `root` should run in a sandbox and none works, else None."""
-    finding = await probe_level(root, os.environ, cache=user_dirs(os.environ).cache / LEVEL_CACHE)
+    finding = await probe_level(root, os.environ, cache=user_dirs().cache / LEVEL_CACHE)
     if sandbox.mode == "off" or finding.level != "none":
         return None
     return f"no sandbox: {finding.trouble}; commands can reach everything you can. To get one, {finding.fix}."

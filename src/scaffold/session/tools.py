@@ -55,7 +55,7 @@ class SessionTools(Struct, frozen=True):
 
 async def load_session_tools(setup: ToolSetup) -> SessionTools:
     """Return the gated tools of a session; expired command outputs of earlier ones are removed meanwhile."""
-    cwd, dirs = setup.cwd, user_dirs(os.environ)
+    cwd, dirs = setup.cwd, user_dirs()
     packages, outputs = dirs.data / "packages", dirs.cache / "outputs" / setup.conversation
     workspace = Workspace(
         cwd,

@@ -24,7 +24,7 @@ budget_usd: 2.5
 
 @pytest.fixture
 def file(home) -> Path:
-    path = user_config_file(os.environ)
+    path = user_config_file()
     path.parent.mkdir(parents=True)
     return path
 

@@ -158,4 +158,4 @@ def test_fix_prunes_only_worktrees_with_missing_folders(repository, plan, scaffo
 
 
 async def test_fix_may_find_nothing_to_prune(repository, context):
-    assert await prune_worktrees(context.repository, context.environ) == []
+    assert await prune_worktrees(context.repository) == []

@@ -196,10 +196,10 @@ def test_a_byte_order_mark_and_foreign_line_endings_do_not_matter(shop, scaffold
 def test_the_content_that_was_hashed_is_used(shop, scaffold):
     """A file that is replaced between the check and the use changes nothing."""
     scaffold("trust")
-    before = folder_trust(shop, os.environ)
+    before = folder_trust(shop)
     (shop / ".scaffold.yaml").write_text("tier: quick\n")
     assert project_settings(before, ".scaffold.yaml")["tier"].value == "scout"
-    assert not folder_trust(shop, os.environ).trusted
+    assert not folder_trust(shop).trusted
 
 
 def test_files_placed_by_a_sandbox_during_a_command_are_no_configuration(repository, scaffold):

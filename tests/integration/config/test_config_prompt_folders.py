@@ -1,6 +1,5 @@
 """Folders with prompts of roles: the project's if it is trusted, then the user's."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from scaffold.host.user_dirs import user_dirs
 
 @pytest.fixture
 def users(repository):
-    folder = user_dirs(os.environ).config / "prompts"
+    folder = user_dirs().config / "prompts"
     folder.mkdir(parents=True)
     return str(folder)
 
@@ -24,7 +23,7 @@ def projects(repository):
 
 
 def folders(start, **how):
-    return prompt_folders(start, os.environ, **how)
+    return prompt_folders(start, **how)
 
 
 def test_a_trusted_projects_folder_comes_before_the_users(repository, users, projects, scaffold):

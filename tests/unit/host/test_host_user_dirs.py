@@ -1,47 +1,43 @@
 """User directories."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from scaffold.host.user_dirs import UserDirs, user_dirs
 
-HOME = {"HOME": "/home/ann"}
+VARIABLES = ("SCAFFOLD_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
 
 
-@pytest.mark.parametrize(
-    ("environ", "platform", "expected"),
-    [
-        (HOME | {"SCAFFOLD_HOME": "/s"}, "linux", ("/s/config", "/s/data", "/s/cache")),
-        (HOME | {"SCAFFOLD_HOME": "/s"}, "darwin", ("/s/config", "/s/data", "/s/cache")),
-        (
-            HOME,
-            "linux",
-            ("/home/ann/.config/scaffold", "/home/ann/.local/share/scaffold", "/home/ann/.cache/scaffold"),
-        ),
-        (
-            HOME | {"XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d", "XDG_CACHE_HOME": "/h"},
-            "linux",
-            ("/c/scaffold", "/d/scaffold", "/h/scaffold"),
-        ),
-        (
-            HOME,
-            "darwin",
-            (
-                "/home/ann/Library/Preferences/scaffold",
-                "/home/ann/Library/Application Support/scaffold",
-                "/home/ann/Library/Caches/scaffold",
-            ),
-        ),
-    ],
-)
-def test_directories_follow_the_environment_and_the_platform(environ, platform, expected):
-    assert user_dirs(environ, platform=platform) == UserDirs(*map(Path, expected))
+@pytest.fixture
+def set_environ(monkeypatch):
+    def set_only(**variables):
+        for name in VARIABLES:
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+
+    return set_only
 
 
-def test_a_relative_xdg_directory_is_ignored():
-    assert user_dirs(HOME | {"XDG_DATA_HOME": "data"}, platform="linux").data == Path("/home/ann/.local/share/scaffold")
+def test_scaffold_home_holds_all_directories(set_environ):
+    set_environ(SCAFFOLD_HOME="/s", XDG_DATA_HOME="/d")
+    assert user_dirs() == UserDirs(Path("/s/config"), Path("/s/data"), Path("/s/cache"))
 
 
-def test_a_relative_scaffold_home_becomes_absolute():
-    assert user_dirs({"SCAFFOLD_HOME": "state"}).cache == Path.cwd() / "state" / "cache"
+def test_a_relative_scaffold_home_becomes_absolute(set_environ):
+    set_environ(SCAFFOLD_HOME="state")
+    assert user_dirs().cache == Path.cwd() / "state" / "cache"
+
+
+def test_xdg_directories_are_used(set_environ):
+    set_environ(XDG_CONFIG_HOME="/c", XDG_DATA_HOME="/d", XDG_CACHE_HOME="/h")
+    assert user_dirs() == UserDirs(Path("/c/scaffold"), Path("/d/scaffold"), Path("/h/scaffold"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the conventions of Linux")
+def test_the_home_has_the_conventional_directories(set_environ):
+    set_environ(HOME="/home/ann", XDG_DATA_HOME="relative paths are ignored")
+    home = Path("/home/ann")
+    assert user_dirs() == UserDirs(home / ".config/scaffold", home / ".local/share/scaffold", home / ".cache/scaffold")

@@ -33,7 +33,7 @@ def config(key: str | None, value: str | None, *, as_json: bool) -> None:
     if key is not None:
         parse_setting(key, None)
     if key is not None and value is not None:
-        path = user_config_file(os.environ)
+        path = user_config_file()
         set_in_file(path, key, parse_value(key, value))
         click.echo(f"{key} is set in {path}", err=True)
     settings = load_settings(Path.cwd(), os.environ, {})

@@ -53,7 +53,7 @@ def trust(folder: Path, *, show: bool, revoke: bool, as_json: bool) -> int:
         raise UsageError("--show and --revoke exclude each other", "Pass one of them.")
     if revoke:
         return _revoke(read_folder(folder), as_json=as_json)
-    before = folder_trust(folder, os.environ)
+    before = folder_trust(folder)
     found = trust_effects(before.folder, load_settings(None, os.environ, {}).values)
     if not as_json:
         click.echo(printable("\n".join(_lines(before, found))))

@@ -167,7 +167,7 @@ class Repl:
             return DumbTerminal(self._post)
         return PromptTerminal(
             self._post,
-            history=open_history(user_dirs(os.environ).data / HISTORY_FILE),
+            history=open_history(user_dirs().data / HISTORY_FILE),
             completer=completer(
                 options.cwd, lambda command: completion_values(command, self.current), self.profile.commands
             ),

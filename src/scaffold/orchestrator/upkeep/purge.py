@@ -149,7 +149,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             )
 
     def _user(self) -> Iterator[PurgeItem]:
-        for folder in (self.dirs.cache, self.dirs.data, self.dirs.config):
+        for folder in dict.fromkeys((self.dirs.cache, self.dirs.data, self.dirs.config)):  # two are one on macOS
             if folder.is_dir():
                 yield self._own(folder)
 

@@ -46,7 +46,7 @@ class DoctorCheck(Struct, frozen=True):
 
 async def check_machine(environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
     """Check everything that does not depend on a repository."""
-    dirs = user_dirs(environ)
+    dirs = user_dirs()
     return [
         _python(),
         await _git(environ),
@@ -65,9 +65,9 @@ async def check_repository(repository: Repository, environ: Mapping[str, str]) -
     ]
 
 
-async def prune_worktrees(repository: Repository, environ: Mapping[str, str]) -> Sequence[Path]:
+async def prune_worktrees(repository: Repository) -> Sequence[Path]:
     """Remove git's records of our worktrees whose folders are missing, and return their paths."""
-    stale = [each for each in await _run_worktrees(repository, environ) if not each.path.exists()]
+    stale = [each for each in await _run_worktrees(repository) if not each.path.exists()]
     for worktree in stale:
         await remove(repository, worktree.path)
     return [worktree.path for worktree in stale]
@@ -150,7 +150,7 @@ async def _identity(repository: Repository) -> DoctorCheck:
 def _configuration(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
     """Check the trust in the repository's own configuration, and the model."""
     try:
-        trust = folder_trust(repository.root, environ)
+        trust = folder_trust(repository.root)
         settings = load_settings(repository.root, environ, {})
     except ScaffoldError as trouble:
         return [DoctorCheck("model", "fail", trouble.what, trouble.fix)]
@@ -185,7 +185,7 @@ async def _stored_state(repository: Repository, environ: Mapping[str, str]) -> S
         place = existing_state_location(repository.common_dir, environ)
         if place is None:
             none_yet = DoctorCheck("database", "ok", "none yet; the first run creates it")
-            return [none_yet, await _worktrees(repository, environ, {})]
+            return [none_yet, await _worktrees(repository, {})]
         store = Store.open(place, clock=SystemClock(), create=False)
     except ScaffoldError as trouble:
         return [DoctorCheck("database", "fail", trouble.what, trouble.fix)]
@@ -196,13 +196,13 @@ async def _stored_state(repository: Repository, environ: Mapping[str, str]) -> S
     finally:
         store.close()
     healthy = DoctorCheck("database", "ok", f"{store.name}, {count_of(len(runs), 'run')}")
-    return [healthy, await _worktrees(repository, environ, runs)]
+    return [healthy, await _worktrees(repository, runs)]
 
 
-async def _worktrees(repository: Repository, environ: Mapping[str, str], runs: Mapping[RunId, str]) -> DoctorCheck:
+async def _worktrees(repository: Repository, runs: Mapping[RunId, str]) -> DoctorCheck:
     """Check that only live runs have worktrees."""
     try:
-        ours = await _run_worktrees(repository, environ)
+        ours = await _run_worktrees(repository)
     except GitError as failed:
         return DoctorCheck("worktrees", "fail", failed.what, failed.fix)
     stale = [each for each in ours if not each.path.exists()]
@@ -219,9 +219,9 @@ async def _worktrees(repository: Repository, environ: Mapping[str, str], runs: M
     return DoctorCheck("worktrees", "ok", f"{len(ours)} in use" if ours else "none left behind")
 
 
-async def _run_worktrees(repository: Repository, environ: Mapping[str, str]) -> Sequence[Worktree]:
+async def _run_worktrees(repository: Repository) -> Sequence[Worktree]:
     """Return the worktrees in the folder of runs."""
-    folder = (user_dirs(environ).cache / "runs").resolve()
+    folder = (user_dirs().cache / "runs").resolve()
     return [each for each in await list_worktrees(repository) if each.path.is_relative_to(folder)]
 
 

@@ -45,7 +45,7 @@ async def _checks(*, fix: bool) -> Sequence[DoctorCheck]:
     if isinstance(repository, DoctorCheck):
         return [*machine, repository]
     if fix:
-        for path in await prune_worktrees(repository, os.environ):
+        for path in await prune_worktrees(repository):
             click.echo(f"removed the record of the worktree {path}, whose folder is missing", err=True)
     return [*machine, *await check_repository(repository, os.environ)]
 
