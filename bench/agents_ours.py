@@ -11,7 +11,7 @@ import sys
 import time
 
 from agent_parts import house
-from scaffold.host.process.gc_tuning import relax_gc
+from scaffold.host.startup import relax_gc
 
 PEAK_PER_MB = 1024 if sys.platform == "linux" else 1024 * 1024
 

@@ -12,7 +12,7 @@ from row import Row, medians, row
 from scaffold.core.ids import Assertion
 from scaffold.host.clock import SystemClock
 from scaffold.store.database import Store
-from scaffold.store.state_location import database_path
+from scaffold.store.driver.location import database_path
 
 ACTIONS = 10
 

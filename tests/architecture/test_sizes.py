@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FILE_LINES = 400
 FUNCTION_LINES = 50
-LAZY_IMPORT = "src/scaffold/host/lazy_import.py"
+LAZY_IMPORT = "src/scaffold/host/startup.py"
 DRIVER_TABLE = "src/scaffold/store/driver/location.py"
 TRANSPORT = "src/scaffold/agent/model_access.py"
 """The three places that may load late: what one command, database or live model needs costs the others nothing."""

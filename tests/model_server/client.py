@@ -12,8 +12,8 @@ from scaffold.core.conversation import Caller, Delta, Message, Reply, Request, T
 from scaffold.core.ports import Model
 from scaffold.llm.model_factory import open_model
 from scaffold.llm.transport.http import Transport
-from scaffold.llm.transport.local_throttle import LocalThrottle
 from scaffold.llm.transport.ports import Deadlines, LiveContext
+from scaffold.llm.transport.retry import LocalThrottle
 
 SHORT = Deadlines(connect_s=1.0, idle_s=0.15, total_s=0.6)
 """Deadlines a test can wait for."""

@@ -8,7 +8,7 @@ from scaffold.agent.modes import CurrentMode, mode_instructions
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.todo import Todo
-from scaffold.git.discovery import current_branch
+from scaffold.git.worktree_metadata import current_branch
 from scaffold.tools.todos import Todos, format_todo
 from scaffold.tools.workspace import printable_name
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import click
 
-from scaffold.host.lazy_import import lazy_import
+from scaffold.host.startup import lazy_import
 
 COMMANDS: Mapping[str, str] = {
     "init": "scaffold.cli.commands.init:init",

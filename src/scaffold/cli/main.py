@@ -12,7 +12,7 @@ from scaffold.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, USAGE, exi
 from scaffold.cli.lazy_commands import COMMANDS, REDACT, REDACTED_TRACEBACK, load_command
 from scaffold.cli.request import is_piped
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.lazy_import import lazy_import
+from scaffold.host.startup import lazy_import
 
 EVERYDAY = ("init", "run", "status", "inbox", "stop", "resume", "doctor")
 GROUP_OPTIONS = frozenset({"--help", "-h", "--version", "--debug"})

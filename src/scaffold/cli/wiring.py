@@ -17,8 +17,7 @@ from scaffold.llm.registry.model_name import is_live
 from scaffold.orchestrator.owner.processes import FreshProcessStarter, ProcessMain, ProcessRole, ZygoteProcessStarter
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
-from scaffold.store.driver.location import StoreLocation
-from scaffold.store.state_location import existing_state_location, state_location
+from scaffold.store.driver.location import StoreLocation, existing_state_location, state_location
 from scaffold.views.store_reader import find_run, no_run_error
 
 PROGRAM = (sys.executable, "-P", "-m", "scaffold")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scaffold.agent.prompts import Notice, ignore_notice
 from scaffold.core.errors import StoreError, UsageError
-from scaffold.git.discovery import locate_checkout
+from scaffold.git.worktree_metadata import locate_checkout
 from scaffold.host.clock import SystemClock
 from scaffold.host.sandbox.mounts import is_placeholder
 from scaffold.host.user_dirs import user_dirs

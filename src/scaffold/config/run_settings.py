@@ -26,7 +26,7 @@ from scaffold.core.run_settings import (
 )
 from scaffold.git.repository import signatures
 from scaffold.llm.model_factory import cassette_digest
-from scaffold.policy.sandbox_setup import require_sandbox
+from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
 
 WAYS_TO_A_MODEL = (

@@ -1,8 +1,10 @@
-"""Create, reset and remove worktrees: the detached checkouts that attempts work in."""
+"""Create, reset, clean and remove worktrees: the detached checkouts that attempts work in."""
 
 import asyncio
 import os
 import shutil
+import stat
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +13,6 @@ from msgspec import Struct
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
-from scaffold.git.index import shows_all_changes
 from scaffold.git.repository import UNFINISHED_OPERATIONS, Repository
 from scaffold.git.submodule import check_out_submodules, forget_submodules, populated_submodules
 from scaffold.git.worktree_metadata import (
@@ -28,6 +29,13 @@ from scaffold.host.files import FileLock
 LOCK_TIMEOUT_S = 300.0
 CHECKOUT_TIMEOUT_S = 900.0
 LOCKS = ("index.lock", "HEAD.lock")
+INDEX_HEADER = struct.Struct(">4sII")
+"""The head of the index file: signature, version, number of entries."""
+STAT_BYTES = 40
+"""Size of the times, device, inode, mode, owner and file size that precede an entry's hash."""
+ASSUME_UNCHANGED, EXTENDED = 0x8000, 0x4000
+SKIP_WORKTREE = 0x4000
+"""A bit of the extended flags."""
 
 
 class Worktree(Struct, frozen=True, kw_only=True):
@@ -238,3 +246,85 @@ def _parse(block: str) -> Worktree:
         branch=fields["branch"].removeprefix("refs/heads/") if "branch" in fields else None,
         locked="locked" in fields,
     )
+
+
+def shows_all_changes(index: Path, *, hash_bytes: int) -> bool:
+    """Return whether git sees the changes of every file with this index; a missing index hides nothing.
+
+    False also for an unreadable index and for a split index.
+    """
+    if any(index.parent.glob("sharedindex.*")):
+        return False
+    try:
+        return not _hides_changes(index.read_bytes(), hash_bytes)
+    except FileNotFoundError:
+        return True
+    except (struct.error, IndexError, ValueError):
+        return False
+
+
+def _hides_changes(data: bytes, hash_bytes: int) -> bool:
+    signature, version, count = INDEX_HEADER.unpack_from(data)
+    if signature != b"DIRC" or version not in {2, 3, 4}:
+        raise ValueError(version)
+    at = INDEX_HEADER.size
+    for _ in range(count):
+        name = at + STAT_BYTES + hash_bytes + 2
+        flags = int.from_bytes(data[name - 2 : name], "big")
+        if flags & EXTENDED:
+            name += 2
+            if int.from_bytes(data[name - 2 : name], "big") & SKIP_WORKTREE:
+                return True
+        if flags & ASSUME_UNCHANGED:
+            return True
+        at = _entry_end(data, at, name, version)
+    return False
+
+
+def _entry_end(data: bytes, at: int, name: int, version: int) -> int:
+    """Return the offset after the entry that starts at `at` and whose name starts at `name`."""
+    if version == 4:
+        while data[name] & 0x80:  # a varint: how many bytes of the previous name to drop
+            name += 1
+        return data.index(0, name + 1) + 1
+    length = data.index(0, name) - at
+    return at + (length + 8) // 8 * 8
+
+
+async def recycle_worktree(git: Git, commit: Commit) -> bool:
+    """Reset a used worktree to a fresh checkout of `commit` with empty submodule folders; return whether that worked.
+
+    False if git failed or something remains that a fresh worktree would not have; the caller then removes it.
+    """
+    try:
+        await clean_without_submodules(git, commit)
+    except GitError:
+        return False
+    return _looks_fresh(git.cwd)
+
+
+def _looks_fresh(root: Path) -> bool:
+    """Return whether all modes are those of new files and folders, with no hard links and no nested repository."""
+    file_mode = stat.S_IMODE((root / ".git").lstat().st_mode)
+    folder_mode = file_mode | (file_mode & 0o444) >> 2
+    return _fresh_folder(root, folder_mode, frozenset({file_mode, folder_mode}), top=True)
+
+
+def _fresh_folder(folder: Path, folder_mode: int, modes: frozenset[int], *, top: bool = False) -> bool:
+    if stat.S_IMODE(folder.stat().st_mode) != folder_mode:
+        return False
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name == ".git":
+                if not top:
+                    return False
+            elif entry.is_dir(follow_symlinks=False):
+                if not _fresh_folder(Path(entry.path), folder_mode, modes):
+                    return False
+            elif not entry.is_symlink() and not _fresh_file(entry.stat(follow_symlinks=False), modes):
+                return False
+    return True
+
+
+def _fresh_file(found: os.stat_result, modes: frozenset[int]) -> bool:
+    return found.st_nlink == 1 and stat.S_IMODE(found.st_mode) in modes

@@ -14,8 +14,7 @@ from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
 from scaffold.git.submodule import MissingSubmodule, check_out_submodules
-from scaffold.git.worktree import add_without_submodules, delete_path, drop_submodules, remove
-from scaffold.git.worktree_clean import recycle_worktree
+from scaffold.git.worktree import add_without_submodules, delete_path, drop_submodules, recycle_worktree, remove
 from scaffold.git.worktree_metadata import (
     common_dir,
     gitdir_target,

@@ -13,11 +13,10 @@ from scaffold.core.model import Run
 from scaffold.git import worktree
 from scaffold.git.command import Git
 from scaffold.git.submodule import check_out_submodules
-from scaffold.git.worktree_clean import recycle_worktree
+from scaffold.git.worktree import recycle_worktree
 from scaffold.host.environment import agent_variables, child_environment
 from scaffold.run.context import RunContext
-from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
-from scaffold.run.services import check_services, stop_leftover_services
+from scaffold.run.sandbox import check_services, open_sandbox, remove_temporary_folder, stop_leftover_services
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.provisioning import reprovision

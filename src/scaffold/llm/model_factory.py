@@ -10,9 +10,8 @@ from scaffold.llm.live_model import LiveModel
 from scaffold.llm.registry.cards import ModelCard, model_card
 from scaffold.llm.registry.model_name import ModelName, parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
-from scaffold.llm.transport.local_throttle import LocalThrottle, RandomSource
 from scaffold.llm.transport.ports import Deadlines, LiveContext
-from scaffold.llm.transport.retry import RetryingModel
+from scaffold.llm.transport.retry import LocalThrottle, RandomSource, RetryingModel
 
 CASSETTE_IDLE_S = 10.0
 """A cassette answers at once, so a longer wait means it hangs."""

@@ -27,15 +27,15 @@ from scaffold.core.ports import Budget, Model
 from scaffold.core.tool import Tool
 from scaffold.host.clock import SystemClock
 from scaffold.host.environment import agent_variables, child_environment
-from scaffold.host.lazy_import import lazy_import
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalPrompt, Delegation
 from scaffold.policy.permission.call_decision import ShellPolicy
-from scaffold.policy.sandbox_setup import with_egress
+from scaffold.policy.sandbox import with_egress
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.conversation import OpenConversation, stored_modes, stored_todos

@@ -11,8 +11,7 @@ from scaffold.git.command import Git
 from scaffold.git.worktree_metadata import find_checkout, required_folders
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.sandbox_profiles import SandboxInputs, top_level_secrets
-from scaffold.policy.sandbox_setup import build_enclosure, probe_level
+from scaffold.policy.sandbox import SandboxInputs, build_enclosure, probe_level, top_level_secrets
 from scaffold.policy.secret.files import secret_entry
 
 

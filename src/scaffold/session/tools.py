@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from scaffold.agent.modes import CurrentMode, switch_mode_tool
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.lazy_import import lazy_import
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
 from scaffold.policy.permission.approval_gate import ApprovalGate

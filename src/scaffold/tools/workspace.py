@@ -14,7 +14,7 @@ from scaffold.core.tool import ToolOutput
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.path.containment import Refusal, resolve_inside
 from scaffold.policy.path.protected_files import protected_entry
-from scaffold.policy.sandbox_profiles import with_new_secrets
+from scaffold.policy.sandbox import with_new_secrets
 from scaffold.policy.secret.files import secret_entry
 from scaffold.policy.secret.redaction import Redactor
 

@@ -15,7 +15,7 @@ from scaffold.host.identity import is_alive
 from scaffold.host.wall_clock import WallClock
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
-from scaffold.store.state_location import existing_state_location
+from scaffold.store.driver.location import existing_state_location
 
 
 class StoreAccess(Protocol):

@@ -13,7 +13,7 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
-from scaffold.run.services import check_services
+from scaffold.run.sandbox import check_services
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ
 from scaffold.worker.activity import ActivityClock

@@ -13,7 +13,7 @@ import pytest
 from scaffold.host.identity import is_alive
 from scaffold.host.process.child import start_child
 from scaffold.host.process.command import Containment, OutputCapture, run_command
-from scaffold.host.process.reaper_pipe import ReaperPipe
+from scaffold.host.process.pipes import ReaperPipe
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to a keeper")
 EITHER_WAY = pytest.mark.parametrize("containment", [None, Containment()], ids=["free", "contained"])

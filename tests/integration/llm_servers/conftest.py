@@ -15,8 +15,8 @@ import pytest
 
 from scaffold.host.clock import SystemClock
 from scaffold.llm.transport.http import Transport
-from scaffold.llm.transport.local_throttle import LocalThrottle
 from scaffold.llm.transport.ports import LiveContext
+from scaffold.llm.transport.retry import LocalThrottle
 
 HERE = Path(__file__).parent
 HOME = HERE.parents[2] / ".venv-servers"

@@ -9,7 +9,7 @@ from scaffold.host.environment import child_environment
 from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.path.protected_files import protected_entry
-from scaffold.policy.sandbox_profiles import SandboxInputs, with_new_secrets, workspace_profile
+from scaffold.policy.sandbox import SandboxInputs, with_new_secrets, workspace_profile
 from scaffold.policy.secret.files import SECRET_FILES
 from scaffold.policy.trust import ACTIVE_FILES
 

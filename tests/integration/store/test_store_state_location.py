@@ -7,8 +7,14 @@ from threading import Barrier
 import pytest
 
 from scaffold.core.errors import StoreError, UsageError
-from scaffold.store.driver.location import PostgresLocation, StoreLocation
-from scaffold.store.state_location import DATABASE_URL, database_path, existing_state_location, state_location
+from scaffold.store.driver.location import (
+    DATABASE_URL,
+    PostgresLocation,
+    StoreLocation,
+    database_path,
+    existing_state_location,
+    state_location,
+)
 
 URL = "postgresql://ada@localhost/work"
 ON_SERVER = {DATABASE_URL: URL}

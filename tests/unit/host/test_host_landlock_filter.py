@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from scaffold.host.sandbox.bpf import ALLOW, ARCHITECTURES, KILL, deny
 from scaffold.host.sandbox.landlock_filter import SYSCALLS, program
+from scaffold.host.sandbox.seccomp import ALLOW, ARCHITECTURES, KILL, deny
 
 X86 = SYSCALLS["x86_64"]
 ((*_, REFUSED), (*_, UNKNOWN)) = deny(), deny(errno.ENOSYS)

@@ -5,7 +5,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.host.process.output import HeadTailBuffer
+from scaffold.host.process.pipes import HeadTailBuffer
 
 
 def excerpt(pieces, limit_bytes):

@@ -9,8 +9,8 @@ from scaffold.core.conversation import Caller, Request, Text, UserMessage
 from scaffold.core.errors import ModelError
 from scaffold.host.clock import FakeClock
 from scaffold.llm.model_factory import open_model
-from scaffold.llm.transport.local_throttle import LocalThrottle
 from scaffold.llm.transport.ports import Deadlines, LiveContext
+from scaffold.llm.transport.retry import LocalThrottle
 
 ENVIRON = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
 REQUEST = Request(caller=Caller(role="agent"), system="", messages=(UserMessage((Text("go"),)),))

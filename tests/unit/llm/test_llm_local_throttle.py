@@ -4,7 +4,7 @@ import pytest
 
 from scaffold.core.errors import ModelError
 from scaffold.host.clock import FakeClock
-from scaffold.llm.transport.local_throttle import LocalThrottle
+from scaffold.llm.transport.retry import LocalThrottle
 
 HERE = "anthropic https://api.anthropic.com"
 

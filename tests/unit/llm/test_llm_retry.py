@@ -7,8 +7,7 @@ from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request,
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
-from scaffold.llm.transport.local_throttle import LocalThrottle
-from scaffold.llm.transport.retry import RetryingModel
+from scaffold.llm.transport.retry import LocalThrottle, RetryingModel
 
 REQUEST = Request(caller=Caller(role="implementation"), system="", messages=())
 BUSY = ModelError("Overloaded.", "Wait.", transient=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaffold.policy.secret.settings import file_secrets, secret_values
+from scaffold.policy.secret.sources import file_secrets, secret_values
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
-"""Execute a run from the command line: signals, progress, the report, the exit code."""
+"""Execute a run from the command line: signals, events, the report, the exit code."""
 
-from collections.abc import Mapping
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 
 import click
 import msgspec
 
-from scaffold.cli.execution.event_tail import last_seq_before, showing_events
-from scaffold.cli.execution.interrupts import handle_interrupts
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
 from scaffold.cli.render.live_screen import event_sink_for
 from scaffold.cli.render.report import report
@@ -15,12 +17,15 @@ from scaffold.cli.render.style import print_note
 from scaffold.cli.wiring import processes_of
 from scaffold.core.errors import EnvironmentNotReady
 from scaffold.core.ids import RunId
+from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed
-from scaffold.host.process.gc_tuning import relax_gc
+from scaffold.host.startup import relax_gc
+from scaffold.orchestrator.owner.notifications import notify_until_done
 from scaffold.orchestrator.owner.own_run import own_run
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.owner.run_loop import EndCause, RunEnding, RunOwner
 from scaffold.run.context import RunContext
+from scaffold.views.event_tail import EventSink, tail_events
 from scaffold.views.run_json import run_json
 from scaffold.views.run_view import read_run_view, read_summary
 
@@ -33,6 +38,7 @@ EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
     "cancelled": FAILED,
 }
 """Exit codes of a run that did not end; after `done` the state decides."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool = False) -> int:
@@ -75,3 +81,53 @@ def exit_code_of(ending: RunEnding) -> int:
             return FAILED
         case _:
             return EXIT_CODE_BY_CAUSE[ending.cause]
+
+
+def last_seq_before(context: RunContext, run_id: RunId) -> int:
+    """Return the event after which a run that is about to be taken over is shown; 0 if it never had an owner."""
+    run = require_run(context.store, run_id)
+    return context.store.events.last_seq(run.id) if run.fence else 0
+
+
+@asynccontextmanager
+async def showing_events(context: RunContext, run: Run, sink: EventSink, *, since: int) -> AsyncIterator[None]:
+    """Show the events after `since` while the block runs, including the last ones.
+
+    The display ends after the notifier: if the user's command fails at the very end, that is an event, too.
+    """
+    finished = False
+    notifier = asyncio.create_task(notify_until_done(context, run, run.settings.permissions.notify, lambda: finished))
+    follower = asyncio.create_task(
+        tail_events(context, run, sink, since=since, done=lambda: finished and notifier.done())
+    )
+    try:
+        yield
+    finally:
+        finished = True
+        await notifier
+        await follower
+
+
+def handle_interrupts(stop: Callable[[], None]) -> None:
+    """Call `stop` at the first signal, instead of an earlier handler; end the process at the second one.
+
+    No clean-up is needed then: workers and checks end when their pipes to this process break.
+    """
+    loop, seen = asyncio.get_running_loop(), 0
+
+    def on_signal() -> None:
+        nonlocal seen
+        seen += 1
+        if seen > 1:
+            os._exit(INTERRUPTED)
+        stop()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, on_signal)
+
+
+def restore_interrupts() -> None:
+    """Restore the default signal handlers."""
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.remove_signal_handler(number)

@@ -11,8 +11,7 @@ from typing import BinaryIO, Protocol
 
 from msgspec import Struct, structs
 
-from scaffold.host.process.output import HeadTailBuffer, OutputPipe, OutputSink
-from scaffold.host.process.reaper_pipe import ReaperPipe
+from scaffold.host.process.pipes import HeadTailBuffer, OutputPipe, OutputSink, ReaperPipe
 from scaffold.host.sandbox.confinement import UNCONFINED_LIMITS, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.launch import LaunchSpec, prepare_launch
 

@@ -4,7 +4,7 @@ import errno
 
 from msgspec import Struct
 
-from scaffold.host.sandbox.bpf import AND, EQUAL, Instruction, argument, assemble, deny, on_syscall
+from scaffold.host.sandbox.seccomp import AND, EQUAL, Instruction, argument, assemble, deny, on_syscall
 
 AF_UNIX, SOCK_DGRAM, TYPE_MASK = 1, 2, 0xF
 O_ACCMODE, O_TRUNC = 0o3, 0o1000

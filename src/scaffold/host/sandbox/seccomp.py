@@ -1,4 +1,4 @@
-"""The seccomp filter inside a sandbox: a classic BPF program, built here to avoid a dependency.
+"""The seccomp filter inside a sandbox: a classic BPF program, assembled here to avoid a dependency.
 
 It denies calls that can undo a sandbox or reach rarely used kernel code: new namespaces and mounts, modules, keys,
 kernel tracing, io_uring (whose requests no filter sees), terminal input injection, and socket families that reach out
@@ -9,13 +9,27 @@ import errno
 import functools
 import platform
 import socket
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.host.sandbox.bpf import ALLOW, ANY_OF, EQUAL, Instruction, argument, assemble, deny, on_syscall, ret
 from scaffold.host.sandbox.confinement import NetworkAccess
 
+LOAD, EQUAL, ANY_OF, AND, RETURN = 0x20, 0x15, 0x45, 0x54, 0x06
+"""Operations on the accumulator, with a 32-bit word of the call or a constant."""
+NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
+"""Byte offsets in struct seccomp_data."""
+ALLOW, KILL, DENY = 0x7FFF_0000, 0x8000_0000, 0x0005_0000
+"""Return values of a program; DENY is combined with an errno."""
+X32 = 0x4000_0000
+"""The bit of x32 system call numbers on x86-64."""
+
+ARCHITECTURES = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
+"""The kernel's AUDIT_ARCH value for each machine name of `os.uname`."""
+
+Instruction = tuple[int, int, int, int]
+"""Operation, jump offset if true, jump offset if false, constant."""
 NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWUSER, NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS, NEWCGROUP; NEWTIME overlaps the exit signal bits of `clone`."""
 NEW_TIME = 0x80
@@ -26,6 +40,47 @@ SETUID_BITS = 0o6000
 """S_ISUID and S_ISGID: a setuid file of root gives root rights outside the sandbox too."""
 CREATE_FLAGS = 0o20000100
 """O_CREAT, and O_TMPFILE without O_DIRECTORY; without these flags the mode argument is undefined."""
+DENIED_AS_UNKNOWN = (425, 426, 427, 435, 437)
+"""io_uring, clone3 and openat2: filters cannot see their arguments, so they fail with ENOSYS like on older kernels."""
+NEW_MOUNT_CALLS = (428, 429, 430, 431, 432, 433, 442, 443, 467)
+"""open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, quotactl_fd, open_tree_attr."""
+
+
+def load(offset: int) -> Instruction:
+    """Load a word of the call into the accumulator."""
+    return (LOAD, 0, 0, offset)
+
+
+def argument(index: int) -> Instruction:
+    """Load the low half of an argument (0-based); both processors are little-endian."""
+    return load(FIRST_ARGUMENT + 8 * index)
+
+
+def ret(value: int) -> Instruction:
+    """Return `value`, ending the program."""
+    return (RETURN, 0, 0, value)
+
+
+def deny(code: int = errno.EPERM) -> Instruction:
+    """Return an errno, so that the call fails."""
+    return ret(DENY | code)
+
+
+def on_syscall(number: int, judged: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Apply `judged` to one call and allow it at the end; other calls skip this block."""
+    body = (*judged, ret(ALLOW))
+    return ((EQUAL, 0, len(body), number), *body)
+
+
+def assemble(machine: str, judged: Iterable[Instruction]) -> bytes:
+    """Return a program for one processor as an array of `struct sock_filter`; calls that `judged` passes are allowed.
+
+    A call for another architecture kills the process; x32 calls fail with ENOSYS. KeyError for an unknown processor.
+    """
+    steps = [load(ARCHITECTURE), (EQUAL, 1, 0, ARCHITECTURES[machine]), ret(KILL), load(NUMBER)]
+    if machine == "x86_64":
+        steps += [(ANY_OF, 0, 1, X32), deny(errno.ENOSYS)]
+    return b"".join(struct.pack("=HBBI", *step) for step in (*steps, *judged, ret(ALLOW)))
 
 
 class SyscallTable(Struct, frozen=True):
@@ -42,11 +97,6 @@ class SyscallTable(Struct, frozen=True):
     refused: tuple[int, ...]
     """Calls that fail with EPERM."""
 
-
-DENIED_AS_UNKNOWN = (425, 426, 427, 435, 437)
-"""io_uring, clone3 and openat2: filters cannot see their arguments, so they fail with ENOSYS like on older kernels."""
-NEW_MOUNT_CALLS = (428, 429, 430, 431, 432, 433, 442, 443, 467)
-"""open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, quotactl_fd, open_tree_attr."""
 
 SYSCALL_TABLES: Mapping[str, SyscallTable] = {
     "x86_64": SyscallTable(

@@ -31,7 +31,7 @@ from scaffold.orchestrator.owner.run_end import cancel_run, finish_run
 from scaffold.orchestrator.owner.run_lease import release_run, take_over_run
 from scaffold.run.attempt_end import block_unreachable_actions
 from scaffold.run.context import RunContext
-from scaffold.run.services import stop_leftover_services
+from scaffold.run.sandbox import stop_leftover_services
 from scaffold.store.database import Store
 from scaffold.store.run.runs import RunControl
 

@@ -26,8 +26,7 @@ from scaffold.run.notices import inform
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.verify.environment.import_proof import prove_imports
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
-from scaffold.verify.gates.detection import DetectedGates, apply_gate_settings, detect_at_commit
-from scaffold.verify.gates.required_tools import drop_unavailable_gates
+from scaffold.verify.gates.detection import DetectedGates, apply_gate_settings, detect_at_commit, drop_unavailable_gates
 from scaffold.verify.readiness import NotReady
 from scaffold.verify.regression.baseline import (
     BaselineInputs,

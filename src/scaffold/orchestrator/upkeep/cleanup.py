@@ -16,7 +16,7 @@ from scaffold.orchestrator.owner.recovery import recover_run
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
-from scaffold.run.services import leftover_services, stop_leftover_services
+from scaffold.run.sandbox import leftover_services, stop_leftover_services
 
 CleanupVerdict = Literal["removed", "pinned", "kept"]
 

@@ -1,13 +1,20 @@
-"""Collect the secrets to redact: from the environment, the workspace's `.env` files, and the user's logins."""
+"""Find the secrets to redact: in the environment, the workspace's `.env` files, and the user's logins.
+
+Settings that hold secrets are recognised by their names and values.
+"""
 
 import contextlib
+import math
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 
 from scaffold.policy.path.protected_files import ENV_TEMPLATES
-from scaffold.policy.secret.redaction import Redactor
-from scaffold.policy.secret.settings import file_secrets, secret_values
+from scaffold.policy.secret.patterns import DEFAULT_PASSWORDS
+from scaffold.policy.secret.redaction import MIN_SECRET_CHARS, Redactor
 
 CREDENTIAL_FILES = (
     *(".aws/credentials", ".config/gh/hosts.yml", ".docker/config.json", ".git-credentials", ".netrc", ".npmrc"),
@@ -16,6 +23,40 @@ CREDENTIAL_FILES = (
 """Files in a home that hold keys and passwords, one setting per line."""
 READ_BYTES = 65_536
 """Read at most this much of each file; settings files are not longer."""
+_WORDS = "KEY|KEYS|TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|CREDENTIALS|AUTH|SALT"
+_NAMED = re.compile(
+    rf"(?:^|[_.\-])(?:{_WORDS})(?:$|[_.\-])|(?:APIKEY|AUTHTOKEN|TOKEN|SECRET|PASSWORD|PASSWD|ACCESSKEY|SECRETKEY)$",
+    re.IGNORECASE,
+)
+_ABOUT_SECRETS = re.compile(
+    r"[_.\-](?:ALGORITHM|AUDIENCE|BACKEND|CLASS|COOKIE|DOMAIN|FIELD|FORMAT|HEADER|ISSUER|LENGTH|METHOD|MODE|MODULE|NAME"
+    r"|POLICY|PREFIX|PROVIDER|REALM|REGION|SCHEDULE|SCOPES?|SUFFIX|TYPE|USER|USERNAME|VERSION)$",
+    re.IGNORECASE,
+)
+"""Names of settings that describe a secret but hold none, such as `TOKEN_HEADER`."""
+_DEFAULT_PASSWORD = re.compile(DEFAULT_PASSWORDS, re.IGNORECASE)
+_HARMLESS = re.compile(
+    r"(?:true|false|none|null|yes|no|on|off|localhost|change[-_ ]?(?:me|this|it)|placeholder|example|password|secret"
+    r"|development|production|disabled|enabled|required|optional|(?:your|my|some|test|dummy|fake)[-_ ][a-z_ -]+"
+    r"|x+|\*+|\.+|<.*>|\$\{?\w+\}?|[-+]?[\d.,:_]+[a-z]{0,2}"
+    r"|(?:~|\.{0,2})/[\w.@ -]*(?:/[\w.@ -]*)*|[a-z]:\\.*|[\w-]+(?:\.[\w-]+)*:\d+|\w[\w.+-]*@[\w.-]+)",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^\s/@]*@)?", re.IGNORECASE)
+_LOGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s:/@]*:([^\s/@]+)@", re.IGNORECASE)
+_NETRC_PASSWORD = re.compile(r"\bpassword[ \t]++([^\s=:]\S*+)")
+_ONE_WORD = re.compile(r"[A-Za-z0-9+/=_.~-]{20,}")
+_IDENTIFIER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)
+"""A UUID, a commit id or a digest."""
+_SETTING = re.compile(
+    r"""^[ \t]*(?:export[ \t]+)?["']?(?P<name>[\w.:/-]*\w)["']?[ \t]*(?:=|:[ \t])[ \t]*"""
+    r"""(?:"(?P<double>(?:[^"\\]|\\.)*+)"|'(?P<single>[^']*+)'|(?P<bare>[^\s"'#][^\n]*+))""",
+    re.MULTILINE,
+)
+_COMMENT = re.compile(r"\s#.*")
+MIN_RANDOM_BITS = 3.7
+"""Entropy per character, in bits: random letters and digits have more, words and names less."""
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def redactor_for(environ: Mapping[str, str], folder: Path) -> Redactor:
@@ -44,3 +85,61 @@ def _secrets_of(file: Path) -> dict[str, str]:
             return file_secrets(opened.read(READ_BYTES).decode(errors="surrogateescape"))
     except OSError:
         return {}
+
+
+def secret_values(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return {name: secret} of the settings whose name denotes a secret, and of passwords in URLs.
+
+    Values that cannot be secrets are left out, whatever their name: switches, numbers, paths, hosts, placeholders and
+    default passwords.
+    """
+    secrets = {}
+    for name, value in settings.items():
+        login = _LOGIN.match(value)
+        if login is not None:
+            secrets[name] = login[1]
+        elif _names_secret(name) and _can_be_secret(value):
+            secrets[name] = value
+    return {name: value for name, value in secrets.items() if not _DEFAULT_PASSWORD.fullmatch(value)}
+
+
+def file_secrets(text: str) -> dict[str, str]:
+    """Return {name: secret} of a settings file: by name, by random-looking value, and passwords in URLs.
+
+    A setting is `NAME=value`, with or without `export`, `name: value`, or a `.netrc` password.
+    """
+    settings = dict(parse_settings(text))
+    random = {name: value for name, value in settings.items() if _looks_random(value)}
+    found = (login[1] for login in chain(_LOGIN.finditer(text), _NETRC_PASSWORD.finditer(text)))
+    logins = (login for login in found if not _DEFAULT_PASSWORD.fullmatch(login))
+    return {f"login-{number}": login for number, login in enumerate(logins, 1)} | random | secret_values(settings)
+
+
+def parse_settings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (name, unquoted value) of each setting in the text; other lines are skipped."""
+    for found in _SETTING.finditer(text):
+        if found["double"] is not None:
+            yield found["name"], re.sub(r"\\(.)", lambda escaped: _ESCAPES.get(escaped[1], escaped[1]), found["double"])
+        elif found["single"] is not None:
+            yield found["name"], found["single"]
+        else:
+            yield found["name"], _COMMENT.sub("", found["bare"]).strip().rstrip(",")
+
+
+def _names_secret(name: str) -> bool:
+    return _NAMED.search(name) is not None and not _ABOUT_SECRETS.search(name)
+
+
+def _can_be_secret(value: str) -> bool:
+    return len(value) >= MIN_SECRET_CHARS and not _HARMLESS.fullmatch(value) and not _ADDRESS.match(value)
+
+
+def _looks_random(value: str) -> bool:
+    if not _ONE_WORD.fullmatch(value) or _IDENTIFIER.fullmatch(value) or not _can_be_secret(value):
+        return False
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and _entropy(value) >= MIN_RANDOM_BITS
+
+
+def _entropy(text: str) -> float:
+    """Return the Shannon entropy of `text`, in bits per character."""
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())

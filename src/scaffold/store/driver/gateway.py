@@ -1,4 +1,4 @@
-"""What the gateways of both databases have in common: a gateway reads and writes the tables of one subject."""
+"""The base of all gateways: a gateway reads and writes the tables of one subject."""
 
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection

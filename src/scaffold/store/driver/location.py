@@ -1,12 +1,22 @@
-"""The location of a store, and the driver that opens it."""
+"""The location of a store: the git directory or the server named by SCAFFOLD_DATABASE_URL; opening its driver."""
 
 import importlib
+import os
+import re
+import secrets
+from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from scaffold.core.errors import StoreError, UsageError
 from scaffold.store.driver.connection import DatabaseDriver
 from scaffold.store.driver.sqlite import SqliteDriver
+
+DATABASE_URL = "SCAFFOLD_DATABASE_URL"
+SCHEMES = ("postgresql://", "postgres://")
+_RESTORE_HINT = "Restore that file from a backup; it is the only record of this repository's schema name."
 
 
 class PostgresLocation(Struct, frozen=True):
@@ -35,3 +45,85 @@ def open_driver(location: StoreLocation, *, create: bool, timeout_s: float) -> D
     module, _, name = POSTGRES_DRIVER.partition(":")
     driver: DatabaseDriver = getattr(importlib.import_module(module), name)(location, timeout_s=timeout_s)
     return driver
+
+
+def database_path(common_dir: Path) -> Path:
+    """Return the state file of a repository: shared by its worktrees and safe from `git clean`."""
+    return common_dir / "scaffold" / "state.db"
+
+
+def existing_state_location(common_dir: Path, environ: Mapping[str, str]) -> StoreLocation | None:
+    """Return the location of the repository's state; None if there was no run yet. Does not contact a server."""
+    url = _url(environ)
+    if url is None:
+        path = database_path(common_dir)
+        return path if path.exists() else None
+    schema = _schema(common_dir)
+    return None if schema is None else PostgresLocation(url, schema)
+
+
+def state_location(common_dir: Path, environ: Mapping[str, str]) -> StoreLocation:
+    """Return the location of the repository's state; on a server, chooses and stores a schema name if necessary."""
+    url = _url(environ)
+    if url is None:
+        return database_path(common_dir)
+    return PostgresLocation(url, _schema(common_dir) or _new_schema(common_dir))
+
+
+def _url(environ: Mapping[str, str]) -> str | None:
+    url = environ.get(DATABASE_URL) or None
+    if url is not None and not (url.startswith(SCHEMES) and _readable(url)):
+        fix = f"Give it as postgresql://USER@HOST/DATABASE, or unset {DATABASE_URL} to keep the state in a file."
+        raise UsageError(f"{DATABASE_URL} does not name a PostgreSQL server", fix)
+    return url
+
+
+def _readable(url: str) -> bool:
+    try:
+        urlsplit(url)
+    except ValueError:
+        return False
+    return True
+
+
+def _schema_file(common_dir: Path) -> Path:
+    return common_dir / "scaffold" / "schema"
+
+
+def _schema(common_dir: Path) -> str | None:
+    """Return the name of the repository's schema on any server; None before its first run."""
+    path = _schema_file(common_dir)
+    try:
+        name = path.read_text("utf-8").strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: the schema's name cannot be read ({error})", _RESTORE_HINT) from error
+    if not re.fullmatch(r"scaffold_[a-z0-9_]{1,50}", name):
+        raise StoreError(f"{path}: this is not a valid schema name", _RESTORE_HINT)
+    return name
+
+
+def _new_schema(common_dir: Path) -> str:
+    """Choose a schema name and store it in the repository; if another process was faster, return its name.
+
+    The name has a random part, because paths repeat on other machines and repositories move.
+    """
+    project = common_dir.parent if common_dir.name == ".git" else common_dir
+    readable = re.sub(r"[^a-z0-9]+", "_", project.name.lower()).strip("_")[:30] or "repository"
+    name = f"scaffold_{readable}_{secrets.token_hex(4)}"
+    path = _schema_file(common_dir)
+    draft = path.with_name(f".schema.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(f"{name}\n", "utf-8")
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            return _schema(common_dir) or name
+        finally:
+            draft.unlink()
+    except OSError as error:
+        fix = "Check the directory's permissions, then repeat the command."
+        raise StoreError(f"{path}: the schema's name cannot be stored ({error.strerror})", fix) from error
+    return name

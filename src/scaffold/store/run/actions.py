@@ -29,9 +29,8 @@ from scaffold.core.states import (
 from scaffold.store.driver.columns import ASSERTIONS, CONTRACT, NAMES, TimeSource, format_time, parse_time
 from scaffold.store.driver.connection import ColumnValue, Connection, Row
 from scaffold.store.errors import illegal_transition
-from scaffold.store.run.events import Events
+from scaffold.store.run.events import Events, RunTableGateway
 from scaffold.store.run.facts import Facts
-from scaffold.store.run.gateway import RunTableGateway
 from scaffold.store.run.status_counts import StatusCounts
 
 ADD = """

@@ -22,7 +22,7 @@ from scaffold.store.driver.columns import (
 )
 from scaffold.store.driver.connection import ColumnValue, Row
 from scaffold.store.errors import illegal_transition, stale_fence
-from scaffold.store.run.gateway import RunTableGateway
+from scaffold.store.run.events import RunTableGateway
 
 OPEN = """
 INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcome, executor, model, worker, worktree,

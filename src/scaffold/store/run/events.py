@@ -1,4 +1,4 @@
-"""Events: the append-only history of each run."""
+"""Events: the append-only history of each run, and the base of the gateways that record them."""
 
 from collections.abc import Iterable
 
@@ -6,6 +6,7 @@ from scaffold.core.events import Event, StoredEvent
 from scaffold.core.ids import RunId
 from scaffold.store.driver.columns import EVENT, TimeSource, format_time, parse_time
 from scaffold.store.driver.connection import ColumnValue, Connection
+from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.errors import not_found
 
 # A counter of the run, not a database sequence: only one transaction writes at a time, so numbers increase in commit
@@ -75,3 +76,11 @@ class Events:
         """Drop unwritten events: the transaction is over."""
         self._appended.clear()
         self._last_seqs.clear()
+
+
+class RunTableGateway(TableGateway):
+    """A gateway whose changes are recorded in `events`, in the same transaction."""
+
+    def __init__(self, connection: Connection, clock: TimeSource, events: Events) -> None:
+        super().__init__(connection, clock)
+        self._events = events

@@ -9,7 +9,7 @@ from scaffold.core.model import Evidence, Fact
 from scaffold.core.states import FactState
 from scaffold.store.driver.columns import EVIDENCE, NAMES, format_time
 from scaffold.store.driver.connection import ColumnValue, Row
-from scaffold.store.run.gateway import RunTableGateway
+from scaffold.store.run.events import RunTableGateway
 
 SET_HOLDS = """
 INSERT INTO fact (goal_id, assertion, state, commit_sha, weak, paths, evidence, updated_at)

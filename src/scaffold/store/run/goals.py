@@ -7,9 +7,8 @@ from scaffold.core.states import GOAL_TRANSITIONS, GoalState, parse_goal_state, 
 from scaffold.store.driver.columns import ASSERTIONS, PROCESS, TimeSource, format_time, parse_optional_time, parse_time
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.errors import illegal_transition
-from scaffold.store.run.events import Events
+from scaffold.store.run.events import Events, RunTableGateway
 from scaffold.store.run.facts import Facts
-from scaffold.store.run.gateway import RunTableGateway
 
 ADD = """
 INSERT INTO goal (id, run_id, position, name, description, desired, status, reason, summary, persistent, worker_cap,

@@ -19,8 +19,7 @@ from scaffold.store.driver.columns import OBJECT, TimeSource, format_time, parse
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.errors import illegal_transition
 from scaffold.store.run.actions import Actions
-from scaffold.store.run.events import Events
-from scaffold.store.run.gateway import RunTableGateway
+from scaffold.store.run.events import Events, RunTableGateway
 
 ADD = """
 INSERT INTO inbox (id, run_id, position, goal_id, action_id, attempt_id, kind, text, detail, state, created_at,

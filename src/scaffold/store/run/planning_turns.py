@@ -12,7 +12,7 @@ from scaffold.store.driver.columns import (
 )
 from scaffold.store.driver.connection import Row
 from scaffold.store.errors import stale_fence
-from scaffold.store.run.gateway import RunTableGateway
+from scaffold.store.run.events import RunTableGateway
 
 ADD_TURN = """
 INSERT INTO planning_turn (id, run_id, position, goal_id, action_id, event, facts_at_start, input_tokens,

@@ -10,7 +10,7 @@ from scaffold.core.states import RUN_TRANSITIONS, RunState, parse_goal_state, re
 from scaffold.store.driver.columns import PROCESS, SETTINGS, format_time, parse_time, usage_of
 from scaffold.store.driver.connection import Row
 from scaffold.store.errors import illegal_transition, stale_fence
-from scaffold.store.run.gateway import RunTableGateway
+from scaffold.store.run.events import RunTableGateway
 
 RunControl = Literal["stop", "pause", "cancel"]
 """A user's request to the owner of a run."""

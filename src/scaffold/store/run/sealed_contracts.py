@@ -9,7 +9,7 @@ from scaffold.core.ids import ActionId
 from scaffold.store.driver.columns import JsonColumn, format_time
 from scaffold.store.driver.connection import Row
 from scaffold.store.errors import illegal_transition
-from scaffold.store.run.gateway import RunTableGateway
+from scaffold.store.run.events import RunTableGateway
 
 ACTION = "SELECT run_id, key FROM action WHERE id = :id"
 ADD = """

@@ -15,7 +15,7 @@ from scaffold.git.worktree import remove_locks
 from scaffold.host.process.command import CommandResult
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.path.globs import matches
-from scaffold.policy.sandbox_profiles import READ_ONLY_PATHS
+from scaffold.policy.sandbox import READ_ONLY_PATHS
 from scaffold.verify.contract.tamper_detection import runs_tests, snapshot_files, tamper_message
 from scaffold.verify.contract.vacuous_runs import ran_nothing
 from scaffold.verify.services.lifecycle import Services, ShellCommand, run_with_services

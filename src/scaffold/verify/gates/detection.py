@@ -1,6 +1,8 @@
-"""Detect a repository's gates from its files, without running its code."""
+"""Detect a repository's gates from its files, without running its code, and drop those whose tools are missing."""
 
+import os
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +23,8 @@ MAX_DEPTH = 3
 
 _RUST_TEST = re.compile(r"#\[(cfg\(test\)|(\w+::)?test\b)")
 _GO_WORK_USE = re.compile(r"^(?:use)?\s+\.?/?([^\s()]+)\s*$", re.MULTILINE)
+BINARIES = "node_modules/.bin"
+"""Scripts of package.json search this folder before PATH."""
 
 
 class DetectedGates(Struct, frozen=True, kw_only=True):
@@ -160,3 +164,28 @@ PROJECT_READERS: Mapping[ProjectKind, Callable[[ProjectFiles], Project]] = {
     "rust": _read_rust,
     "python": read_python,
 }
+
+
+def drop_unavailable_gates(detection: DetectedGates, top: Path, environ: Mapping[str, str]) -> DetectedGates:
+    """Return the detection without the gates whose tools are missing in the checkout `top`, with a note for each.
+
+    Test gates and gates from the settings stay: a missing tool is an error there.
+    """
+    missing = {
+        gate.name: detection.tools[gate.name]
+        for gate in detection.gates
+        if gate.kind != "test"
+        and gate.name not in detection.given
+        and gate.name in detection.tools
+        and not _is_installed(detection.tools[gate.name], (top / gate.folder, top), environ)
+    }
+    notes = tuple(f"{tool} is not installed, so {name} is not checked" for name, tool in missing.items())
+    kept = tuple(gate for gate in detection.gates if gate.name not in missing)
+    return structs.replace(detection, gates=kept, notes=(*detection.notes, *notes))
+
+
+def _is_installed(tool: str, folders: tuple[Path, ...], environ: Mapping[str, str]) -> bool:
+    if "/" in tool:
+        return any(os.access(folder / tool, os.X_OK) for folder in folders)
+    search_paths = (environ.get("PATH", ""), *(str(folder / BINARIES) for folder in folders))
+    return any(shutil.which(tool, path=path) for path in search_paths)

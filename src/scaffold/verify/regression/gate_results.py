@@ -9,8 +9,7 @@ from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, Withdrawal
 from scaffold.git import commits
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
-from scaffold.verify.gates.detection import detect_at_commit
-from scaffold.verify.gates.required_tools import drop_unavailable_gates
+from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_gates
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.locations import path_from_gate
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test_file

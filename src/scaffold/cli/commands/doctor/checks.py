@@ -25,7 +25,7 @@ from scaffold.host.sandbox.bubblewrap import FOLDERS
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust import TrustStatus
 from scaffold.store.database import Store
-from scaffold.store.state_location import existing_state_location
+from scaffold.store.driver.location import existing_state_location
 from scaffold.views.run_view import LIVE_STATUSES
 from scaffold.views.store_reader import display_status
 

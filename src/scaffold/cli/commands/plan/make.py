@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.execution.planning import run_planning
+from scaffold.cli.execution.flow import run_planning
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import print_note
 from scaffold.cli.request import read_request

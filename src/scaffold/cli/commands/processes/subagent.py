@@ -10,8 +10,8 @@ from scaffold.cli.exit_codes import FAILED, INTERRUPTED, OK
 from scaffold.cli.render.reporters import TextReporter
 from scaffold.core.ids import ConversationId
 from scaffold.host.process.async_runner import run_async
-from scaffold.host.process.gc_tuning import relax_gc
 from scaffold.host.process.lifeline import watch_lifeline
+from scaffold.host.startup import relax_gc
 from scaffold.session.subagent_task import do_subagent_task
 
 

@@ -9,8 +9,8 @@ from scaffold.cli.wiring import repository_context, repository_here
 from scaffold.core.ids import GoalId
 from scaffold.git.repository import Repository
 from scaffold.host.process.async_runner import run_async
-from scaffold.host.process.gc_tuning import relax_gc
 from scaffold.host.process.lifeline import watch_lifeline
+from scaffold.host.startup import relax_gc
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.process import DONE_EXIT_CODE, supervise_goal
 from scaffold.run.context import RunContext

@@ -28,11 +28,10 @@ from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import printable, utf8_safe
 from scaffold.host.identity import own_identity
-from scaffold.host.lazy_import import lazy_import
 from scaffold.host.process.async_runner import run_async
-from scaffold.host.process.gc_tuning import relax_gc
+from scaffold.host.startup import lazy_import, relax_gc
 from scaffold.llm.registry.model_name import absolute_model
-from scaffold.policy.sandbox_setup import SANDBOX_MODES
+from scaffold.policy.sandbox import SANDBOX_MODES
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.conversation import open_conversation
 from scaffold.session.options import SessionOptions

@@ -9,7 +9,7 @@ import msgspec
 
 from scaffold.config.run_settings import RunFlags
 from scaffold.core.run_settings import TIERS
-from scaffold.policy.sandbox_setup import SANDBOX_MODES
+from scaffold.policy.sandbox import SANDBOX_MODES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

@@ -16,7 +16,7 @@ from scaffold.core.run_settings import SandboxSettings
 from scaffold.core.states import INTERRUPTED, Active, Failed, Paused, Planning, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.open_run import reconfigure_run
-from scaffold.policy.sandbox_setup import require_sandbox
+from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
 from scaffold.views.run_view import LIVE_STATUSES

@@ -36,7 +36,7 @@ from scaffold.orchestrator.owner.run_end import save_run
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.source.single_action import single_action_plan
 from scaffold.plan.text.file_format import read_plan
-from scaffold.policy.sandbox_setup import require_sandbox
+from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.views.store_reader import display_status
 
