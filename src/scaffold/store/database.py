@@ -5,6 +5,7 @@ from pathlib import Path
 
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
+from scaffold.store.driver.gateway import BaseStore
 from scaffold.store.driver.location import StoreLocation, open_driver
 from scaffold.store.driver.schema import MIGRATIONS, SchemaSource, open_connection
 from scaffold.store.messages import Messages
@@ -27,16 +28,11 @@ SELECT 'is executing run ' || id AS activity, owner FROM run WHERE owner IS NOT 
 """
 
 
-class Store:
-    """The state of a repository's runs. Reads work anywhere, writes only inside `with store.transaction():`.
-
-    A store belongs to the thread that opened it and does not survive a fork: each process opens its own.
-    """
+class Store(BaseStore):
+    """The state of a repository's runs."""
 
     def __init__(self, connection: Connection, clock: TimeSource) -> None:
-        self._connection = connection
-        self.name = connection.driver.name
-        """The file, or the server's address without secrets; for messages."""
+        super().__init__(connection)
         self.events = Events(connection, clock)
         self.runs = Runs(connection, clock, self.events)
         self.facts = Facts(connection, clock, self.events)
@@ -72,14 +68,6 @@ class Store:
         driver = open_driver(location, create=create, timeout_s=timeout_s)
         return cls(open_connection(driver, SchemaSource(migrations, IN_USE), clock, create=create), clock)
 
-    def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
-        """Return a block whose changes are committed together at its end, or rolled back if it raises.
-
-        Use `durable` for changes that precede or record an effect outside the database; they survive a power loss, too.
-        Raises RuntimeError if nested, StoreError if another process holds the lock for longer than `timeout_s`.
-        """
-        return self._connection.transaction(durable=durable)
-
     def snapshot(self) -> AbstractContextManager[None]:
         """Return a block whose reads fit together: they show the data as it was at the first of them.
 
@@ -87,14 +75,6 @@ class Store:
         """
         return self._connection.snapshot()
 
-    def data_version(self) -> int:
-        """Return a number that changes if and only if another connection commits."""
-        return self._connection.driver.data_version()
-
     def erase(self) -> None:
         """Delete all stored data on a server for good; does nothing for a file, which its owner deletes."""
         self._connection.driver.erase()
-
-    def close(self) -> None:
-        """Close the connection; the store cannot be used afterwards."""
-        self._connection.driver.close()

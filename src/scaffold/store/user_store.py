@@ -1,10 +1,10 @@
 """The user's own database: data that belongs to no repository and is shared by all processes of the user."""
 
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
+from scaffold.store.driver.gateway import BaseStore
 from scaffold.store.driver.schema import SchemaSource, open_connection
 from scaffold.store.driver.sqlite import SqliteDriver
 from scaffold.store.messages import Messages
@@ -27,16 +27,11 @@ def user_database(data: Path) -> Path:
     return data / "user.db"
 
 
-class UserStore:
-    """The data of one user. Reads work anywhere, writes only inside `with store.transaction():`.
-
-    A store belongs to the thread that opened it and does not survive a fork: each process opens its own.
-    """
+class UserStore(BaseStore):
+    """The data of one user."""
 
     def __init__(self, connection: Connection, clock: TimeSource) -> None:
-        self._connection = connection
-        self.name = connection.driver.name
-        """The file; for messages."""
+        super().__init__(connection)
         self.conversations = Conversations(connection, clock)
         self.reservations = Reservations(connection, clock)
         self.accounts = BudgetAccounts(connection)
@@ -62,15 +57,3 @@ class UserStore:
         """
         driver = SqliteDriver(path, create=create, timeout_s=timeout_s, private=True)
         return cls(open_connection(driver, SchemaSource(migrations, IN_USE), clock, create=create), clock)
-
-    def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
-        """Return a block whose changes are committed together at its end, or rolled back; see `Store.transaction`."""
-        return self._connection.transaction(durable=durable)
-
-    def data_version(self) -> int:
-        """Return a number that changes if and only if another connection commits."""
-        return self._connection.driver.data_version()
-
-    def close(self) -> None:
-        """Close the connection; the store cannot be used afterwards."""
-        self._connection.driver.close()

@@ -22,6 +22,15 @@ _RG_LONG = (
     "threads= engine= encoding= no-follow help version"
 )
 
+_PART_OF_A_FILE = FlagSpec(
+    short="qvz",
+    valued="nc",
+    long="bytes= lines= quiet silent verbose zero-terminated help version",
+    texts="n c bytes lines",
+    counts=True,
+    any_glob=True,
+)
+
 READ_ONLY_COMMANDS: Mapping[str, FlagSpec] = {
     "ls": FlagSpec(
         short="aAbBcCdfFgGhHiIklLmnNopqQrRsStuUvxXZ1",
@@ -41,22 +50,8 @@ READ_ONLY_COMMANDS: Mapping[str, FlagSpec] = {
         any_glob=True,
     ),
     "tac": FlagSpec(short="b", long="before help version", any_glob=True),
-    "head": FlagSpec(
-        short="qvz",
-        valued="nc",
-        long="bytes= lines= quiet silent verbose zero-terminated help version",
-        texts="n c bytes lines",
-        counts=True,
-        any_glob=True,
-    ),
-    "tail": FlagSpec(
-        short="qvz",
-        valued="nc",
-        long="bytes= lines= quiet silent verbose zero-terminated help version",
-        texts="n c bytes lines",
-        counts=True,
-        any_glob=True,
-    ),
+    "head": _PART_OF_A_FILE,
+    "tail": _PART_OF_A_FILE,
     "wc": FlagSpec(short="cmlLw", long="bytes chars lines max-line-length words total= help version", any_glob=True),
     "nl": FlagSpec(
         short="p",

@@ -161,7 +161,7 @@ class Connection:
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[None]:
-        """Hold the write lock; commit at the end, roll back if the block raises. See `Store.transaction`."""
+        """Hold the write lock; commit at the end, roll back if the block raises. See `BaseStore.transaction`."""
         driver = self.driver
         self._require_no_transaction()
         if driver.read_only is not None:

@@ -1,4 +1,6 @@
-"""The base of all gateways: a gateway reads and writes the tables of one subject."""
+"""The bases of stores and of their gateways: a gateway reads and writes the tables of one subject."""
+
+from contextlib import AbstractContextManager
 
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
@@ -10,3 +12,31 @@ class TableGateway:
     def __init__(self, connection: Connection, clock: TimeSource) -> None:
         self._connection = connection
         self._clock = clock
+
+
+class BaseStore:
+    """An open database. Reads work anywhere, writes only inside `with store.transaction():`.
+
+    A store belongs to the thread that opened it and does not survive a fork: each process opens its own.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.name = connection.driver.name
+        """The file, or the server's address without secrets; for messages."""
+
+    def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
+        """Return a block whose changes are committed together at its end, or rolled back if it raises.
+
+        Use `durable` for changes that precede or record an effect outside the database; they survive a power loss, too.
+        Raises RuntimeError if nested, StoreError if another process holds the lock for longer than the store's timeout.
+        """
+        return self._connection.transaction(durable=durable)
+
+    def data_version(self) -> int:
+        """Return a number that changes if and only if another connection commits."""
+        return self._connection.driver.data_version()
+
+    def close(self) -> None:
+        """Close the connection; the store cannot be used afterwards."""
+        self._connection.driver.close()

@@ -7,8 +7,8 @@ from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.command.shell import DEFAULT_TIMEOUT_S, LONGER_HINT, MAX_TIMEOUT_S, command_answer, describe_sandbox
-from scaffold.tools.command.spooled_output import CommandSpec, run_spooled
+from scaffold.tools.command.shell import LONGER_HINT, TIMEOUT_SCHEMA, command_answer, command_spec, describe_sandbox
+from scaffold.tools.command.spooled_output import run_spooled
 from scaffold.tools.workspace import Workspace, failed_answer
 
 _LAUNCH_SCRIPT = """
@@ -36,17 +36,8 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
             code = args["code"].encode()
         except UnicodeEncodeError:
             return failed_answer("`code` contains a lone surrogate; write such characters as escapes.")
-        command = CommandSpec(
-            argv=[sys.executable, "-I", "-X", "utf8", "-c", _LAUNCH_SCRIPT, *([str(packages)] if packages else ())],
-            cwd=workspace.root,
-            env=workspace.env,
-            timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), MAX_TIMEOUT_S),
-            outputs=outputs,
-            stdin=code,
-            enclosure=workspace.current_enclosure(),
-            clean=workspace.redactor.clean,
-            on_output=workspace.on_output,
-        )
+        argv = [sys.executable, "-I", "-X", "utf8", "-c", _LAUNCH_SCRIPT, *([str(packages)] if packages else ())]
+        command = command_spec(workspace, argv, args, outputs, stdin=code)
         return command_answer(await run_spooled(command), LONGER_HINT)
 
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -58,11 +49,7 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
         ),
         schema=object_schema(
             {"code": {"type": "string", "description": "A complete program."}},
-            timeout_s={
-                "type": "number",
-                "minimum": 1,
-                "description": f"Seconds; default {DEFAULT_TIMEOUT_S}, at most {MAX_TIMEOUT_S}.",
-            },
+            timeout_s=TIMEOUT_SCHEMA,
         ),
         category="python",
         run=work,

@@ -1,7 +1,7 @@
 """The tool that runs shell commands in a workspace."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -13,6 +13,11 @@ from scaffold.tools.workspace import Workspace, failed_answer
 
 DEFAULT_TIMEOUT_S = 120
 MAX_TIMEOUT_S = 600
+TIMEOUT_SCHEMA = {
+    "type": "number",
+    "minimum": 1,
+    "description": f"Seconds; default {DEFAULT_TIMEOUT_S}, at most {MAX_TIMEOUT_S}.",
+}
 LONGER_HINT = "give timeout_s for longer work"
 MAX_COMMAND_BYTES = 131_071
 """Linux's limit for one argument."""
@@ -30,17 +35,8 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
         """Run the command, or return why the system cannot take it."""
         if problem := _command_problem(args["command"]):
             return failed_answer(problem)
-        command = CommandSpec(
-            argv=[interpreter, "-c", args["command"]],
-            cwd=workspace.root,
-            env=workspace.env,
-            timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), MAX_TIMEOUT_S),
-            outputs=outputs,
-            enclosure=workspace.current_enclosure(),
-            clean=workspace.redactor.clean,
-            on_output=workspace.on_output,
-        )
-        return command_answer(await run_spooled(command), LONGER_HINT)
+        argv = [interpreter, "-c", args["command"]]
+        return command_answer(await run_spooled(command_spec(workspace, argv, args, outputs)), LONGER_HINT)
 
     return Tool(
         name="shell",
@@ -50,15 +46,28 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
         ),
         schema=object_schema(
             {"command": {"type": "string", "description": "One or more lines of shell."}},
-            timeout_s={
-                "type": "number",
-                "minimum": 1,
-                "description": f"Seconds; default {DEFAULT_TIMEOUT_S}, at most {MAX_TIMEOUT_S}.",
-            },
+            timeout_s=TIMEOUT_SCHEMA,
         ),
         category="shell",
         run=work,
         sandboxed=workspace.enclosure is not None,
+    )
+
+
+def command_spec(
+    workspace: Workspace, argv: Sequence[str], args: Mapping[str, Any], outputs: Path | None, *, stdin: bytes = b""
+) -> CommandSpec:
+    """Return the command of a tool call: in the workspace's sandbox, ended after the call's `timeout_s`."""
+    return CommandSpec(
+        argv=argv,
+        cwd=workspace.root,
+        env=workspace.env,
+        timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), MAX_TIMEOUT_S),
+        outputs=outputs,
+        stdin=stdin,
+        enclosure=workspace.current_enclosure(),
+        clean=workspace.redactor.clean,
+        on_output=workspace.on_output,
     )
 
 
