@@ -47,7 +47,7 @@ Goal shop
   spare: from api for no action
 
 Agents
-  1 agent, because no two actions can run side by side. Predicted times by
+  1 agent, because no two actions can run in parallel. Predicted times by
     number of agents: 1: 12 m 03 s.
 
 Weak spots

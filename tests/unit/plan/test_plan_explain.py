@@ -85,7 +85,7 @@ def test_a_file_shared_by_parallel_actions_is_a_weakness_on_each_level():
     )
     found = explain(shared).weaknesses
     assert [(each.code, each.action) for each in found] == [("shared-file", "two"), ("shared-file", "four")]
-    assert found[0].message.startswith("`one`, `two` may run side by side and both touch `x`")
+    assert found[0].message.startswith("`one`, `two` may run in parallel and both touch `x`")
     assert found[0].fix == "Let `two` wait for an effect of `one`, or give the file to one of them."
 
 
@@ -97,7 +97,7 @@ def independent(count, name="g"):
 def test_a_chain_needs_one_agent():
     """BX-18."""
     advice = advise_agent_count(plan("b", action("one", gives="a"), action("two", "a", "b")))
-    assert (advice.agents, advice.why) == (1, "no two actions can run side by side")
+    assert (advice.agents, advice.why) == (1, "no two actions can run in parallel")
     assert len(advice.predictions) == 1
 
 
@@ -105,7 +105,7 @@ def test_a_wide_plan_needs_as_many_agents_as_its_width():
     """BX-18."""
     advice = advise_agent_count(Plan(goals=(independent(2),)))
     assert advice.agents == 2
-    assert advice.why.endswith("% longer; never more than 2 actions can run side by side")
+    assert advice.why.endswith("% longer; never more than 2 actions can run in parallel")
 
 
 def test_the_advice_never_exceeds_the_agents_allowed_per_goal():

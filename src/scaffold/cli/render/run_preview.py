@@ -57,7 +57,7 @@ class RunPreview(Struct, frozen=True):
         yield f"{count_of(actions, 'action')} in {count_of(goals, 'goal')}, up to {count_of(agents, 'agent')} at once"
         if actions > 1:
             report = lint(self.plan)
-            yield f"  at most {report.width} side by side, longest chain {_chain(report.critical_path)}"
+            yield f"  at most {report.width} in parallel, longest chain {_chain(report.critical_path)}"
             yield from self._advice()
 
     def _advice(self) -> Iterator[str]:

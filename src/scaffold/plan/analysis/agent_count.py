@@ -63,9 +63,9 @@ def _why(best: MakespanPrediction, predictions: Sequence[MakespanPrediction], wi
         saved = max(0, round(100 * (1 - least.makespan_s / best.makespan_s)))
         return "; ".join([*gained, f"more would save {saved}% of the time at most"])
     if width == 1:
-        return "no two actions can run side by side"
+        return "no two actions can run in parallel"
     if width <= best.agents:
-        return "; ".join([*gained, f"never more than {width} actions can run side by side"])
+        return "; ".join([*gained, f"never more than {width} actions can run in parallel"])
     return "; ".join(
         [*gained, f"no more than {WORKER_CAP} may work on one goal, and no more than {MAX_AGENTS} were tried"]
     )
