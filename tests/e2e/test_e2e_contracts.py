@@ -96,7 +96,7 @@ def test_a_drafter_that_writes_no_contract_ends_the_attempt(scenario):
     """AL-7: an unparsable contract is an error, never a missing verification."""
     done = requested(scenario, write("calc.py", RIGHT), draft=["I trust them."] * 3)
     assert done.returncode == 1
-    assert "the drafter gave no contract in 3 answers" in done.stdout + done.stderr
+    assert "the drafter returned no contract in 3 answers" in done.stdout + done.stderr
     assert "NoContract" not in done.stdout + done.stderr, "people are told in words"
     assert shown(scenario)["seals"] == []
     assert scenario.git("branch", "--list", "session-*")

@@ -75,7 +75,7 @@ def test_iterations_continue_until_the_work_is_good_enough_or_stops_improving(sc
     assert landed == {"better": "one\ntwo\n", "stubborn": "one\n", "hasty": "good enough\n", "alone": "one\n"}
     assert "You asked to stop, but the work does not pass." in scenario.journal("texts", "hasty")
     assert "contradicts" not in done.stdout
-    (warning,) = [line for line in done.stdout.splitlines() if "was not criticised" in line]
+    (warning,) = [line for line in done.stdout.splitlines() if "was not critiqued" in line]
     assert "alone" in warning
     counted = {each["key"]: each["attempts"][0]["iteration"] for each in scenario.status()["actions"]}
     assert counted == {"better": 2, "stubborn": 2, "hasty": 3, "alone": 1}

@@ -91,7 +91,7 @@ def test_a_missing_directory_is_reported_as_such(scenario, args):
         check=False,
     )
     assert told.returncode == 64
-    assert told.stderr.startswith("error: the current directory is gone\n")
+    assert told.stderr.startswith("error: the current directory no longer exists\n")
 
 
 def test_the_command_is_called_by_its_name_alone():

@@ -247,7 +247,7 @@ async def test_piped_input_is_part_of_the_task_and_a_silent_pipe_is_not_waited_f
     assert "summarise" in said(server.requests[0])
     assert "piped words @README.md" in said(server.requests[0])
     assert "# Sample" not in said(server.requests[0]), "only the user's own words attach files"
-    assert (code, "not waited for" in err) == (0, True)
+    assert (code, "not waiting for any" in err) == (0, True)
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def test_work_continues_once_its_review_approves(scenario):
     )
     assert told.returncode == 0, told.stdout + told.stderr
     expect_judged_once(scenario)
-    assert "scratch.txt:1: the commit has no such file" in scenario.journal("chain", "look")
+    assert "scratch.txt:1: the file is empty or not in the commit" in scenario.journal("chain", "look")
 
 
 @pytest.mark.slow

@@ -57,8 +57,8 @@ def test_a_run_without_a_daemon_says_how_to_fix_it(scenario, docker, port):
     assert scenario.scaffold("trust").returncode == 0
     done = scenario.run("--yes")
     assert done.returncode == 1
-    assert "environment_not_ready: the services of compose could not be started" in done.stderr
-    assert "Check that the daemon runs" in done.stderr
+    assert "environment_not_ready: the compose services could not be started" in done.stderr
+    assert "Check that the daemon is running" in done.stderr
 
 
 @pytest.mark.slow

@@ -170,7 +170,7 @@ def an_action_fails_for_its_own_failures_alone(store: Store, run: Run, key: str,
         and action.kind == "primitive"
         and failures < run.settings.limits.attempts + action.extra_attempts
     ):
-        yield f"{key} failed for good after {failures} own failures: {reason_of(action.state)}"
+        yield f"{key} failed permanently after {failures} own failures: {reason_of(action.state)}"
 
 
 def a_candidate_is_the_owners(event: AttemptEnded) -> Iterator[str]:

@@ -93,7 +93,7 @@ class SimulatedPlanner:
         with owner_transaction(store, self._run, durable=True):
             for lost in store.turns.open_of_run(self._run.id):
                 if lost.goal_id == goal_id:
-                    store.turns.end(lost.id, "lost", error="the process that asked is gone")
+                    store.turns.end(lost.id, "lost", error="the process that asked has exited")
             store.turns.begin(turn)
         return turn
 

@@ -73,7 +73,7 @@ def _read(path: Path, searched: _SearchFolder) -> Instructions | None:
             return None
         reached = path.resolve()
         if not reached.is_relative_to(searched.within):
-            return Instructions(path, "", f"{path} links out of {searched.within} and is ignored")
+            return Instructions(path, "", f"{path} is a link that points outside {searched.within} and is ignored")
         with reached.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):

@@ -102,7 +102,7 @@ def _read(path: Path) -> str | _UnusablePrompt | None:
     try:
         status = path.stat()
         if not path.resolve().is_relative_to(path.parent.resolve()):
-            return _UnusablePrompt("is a link that leads out of its folder")
+            return _UnusablePrompt("is a link that points outside its folder")
         if not stat.S_ISREG(status.st_mode):
             return _UnusablePrompt("is not a regular file")
         with path.open("rb") as file:

@@ -20,7 +20,7 @@ RESULT_LIMIT = 40_000
 """Characters of a tool result shown to the model."""
 MAX_PARALLEL_CALLS = 10
 UNKNOWN_RESULT = (
-    "It is unknown whether this ran: the work was interrupted. It is not run again; look at the current state."
+    "The work was interrupted, so it is unknown whether this ran. It is not run again; check the current state."
 )
 NOT_STARTED = "Not run: the work was interrupted before it started."
 WRITING_CATEGORIES: frozenset[ToolCategory] = frozenset({"file_write", "shell", "python"})

@@ -289,7 +289,7 @@ def _plain_text(parts: Sequence[Text | Image]) -> str:
 def _cutoff_error() -> ModelError:
     return ModelError(
         f"{MAX_CUTOFFS} replies in a row were cut off at the model's length limit.",
-        "Ask for less at a time, or choose a model with longer replies by `--model`.",
+        "Ask for less at a time, or choose a model with longer replies with `--model`.",
     )
 
 

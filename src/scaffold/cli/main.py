@@ -55,7 +55,7 @@ SUMMARIES: Mapping[str, str] = {
     "init": "Examine this repository and write a commented configuration.",
     "run": "Plan a task and execute it: agents work, evidence decides, what passes lands.",
     "status": "Show a run: goals, actions, evidence, inbox.",
-    "inbox": "Show what waits for you: approvals and questions.",
+    "inbox": "Show what is waiting for you: approvals and questions.",
     "attach": "Watch a background run; Ctrl-C does not stop it.",
     "stop": "Stop a run or a goal cleanly, or cancel an action; no work is lost.",
     "resume": "Continue an interrupted or paused run, or a paused goal.",
@@ -71,14 +71,14 @@ SUMMARIES: Mapping[str, str] = {
     "contract": "Show the checks that an action must pass.",
     "baseline": "Show the gate results before the work, or reset them.",
     "approve": "Approve a request of an agent.",
-    "reject": "Reject a request of an agent, which reads your reason.",
+    "reject": "Reject a request of an agent; the agent reads your reason.",
     "answer": "Answer an agent's question.",
     "retry": "Retry a failed action, goal or run.",
     "pause": "Start nothing new; running work finishes.",
     "cancel": "End a run or a goal for good; landed work stays, other work stays pinned.",
     "cleanup": "Remove leftovers of ended and interrupted runs; unlanded work is pinned first.",
     "salvage": "List unlanded work, or make a branch of it.",
-    "purge": "Remove Scaffold's state of this repository, or of all of them.",
+    "purge": "Remove Scaffold's state for this repository, or for all repositories.",
     "config": "Print every setting with its value and its source.",
     "trust": "Review a folder's own configuration, and trust it.",
     "demo": "Watch a whole run on a sample project, without an API key.",
@@ -177,7 +177,7 @@ def _report_error(error: Exception, prog: str) -> int:
         )
     if isinstance(error, FileNotFoundError) and error.filename is None:  # only `getcwd` fails without a file name
         return print_error(
-            "the current directory is gone", "Change to an existing directory, then repeat the command.", USAGE
+            "the current directory no longer exists", "Change to an existing directory, then repeat the command.", USAGE
         )
     if not isinstance(error, ScaffoldError):
         what = f"unexpected {type(error).__name__}: {error}"

@@ -57,7 +57,7 @@ def _checked(content: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} is not UTF-8 text", "Pass a specification in plain text.") from error
     if "\0" in text:
-        raise UsageError(f"{name} is not text: it contains a zero byte", "Pass a specification in plain text.")
+        raise UsageError(f"{name} is not text: it contains a NUL byte", "Pass a specification in plain text.")
     if not text.strip():
         raise UsageError(*NO_TASK)
     return text

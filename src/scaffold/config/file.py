@@ -41,7 +41,7 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error}", "Correct the file, or move it away.") from error
+        raise UsageError(f"{path} cannot be read: {error}", "Fix the file, or move it away.") from error
 
 
 def decode_config(content: bytes, path: Path) -> str:
@@ -49,7 +49,7 @@ def decode_config(content: bytes, path: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} cannot be read: {error}", "Correct the file, or move it away.") from error
+        raise UsageError(f"{path} cannot be read: {error}", "Fix the file, or move it away.") from error
 
 
 def parse_settings(text: str, path: Path) -> dict[str, SettingValue]:
@@ -72,7 +72,7 @@ def validate_setting(name: str, given: object, origin: str) -> SettingValue:
     try:
         return SettingValue(parse_setting(name, given), origin)
     except ValueError as error:
-        raise UsageError(f"{origin}: `{name}` must be {error}", f"It is {given!r} now: change it.") from error
+        raise UsageError(f"{origin}: `{name}` must be {error}", f"Change the current value, {given!r}.") from error
     except UsageError as problem:
         raise UsageError(f"{origin}: {problem.what}", problem.fix) from problem
 

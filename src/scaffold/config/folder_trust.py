@@ -63,7 +63,7 @@ def require_readable(folder: FolderConfig) -> None:
     """Raise UsageError if a file of the configuration cannot be read: content that is not shown cannot be trusted."""
     for piece in folder.unreadable_files:
         what = f"{folder.top / piece.name} cannot be trusted: it {piece.trouble}"
-        raise UsageError(what, "Make it an ordinary file, or move it away.")
+        raise UsageError(what, "Make it a regular file, or move it away.")
 
 
 def prompt_folders(start: Path, *, trust_once: bool = False, notice: Notice = ignore_notice) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def _project_prompts(status: TrustStatus, notice: Notice) -> Path | None:
         notice(f"{PROJECT_PROMPTS} ignored: {status.reason}; `scaffold trust` trusts it.")
         return None
     if not folder.resolve().is_relative_to(top.resolve()):
-        notice(f"{PROJECT_PROMPTS} ignored: it is a link that leads out of the folder.")
+        notice(f"{PROJECT_PROMPTS} ignored: it is a link that points outside the folder.")
         return None
     return folder
 
@@ -99,7 +99,7 @@ def _piece(top: Path, name: str) -> TrustFile | None:
     try:
         place = path.resolve(strict=True)
         if not place.is_relative_to(top):
-            return TrustFile(name, trouble="is a link that leads out of the folder")
+            return TrustFile(name, trouble="is a link that points outside the folder")
         return _read(top, place, name)
     except FileNotFoundError:
         return TrustFile(name, trouble="is a broken link")
@@ -110,7 +110,7 @@ def _piece(top: Path, name: str) -> TrustFile | None:
 def _read(top: Path, place: Path, name: str) -> TrustFile:
     with open_file(top, place, os.O_RDONLY) as fd:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return TrustFile(name, trouble="is not an ordinary file")
+            return TrustFile(name, trouble="is not a regular file")
         with os.fdopen(os.dup(fd), "rb") as file:
             content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:

@@ -62,7 +62,7 @@ def positive(unit: str) -> Parser:
 
     def parse(given: object) -> ConfigValue:
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
-            raise ValueError(f"a number of {unit} above 0")
+            raise ValueError(f"a positive number of {unit}")
         return given
 
     return parse
@@ -147,9 +147,9 @@ def host(text: str) -> str:
 def variable(text: str) -> str:
     """Return the name of an environment variable."""
     if not _VARIABLE.fullmatch(text):
-        raise _bad_entry("names of variables such as `NPM_CONFIG_CACHE`", text)
+        raise _bad_entry("variable names such as `NPM_CONFIG_CACHE`", text)
     if is_never_inherited(text):
-        raise ValueError(f"a list of names of variables, and `{text}` would make commands work on something else")
+        raise ValueError(f"a list of variable names, but `{text}` would make commands work on something else")
     return text
 
 
@@ -165,7 +165,7 @@ def _shell_command(text: str) -> str:
 
 
 def _bad_entry(expected: str, entry: str) -> ValueError:
-    return ValueError(f"a list of {expected}, and `{entry}` is not one")
+    return ValueError(f"a list of {expected}, but `{entry}` is not one")
 
 
 def _matching(pattern: str, expected: str) -> Callable[[str], str]:
@@ -179,5 +179,5 @@ def _matching(pattern: str, expected: str) -> Callable[[str], str]:
     return parse
 
 
-area_word = _matching(r"[A-Za-z]+", "words of letters alone such as `invoice`")
-area_type = _matching(r"(\.[\w-]+)+", "file endings such as `.proto`")
+area_word = _matching(r"[A-Za-z]+", "words of letters only such as `invoice`")
+area_type = _matching(r"(\.[\w-]+)+", "file extensions such as `.proto`")

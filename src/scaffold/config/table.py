@@ -78,7 +78,7 @@ def _tier(tier: Tier) -> Iterator[Setting]:
     name = f"tiers.{tier.name}"
     yield _most(f"{name}.agents", "how many agents work at once", integer(1, MAX_AGENTS), tier.agents)
     yield _most(
-        f"{name}.iterations", "how often an attempt gets its failed contract back", integer(1, 100), tier.iterations
+        f"{name}.iterations", "how many times an attempt may try to pass its contract", integer(1, 100), tier.iterations
     )
     yield _most(f"{name}.timeout_min", "how many minutes an attempt may take", positive("minutes"), tier.timeout_min)
     purpose = "the critic's passing score, out of 9; 0 disables the critic and drafted contracts"
@@ -106,7 +106,7 @@ _ROWS = (
         one_of(*get_args(SupervisionMode)),
         PlanningSettings().supervision,
     ),
-    _most("replans", "how often a goal may be replanned without a new fact", integer(0, 100), _LIMITS.replans),
+    _most("replans", "how many times a goal may be replanned without a new fact", integer(0, 100), _LIMITS.replans),
     _most("idle_s", "how many seconds an agent may show no activity", positive("seconds"), _whole(_LIMITS.idle_s)),
     _most("max_subagents", "how many subagents a session may run at once", integer(1, MAX_SUBAGENTS), 5),
     _most("subagent_timeout_s", "how many seconds a subagent may take", positive("seconds"), 300),
@@ -131,10 +131,8 @@ _ROWS = (
         list_of("rules TOOL:PATTERN", parsers.deny_rule),
     ),
     _sum("areas.globs", "globs of files to protect besides the built-in ones", list_of("globs", parsers.area_glob)),
-    _sum(
-        "areas.words", "words, in the singular, in the names of files to protect", list_of("words", parsers.area_word)
-    ),
-    _sum("areas.types", "endings of files to protect", list_of("file endings", parsers.area_type)),
+    _sum("areas.words", "words, in the singular, in names of files to protect", list_of("words", parsers.area_word)),
+    _sum("areas.types", "extensions of files to protect", list_of("file endings", parsers.area_type)),
     Setting(
         "sandbox.mode",
         "`require`: fail without a sandbox; `auto`: use the strongest available; `off`",
@@ -200,7 +198,7 @@ _ROWS = (
     ),
     Setting(
         "services",
-        "commands that run beside every check, in its sandbox, and end with it; "
+        "commands that run alongside every check, in its sandbox, and end with it; "
         "`compose ... @PORT`, `host @PORT` for services outside the sandbox",
         list_of("commands", parsers.service),
         (),

@@ -134,9 +134,9 @@ def _all_entries(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield every entry of the file, because the user must see all of what they trust."""
     for name, value in table.items():
         for key, each in _entries(value) if isinstance(value, dict) and _all_tables(value) else ():
-            yield f"says: {name}.{key} = {json.dumps(each, ensure_ascii=False)}"
+            yield f"contains {name}.{key} = {json.dumps(each, ensure_ascii=False)}"
         if not (isinstance(value, dict) and _all_tables(value)):
-            yield f"says: {name} = {json.dumps(value, ensure_ascii=False)}"
+            yield f"contains {name} = {json.dumps(value, ensure_ascii=False)}"
 
 
 def _all_tables(value: Mapping[str, Any]) -> bool:

@@ -108,7 +108,7 @@ async def _signature(repo: Repository, role: str) -> Signature:
     found = _IDENT.fullmatch(answer.line)
     if found is None:
         raise RepositoryError(
-            "git has no name and email for commits here",
+            "git has no name and email configured for commits",
             "set them: `git config --global user.name 'Your Name'` and "
             "`git config --global user.email you@example.org`",
         )

@@ -187,7 +187,7 @@ class MergeQueue:
         merged = await merge_commits(self._context.git, tip, head)
         if isinstance(merged, Conflicted):
             where = ", ".join(merged.paths)
-            return CandidateRefused("conflict", f"conflicts with work that landed before in {where}")
+            return CandidateRefused("conflict", f"conflicts with work that landed earlier in {where}")
         return await commits.commit_tree(
             self._context.git,
             merged.tree,

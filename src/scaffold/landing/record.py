@@ -36,7 +36,7 @@ async def session_tip(context: RunContext, run: Run) -> Commit:
     if tip is None:
         last = last_landed(context.store, run) or run.base_sha
         raise RepositoryError(
-            f"the branch {run.session_branch} does not exist any more",
+            f"the branch {run.session_branch} no longer exists",
             f"Restore it with `git branch {run.session_branch} {last}`, then run `scaffold resume`.",
         )
     return tip

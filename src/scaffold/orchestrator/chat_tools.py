@@ -28,7 +28,7 @@ TASK_SCHEMA = object_schema(
     depends_on={"type": "array", "description": "Tasks that must be done first: indexes in the list, from 0, or keys."},
     role=STRING_SCHEMA,
     files={"type": "array", "items": STRING_SCHEMA},
-    acceptance={"description": "Acceptance criteria: a text or a list."},
+    acceptance={"description": "Acceptance criteria: a string or a list."},
     verification_intent=STRING_SCHEMA,
     contract={"type": "object"},
 )

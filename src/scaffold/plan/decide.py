@@ -146,7 +146,7 @@ def _replan(view: GoalView) -> Replan:
 
 
 def _failures(view: GoalView) -> str:
-    return f"{quoted_list([each.key for each in view.exhausted])} failed for good"
+    return f"{quoted_list([each.key for each in view.exhausted])} failed permanently"
 
 
 def _complete(view: GoalView) -> tuple[GoalCommand, ...]:

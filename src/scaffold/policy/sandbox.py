@@ -66,7 +66,7 @@ SYSTEM_SECRETS = tuple(Path(entry.rstrip("*")) for entry in SECRET_FILES if entr
 HOOKS_PATH = "hookspath"
 KERNEL_PATHS = (Path("/dev"), Path("/proc"), Path("/sys"))
 """Kernel file systems: writing there changes the system, not files."""
-ROOT_WORKSPACE = DetectedLevel("none", "the workspace is the system itself", "start in a subfolder")
+ROOT_WORKSPACE = DetectedLevel("none", "the workspace contains the system's own files", "start in a subfolder")
 """No sandbox is possible: a workspace that contains the system could change what the sandbox is built from."""
 SANDBOX_MODES: tuple[SandboxMode, ...] = get_args(SandboxMode)
 

@@ -18,7 +18,7 @@ LOCAL_SETTINGS_FILE = ".scaffold/config.local.yaml"
 
 ACTIVE_FILES: Mapping[str, str] = {
     SETTINGS_FILE: "the repository's settings: they can tighten yours, not loosen them",
-    LOCAL_SETTINGS_FILE: "settings for this checkout only: they count like your own",
+    LOCAL_SETTINGS_FILE: "settings for this checkout only: they have the same effect as your own",
     ".mcp.json": "servers with tools for agents: programs to start or addresses to call",
     ".claude/settings.json": "settings of Claude Code: hooks are programs that it runs",
     ".claude/settings.local.json": "settings of Claude Code for this checkout: hooks are programs that it runs",

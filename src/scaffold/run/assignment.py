@@ -41,7 +41,9 @@ def read_assignment(store: Store, attempt_id: AttemptId) -> Assignment:
     goal = store.goals.get(action.goal_id) if action else None
     run = store.runs.get(action.run_id) if action else None
     if attempt is None or action is None or goal is None or run is None or attempt.status != "queued":
-        raise StaleFence(f"attempt {attempt_id} is not waiting for a worker", "Nothing to do: another process has it.")
+        raise StaleFence(
+            f"attempt {attempt_id} is not waiting for a worker", "Nothing to do: another process has taken it."
+        )
     needs = inherited_preconditions(store, action)
     before = {each.id: each for need in needs for each in store.actions.providers(goal.id, need)}
     relevant = {*needs, *goal.desired}

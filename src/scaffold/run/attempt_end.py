@@ -58,7 +58,7 @@ def end_attempt(
         attempt = _require_attempt(store, attempt_id)
         if fence is not None and attempt.phase not in WORKER_PHASES:
             raise StaleFence(
-                f"attempt {attempt_id} has handed in its candidate",
+                f"attempt {attempt_id} has submitted its candidate",
                 "Exit; the run's owner decides about the candidate.",
             )
         failed = _final_failure(store, run, attempt, end)

@@ -21,7 +21,7 @@ def clip(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters omitted …\n{text[-half:]}"
 
 
 def _check_paragraph(result: CheckResult) -> str:

@@ -189,7 +189,7 @@ def _models() -> Sequence[str]:
 async def _switch_model(target: SlashTarget, name: str) -> str:
     model = resolve_model_name(name, os.environ, target.options.cwd)
     if isinstance(target, CurrentConversation):
-        return f"{await target.session.switch(model)} answers from now on"
+        return f"the model is now {await target.session.switch(model)}"
     if target.stored is None:
         raise UsageError("there is no conversation to switch", "Add -c, or start one with `--model`.")
     full_name, _ = resolve_model(model)
@@ -200,7 +200,7 @@ async def _switch_model(target: SlashTarget, name: str) -> str:
 def _switch_mode(target: SlashTarget, mode: Mode) -> str:
     if isinstance(target, CurrentConversation):
         target.session.modes.switch(mode)
-        return f"the agent works in mode {mode} from now on"
+        return f"the agent now works in mode {mode}"
     conversation = _required(target).id
     change_stored(target.store, conversation, mode=mode)
     return f"{conversation} continues in mode {mode}"
@@ -226,14 +226,14 @@ def _compact(target: CurrentConversation) -> str:
     before = agent.tokens
     if agent.compact():
         return f"about {before:,} tokens before, {agent.tokens:,} now"
-    return f"it cannot be any shorter: about {before:,} tokens, most of them instructions and tools"
+    return f"it cannot be shortened further: about {before:,} tokens, most of them instructions and tools"
 
 
 async def _clear(target: CurrentConversation) -> str:
     before, kept = target.session.open_conversation.id, target.has_messages
     await target.switch_to(None, target.session.model)
-    way_back = f"; the one before is kept: /resume {before}" if kept else ""
-    return f"a new conversation, {target.session.open_conversation.id}{way_back}"
+    way_back = f"; the previous one is kept: /resume {before}" if kept else ""
+    return f"new conversation {target.session.open_conversation.id}{way_back}"
 
 
 async def _resume(target: CurrentConversation, conversation: str) -> str:

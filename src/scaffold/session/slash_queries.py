@@ -33,8 +33,8 @@ KEY_HELP = (
     ("Alt-Enter, Ctrl-J", "a new line; so does Enter after a backslash"),
     ("@path, Tab", "attach a file; complete a path or a command"),
     ("Ctrl-R, Up", "search, or go through, your earlier messages"),
-    ("Ctrl-C", "stop the agent, again: end everything; without a running agent: clear the line, then leave"),
-    ("Ctrl-D", "leave, on an empty line"),
+    ("Ctrl-C", "stop the agent; again: end everything; without a running agent: clear the line, then exit"),
+    ("Ctrl-D", "exit, on an empty line"),
 )
 MODE_SUMMARIES: Mapping[str, str] = {
     "default": "do what is asked",
@@ -137,7 +137,7 @@ def task_listing(todos: Sequence[Todo], query: ShowTasks) -> str:
         return f"{_task(found)}\nstatus {found.status}, priority {found.priority}"
     wanted = [todo for todo in todos if query.view == "list" or todo.status == "pending"]
     if not wanted:
-        return "No task is pending." if todos else "The agent has no list of tasks; it makes one if it needs it."
+        return "No task is pending." if todos else "The agent has no task list; it creates one if it needs one."
     done = sum(todo.status == "completed" for todo in todos)
     return "\n".join([*map(_task, wanted), f"{done} of {len(todos)} completed"])
 

@@ -201,7 +201,7 @@ COMMANDS = (
     ),
     CommandSyntax(
         name="cost",
-        summary="tokens and costs, of this session and in total",
+        summary="tokens and costs, for this session and in total",
         read=_without_arguments(ShowCost()),
         in_oneshot=True,
     ),
@@ -212,7 +212,7 @@ COMMANDS = (
     ),
     CommandSyntax(name="compact", summary="shorten the conversation now", read=_without_arguments(Compact())),
     CommandSyntax(
-        name="clear", summary="begin a new conversation; the old one is kept", read=_without_arguments(Clear())
+        name="clear", summary="start a new conversation; the old one is kept", read=_without_arguments(Clear())
     ),
     CommandSyntax(
         name="resume",
@@ -221,7 +221,7 @@ COMMANDS = (
         read=_with_optional_name(Resume(), Resume),
         in_oneshot=True,
     ),
-    CommandSyntax(name="quit", summary="leave; also /exit, Ctrl-D", read=_without_arguments(QuitSession())),
+    CommandSyntax(name="quit", summary="exit; also /exit, Ctrl-D", read=_without_arguments(QuitSession())),
 )
 """All commands, in the order of `/help`."""
 

@@ -150,8 +150,8 @@ class SharedThrottle:
     def _cooldown_error(self, endpoint: str, cooldown_s: float) -> ModelError:
         until = self._clock.now() + timedelta(seconds=cooldown_s)
         return ModelError(
-            f"{endpoint} takes no requests before {until:%Y-%m-%d %H:%M:%S} UTC, in {cooldown_s:.0f} s",
-            "Continue then, or use another model.",
+            f"{endpoint} accepts no requests until {until:%Y-%m-%d %H:%M:%S} UTC, in {cooldown_s:.0f} s",
+            "Continue after that time, or use another model.",
             limited=True,
             retry_after_s=cooldown_s,
         )

@@ -31,8 +31,8 @@ def ask_human(ask: QuestionHandler) -> Tool:
     return Tool(
         name="ask_human",
         description=(
-            "Ask a human one question that neither the task nor the repository answers. The answer may take long: "
-            "ask only when a wrong guess would ruin the work."
+            "Ask a human one question that neither the task nor the repository answers. The answer may take a long "
+            "time: ask only when a wrong guess would ruin the work."
         ),
         schema=object_schema(
             {"question": {"type": "string", "description": "The question, with everything needed to answer it."}},

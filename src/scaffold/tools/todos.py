@@ -63,7 +63,7 @@ class Todos:
         for number, change in enumerate(changes, 1):
             changed = _changed(after, action, change, before)
             if isinstance(changed, Refusal):
-                return Refusal(f"Todo {number}: {changed.reason} Nothing is changed.")
+                return Refusal(f"Todo {number}: {changed.reason} Nothing was changed.")
             after = changed
         if len(after.entries) > MAX_TODOS:
             return Refusal(f"That would be {len(after.entries)} todos, more than {MAX_TODOS}; delete completed ones.")
@@ -146,7 +146,7 @@ def _changed(todos: TodoList, action: TodoAction, change: Mapping[str, Any], bef
         return _create(todos, given) if found is None or found.id in _ids(todos) else _update(todos, found, given)
     if found is None or found.id not in _ids(todos):
         known = ", ".join(map(str, _ids(todos))) or "none"
-        return Refusal(f"`id` must be one of the list ({known}), not {change.get('id')}.")
+        return Refusal(f"`id` must be in the list ({known}), not {change.get('id')}.")
     if action == "delete":
         return _replace_entries(todos, tuple(entry for entry in todos.entries if entry.id != found.id))
     return _replace_entries(

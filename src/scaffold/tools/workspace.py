@@ -91,7 +91,7 @@ def resolve_readable(workspace: Workspace, path: str) -> ReadablePath | Refusal:
 def _unless_secret(target: ReadablePath, path: str) -> ReadablePath | Refusal:
     """Return `target` unless it is a secret; checked again here because a link may have changed since the gate ran."""
     entry = secret_entry(_within(target.folder, target.path))
-    return Refusal(f"{path!r} holds secrets ({entry}); agents must not read it.") if entry else target
+    return Refusal(f"{path!r} contains secrets ({entry}); agents must not read it.") if entry else target
 
 
 def resolve_writable(workspace: Workspace, path: str) -> Path | Refusal:
@@ -161,4 +161,4 @@ def truncate_text(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head, tail = limit * 2 // 3, limit // 3
-    return f"{text[:head]}\n... {len(text) - head - tail} characters left out ...\n{text[-tail:]}"
+    return f"{text[:head]}\n... {len(text) - head - tail} characters omitted ...\n{text[-tail:]}"

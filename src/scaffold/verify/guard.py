@@ -48,10 +48,10 @@ _AREAS_ADVICE = (
     "These paths are protected and the action did not declare them; revert them, or have the plan declare them."
 )
 _CHECK_INPUTS_ADVICE = (
-    "These files decide checks and the action did not declare them; revert them. New tests are welcome."
+    "These files determine check results and the action did not declare them; revert them. New tests are allowed."
 )
 _SHADOWS_ADVICE = "These files would be imported instead of existing modules; rename them."
-_LINKS_ADVICE = "A symbolic link must point to an ordinary file of the repository; remove these."
+_LINKS_ADVICE = "A symbolic link must point to a regular file in the repository; remove these."
 
 
 async def check_changed_paths(
@@ -80,7 +80,7 @@ def undeclared_protected_paths(changes: Iterable[PathChange], request: ProofRequ
     for change in changes:
         area = request.areas.of(change.path)
         if area and not is_declared_specifically(change.path, request.files) and not _new_test(change):
-            yield change.path, f"lies in the protected area `{area}`"
+            yield change.path, f"is in the protected area `{area}`"
 
 
 async def _check_input_results(
@@ -161,11 +161,11 @@ async def _check_input_reasons(change: PathChange, tree: Tree, base_layout: Base
         parts = changed_check_settings(
             change.path, before, after, untested=base_layout.has_no_tests, asked=base_layout.command_words
         )
-        why = f"changes what decides checks: {', '.join(parts)}" if parts else None
+        why = f"changes what determines check results: {', '.join(parts)}" if parts else None
     if why is None and (follower := imported_before(change, base_layout)):
         before = await commits.file_contents(tree.git, tree.base, change.path) or b""
         after = await commits.file_contents(tree.git, tree.commit, change.path) or b""
-        why = f"is run before {follower}" if is_inert(before) and not is_inert(after) else None
+        why = f"runs before {follower}" if is_inert(before) and not is_inert(after) else None
     if why is not None:
         yield change.path, why
 
@@ -182,7 +182,7 @@ async def _link_reasons(change: PathChange, tree: Tree) -> AsyncIterator[Reason]
         or autorun_reason(destination)
         or check_read_only_paths([destination])
     ):
-        yield change.path, f"points to {destination}, which decides checks"
+        yield change.path, f"points to {destination}, which determines check results"
     elif is_test_file(change.path) or change.path.rpartition("/")[2] == "conftest.py":
         yield change.path, f"makes {destination} a test, although that file may be changed freely"
 
@@ -193,7 +193,7 @@ def _undeclared_warning(changes: Iterable[PathChange], files: Sequence[str]) -> 
     if not others:
         return None
     shown = _list(others)
-    return CheckResult(name="files", verdict="warn", detail=utf8_safe(f"Changed although not declared:\n{shown}"))
+    return CheckResult(name="files", verdict="warn", detail=utf8_safe(f"Changed but not declared:\n{shown}"))
 
 
 def _new_test(change: PathChange) -> bool:

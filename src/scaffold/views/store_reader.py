@@ -65,7 +65,7 @@ def find_run(reader: StoreAccess, name: str | None) -> Run:
         return latest
     start = name.removeprefix("session-")
     if not start:
-        raise UsageError("the name of a run is empty", "Was a variable not set? `scaffold status` shows the latest.")
+        raise UsageError("the name of a run is empty", "Is a shell variable unset? `scaffold status` shows the latest.")
     found = reader.store.runs.by_prefix(start)
     if len(found) == 1:
         return found[0]

@@ -124,7 +124,7 @@ class ChangeLoop:
                     prompt = await self._next_prompt()
                 case _:
                     assert_never(move)
-        return AttemptEnd("contract_failed", "the tier allows no iteration at all")
+        return AttemptEnd("contract_failed", "the tier allows no iterations")
 
     async def _hand_in_restored(self, before: Attempt) -> CandidateReady | AttemptEnd | None:
         """Hand in the restored work that waited for a human; None if it no longer passes and has to be redone."""
@@ -151,7 +151,7 @@ class ChangeLoop:
         except TimeoutError:
             if not deadline.expired():
                 raise
-            return AttemptEnd("timeout", "the attempt's time is up")
+            return AttemptEnd("timeout", "the attempt timed out")
 
     async def _turn(self, prompt: str) -> TurnResult | AttemptEnd:
         try:
@@ -247,7 +247,7 @@ class ChangeLoop:
         context, key = self._context, self._context.task.action.key
         await rescue_work(context.run_context, context.task.run, context.task.attempt.id)
         why = gave_up.error.partition("\n")[0]
-        text = f"{key} is handed in as it last passed; improving it further failed: {why}"
+        text = f"{key} is submitted as it last passed; improving it further failed: {why}"
         inform(context.run_context, context.task.run.id, text)
         context.record.enter("executing")
         context.record.enter("verifying")

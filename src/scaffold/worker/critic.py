@@ -47,11 +47,11 @@ class Critic:
         try:
             answer = await _answer(side_agent, question)
         except (ModelError, BudgetExceeded) as error:
-            side_agent.warn(f"{key} was not criticised: {error.what}")
+            side_agent.warn(f"{key} was not critiqued: {error.what}")
             return None
         if isinstance(answer, Critique):
             return answer
-        side_agent.warn(f"{key} was not criticised: {answer}")
+        side_agent.warn(f"{key} was not critiqued: {answer}")
         return None
 
 
@@ -84,7 +84,7 @@ def critique_prompt(
         clip(contract_section(contract), CONTRACT_CHARS),
         "\n".join(["# What was checked", *shown[:MAX_RESULTS], *more]),
         f"# The change\n```diff\n{clip(diff, DIFF_CHARS)}\n```",
-        f"This is iteration {iteration} of {maximum}. Criticise the change.",
+        f"This is iteration {iteration} of {maximum}. Critique the change.",
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -122,7 +122,7 @@ def _validated(
         scores.append(score)
     known = [score for score in scores if score is not None]
     if len(known) == len(CRITERIA) and sum(known) != total:
-        return MalformedCritique(f"`Total: {total}/{MAX_TOTAL}` contradicts the scores, which make {sum(known)}.")
+        return MalformedCritique(f"`Total: {total}/{MAX_TOTAL}` contradicts the scores, which add up to {sum(known)}.")
     correctness, readability, edge_cases = scores
     return Critique(
         total=total,
@@ -138,9 +138,9 @@ def _single_score(name: str, given: Iterable[str], least: int, most: int) -> int
     """Return the one score given, a whole number within its bounds."""
     different = sorted(set(given))
     if not different:
-        return MalformedCritique(f"It lacks the line `{name}: N/{most}`.")
+        return MalformedCritique(f"It does not contain the line `{name}: N/{most}`.")
     if len(different) > 1:
-        return MalformedCritique(f"It gives more than one `{name}`: {', '.join(different[:5])}.")
+        return MalformedCritique(f"It contains more than one `{name}`: {', '.join(different[:5])}.")
     (score,) = different
     if not score.isdecimal() or len(score) > len(str(most)) or not least <= int(score) <= most:
         return MalformedCritique(f"`{name}` must be a whole number from {least} to {most}, not {score[:20]}.")

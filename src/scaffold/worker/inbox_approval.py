@@ -100,7 +100,7 @@ class InboxApprover:
         why = f": {decided.answer}" if decided.answer else ""
         if decided.state == "approved":
             return PolicyDecision("allow", "human", f"a human approved it{why}")
-        return PolicyDecision("deny", "human", f"a human rejected it{why}. Do not try the same in another way")
+        return PolicyDecision("deny", "human", f"a human rejected it{why}. Do not try the same thing another way")
 
     async def answer(self, question: str, options: Sequence[str]) -> str:
         """Return the human's answer to the agent's question."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains, Verification
 from scaffold.core.model import Action, Fact, Goal
+from scaffold.core.printable_text import count_of
 from scaffold.run.assignment import TESTING_ROLE, Assignment
 from scaffold.run.failure_summary import clip, summarize_failures
 from scaffold.verify.contract.review import is_review_role
@@ -75,7 +76,7 @@ def _task(action: Action, parent: Action | None) -> str:
 
 def _facts(facts: Sequence[Fact]) -> str:
     lines = [f"- {fact.assertion} (shown at {fact.commit[:8]})" for fact in facts]
-    return "# What holds already\n" + "\n".join(_first_lines(lines, MAX_FACTS)) if facts else ""
+    return "# What already holds\n" + "\n".join(_first_lines(lines, MAX_FACTS)) if facts else ""
 
 
 def _first_lines(lines: Sequence[str], most: int) -> Iterator[str]:
@@ -87,7 +88,7 @@ def _first_lines(lines: Sequence[str], most: int) -> Iterator[str]:
 
 def _files(files: Sequence[str]) -> str:
     listed = _first_lines([f"- {path}" for path in files], MAX_PATHS)
-    return "# Files this task means to touch\n" + "\n".join(listed) if files else ""
+    return "# Files this task is expected to change\n" + "\n".join(listed) if files else ""
 
 
 def contract_section(contract: Contract | None) -> str:
@@ -122,7 +123,7 @@ def _verified(prerequisites: Sequence[Action], facts: Sequence[Fact]) -> str:
     landed = _first_lines([f"- {commit[:8]}: {effects}" for commit, effects in _landings(facts)], MAX_FACTS)
     paths = [f"- {path}" for path in sorted({path for fact in facts for path in fact.paths})]
     parts = [
-        "# The work you verify landed as (see `git show COMMIT`)\n" + "\n".join(landed) if facts else "",
+        "# Commits of the work that you verify (see `git show COMMIT`)\n" + "\n".join(landed) if facts else "",
         "# Paths it changed\n" + "\n".join(_first_lines(paths, MAX_PATHS)) if paths else "",
         _results_section("# What its agents reported", finished, each=VERIFIED_CHARS, total=ALL_VERIFIED_CHARS),
     ]
@@ -148,5 +149,5 @@ def _results_section(heading: str, actions: Sequence[Action], *, each: int, tota
         for action in shown
     ]
     if len(actions) > len(shown):
-        sections.append(f"… and the results of {len(actions) - len(shown)} more actions")
+        sections.append(f"… and the results of {count_of(len(actions) - len(shown), 'more action')}")
     return "\n\n".join([heading + "\n" + sections[0], *sections[1:]])

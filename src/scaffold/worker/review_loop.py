@@ -34,7 +34,7 @@ async def run_review(context: AttemptContext, agent: WatchedAgent) -> CandidateR
     """Run the review until its verdict can be used; a rejection fails the action for good."""
     prompt = task_prompt(context.task)
     context.record.enter("executing")
-    unusable = UnusableVerdict("executor_failed", "the tier allows no iteration at all")
+    unusable = UnusableVerdict("executor_failed", "the tier allows no iterations")
     for iteration in range(1, context.task.run.settings.tier.iterations + 1):
         finish = await agent.turn(prompt)
         if isinstance(finish, NoProgress):
@@ -58,7 +58,7 @@ async def _examine(context: AttemptContext, review: Review | str) -> CandidateRe
     base = context.workspace.base
     missing = await unresolved_citations(review, context.run_context.git, base)
     if missing:
-        return UnusableVerdict("executor_failed", "\n".join(["These citations point at nothing:", *missing]))
+        return UnusableVerdict("executor_failed", "\n".join(["These citations do not match the commit:", *missing]))
     if review.verdict == "reject":
         return AttemptEnd("gate_failed", f"rejected: {review_text(review)}", permanent=True)
     results = await context.results_at_base(context.task.action.contract)

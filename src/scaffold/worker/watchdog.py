@@ -168,7 +168,7 @@ class WatchedAgent:
     @property
     def _nudge(self) -> str:
         return (
-            f"There was no sign of life for {self._idle_s:g} s, so the running step was interrupted. Look at the "
+            f"There was no activity for {self._idle_s:g} s, so the running step was interrupted. Check the "
             "current state, then continue in another way, with commands that print progress. The next timeout ends the "
             "attempt."
         )

@@ -81,7 +81,7 @@ def test_a_link_is_followed_within_the_repository_and_not_out_of_it(repo):
     (repo / "AGENTS.md").symlink_to("../AGENTS.md")
     instructions = find_instructions(repo, home=repo.parent)
     assert instructions.text == ""
-    assert instructions.notice == f"{repo}/AGENTS.md links out of {repo} and is ignored"
+    assert instructions.notice == f"{repo}/AGENTS.md is a link that points outside {repo} and is ignored"
 
 
 def test_long_instructions_are_cut_at_a_line_with_a_notice(repo):

@@ -68,7 +68,7 @@ async def test_a_tool_result_consumes_messages_once_it_is_stored(parent):
     send(parent, "hello")
     lost = (await parent.call("check_messages")).content
     assert "| hello" in lost
-    stands(parent, "check_messages", "It is unknown whether this ran")
+    stands(parent, "check_messages", "it is unknown whether this ran")
     assert parent.peers.waiting
     said = (await parent.call("check_messages")).content
     stands(parent, "check_messages", said)

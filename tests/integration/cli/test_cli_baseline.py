@@ -109,5 +109,8 @@ def test_a_gate_that_cannot_find_a_fault_is_shown_as_such(context, plan, scaffol
         held = Baseline(environment=CheckEnvironment(fingerprint="env-1"), runs=(shown,))
         context.store.baselines.hold(run.id, held)
     told = " ".join(scaffold("baseline").out.split())
-    assert "`make all` fails before the work and reports no single tests, so it cannot tell good work from bad" in told
+    assert (
+        "`make all` fails before the work and does not report individual tests, so it cannot tell good work from bad"
+        in told
+    )
     assert "set another command in `quality_gates.build`" in told

@@ -82,7 +82,7 @@ def test_a_missing_commit_is_named(context, run, scaffold):
     end_attempt(context.store, run, attempt.id, AttemptEnd("contract_failed", "no"), head=gone)
     answer = scaffold("diff", "store")
     assert (answer.code, answer.out) == (1, "")
-    assert f"commit {gone[:12]} is not in this repository any more" in answer.err
+    assert f"commit {gone[:12]} is no longer in this repository" in answer.err
 
 
 def test_a_run_without_its_branch_says_so(context, run, scaffold, repository):

@@ -56,7 +56,7 @@ def test_facts_are_shown_with_evidence_and_results_with_their_first_line(context
         f"  ✓ completed store (implementation, done) landed as {landed}",
         "      ✓ holds store_works",
         f"          make test, exit 0 at {landed}",
-        "      said: Did store.",
+        "      result: Did store.",
     ]
     assert scaffold("goals").out.splitlines() == [
         "shop: active",

@@ -97,7 +97,7 @@ def test_status_shows_first_what_needs_a_human(context: RunContext, scaffold, ru
 
 
 def test_without_a_run_the_inbox_is_empty(repository, scaffold) -> None:
-    assert scaffold("inbox") == (0, "Nothing waits for you.\n", "")
+    assert scaffold("inbox") == (0, "Nothing is waiting for you.\n", "")
     assert scaffold("inbox", "--json").json == {"inbox": []}
     expect_error(scaffold("approve", "abc"), 64, "there is no run")
     assert not (repository / ".git/scaffold").exists()
@@ -252,7 +252,7 @@ def test_an_expired_item_cannot_be_decided(context: RunContext, scaffold, run: R
     approval(context, run, "late", expires_at=context.clock.now())
     again = f"`scaffold resume {run.id}`"
     expect_error(scaffold("approve", "late"), 1, "approval late is already expired", again)
-    assert scaffold("inbox").out == "Nothing waits for you.\n"
+    assert scaffold("inbox").out == "Nothing is waiting for you.\n"
 
 
 def test_an_expired_item_of_a_stopped_run_no_longer_blocks(context: RunContext, scaffold, run: Run) -> None:

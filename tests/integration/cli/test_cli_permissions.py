@@ -33,9 +33,9 @@ def decisions(result: Result) -> list[object]:
 
 def test_a_command_is_decided_and_not_run(check, tmp_path):
     """RA-13."""
-    assert check("--", "touch x").output == "ask: `touch` is not known to only read, and no rule allows it [shell]\n"
+    assert check("--", "touch x").output == "ask: `touch` is not known to be read-only, and no rule allows it [shell]\n"
     assert check("--", "ls", "-la").output == "allow: `ls` only reads [read-only]\n"
-    assert check("--", "cat", "a b", ".env").output.startswith("deny: .env holds secrets")
+    assert check("--", "cat", "a b", ".env").output.startswith("deny: .env contains secrets")
     assert list((tmp_path / "w").iterdir()) == []
 
 
@@ -167,7 +167,7 @@ def test_unprintable_text_is_escaped(check):
     ]
     first, second, third = answers(check("--jsonl", lines=b"".join(lines)))
     assert (first["id"], first["decision"]) == ("\\ud800", "ask")
-    assert second["reason"] == "a\\x1b[2K\\r/.git/x is protected (.git): no agent writes it"
+    assert second["reason"] == "a\\x1b[2K\\r/.git/x is protected (.git): agents must not write it"
     assert third["decision"] == "allow"
 
 

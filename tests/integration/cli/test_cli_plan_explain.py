@@ -189,7 +189,7 @@ def test_failures_are_drawn_and_counted(file, scaffold):
     assert answer.code == 0
     assert answer.out.startswith(f"{'store':20} {'x' * 34} 0 s - ")
     assert "3 attempts, 0 landings\ngoal shop: failed after " in answer.out
-    assert "  `store_works` cannot be reached: `store` failed for good\n" in answer.out
+    assert "  `store_works` cannot be reached: `store` failed permanently\n" in answer.out
 
 
 def test_many_long_and_short_actions_fit_the_screen(file, scaffold):

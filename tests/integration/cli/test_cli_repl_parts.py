@@ -211,7 +211,7 @@ def test_an_interrupted_stream_is_marked(page, transcript):
     transcript.on_delta(TextDelta("whole"))
     transcript.note("text", text="whole")
     shown = "\n".join(page.shown)
-    assert "its text so far is void; asking again: the line broke" in " ".join(shown.split())
+    assert "its text so far is discarded; asking again: the line broke" in " ".join(shown.split())
     assert shown.count("whole") == 1
 
 

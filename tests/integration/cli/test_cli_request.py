@@ -59,7 +59,7 @@ def test_a_task_and_a_file_exclude_each_other(tmp_path):
     ("content", "words"),
     [
         (b"\x7fELF\xff\xfe\x80", "not UTF-8 text"),
-        (b"words\0words", "zero byte"),
+        (b"words\0words", "NUL byte"),
         (b"x" * 5_000_000, f"longer than {MAX_BYTES // 1000} KB"),
         (b"\n", "there is no task"),
     ],

@@ -53,7 +53,7 @@ def test_it_shows_goals_and_a_tree_of_actions_with_their_effects(context):
     assert "nothing needs the effect `paid\u0301`" in rest
     assert "4 actions in 1 goal, up to 4 agents at once" in rest
     assert "longest chain model -> table -> sell" in rest
-    assert "worth 1 agent" in rest
+    assert "1 agent recommended" in rest
     assert "at most $2.50" in rest
 
 

@@ -173,7 +173,7 @@ def test_a_run_is_found_after_actions_and_goals(context, run, scaffold):
 @pytest.mark.parametrize("command", ["stop", "pause", "cancel", "resume", "retry", "status", "attach"])
 def test_an_empty_name_matches_nothing(context, run, scaffold, command):
     """SC-19: a script whose variable is unset ends no run."""
-    expect_refusal(scaffold(command, ""), "the name of a run is empty", "Was a variable not set?")
+    expect_refusal(scaffold(command, ""), "the name of a run is empty", "Is a shell variable unset?")
     assert status_of(context.store.runs.get(run.id).state) == "active"
 
 

@@ -153,8 +153,8 @@ def too_large(path):
 
 
 ODD = {
-    "is not an ordinary file": [fifo, lambda path: path.mkdir()],
-    "is a link that leads out of the folder": [lambda path: path.symlink_to("/etc/passwd")],
+    "is not a regular file": [fifo, lambda path: path.mkdir()],
+    "is a link that points outside the folder": [lambda path: path.symlink_to("/etc/passwd")],
     "is a broken link": [lambda path: path.symlink_to("gone")],
     "cannot be read (a loop of links)": [lambda path: path.symlink_to(path.name)],
     "is larger than 1 MB": [too_large],

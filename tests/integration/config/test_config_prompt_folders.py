@@ -48,7 +48,7 @@ def test_a_projects_folder_cannot_be_a_link_to_another_place(repository, users, 
     (repository / ".scaffold" / "prompts").symlink_to(elsewhere)
     notices = []
     assert folders(repository, trust_once=True, notice=notices.append) == (users,)
-    assert "leads out of the folder" in notices[0]
+    assert "points outside the folder" in notices[0]
 
 
 def test_the_folder_is_found_from_a_subfolder_of_the_project(repository, projects):

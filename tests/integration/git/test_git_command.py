@@ -131,4 +131,4 @@ async def test_only_the_latest_cached_results_are_kept(tmp_path, environ, counti
 
 async def test_output_above_the_limit_is_truncated_only_on_request(repo):
     cut = await repo.git("cat-file", "-p", "HEAD", limit_bytes=20)
-    assert b"bytes left out" in cut.out
+    assert b"bytes omitted" in cut.out

@@ -152,7 +152,7 @@ async def test_a_patch_is_bounded_and_independent_of_the_users_configuration(pla
     assert whole.startswith("diff --git a/a b/a\n")
     assert "+1000\n" in whole
     short = await diff_text(place, head, commit, limit_bytes=200)
-    assert "bytes left out" in short
+    assert "bytes omitted" in short
     assert len(short) < 300
 
 

@@ -157,7 +157,7 @@ async def test_environment_variables_override_them(repo, origin, environ):
 
 async def test_an_unknown_user_is_told_how_to_configure_git(repo, tmp_path):
     (tmp_path / "home" / "gitconfig").write_text("")
-    with pytest.raises(RepositoryError, match="no name and email for commits") as caught:
+    with pytest.raises(RepositoryError, match="no name and email configured for commits") as caught:
         await signatures(repo)
     assert "git config --global user.name" in caught.value.fix
     assert "user.email" in caught.value.fix

@@ -66,7 +66,7 @@ async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness)
     await harness.run_attempt(second, {"b": ["sed -i s/two/B/ list"]})
     await queue.step()
     refused = await queue.step()
-    assert refused == CandidateRefused("conflict", "conflicts with work that landed before in list")
+    assert refused == CandidateRefused("conflict", "conflicts with work that landed earlier in list")
     assert harness.statuses(run) == {"a": "completed", "b": "pending"}
     assert harness.store.actions.failures(harness.action(run, "b").id) == 0
     (lost,) = harness.attempts(run, "b")
@@ -213,7 +213,7 @@ async def test_names_that_are_not_utf_8_land_and_conflict_like_others(harness):
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert fact.paths == ("caf\\udce9\nbar",)
     assert await queue.step() == CandidateRefused(
-        "conflict", "conflicts with work that landed before in caf\udce9\nbar"
+        "conflict", "conflicts with work that landed earlier in caf\udce9\nbar"
     )
 
 
@@ -267,6 +267,6 @@ async def test_a_deleted_branch_is_an_error_with_a_fix(harness):
     landed = await queue.step()
     await harness.work(run, "b", "echo x > b")
     await harness.sh(f"git branch -D {run.session_branch}")
-    with pytest.raises(RepositoryError, match="does not exist any more") as caught:
+    with pytest.raises(RepositoryError, match="no longer exists") as caught:
         await queue.step()
     assert f"git branch {run.session_branch} {landed.commit}" in caught.value.fix

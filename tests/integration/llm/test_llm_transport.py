@@ -205,7 +205,9 @@ async def test_a_proxy_gets_its_credentials_for_a_tunnel_and_may_refuse(status, 
     listening = await asyncio.start_server(refuse, "127.0.0.1", 0)
     environ = {"https_proxy": f"http://me:pw@127.0.0.1:{listening.sockets[0].getsockname()[1]}"}
     async with listening, Transport(environ) as wire:
-        with pytest.raises(ModelError, match=rf"models\.example/v1 refused with HTTP status {status}") as caught:
+        with pytest.raises(
+            ModelError, match=rf"models\.example/v1 refused the connection with HTTP status {status}"
+        ) as caught:
             async with wire.post(post("https://models.example/v1")):
                 pass
     assert caught.value.transient is transient

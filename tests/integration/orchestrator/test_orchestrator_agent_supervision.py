@@ -79,7 +79,7 @@ async def test_an_agent_is_woken_only_by_news_and_completes_the_goal(harness):
     assert why(harness, run) == "the goal has started"
     first = ScriptedAgentModel(dispatching("b"), dispatching("a"), "a is on its way")
     assert await judge(harness, run, first) == PlanWritten((), "a is on its way")
-    assert "`b` is not ready: `a_done` not shown yet" in first.input_text(2)
+    assert "`b` is not ready: `a_done` not proven yet" in first.input_text(2)
     assert '"attempt":1' in first.input_text(3).replace(" ", "")
     assert harness.statuses(run) == {"a": "running", "b": "pending"}
     assert why(harness, run) is None, "nothing happened, so nobody is asked"
@@ -160,7 +160,7 @@ async def test_three_fruitless_turns_while_nothing_runs_fail_the_goal(harness):
     reason = give_up_reason(harness.store, run, goal_of(harness, run))
     assert reason is not None
     assert reason.startswith("3 turns in a row had no effect")
-    assert "nothing was changed although nothing is running; not shown yet: `a_done`" in reason
+    assert "nothing was changed although nothing is running; not proven yet: `a_done`" in reason
     with harness.store.transaction():
         harness.store.turns.forgive(goal_of(harness, run).id)
     assert give_up_reason(harness.store, run, goal_of(harness, run)) is None, "a human gave it another chance"
@@ -187,7 +187,7 @@ async def test_many_turns_without_a_new_fact_fail_the_goal_too(harness):
     assert give_up_reason(harness.store, run, goal_of(harness, run)) is None
     busy = ScriptedAgentModel(create_actions("shop", proposed_action("more", gives=["a_done"])), "planned")
     assert await judge(harness, run, busy) == PlanWritten((), "planned"), "for once, to plan is to do something"
-    assert give_up_reason(harness.store, run, goal_of(harness, run)) == "40 turns led to no new fact"
+    assert give_up_reason(harness.store, run, goal_of(harness, run)) == "40 turns produced no new fact"
 
 
 async def test_an_agents_claims_make_no_fact(harness):

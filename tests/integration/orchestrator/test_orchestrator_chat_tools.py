@@ -214,7 +214,7 @@ async def test_creating_the_same_project_again_changes_nothing(harness, office, 
     assert (again["created"], again["note"]) == (False, "An identical project already exists.")
     assert len(harness.store.actions.of_run(office.run_id)) == 3
     other = PROJECT | {"description": "Another shop."}
-    assert "already, with another description" in await refusal("create_project", **other)
+    assert "already exists with a different description" in await refusal("create_project", **other)
 
 
 async def test_several_projects_share_one_run_and_a_new_run_follows_an_ended_one(harness, office, told):

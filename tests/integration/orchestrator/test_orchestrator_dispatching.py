@@ -52,7 +52,7 @@ async def test_an_action_that_is_not_ready_names_what_it_waits_for(harness, purs
     """SC-13: readiness is not decided by the model."""
     build = act("build", kind="compound", needs=["store_done"], effects=("x",))
     run, desk = await pursued(STORE, API, build, act("part", parent="build", effects=("x",)))
-    assert "`api` is not ready: `store_done` not shown yet" in await dispatch(desk, "api")
+    assert "`api` is not ready: `store_done` not proven yet" in await dispatch(desk, "api")
     assert "its parent is not running yet" in await dispatch(desk, "part")
     assert "is a compound" in await dispatch(desk, "build")
     assert "there is no action `sture`. Did you mean `store`?" in await dispatch(desk, "sture")

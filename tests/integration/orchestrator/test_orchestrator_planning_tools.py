@@ -147,7 +147,7 @@ async def test_an_item_that_exists_with_the_same_content_is_returned(desk):
     again = await told(desk, "goap_create_actions", goal="shop", actions=[spec("store"), spec("api")])
     assert again == {"goal": "shop", "created": ["api"], "existed": ["store"]}
     other = [spec("x"), spec("store", role="testing")]
-    assert "actions[1] `store` exists already, with another role" in await refusal(
+    assert "actions[1] `store` already exists with a different role" in await refusal(
         desk, "goap_create_actions", goal="shop", actions=other
     )
     assert desk.draft.action("x") is None
@@ -165,7 +165,11 @@ async def test_an_item_that_exists_with_the_same_content_is_returned(desk):
         ("goap_create_actions", {"goal": "shop", "actions": [spec("-a")]}, "starts with `-`"),
         ("goap_create_actions", {"goal": "shop", "parent": "stor", "actions": [spec("a")]}, "Did you mean `store`?"),
         ("goap_create_actions", {"goal": "shop", "parent": "store", "actions": [spec("a")]}, "is primitive"),
-        ("goap_create_actions", {"goal": "shop", "actions": [spec("a", contract={"checks": []})]}, "`checks` is not"),
+        (
+            "goap_create_actions",
+            {"goal": "shop", "actions": [spec("a", contract={"checks": []})]},
+            "is unknown",
+        ),
         ("goap_list_actions", {"goal": "shop", "status": "done"}, "A status is one of: failed"),
         ("goap_list_actions", {"goal": "shop", "parent": "nobody"}, "there is no action `nobody`"),
         ("goap_update_action", {"action": "store", "status": "completed"}, "only evidence completes"),
@@ -238,11 +242,11 @@ async def test_a_proposal_is_answered_with_the_existing_evidence(store):
     said = await told(desk, "goap_update_world_state", goal="shop", assertions=claims, evidence="`store`, then api.")
     assert (said["holds"], said["not_shown"]) == (["store_works"], ["api_works"])
     assert said["notes"] == [
-        "`store_works` already holds: it was shown when `store` landed.",
+        "`store_works` already holds: it was proven when `store` landed.",
         "`api` is pending: `api_works` will hold once it has landed with evidence.",
     ]
     denied = await told(desk, "goap_update_world_state", goal="shop", assertions={"store_works": False}, summary="no")
-    assert denied["notes"] == ["`store_works` holds by evidence; only a failing check can refute it."]
+    assert denied["notes"] == ["`store_works` is backed by evidence; only a failing check can refute it."]
     with store.transaction():
         apply_changes(store, desk.run, desk.draft.changes, now=THEN)
     assert AssertionProposed("shop", "api_works", True, "`store`, then api.") in events_of(store)

@@ -346,4 +346,4 @@ async def test_extra_records_of_a_proposal_are_stored_with_it_or_not_at_all(harn
     also = ScriptedAgentModel(WHOLE, "done")
     await ask(harness, run, also, also=lambda store: store.actions.move(harness.action(run, "build").id, Running()))
     assert harness.statuses(run)["build"] == "running"
-    assert turns(harness, run) == [("lost", "the process that asked is gone"), ("done", None)]
+    assert turns(harness, run) == [("lost", "the process that asked has exited"), ("done", None)]

@@ -128,7 +128,7 @@ async def test_the_session_branch_is_created_once_and_must_keep_landed_work(harn
     with pytest.raises(RepositoryError, match="no longer contains"):
         await ensure_session_branch(harness.context, run)
     await harness.sh(f"git branch -D {run.session_branch}")
-    with pytest.raises(RepositoryError, match="does not exist any more") as caught:
+    with pytest.raises(RepositoryError, match="no longer exists") as caught:
         await ensure_session_branch(harness.context, run)
     assert tip in caught.value.fix
 

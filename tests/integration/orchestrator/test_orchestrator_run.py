@@ -92,7 +92,7 @@ async def test_a_failed_goal_does_not_stop_another(harness):
     )
     ending = await harness.run_to_end(run, b=["echo x > b"], g1=["echo x > g1"], g2=["echo x > g2"])
     assert isinstance(ending.state, Failed)
-    assert ending.state.reason.startswith("bad: `b_done` cannot be reached: `b` failed for good")
+    assert ending.state.reason.startswith("bad: `b_done` cannot be reached: `b` failed permanently")
     assert goals(harness, run) == {"bad": "failed", "good": "completed"}
 
 

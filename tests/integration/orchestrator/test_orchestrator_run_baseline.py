@@ -234,4 +234,4 @@ async def test_a_slow_setup_is_announced_before_it_runs(harness):
     run = await harness.own(goal("g", act("a")), setup=("true",), trusted=True, **UNSANDBOXED)
     await ensure_baseline(harness.context, run)
     told = [notice.text for notice in events(harness, run, NoticeRaised)]
-    assert told == ["Setting up the environment of checks: true"]
+    assert told == ["Setting up the check environment: true"]

@@ -44,7 +44,7 @@ def decompose(harness, run, model, key="build"):
     )
 
 
-def replan(harness, run, model, *, under=None, unmet=("store",), why="`schema` failed for good"):
+def replan(harness, run, model, *, under=None, unmet=("store",), why="`schema` failed permanently"):
     compound = None if under is None else harness.action(run, under).id
     return SupervisorAgent(harness.context, run, model.opened).replan(goal_of(harness, run).id, compound, unmet, why)
 
@@ -134,7 +134,7 @@ async def test_a_replan_gets_the_reason_and_settles_the_failure(harness):
     model = ScriptedAgentModel([skip, other], "another way")
     assert isinstance(await replan(harness, run, model), PlanWritten)
     asked = model.input_text(1)
-    assert "`schema` failed for good" in asked
+    assert "`schema` failed permanently" in asked
     assert "last error: the database has no such type" in asked
     assert "- pages: `schema` failed" in asked
     assert read_goal_view(harness.store, run, goal_of(harness, run)).exhausted == ()
@@ -228,7 +228,7 @@ async def test_results_of_a_compounds_providers_are_shortened(harness):
     )
     assert isinstance(await decompose(harness, run, model, "ui"), PlanWritten)
     assert "# What it builds on\n- schema: Tables: users. xxx" in model.input_text(1)
-    assert "characters left out]" in model.input_text(1)
+    assert "characters omitted]" in model.input_text(1)
 
 
 async def test_a_model_that_cannot_be_opened_is_reported_and_not_tried_again(harness):

@@ -63,9 +63,9 @@ async def test_without_a_user_the_call_is_denied_with_what_would_allow_it(tmp_pa
     output = await door.write("a.py")
     assert output.failed
     assert output.content == (
-        "Denied: write_file needs approval (file_write), and no user can be asked here. It would be allowed by "
-        '`--allow "write_file:a.py"`, `--allow-category file_write` or `--yolo`. Continue without it, or report what '
-        "you would have done."
+        "Denied: write_file needs approval (file_write), and no user is available to approve it. It would be allowed "
+        'by `--allow "write_file:a.py"`, `--allow-category file_write` or `--yolo`. Continue without it, or report '
+        "what you would have done."
     )
     assert door.ran == []
     [approval] = door.told
@@ -80,7 +80,7 @@ async def test_without_a_user_the_call_is_denied_with_what_would_allow_it(tmp_pa
 async def test_a_denied_command_gets_the_reason_and_the_rule_that_would_allow_it(tmp_path):
     """RA-14: the pattern generator; for a command without a possible rule none is suggested."""
     output = await Door(tmp_path).shell("git commit -m x && git log -1 | head")
-    assert output.content.startswith("Denied: `git`: `git commit` is not known to only read here, and no user can")
+    assert output.content.startswith("Denied: `git`: `git commit` is not known to be read-only here, and no user is")
     assert '`--allow "shell:git commit"`' in output.content
     assert '`--allow "shell:PATTERN"`' in (await Door(tmp_path).shell("rm x > y")).content
 
@@ -102,14 +102,14 @@ async def test_a_human_decides_a_call_that_asks(tmp_path):
     door = Door(tmp_path, answers=["allow", "deny"])
     assert not (await door.shell("make")).failed
     denied = await door.shell("make")
-    assert denied.content.startswith("Denied: the user said no")
+    assert denied.content.startswith("Denied: the user denied it")
     asked = ApprovalQuestion(
         tool="shell",
         category="shell",
         subject="make",
         args='{"command":"make"}',
         digest="94a77c7e46edd1fa2bf1ae102f31348c6d912d71137e38df4a340e54f8f89dca",
-        why="`make` is not known to only read, and no rule allows it",
+        why="`make` is not known to be read-only, and no rule allows it",
     )
     assert door.asked == [asked] * 2
     assert door.decided == [("allow", "human"), ("deny", "human")]
@@ -228,7 +228,7 @@ async def test_a_call_that_needs_a_decision_elsewhere_raises_and_does_not_run(tm
         await door.shell("make")
     [(subject, digest, judged)] = heard
     assert (subject, len(digest), caught.value.item) == ("make", 64, "7")
-    assert judged == PolicyDecision("ask", "shell", "`make` is not known to only read, and no rule allows it")
+    assert judged == PolicyDecision("ask", "shell", "`make` is not known to be read-only, and no rule allows it")
     assert door.ran == []
 
 
@@ -317,7 +317,7 @@ async def test_commands_with_protected_files_as_targets_do_not_run(tmp_path, com
     (tmp_path / "link").symlink_to(".env")
     door = Door(tmp_path, yolo=True)
     said = (await door.shell(command)).content
-    assert "is protected" in said or "holds secrets" in said
+    assert "is protected" in said or "contains secrets" in said
     assert door.ran == []
     assert not (await door.shell("cat README .env.example > out")).failed
 

@@ -83,7 +83,7 @@ async def test_a_secret_is_neither_read_nor_found_nor_reached_by_a_link(ground):
     workspace = Workspace(ground, {})
     for name in (".env", "link", "server.key", ".git/config", "docs/../.env"):
         said = await guarded(read_file(workspace), ground, None).run({"path": name})
-        assert (said.failed, "holds secrets" in said.content) == (True, True), name
+        assert (said.failed, "contains secrets" in said.content) == (True, True), name
     assert (await read_file(workspace).run({"path": "link"})).failed
     found = await guarded(search_files(workspace), ground, None).run({"pattern": "dear"})
     assert "docs/a" in found.content

@@ -133,11 +133,11 @@ async def test_a_reason_names_the_part_and_its_problem(reader):
         "cat ../x": "`cat`: /x is outside the workspace",
         "ls > out": "it writes out",
         "X=1 ls": "it sets X, which may change what runs",
-        "pytest -c x": "the rule `shell:pytest` does not cover it: `-c` makes it do something else; "
-        "only a rule that names it allows it",
+        "pytest -c x": "the rule `shell:pytest` does not cover it: `-c` changes what it does; "
+        "only a rule that names it can allow it",
         "ls\u00a0-la": "the command contains an invisible character or a non-ASCII space "
         "(\\xa0, NO-BREAK SPACE), so its effects are unknown",
-        "cat .env": ".env holds secrets (.env): no agent reads it",
+        "cat .env": ".env contains secrets (.env): agents must not read it",
     }
     assert {command: (await decide_command(command, ground, reader)).reason for command in answers} == answers
 

@@ -121,7 +121,7 @@ async def test_a_secret_added_by_the_user_is_hidden_from_the_next_command(walls,
 async def test_a_system_folder_cannot_be_a_confined_workspace(folder, home):
     """BX-9: no sandbox holds a process that may change /proc. Commands ask first, as without a sandbox."""
     assert await session_sandbox(SandboxSettings(), Path(folder), home, conversation="one") is None
-    with pytest.raises(TrustError, match="the workspace is the system itself"):
+    with pytest.raises(TrustError, match="the workspace contains the system's own files"):
         await session_sandbox(SandboxSettings(mode="require"), Path(folder), home, conversation="one")
 
 
@@ -129,7 +129,7 @@ async def test_a_user_is_warned_of_a_missing_sandbox_unless_it_is_turned_off(hom
     """BX-9"""
     told = await missing_sandbox_notice(SandboxSettings(), Path("/"))
     assert told is not None
-    assert "the workspace is the system itself" in told
+    assert "the workspace contains the system's own files" in told
     assert "start in a subfolder" in told
     assert await missing_sandbox_notice(SandboxSettings(mode="off"), Path("/")) is None
 

@@ -140,7 +140,10 @@ def test_an_older_program_reads_a_compatible_newer_database(
     Store.open(place, clock=clock, migrations=new).close()
     with closing(Store.open(place, clock=clock, create=False)) as older:
         assert older.runs.latest() == a_run()
-        with pytest.raises(StoreError, match=f"schema {NEXT}, this one knows {NOW}") as caught, older.transaction():
+        with (
+            pytest.raises(StoreError, match=f"schema {NEXT}, this version supports up to {NOW}") as caught,
+            older.transaction(),
+        ):
             pytest.fail("an older program must not write")
         assert store.name in caught.value.what
     with pytest.raises(StoreError, match="newer scaffold") as caught:

@@ -54,5 +54,5 @@ def test_a_changed_sealed_contract_is_rejected(store: Store) -> None:
         store._connection.write(
             "UPDATE sealed_contract SET body = :body WHERE phase = 'draft'", body='{"intent":"nothing"}'
         )
-    with pytest.raises(StoreError, match="is not what was sealed"):
+    with pytest.raises(StoreError, match="does not match its seal"):
         store.seals.in_force(ACTION)

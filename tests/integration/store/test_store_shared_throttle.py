@@ -237,7 +237,7 @@ async def test_a_cooldown_longer_than_the_patience_is_reported_at_once(
     with pytest.raises(ModelError) as caught:
         await theirs.enter(HOST, timeout_s=60)
     trouble = caught.value
-    assert trouble.what == f"{HOST} takes no requests before 2030-01-01 00:01:30 UTC, in 90 s"
+    assert trouble.what == f"{HOST} accepts no requests until 2030-01-01 00:01:30 UTC, in 90 s"
     assert (trouble.limited, trouble.transient, trouble.retry_after_s) == (True, False, 90)
     assert trouble.fix
 
@@ -249,7 +249,7 @@ async def test_cooldowns_of_one_call_add_up(mine: SharedThrottle, theirs: Shared
     await pass_time(clock, 39.9)
     mine.leave(others[0], "limited", retry_after_s=30.0)
     await pass_time(clock, 1)
-    with pytest.raises(ModelError, match="takes no requests before"):
+    with pytest.raises(ModelError, match="accepts no requests until"):
         await waiting
 
 

@@ -130,7 +130,7 @@ async def test_a_binary_file_is_refused_with_an_alternative(root, call):
         ("vier ö".encode("utf-8-sig"), ", encoding utf-8 with BOM"),
         (codecs.BOM_UTF16_LE + "vier ö".encode("utf-16-le"), ", encoding utf-16-le with BOM"),
         (codecs.BOM_UTF16_BE + "vier ö".encode("utf-16-be"), ", encoding utf-16-be with BOM"),
-        ("vier ö".encode("latin-1"), ", encoding latin-1 (a guess: it is not UTF-8)"),
+        ("vier ö".encode("latin-1"), ", encoding latin-1 (guessed: it is not UTF-8)"),
     ],
 )
 async def test_text_is_decoded_and_an_unusual_encoding_is_reported(root, call, data, note):

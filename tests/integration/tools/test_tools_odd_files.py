@@ -71,7 +71,7 @@ async def test_text_is_not_appended_to_half_a_character(root, call):
     (root / "a").write_bytes(b"\xff\xfeo\0n")
     output = await call("append_file", "a")
     assert output.failed
-    assert "half a character" in output.content
+    assert "an incomplete character" in output.content
     assert (root / "a").read_bytes() == b"\xff\xfeo\0n"
 
 

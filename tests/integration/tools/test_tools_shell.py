@@ -59,7 +59,7 @@ async def test_long_output_is_shown_with_head_and_tail(sh):
     lines = output.content.splitlines()
     assert lines[2] == "1"
     assert lines[-1] == "300000"
-    assert output.content.count("bytes left out") == 2
+    assert output.content.count("bytes omitted") == 2
 
 
 async def test_no_process_survives_the_command(sh, tmp_path):
@@ -85,7 +85,7 @@ def kept(tmp_path):
 async def test_output_too_long_to_show_is_stored_whole(kept):
     """RA-4."""
     output, file = await kept("seq 1 100000; echo oops >&2")
-    assert "568896 bytes left out" in output.content
+    assert "568896 bytes omitted" in output.content
     assert "--- stderr\noops\n--- all 588895 bytes of stdout are in " in output.content
     assert file is not None
     assert file.read_text().splitlines() == [str(n) for n in range(1, 100_001)]

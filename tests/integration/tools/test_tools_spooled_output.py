@@ -84,7 +84,7 @@ def test_shortened_output_says_how_much_is_missing(total):
     data = bytes(65 + n % 26 for n in range(total))
     text = cut_middle(data, total, 10)
     head, _, rest = text.partition("\n... ")
-    missing, _, tail = rest.partition(" bytes left out ...\n")
+    missing, _, tail = rest.partition(" bytes omitted ...\n")
     assert len(head) + len(tail) + int(missing or 0) == total
     assert data.startswith(head.encode())
     assert data.endswith(tail.encode())

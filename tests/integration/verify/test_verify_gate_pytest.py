@@ -138,7 +138,7 @@ async def test_every_outcome_is_reported_under_pytests_names(tmp_path):
         (
             {"pytest.py": "print('12 passed')\n", "test_a.py": "def test_a(): assert 0\n"},
             "error",
-            "left no usable record",
+            "wrote no usable record",
         ),
         ({"pytest.ini": "[pytest]\naddopts = --nonsense\n"}, "error", "exited with code 4"),
     ],

@@ -74,7 +74,7 @@ async def test_tests_without_a_single_pass_are_no_baseline(candidates):
     base = await candidates.commit({"test_it.py": "def test_it():\n    assert False\n"})
     problem = await candidates.capture(base)
     assert isinstance(problem, NotReady)
-    assert "none of its 1 tests passes" in problem.what
+    assert "none of its tests pass (1 ran)" in problem.what
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ async def test_a_detected_linter_that_cannot_run_is_left_out_and_a_configured_on
     lint = Gate(kind="lint", command="nosuchlinter .", runner="findings")
     captured = await candidates.capture(base, TEST, lint)
     assert isinstance(captured, BaselineResult)
-    assert "lint is not checked: `nosuchlinter .` cannot be run at the base" in captured.notes[0]
+    assert "lint is not checked: `nosuchlinter .` cannot be run on the base commit" in captured.notes[0]
     head = await candidates.commit({"other.py": "VALUE = 1\n"})
     assert (await candidates.judge(captured, base, head))["lint"].verdict == "not_applicable"
     await candidates.harness.sh(f"git worktree remove --force {candidates.folder}/tree-{base[:8]}")

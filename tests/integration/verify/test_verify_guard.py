@@ -49,20 +49,20 @@ async def shown(tree, *, contract=None, **standard):
         ("echo x >> tests/test_add.py", "checks", "tests/test_add.py is an existing test"),
         ("git rm -q tests/test_add.py", "checks", "tests/test_add.py is an existing test"),
         ("git mv tests/test_add.py tests/add.txt", "checks", "tests/test_add.py is an existing test"),
-        ("echo x > conftest.py", "checks", "conftest.py decides how tests run"),
+        ("echo x > conftest.py", "checks", "conftest.py controls how tests run"),
         ("echo 'addopts = \"-x\"' >> pyproject.toml", "checks", "[tool.pytest] addopts"),
         ("git rm -q pyproject.toml", "checks", "[tool.pytest] testpaths"),
-        ("echo x > sitecustomize.py", "checks", "sitecustomize.py is run by every Python interpreter"),
-        ("echo x > calc.py", "shadowing", "calc.py has the name of the folder calc/"),
+        ("echo x > sitecustomize.py", "checks", "sitecustomize.py runs whenever a Python interpreter starts"),
+        ("echo x > calc.py", "shadowing", "calc.py has the same name as the folder calc/"),
         ("echo x > pytest.py", "shadowing", "pytest.py is imported instead of a test tool's module"),
-        ("echo x > login.sql", "protected", "login.sql lies in the protected area `.sql`"),
+        ("echo x > login.sql", "protected", "login.sql is in the protected area `.sql`"),
         ("mkdir .husky; echo x > .husky/pre-commit", "sealed", ".husky/pre-commit"),
         ("ln -s /etc/hosts calc/hosts", "links", "calc/hosts points outside the repository"),
         ("ln -s ../../.. calc/up", "links", "calc/up points outside the repository"),
         ("ln -s ../tests/test_add.py calc/t.py", "links", "calc/t.py points to tests/test_add.py"),
         ("ln -s ../calc/basic.py tests/test_b.py", "links", "tests/test_b.py makes calc/basic.py a test"),
         ("rm -r tests; ln -s calc tests", "checks", "tests/test_add.py is an existing test"),
-        ("echo 'import calc' > tests/__init__.py", "checks", "tests/__init__.py is run before the tests in its folder"),
+        ("echo 'import calc' > tests/__init__.py", "checks", "tests/__init__.py runs before the tests in its folder"),
     ],
 )
 async def test_a_change_of_check_inputs_blocks_before_the_contract_runs(changed, command, name, said):
@@ -90,7 +90,7 @@ async def test_a_script_that_a_makefile_runs_is_protected_like_the_makefile(harn
     tree = await changed("echo true > tools/run.sh")
     tree = msgspec.structs.replace(tree, base=await refs.resolve(harness.context.git, "HEAD~1"))
     results, verification = await shown(tree, contract=Contract(commands=(Check(command=check),)))
-    assert "tools/run.sh is run to check the work" in results["checks"].detail
+    assert "tools/run.sh is used to check the work" in results["checks"].detail
     assert not verification.passed
 
 
@@ -148,7 +148,7 @@ async def test_a_declared_folder_does_not_cover_files_that_run_automatically(cha
 async def test_a_module_beside_a_package_of_its_name_is_refused_even_if_declared(changed):
     """BX-5: one of the two could never be imported."""
     results, _ = await shown(await changed("echo x > calc.py"), files=("calc.py",))
-    assert "calc.py has the name of the folder calc/" in results["shadowing"].detail
+    assert "calc.py has the same name as the folder calc/" in results["shadowing"].detail
 
 
 async def test_configured_protected_areas_count_too(changed):
@@ -197,5 +197,5 @@ async def test_an_empty_init_file_above_a_checking_module_is_protected(harness, 
     tree = msgspec.structs.replace(tree, base=await refs.resolve(harness.context.git, "HEAD~1"))
     ours, _ = await shown(tree, contract=Contract(commands=(Check(command="python -m tools.accept"),)))
     others, _ = await shown(tree, contract=Contract(commands=(Check(command="python -m other"),)))
-    assert "tools/__init__.py is run before tools/accept.py" in ours["checks"].detail
+    assert "tools/__init__.py runs before tools/accept.py" in ours["checks"].detail
     assert "checks" not in others

@@ -64,7 +64,7 @@ async def test_an_installation_that_cannot_be_overridden_is_named(project):
     async with project.tree(environment) as tree:
         found = await prove_imports(environment, tree)
     assert isinstance(found, NotReady)
-    assert found.what == f"checks would load calc from {place}/__init__.py, not from the checkout that they judge"
+    assert found.what == f"checks would load calc from {place}/__init__.py, not from the checkout being checked"
     assert "remove that installation" in found.fix
 
 
@@ -119,7 +119,7 @@ async def test_an_interpreter_that_cannot_answer_is_not_trusted(project):
     async with project.tree(environment) as tree:
         found = await prove_imports(environment, tree)
     assert isinstance(found, NotReady)
-    assert found.what.endswith("/python could not report where it would import this repository's code from")
+    assert found.what.endswith("/python could not report where it imports this repository's code from")
     assert found.detail == "broken here"
 
 

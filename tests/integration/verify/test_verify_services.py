@@ -196,7 +196,7 @@ async def test_unhealthy_services_are_reported_and_stopped(project, docker, port
     services = Services((f"compose @{port}",), await means_of(project))
     found = await prove_services(services, None, trusted=True)
     assert found.what == (
-        "the services of compose could not be started: "
+        "the compose services could not be started: "
         "`docker compose -p scaffold_run_1 up --detach --wait` exited with code 1: service db is unhealthy"
     )
     assert docker.calls[-1].startswith("compose -p scaffold_run_1 down --volumes")
@@ -218,9 +218,9 @@ async def test_a_missing_daemon_or_program_is_reported_with_a_fix(project, docke
     assert "could not be started" in dead.what
     assert dead.what.endswith("Cannot connect to the Docker daemon")
     assert again.what.endswith("Cannot connect to the Docker daemon")
-    assert "check that the daemon runs" in dead.fix
+    assert "check that the daemon is running" in dead.fix
     names = "`docker compose`, `docker-compose`, `podman compose`"
-    assert missing.what == f"the services need compose, and none of {names} works here"
+    assert missing.what == f"the services need compose, but none of {names} works on this machine"
     assert "`docker compose version` works" in missing.fix
     (docker.home / "no daemon").unlink()
     assert await prove_services(services, None, trusted=True) is None
@@ -287,7 +287,7 @@ async def test_services_that_cannot_be_stopped_are_reported_with_the_command(pro
     program = shlex.quote(str(docker.programs / "docker"))
     assert (ended.exit_code, docker.up, told[0].count("\n")) == (0, ["scaffold_run_1"], 0)
     line = (
-        "the services of compose are still running and could not be stopped: `docker compose -p scaffold_run_1 "
+        "the compose services are still running and could not be stopped: `docker compose -p scaffold_run_1 "
         "down --volumes --remove-orphans --rmi local --timeout 5` exited with code 1: Cannot connect to the Docker "
         "daemon. Once that works, run `scaffold cleanup` or "
         f"`{program} compose -p scaffold_run_1 down --volumes --remove-orphans`"

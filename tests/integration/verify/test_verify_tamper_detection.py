@@ -50,7 +50,7 @@ FAILS = (
 TESTS = {"tests/__init__.py": "", "tests/test_a.py": FIRST, "tests/test_sums.py": FAILS, "tests/test_z.py": LAST}
 WRONG = "def add(a, b):\n    return 0\n"
 RUNNERS = {"pytest": "python -m pytest -q", "unittest": "python -m unittest discover -t . tests"}
-SAID = "Test files changed while they ran, so the result is void: tests/test_sums.py."
+SAID = "Test files changed during the run, so the result is invalid: tests/test_sums.py."
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
@@ -89,7 +89,7 @@ async def test_tests_compiled_by_the_tested_code_prove_nothing(tmp_path):
     run = await run_gate_once(tmp_path, Gate(kind="test", command=RUNNERS["pytest"], runner="pytest"))
     assert (set(run.outcomes.values()), run.trouble) == ({"passed"}, "error")
     assert run.detail.startswith(
-        "Test files changed while they ran, so the result is void: tests/__pycache__/test_sums."
+        "Test files changed during the run, so the result is invalid: tests/__pycache__/test_sums."
     )
 
 

@@ -221,7 +221,7 @@ async def test_a_worker_cannot_end_an_attempt_it_has_submitted(harness):
     run = await begin(harness)
     await harness.work(run, "a", "echo x > a")
     (attempt,) = harness.attempts(run, "a")
-    with pytest.raises(StaleFence, match="handed in its candidate"):
+    with pytest.raises(StaleFence, match="submitted its candidate"):
         end_attempt(harness.store, run, attempt.id, AttemptEnd("executor_failed", "a late crash"), fence=attempt.fence)
     assert harness.attempts(run, "a") == (attempt,)
     assert harness.statuses(run) == {"a": "landing"}

@@ -230,6 +230,6 @@ async def test_a_silent_drafter_is_given_up(harness):
     silent = CassetteEntry(when=RequestMatcher(role="drafter"), fault=CassetteFault(kind="hang", times=9))
     model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=(silent,)))
     async with claimed_attempt(harness, run, "a") as station:
-        with pytest.raises(NoContract, match="the drafter gave no contract"):
+        with pytest.raises(NoContract, match="the drafter returned no contract"):
             await draft_contract(station, model)
         assert sealed(station) == []

@@ -140,13 +140,16 @@ async def test_a_malformed_critique_is_requested_again(harness):
     assert isinstance(await run_criticised(harness, run, "a", ["echo one > a"], {1: answers}), CandidateReady)
     assert scores(harness, run) == [(1, 8, True)]
     asked = prompts(harness, "critic")
-    assert ["lacks the line `Total: N/9`" in asked[1], "from 3 to 9, not 12" in asked[2]] == [True, True]
+    assert ["does not contain the line `Total: N/9`" in asked[1], "from 3 to 9, not 12" in asked[2]] == [True, True]
 
 
 @pytest.mark.parametrize(
     ("critiques", "why"),
     [
-        ({1: ["Good!", "Very!", "Really!"]}, "none of its 3 answers can be used. It lacks the line `Total: N/9`."),
+        (
+            {1: ["Good!", "Very!", "Really!"]},
+            "none of its 3 answers can be used. It does not contain the line `Total: N/9`.",
+        ),
         ({}, "has no reply for"),
     ],
     ids=["never usable", "nobody there"],
@@ -158,7 +161,7 @@ async def test_without_a_usable_critique_passing_is_enough(harness, critiques, w
         await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], critiques), CandidateReady
     )
     (warning,) = told(harness, run)
-    assert warning.startswith("a was not criticised: ")
+    assert warning.startswith("a was not critiqued: ")
     assert why in warning
     assert (scores(harness, run), await handed(harness, run)) == ([], "one")
 
@@ -169,7 +172,7 @@ async def test_a_budget_that_ends_before_the_critique_loses_no_work(harness):
     assert isinstance(
         await run_criticised(harness, run, "a", ["echo one > a"], {1: [critique_text(3)]}, usd=1.0), CandidateReady
     )
-    assert "a was not criticised: " in told(harness, run)[0]
+    assert "a was not critiqued: " in told(harness, run)[0]
 
 
 async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
@@ -183,14 +186,14 @@ async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
     (attempt,) = harness.attempts(run, "a")
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "bad"
     assert told(harness, run) == [
-        "a is handed in as it last passed; improving it further failed: [fail] grep -q good a"
+        "a is submitted as it last passed; improving it further failed: [fail] grep -q good a"
     ]
     assert harness.statuses(run) == {"a": "landing"}
 
 
 @pytest.mark.slow
 async def test_passing_work_is_submitted_if_there_is_no_time_to_improve_it(harness):
-    """AL-5, AL-6: the attempt's time is up during the next turn."""
+    """AL-5, AL-6: the attempt timed out during the next turn."""
     run = await begin(harness, attempt_timeout_s=12.0)
     ending = await run_criticised(
         harness, run, "a", ["echo good > a", "echo better > b; sleep 60"], {1: [critique_text(3)]}

@@ -70,7 +70,7 @@ async def test_a_silent_command_is_cancelled_twice(harness):
     ending, model = await worked(harness, run, "sleep 60", "sleep 60")
     assert ending.outcome == "timeout"
     assert ending.error.startswith("no output, no tool call and no model reply for 1.5 s")
-    assert "no sign of life" in model.requests[1].messages[-1].parts[-1].text
+    assert "no activity" in model.requests[1].messages[-1].parts[-1].text
 
 
 @pytest.mark.parametrize(

@@ -88,11 +88,17 @@ async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(harness
     ("first", "told"),
     [
         ("It is all fine.", "does not end with a fenced JSON block"),
-        (verdict("perhaps"), "is no verdict"),
+        (verdict("perhaps"), "is not a valid verdict"),
         (verdict(citations=[]), "must cite at least one file and line"),
         (verdict(citations=[{"file": "list", "line": 4}]), "list:4: the file has 3 lines."),
-        (verdict(citations=[{"file": "nowhere.py", "line": 1}]), "nowhere.py:1: the commit has no such file"),
-        (verdict("reject", citations=[{"file": "nowhere.py", "line": 1}]), "nowhere.py:1: the commit has no such file"),
+        (
+            verdict(citations=[{"file": "nowhere.py", "line": 1}]),
+            "nowhere.py:1: the file is empty or not in the commit",
+        ),
+        (
+            verdict("reject", citations=[{"file": "nowhere.py", "line": 1}]),
+            "nowhere.py:1: the file is empty or not in the commit",
+        ),
     ],
     ids=["none", "malformed", "no citation", "no such line", "no such file", "a rejection, too"],
 )

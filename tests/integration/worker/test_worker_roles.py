@@ -62,7 +62,7 @@ async def test_a_prompt_has_the_facts_and_results_of_its_preconditions(harness):
     told = request.messages[0].parts[0].text
     facts = {fact.assertion: fact.commit[:8] for fact in harness.store.facts.of_goal(harness.action(run, "a").goal_id)}
     holding = "\n".join(f"- {name} (shown at {facts[name]})" for name in ("a_done", "other_done"))
-    assert f"# What holds already\n{holding}\n" in told
+    assert f"# What already holds\n{holding}\n" in told
     assert told.endswith("# What was done before\n## a: Do a.\ndone with a")
 
 

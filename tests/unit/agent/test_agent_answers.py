@@ -44,7 +44,7 @@ async def test_a_long_result_is_shortened():
     await agent(model, tool("flood", flood)).turn("go")
     [(_, content, _)] = results_of(model.requests[1])
     assert len(content) < RESULT_LIMIT + 100
-    assert "characters left out" in content
+    assert "characters omitted" in content
 
 
 async def test_a_result_with_undecodable_file_names_can_be_encoded():

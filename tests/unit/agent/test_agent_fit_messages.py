@@ -108,7 +108,7 @@ async def test_a_prompt_longer_than_the_window_is_cut_to_fit():
     text = message.parts[0].text
     assert text.startswith("begin")
     assert text.endswith("end")
-    assert "bytes left out" in text
+    assert "bytes omitted" in text
 
 
 def test_long_arguments_are_cut_at_any_depth_and_stay_valid_arguments():
@@ -122,7 +122,7 @@ def test_long_arguments_are_cut_at_any_depth_and_stay_valid_arguments():
     assert thought.text == "t" * 100
     assert (call.args["path"], call.args["force"], call.args["edits"][0]["line"]) == ("a", True, 3)
     assert call.args["edits"][0]["text"].startswith("xxx")
-    assert "bytes left out" in call.args["more"]["deep"][0]
+    assert "bytes omitted" in call.args["more"]["deep"][0]
 
 
 def test_images_are_dropped_before_text():

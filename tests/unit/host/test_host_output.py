@@ -17,7 +17,7 @@ def excerpt(pieces, limit_bytes):
 
 def test_output_above_the_limit_keeps_head_and_tail_and_says_what_is_missing():
     taken = excerpt([b"0123456789" * 10], limit_bytes=10)
-    assert taken.content() == b"01234\n... 90 bytes left out ...\n56789"
+    assert taken.content() == b"01234\n... 90 bytes omitted ...\n56789"
     assert taken.left_out == 90
 
 

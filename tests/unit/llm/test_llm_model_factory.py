@@ -53,7 +53,7 @@ def test_credentials_in_a_model_string_are_refused_and_not_shown():
     """RA-1: model strings are stored and shown."""
     with pytest.raises(UsageError) as caught:
         parse_model("local:q@http://me:secret@h/v1")
-    assert "contains a login" in caught.value.what
+    assert "contains credentials" in caught.value.what
     assert "secret" not in caught.value.what + caught.value.fix
 
 

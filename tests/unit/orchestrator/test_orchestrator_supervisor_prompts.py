@@ -83,7 +83,7 @@ def test_omitted_items_are_counted_with_the_command_that_shows_them():
     many = tuple(an_action(f"part-{at}", effects=(f"effect-{at}",)) for at in range(500))
     text = judge_prompt(situation(actions=many, goal=a_goal(desired=tuple(f"effect-{at}" for at in range(500)))), "why")
     assert "more: goap_list_actions shows them" in text
-    named = text.split("Desired, not shown yet: ")[1].split(".")[0].split(", ")
+    named = text.split("Desired, not proven yet: ")[1].split(".")[0].split(", ")
     assert named[:2] == ["effect-0", "effect-1"]
     assert named[-1] == f"{500 - len(named) + 1} more (goap_get_goal)"
 
@@ -100,7 +100,7 @@ def test_a_failure_is_described_with_its_lesson_and_the_approach():
             failures=(FailedAction(action=replace(SCHEMA, guidance="By hand."), attempts=failure("boom").attempts),)
         ),
         ("store",),
-        "`schema` failed for good",
+        "`schema` failed permanently",
         still=False,
     )
     assert "- schema [implementation] -> store; 1 attempt; last error: boom Other approach tried: By hand." in told

@@ -70,9 +70,9 @@ TABLE = {
         view(unmet=(), running=1, compounds=(begun("c", open_children=0),)),
         (CompleteCompound("C"),),
     ),
-    "a task that failed for good asks for another plan before anything starts": (
+    "a task that failed permanently asks for another plan before anything starts": (
         view(exhausted=failed("a", "b"), replans_left=2, ready=(primitive("c"),), running=1),
-        (Replan(("done",), "`a`, `b` failed for good"),),
+        (Replan(("done",), "`a`, `b` failed permanently"),),
     ),
     "without replans the rest goes on": (view(exhausted=failed("a"), ready=(primitive("c"),)), (Dispatch("C"),)),
     "ready primitives start as far as there are slots": (
@@ -121,14 +121,14 @@ TABLE = {
         (StartCompound("L"), Dispatch("A")),
     ),
     "who thinks is waited for": (view(planner_busy=True, pending=2, replans_left=1), ()),
-    "a child that failed for good asks for another way inside its compound": (
+    "a child that failed permanently asks for another way inside its compound": (
         view(
             unmet=("x", "y"),
             exhausted=failed("b", parent="G"),
             compounds=(begun("f", open_children=1, unmet=("y",)), begun("g", open_children=1, unmet=("x",))),
             replans_left=1,
         ),
-        (Replan(("x",), "`b` failed for good", "G"),),
+        (Replan(("x",), "`b` failed permanently", "G"),),
     ),
     "a child nobody needs any more asks for another way at the top": (
         view(
@@ -136,7 +136,7 @@ TABLE = {
             compounds=(begun("g", open_children=1),),
             replans_left=1,
         ),
-        (Replan(("done",), "`b` failed for good"),),
+        (Replan(("done",), "`b` failed permanently"),),
     ),
     "a gap nobody can close is given up": (
         view(compounds=(begun("c", open_children=0, unmet=("x",)),)),
@@ -153,7 +153,7 @@ TABLE = {
         (CompleteCompound("F"), Decompose("G", ("x",)), StartCompound("K"), Dispatch("A"), Dispatch("B")),
     ),
     "a human is waited for, and no other plan is asked for": (view(waiting=1, pending=2, replans_left=1), ()),
-    "a human is waited for whatever failed for good": (view(waiting=1, exhausted=failed("a")), ()),
+    "a human is waited for whatever failed permanently": (view(waiting=1, exhausted=failed("a")), ()),
     "what is ready starts while others wait for a human": (
         view(waiting=1, ready=(primitive("a"),)),
         (Dispatch("A"),),
@@ -169,9 +169,9 @@ TABLE = {
         (Replan(("done",), "nothing is ready or running"),),
     ),
     "a deadlock without replans fails, and says what cannot be reached": (view(pending=2), (FailGoal(STUCK),)),
-    "a failure names the actions that failed for good": (
+    "a failure names the actions that failed permanently": (
         view(unmet=("x", "y"), exhausted=failed("a")),
-        (FailGoal("`x`, `y` cannot be reached: `a` failed for good"),),
+        (FailGoal("`x`, `y` cannot be reached: `a` failed permanently"),),
     ),
 }
 

@@ -97,7 +97,7 @@ def test_only_new_items_of_a_list_are_added():
 
 
 def test_another_goal_of_the_same_name_is_refused():
-    expect_refusal(draft(SHOP), CreateGoal(goal("shop", "store")), "already, with another", "another name")
+    expect_refusal(draft(SHOP), CreateGoal(goal("shop", "store")), "already exists with a different", "another name")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_another_goal_of_the_same_name_is_refused():
         (goal("x" * (MAX_NAME_CHARS + 1), "a"), "longer than"),
         (goal("shop", ""), "its goal state is empty"),
         (goal("shop", "a\x07"), "an unprintable character"),
-        (goal("shop", " ".join(f"a{n}" for n in range(MAX_ASSERTIONS + 1))), "are more than"),
+        (goal("shop", " ".join(f"a{n}" for n in range(MAX_ASSERTIONS + 1))), "exceed the limit of"),
         (SHOP, "contains actions"),
         (replace(goal(), description="x" * (MAX_TEXT_CHARS + 1)), "longer than"),
         (replace(goal(), description="\ud800"), "a character that is not allowed"),
@@ -123,16 +123,16 @@ def test_a_goal_needs_a_name_and_a_goal_state(spec, word):
     [
         (action("../up"), ["actions[1]: the key `../up` has a part"]),
         (replace(STORE, role=" "), ["actions[1]: the role"]),
-        (replace(STORE, files=("/etc",)), ["actions[1]: the file `/etc` leaves the tree"]),
+        (replace(STORE, files=("/etc",)), ["actions[1]: the file `/etc` is outside the repository"]),
         (replace(STORE, effects=("",)), ["actions[1]: the effect `` is empty"]),
         (replace(STORE, preconditions=("x" * 201,)), ["the precondition", "longer than 200"]),
         (replace(STORE, description="x" * (MAX_TEXT_CHARS + 1)), ["the description", "longer than"]),
-        (API, ["actions[1] `api` has the key of another one in the list"]),
+        (API, ["actions[1] `api` has the same key as another action in the list"]),
         (replace(STORE, parent="al"), ["there is no action `al`", "Did you mean `all`?"]),
         (replace(STORE, parent="api"), ["its parent `api` is primitive", "Only compounds"]),
         (replace(STORE, parent="elsewhere"), ["no action `elsewhere` in goal `shop`"]),
         (replace(STORE, key="elsewhere"), ["taken by an action of another goal"]),
-        (replace(compound("all", "", "store"), effects=("x",)), ["exists already, with another effects"]),
+        (replace(compound("all", "", "store"), effects=("x",)), ["already exists with a different effects"]),
     ],
 )
 def test_one_invalid_action_refuses_the_whole_list_and_is_named(spec, words):
@@ -211,7 +211,9 @@ def test_an_unneeded_action_is_skipped_with_its_descendants():
 @pytest.mark.parametrize("to", ["skipped", "pending"])
 def test_a_running_action_cannot_be_changed(status, to):
     """SC-12: no agent takes work from a running worker."""
-    expect_refusal(draft(SHOP, store=status), UpdateAction("store", to, "no"), f"`store` is {status}", "Leave it alone")
+    expect_refusal(
+        draft(SHOP, store=status), UpdateAction("store", to, "no"), f"`store` is {status}", "Wait until it has ended"
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,7 +222,7 @@ def test_a_running_action_cannot_be_changed(status, to):
         (UpdateAction("stor", "skipped", "x"), {}, ["no action `stor`", "Did you mean `store`?"]),
         (UpdateAction("store", "skipped", " "), {}, ["without a reason"]),
         (UpdateAction("store", "skipped", "\x00"), {}, ["a character that is not allowed"]),
-        (UpdateAction("store", "skipped", "x"), {"store": "completed"}, ["cannot be skipped any more"]),
+        (UpdateAction("store", "skipped", "x"), {"store": "completed"}, ["can no longer be skipped"]),
         (UpdateAction("all", "skipped", "x"), {"part": "running"}, ["`part` below it is in progress"]),
         (
             UpdateAction("store", "pending", "x"),
@@ -297,7 +299,7 @@ def test_a_proposal_is_recorded_and_makes_no_fact():
         (ProposeAssertions("shop", {}), ["the proposal is empty"]),
         (
             ProposeAssertions("shop", {f"a{n}": True for n in range(MAX_ASSERTIONS + 1)}),
-            ["1001 assertions are more than"],
+            ["1001 assertions exceed the limit of"],
         ),
         (
             ProposeAssertions("shop", {"store": True}, evidence="\udcff"),

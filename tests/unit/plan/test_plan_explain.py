@@ -86,7 +86,7 @@ def test_a_file_shared_by_parallel_actions_is_a_weakness_on_each_level():
     found = explain(shared).weaknesses
     assert [(each.code, each.action) for each in found] == [("shared-file", "two"), ("shared-file", "four")]
     assert found[0].message.startswith("`one`, `two` may run in parallel and both touch `x`")
-    assert found[0].fix == "Let `two` wait for an effect of `one`, or give the file to one of them."
+    assert found[0].fix == "Let `two` wait for an effect of `one`, or assign the file to only one of them."
 
 
 def independent(count, name="g"):

@@ -167,9 +167,9 @@ def test_an_empty_description_is_kept():
 @pytest.mark.parametrize(
     ("text", "place_of_key", "hint"),
     [
-        (ACTION + "prconditions: [b]", (7, 5), "Did you mean `preconditions`? Known here: key, "),
-        (ACTION + "yes: [b]", (7, 5), "Known here: key, "),
-        (ACTION + '"a\\nb": 1', (7, 5), "Known here: key, "),
+        (ACTION + "prconditions: [b]", (7, 5), "Did you mean `preconditions`? The known keys are key, "),
+        (ACTION + "yes: [b]", (7, 5), "The known keys are key, "),
+        (ACTION + '"a\\nb": 1', (7, 5), "The known keys are key, "),
     ],
 )
 def test_unknown_keys_raise_a_warning_with_position_and_suggestion(text, place_of_key, hint):
@@ -242,19 +242,19 @@ def test_a_value_of_the_wrong_type_is_refused_with_its_position(rest, where, mes
         ('effects: ["a\\nb"]', "an unprintable character"),
         ('description: "a\\0b"', "a character that is not allowed"),
         ("files: ['']", "is empty"),
-        ("files: [/etc/passwd]", "leaves the tree"),
-        ("files: [a/../../b]", "leaves the tree"),
-        ("contract: {must_exist: [../b]}", "leaves the tree"),
-        ("contract: {must_not_exist: [/b]}", "leaves the tree"),
-        ("contract: {must_not_change: ['..']}", "leaves the tree"),
+        ("files: [/etc/passwd]", "is outside the repository"),
+        ("files: [a/../../b]", "is outside the repository"),
+        ("contract: {must_exist: [../b]}", "is outside the repository"),
+        ("contract: {must_not_exist: [/b]}", "is outside the repository"),
+        ("contract: {must_not_change: ['..']}", "is outside the repository"),
         ("contract: {commands: ['']}", "is empty"),
         ("contract: {commands: [{command: a, expect: exit 256}]}", "`exit 256` is not a valid expectation"),
         ("contract: {commands: [{command: a, expect: exit -1}]}", "`exit -1` is not a valid expectation"),
         ("contract: {commands: [{command: a, expect: ok}]}", "`ok` is not a valid expectation"),
-        ("contract: {commands: [{command: a, timeout_s: 0}]}", "is not a number of seconds above 0"),
-        ("contract: {commands: [{command: a, timeout_s: -.inf}]}", "is not a number of seconds above 0"),
-        ("contract: {commands: [{command: a, timeout_s: .nan}]}", "is not a number of seconds above 0"),
-        ("contract: {commands: [{command: a, timeout_s: !!int ''}]}", "is not a number of seconds above 0"),
+        ("contract: {commands: [{command: a, timeout_s: 0}]}", "is not a positive number of seconds"),
+        ("contract: {commands: [{command: a, timeout_s: -.inf}]}", "is not a positive number of seconds"),
+        ("contract: {commands: [{command: a, timeout_s: .nan}]}", "is not a positive number of seconds"),
+        ("contract: {commands: [{command: a, timeout_s: !!int ''}]}", "is not a positive number of seconds"),
         ("<<: {effects: [x]}", "merge keys (`<<`) are not supported"),
         ("parent: nobody", "unknown parent `nobody`"),
         ("parent: ''", "is empty"),
@@ -323,7 +323,7 @@ def test_unsafe_keys_are_refused(key):
         (
             "version: 2\ngoals: [{name: g, goal_state: [x], actions: []}]",
             "bad-value",
-            "plan.version: version `2` is not known",
+            "plan.version: version `2` is not supported",
         ),
         (
             "version: '1'\ngoals: [{name: g, goal_state: [x], actions: []}]",
@@ -389,7 +389,7 @@ def test_all_problems_are_reported_at_once_in_text_order():
     ]
     assert caught.value.what.startswith("plan.yaml:7:15: plan.goals[0].actions[0].effects[0]: expected text")
     assert caught.value.what.endswith("(and 5 more)")
-    assert caught.value.fix == 'Write "yes" if that is meant.'
+    assert caught.value.fix == 'Write "yes" if that is what you mean.'
 
 
 @pytest.mark.parametrize(

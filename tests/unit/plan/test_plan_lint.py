@@ -127,7 +127,7 @@ def test_two_cycles_in_one_component_are_found_one_after_the_other():
 def test_an_action_that_needs_its_own_effect_depends_on_itself():
     linted = report("x", action("a", "x", "x"))
     finding = only(linted, "self-dependency")
-    assert finding.message == "action `a` waits for `x`, which only it provides itself"
+    assert finding.message == "action `a` waits for `x`, which only the action itself provides"
     assert said(linted) == [("self-dependency", "a"), ("unreachable-goal", None)]
 
 

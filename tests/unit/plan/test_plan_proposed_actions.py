@@ -75,12 +75,12 @@ def test_a_repeated_intent_is_stored_once():
         ([STORE, None], ["actions[1]: expected a mapping, found nothing"]),
         ([STORE | {"key": 3}], ["actions[0].key", "3"]),
         ([STORE, {"key": "x"}], ["actions[1]: the key `description` is missing", "`effects` is missing"]),
-        ([STORE | {"keey": 1, "priority": 2}], ["actions[0]: the key `keey` is not known", "Did you mean `key`?"]),
+        ([STORE | {"keey": 1, "priority": 2}], ["actions[0]: the key `keey` is unknown", "Did you mean `key`?"]),
         ([STORE | {"kind": "task"}], ["`task` is not a kind of action"]),
         ([STORE | {"effects": "store"}], ["actions[0].effects: expected a list"]),
         ([STORE | {"acceptance": [True]}], ["actions[0].acceptance[0]: expected text"]),
         ([STORE | {"contract": {"commands": [{"command": "x", "expect": "joy"}]}}], ["is not a valid expectation"]),
-        ([STORE | {"files": ["../x"]}], ["leaves the tree"]),
+        ([STORE | {"files": ["../x"]}], ["is outside the repository"]),
         ([{"key": f"-{n}", "description": "x", "effects": []} for n in range(9)], ["(and 4 more)"]),
     ],
 )
@@ -112,7 +112,7 @@ def test_tasks_refer_to_their_dependencies_by_index_or_key():
         ([{"description": "x"}, {"depends_on": [0]}], ["tasks[1]: the key `description` is missing"]),
         ([{"description": "x", "depends_on": [1.5]}], ["tasks[0].depends_on: depends_on[0] is neither"]),
         ([{"description": "x", "depends_on": [True, {}]}], ["depends_on[0] is neither", "depends_on[1] is neither"]),
-        ([{"description": "x", "kind": "compound"}], ["`kind` is not known"]),
+        ([{"description": "x", "kind": "compound"}], ["`kind` is unknown"]),
     ],
 )
 def test_a_malformed_list_of_tasks_names_the_task(tasks, words):

@@ -27,8 +27,8 @@ class Written:
         return {
             "reads": PolicyDecision("allow", "read-only", "it only reads"),
             "ruled": PolicyDecision("allow", "shell:ruled", "a rule allows it"),
-            "leaks": PolicyDecision("deny", "secret:.env", "it holds secrets"),
-        }.get(command, PolicyDecision("ask", "shell", "it is not known to only read"))
+            "leaks": PolicyDecision("deny", "secret:.env", "it contains secrets"),
+        }.get(command, PolicyDecision("ask", "shell", "it is not known to be read-only"))
 
     async def proposal(self, command, context):
         return command
@@ -163,7 +163,7 @@ def test_a_denial_by_a_mode_says_how_to_leave_it():
     assert judged(writing("a"), mode="plan").reason == (
         "the mode plan allows no changes; leave it with switch_mode first if that is what the user wants"
     )
-    assert judged(command("other"), mode="plan").reason.startswith("it is not known to only read; the mode plan")
+    assert judged(command("other"), mode="plan").reason.startswith("it is not known to be read-only; the mode plan")
 
 
 def test_one_protected_path_of_several_is_enough_and_reading_is_separate():

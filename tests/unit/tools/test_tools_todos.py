@@ -75,7 +75,7 @@ async def test_todos_are_filtered_by_status_and_priority(write, read):
         ("create", {"status": "pending"}, "needs `content`"),
         ("create", {"content": " "}, "empty"),
         ("create", {"content": "x" * (MAX_CHARS + 1)}, "longer"),
-        ("update", {"id": 9, "status": "completed"}, "must be one of the list (1), not 9"),
+        ("update", {"id": 9, "status": "completed"}, "must be in the list (1), not 9"),
         ("update", {"content": "x"}, "not None"),
         ("update", {"id": 1, "content": ""}, "empty"),
         ("delete", {"id": 2}, "Todo 2"),
@@ -146,7 +146,7 @@ async def test_an_empty_list_clears_it(say):
 @pytest.mark.parametrize("odd", ["x", "", "-1", "1.0", "\u0661", True, 1.0, [1], "9" * 5000])
 async def test_an_invalid_number_matches_no_entry(say, odd):
     await say({"todos": [{"content": "a"}]})
-    assert "must be one of the list (1)" in await say({"action": "delete", "todos": [{"id": odd}]})
+    assert "must be in the list (1)" in await say({"action": "delete", "todos": [{"id": odd}]})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ def test_short_text_is_not_shortened():
 def test_an_excerpt_keeps_head_and_tail_and_says_what_is_missing():
     text = "head" + "x" * 1_000 + "tail"
     shown = truncate_text(text, 90)
-    assert shown == text[:60] + "\n... 918 characters left out ...\n" + text[-30:]
+    assert shown == text[:60] + "\n... 918 characters omitted ...\n" + text[-30:]
 
 
 async def test_a_file_system_error_becomes_a_failed_result():

@@ -102,7 +102,7 @@ def test_makefiles_and_scripts_are_protected_if_a_check_uses_them(path, kind, co
 def test_files_in_which_a_runner_found_tests_are_tests():
     """AL-9: configuration may give tests any name."""
     outset = BaseLayout(BASE, (), tests={"specs/check_a.py"})
-    assert check_input_reason(PathChange("specs/check_a.py", "M"), outset) == "is an existing test, or its data"
+    assert check_input_reason(PathChange("specs/check_a.py", "M"), outset) == "is an existing test or test data"
     assert check_input_reason(PathChange("specs/check_b.py", "A"), outset) is None
     assert not BaseLayout({"specs/check_a.py"}, (), tests={"specs/check_a.py"}).has_no_tests
 

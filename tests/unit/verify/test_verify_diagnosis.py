@@ -50,9 +50,9 @@ def test_nothing_is_guessed_from_unrelated_output():
     [
         (run(trouble="error", detail="2 files could not be collected: a.py.\nboom"), "2 files could not be collected"),
         (run(trouble="timeout", duration_s=600.2), "it timed out after 600 s"),
-        (run(trouble="vacuous"), "it ran no tests although there are some"),
+        (run(trouble="vacuous"), "it ran no tests although tests exist"),
         (run(trouble="error", exit_code=127), "its command could not be run (exit code 127)"),
-        (run(outcomes={"a": "failed", "b": "skipped"}), "none of its 2 tests passes"),
+        (run(outcomes={"a": "failed", "b": "skipped"}), "none of its tests pass (2 ran)"),
         (run(Gate(kind="test", command="make test"), detail="No module named x"), "the Python module `x`"),
     ],
 )

@@ -64,7 +64,7 @@ def test_a_truncated_record_is_rejected(tmp_path, note, kept):
 
 
 def test_a_record_with_a_wrong_or_missing_key_is_rejected(tmp_path, note):
-    assert "left no usable record" in str(read_record(tmp_path / "nowhere", KEY))
+    assert "wrote no usable record" in str(read_record(tmp_path / "nowhere", KEY))
     write_whole(note)
     assert "other code wrote" in str(read_record(tmp_path, b"x" * 32))
 

@@ -155,7 +155,7 @@ def test_jest_and_vitest_report_each_test(tmp_path, family):
     ("report", "code", "printed", "trouble", "word"),
     [
         (None, 1, "No tests found, exiting with code 1", "vacuous", "no test"),
-        (None, 0, "", "error", "left no usable report"),
+        (None, 0, "", "error", "wrote no usable report"),
         ("{}", 0, "", "error", "cannot be parsed"),
         ("[" * 100_000, 0, "", "error", "cannot be parsed"),
         (json.dumps(jest_report(("adds", "failed"))), 0, "", "error", "exit code is 0"),

@@ -79,7 +79,7 @@ def test_a_message_without_a_final_block_is_no_verdict(text):
     ],
 )
 def test_an_invalid_verdict_is_reported_with_its_position(fields):
-    assert "is no verdict" in problem(words(**fields))
+    assert "is not a valid verdict" in problem(words(**fields))
     assert '"summary": TEXT' in problem(words(**fields))
 
 
@@ -87,7 +87,7 @@ def test_an_invalid_verdict_is_reported_with_its_position(fields):
     "block", ["{", "[" * 100_000, '{"verdict": "approve", "citations": [], "summary": "\\ud800"}', "\udce9"]
 )
 def test_garbage_is_no_verdict(block):
-    assert "is no verdict" in problem(f"{FENCE}\n{block}\n{FENCE}")
+    assert "is not a valid verdict" in problem(f"{FENCE}\n{block}\n{FENCE}")
 
 
 def test_an_approval_needs_a_citation():

@@ -90,15 +90,15 @@ def test_scores_are_parsed_in_any_formatting(text):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "It lacks the line `Total: N/9`."),
-        ("Looks good to me. DONE", "It lacks the line `Total: N/9`."),
-        ("Total: 7/10", "It lacks the line `Total: N/9`."),
+        ("", "It does not contain the line `Total: N/9`."),
+        ("Looks good to me. DONE", "It does not contain the line `Total: N/9`."),
+        ("Total: 7/10", "It does not contain the line `Total: N/9`."),
         ("Total: 10/9", "`Total` must be a whole number from 3 to 9, not 10."),
         ("Total: 2/9", "`Total` must be a whole number from 3 to 9, not 2."),
         ("Total: 7.5/9", "`Total` must be a whole number from 3 to 9, not 7.5."),
-        ("Total: 7/9\nTotal: 8/9", "It gives more than one `Total`: 7, 8."),
-        (f"{ALL}Total: 9/9", "`Total: 9/9` contradicts the scores, which make 7."),
-        (f"{ALL}Correctness: 3/3\nTotal: 7/9", "It gives more than one `Correctness`: 2, 3."),
+        ("Total: 7/9\nTotal: 8/9", "It contains more than one `Total`: 7, 8."),
+        (f"{ALL}Total: 9/9", "`Total: 9/9` contradicts the scores, which add up to 7."),
+        (f"{ALL}Correctness: 3/3\nTotal: 7/9", "It contains more than one `Correctness`: 2, 3."),
         ("Readability: 4/3\nTotal: 7/9", "`Readability` must be a whole number from 1 to 3, not 4."),
     ],
 )

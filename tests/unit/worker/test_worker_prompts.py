@@ -73,7 +73,7 @@ def test_a_prompt_has_goal_task_paths_and_completion_criteria():
     told = prompt(an_action("api", files=("api.py", "docs/*.md"), contract=contract))
     assert told == (
         "# Goal: shop\nA shop that sells.\n\n# Your task: api (role: implementation)\nBuild the api.\n\n"
-        "# Files this task means to touch\n- api.py\n- docs/*.md\n\n"
+        "# Files this task is expected to change\n- api.py\n- docs/*.md\n\n"
         "# The work counts as done when\nIt sells.\n- `make test` ends with exit code 0\n"
         "- `./shop` prints `sold` (optional)\n- must exist: api.py\n"
         "- must not exist: **/*.orig\n- must not change: tests/**"
@@ -96,7 +96,7 @@ def test_a_child_action_names_its_parent():
 
 def test_a_prompt_lists_the_facts_and_their_commits():
     """SC-13: of its preconditions, and of what the goal desires."""
-    assert "# What holds already\n- store_works (shown at c0ffee12)" in prompt(
+    assert "# What already holds\n- store_works (shown at c0ffee12)" in prompt(
         an_action("api"), facts=(a_fact("store_works"),)
     )
 
@@ -115,7 +115,7 @@ def test_a_verifying_action_gets_full_results_paths_and_commits(role):
     store = an_action("store", effects=("stored", "listed"), result="r" * 9_000)
     facts = (a_fact("stored", paths=("b.py", "a.py")), a_fact("listed", paths=("b.py",)), a_fact("other", paths=("z",)))
     told = prompt(an_action("look", role=role), store, facts=facts)
-    assert "# The work you verify landed as (see `git show COMMIT`)\n- c0ffee12: stored, listed\n\n" in told
+    assert "# Commits of the work that you verify (see `git show COMMIT`)\n- c0ffee12: stored, listed\n\n" in told
     assert "# Paths it changed\n- a.py\n- b.py\n\n" in told
     assert told.endswith("# What its agents reported\n## store: Build the store.\n" + "r" * 9_000)
 
@@ -130,7 +130,7 @@ def test_another_approach_comes_before_the_failures():
 def test_long_texts_are_shortened_in_the_middle_with_a_notice():
     told = prompt(an_action("api"), an_action("store", result="a" * 3000 + "b" * 3000))
     assert len(told) < 4400
-    assert "a\n… 2000 characters left out …\nb" in told
+    assert "a\n… 2000 characters omitted …\nb" in told
     assert clip("short", 5) == "short"
 
 
@@ -214,7 +214,7 @@ def test_a_critic_gets_task_checks_and_change_all_bounded():
         "# The task: api (role: implementation)\nBuild the api.\n\n"
         "# The work counts as done when\nIt sells.\n- `make test` ends with exit code 0\n\n"
         "# What was checked\n- pass: make test\n- pre_existing: lint, `ruff check`\n\n"
-        "# The change\n```diff\n+sold\n\n```\n\nThis is iteration 2 of 5. Criticise the change."
+        "# The change\n```diff\n+sold\n\n```\n\nThis is iteration 2 of 5. Critique the change."
     )
     many = Verification(commit="c", results=passed * 1_000)
     long = an_action("api", description="x" * 100_000)
@@ -230,8 +230,8 @@ def test_a_critique_becomes_the_agents_next_message():
 
 
 def test_a_critic_is_asked_for_the_missing_parts_of_its_answer():
-    assert "It lacks the total.\nWrite it again and end it with the lines `Correctness: N/3`" in malformed_prompt(
-        "It lacks the total."
+    assert "It has no total.\nWrite it again and end it with the lines `Correctness: N/3`" in malformed_prompt(
+        "It has no total."
     )
 
 

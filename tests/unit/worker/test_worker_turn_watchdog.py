@@ -71,7 +71,7 @@ async def test_a_silent_tool_is_cancelled_and_the_agent_continues():
     """BX-12: first a nudge; earlier calls are reported as having an unknown outcome."""
     bench = Bench(calls("hang"), text_reply(Text("done")), hang=hang)
     assert (await bench.turn(silences=1)).text == "done"
-    assert "no sign of life for 300 s" in bench.said()
+    assert "no activity for 300 s" in bench.said()
     assert "was interrupted" in bench.said()
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from scaffold.agent.context.text_size import cut_middle
 from scaffold.core.conversation import Image, ImageType, Text
+from scaffold.core.printable_text import count_of
 
 ATTACHMENT_PREFIX = "Attached: "
 """Starts the text of each attachment; the name follows."""
@@ -161,7 +162,7 @@ def _text(
         text = "".join(lines[named.first - 1 : named.last])
         if not text:
             return SkippedAttachment(
-                f"@{named.shown} is outside the file, which has {len(lines)} lines; it was not attached"
+                f"@{named.shown} is outside the file, which has {count_of(len(lines), 'line')}; it was not attached"
             )
     return [Text(f"{ATTACHMENT_PREFIX}{named.shown}\n{cut_middle(clean(text), TEXT_LIMIT)}")]
 

@@ -11,7 +11,7 @@ from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN, IMAGE_TOKENS
 
 IMAGE_SIZE = IMAGE_TOKENS * BYTES_PER_TOKEN
 """Bytes counted for an image."""
-OMISSION_NOTE = " ... {count} bytes left out ... "
+OMISSION_NOTE = " ... {count} bytes omitted ... "
 
 
 def message_size(message: Message) -> int:

@@ -18,7 +18,7 @@ from scaffold.store.user_store import SESSIONS, UserStore
 
 ANSWER_TIMEOUT_S = 900.0
 """How long a subagent waits for an answer; without one the call is denied."""
-NO_ANSWER_REASON = "the approval request got no answer; continue without it, or say what you would have done"
+NO_ANSWER_REASON = "the approval request was not answered; continue without it, or say what you would have done"
 
 CallDecider = Callable[[str, PermissionRequest], Awaitable[PolicyDecision]]
 """Decides a request of the subagent with this name; the approval gate's `judge_for`."""

@@ -253,11 +253,11 @@ class SubagentPool:
             self._warn(f"{subagent.name} was stopped: {_error_line(error)}")
             return _SubagentEnd(subagent, "failure", f"it was stopped by an error in its session: {_error_line(error)}")
         if not life.done() or life.cancelled():
-            return _SubagentEnd(subagent, "failure", "it was stopped: its session no longer watched it")
+            return _SubagentEnd(subagent, "failure", "it was stopped: its session stopped monitoring it")
         code = life.result()
         if code is None:
             return _SubagentEnd(subagent, "timeout", f"it was stopped: it took longer than {subagent.timeout_s:g} s")
-        how = f"its process {_describe_exit(code)} before it was done"
+        how = f"its process {_describe_exit(code)} before it finished"
         return _SubagentEnd(subagent, "failure", f"{how}: {output}" if output else how)
 
     async def _wait_for_end(self, subagent: StoredSubagent, child: ChildProcess) -> int | None:

@@ -32,7 +32,7 @@ def _subagent(pool: SubagentPool, mailbox: Mailbox) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         """Start a subagent; a failed answer says why there is none."""
         if not args["task"].strip():
-            return failed_answer("Not started: the task is empty. Say what to do and what to answer.")
+            return failed_answer("Not started: the task is empty. Say what to do and what to report.")
         busy = [each.name for each in pool.roster() if each.status == "running"]
         most = min(pool.limits.most, MAX_SUBAGENTS)
         if len(busy) >= most:

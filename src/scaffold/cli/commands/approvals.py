@@ -26,7 +26,7 @@ scope_option = click.option(
     type=click.Choice(["run", "goal", "action"]),
     default="run",
     show_default=True,
-    help="Where the decision also applies to equal requests.",
+    help="Where the decision also applies to identical requests.",
 )
 hours_option = click.option(
     "--hours",

@@ -14,6 +14,7 @@ from scaffold.cli.render.style import heading, print_json, status_mark
 from scaffold.cli.wiring import open_context
 from scaffold.core.gates import Baseline, GateKind, GateRun
 from scaffold.core.model import Run
+from scaffold.core.printable_text import count_of
 from scaffold.core.states import status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_baseline import reset_baseline
@@ -91,7 +92,7 @@ def _gate_lines(shown: GateRun) -> Iterator[str]:
     for name in broken[:MOST_SHOWN]:
         yield f"      {pad(shown.outcomes[name], 7)} {clip_middle(name, WIDTH - 14)}"
     if len(broken) > MOST_SHOWN:
-        yield f"      and {len(broken) - MOST_SHOWN} more; `--json` has them all"
+        yield f"      and {len(broken) - MOST_SHOWN} more; `--json` lists them all"
 
 
 def _gate_summary(shown: GateRun) -> str:
@@ -99,7 +100,7 @@ def _gate_summary(shown: GateRun) -> str:
         return f"not checked: {shown.detail.partition(chr(10))[0]}"
     counts = Counter(shown.outcomes.values())
     if shown.gate.runner == "findings":
-        return f"{counts['failed']} findings"
+        return f"{count_of(counts['failed'], 'finding')}"
     return ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items(), key=lambda each: -each[1]))
 
 

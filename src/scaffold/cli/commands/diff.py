@@ -119,7 +119,7 @@ def _no_change_note(context: RunContext, action: Action) -> str:
 
 def _missing_commit(commit: Commit) -> GitError:
     return GitError(
-        f"commit {commit[:12]} is not in this repository any more",
+        f"commit {commit[:12]} is no longer in this repository",
         "It may have been pruned; its changes cannot be shown.",
     )
 

@@ -14,7 +14,7 @@ from scaffold.core.model import Action, InboxItem
 from scaffold.views.run_view import RequestersByItem, requesters_by_item
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
 
-NOTHING = "Nothing waits for you."
+NOTHING = "Nothing is waiting for you."
 NOTHING_EVER = "The inbox is empty."
 
 

@@ -68,7 +68,7 @@ def permissions() -> None:
 
 @permissions.command(context_settings={"ignore_unknown_options": False})
 @click.argument("command", nargs=-1)
-@click.option("--jsonl", "lines", is_flag=True, help="Judge one request a line of standard input.")
+@click.option("--jsonl", "lines", is_flag=True, help="Judge one request per line of standard input.")
 @json_option
 def check(command: tuple[str, ...], *, lines: bool, as_json: bool) -> int:
     """Print the decision about COMMAND in a trusted folder, regardless of the sandbox; nothing runs.

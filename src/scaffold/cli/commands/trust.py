@@ -50,7 +50,7 @@ def trust(folder: Path, *, show: bool, revoke: bool, as_json: bool) -> int:
     trust: only its own configuration is ignored.
     """
     if show and revoke:
-        raise UsageError("--show and --revoke exclude each other", "Pass one of them.")
+        raise UsageError("--show and --revoke cannot be combined", "Pass one of them.")
     if revoke:
         return _revoke(read_folder(folder), as_json=as_json)
     before = folder_trust(folder)
@@ -74,7 +74,7 @@ def _refuse_faulty(folder: FolderConfig, found: Sequence[TrustFileEffect]) -> No
     for effect in found:
         if effect.trouble:
             what = f"this folder cannot be trusted as it is: {effect.trouble.rstrip('.')}"
-            raise UsageError(what, "Correct the file, then repeat the command.")
+            raise UsageError(what, "Fix the file, then repeat the command.")
 
 
 def _agree(folder: FolderConfig) -> None:

@@ -69,7 +69,7 @@ def print_result(context: RunContext, run_id: RunId, *, as_json: bool) -> None:
 
 def _stop(owner: RunOwner) -> None:
     owner.request_stop("stopped")
-    click.echo("\nstopping: nothing new starts, unfinished work is pinned (Ctrl-C again: stop at once)", err=True)
+    click.echo("\nstopping: nothing new starts, unfinished work is pinned (Ctrl-C again: stop immediately)", err=True)
 
 
 def exit_code_of(ending: RunEnding) -> int:

@@ -61,7 +61,7 @@ def format_agents(rows: Sequence[AgentRow], now: datetime) -> str:
 
 
 def _process(row: AgentRow, now: datetime) -> Iterator[str]:
-    pid = "no process" if row.pid is None else f"pid {row.pid}{'' if row.alive else ', gone'}"
+    pid = "no process" if row.pid is None else f"pid {row.pid}{'' if row.alive else ', exited'}"
     text = f"{row.name} {row.state}" + (f", {row.phase}" if row.phase != row.state else "")
     yield f"{status_mark(STATE_MARKS.get(row.state, row.state))} {clip(text, WIDTH - len(pid) - 4)}  {pid}"
     facts = [f"{format_duration(now - row.since)}"] if row.since else []
@@ -124,7 +124,7 @@ def _action(action: Action, facts: Mapping[Assertion, Fact], note: str, indent: 
     for effect in action.effects:
         yield from _effect(effect, facts, indent + INDENT * 2)
     if action.result:
-        yield f"{indent}{INDENT * 2}{clip(f'said: {action.result}', WIDTH - len(indent) - 4)}"
+        yield f"{indent}{INDENT * 2}{clip(f'result: {action.result}', WIDTH - len(indent) - 4)}"
 
 
 def _score_line(attempts: Sequence[Attempt], indent: str) -> Iterator[str]:

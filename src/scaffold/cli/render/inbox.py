@@ -8,7 +8,7 @@ from typing import Any
 from scaffold.cli.render.style import heading
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem
-from scaffold.core.printable_text import join_limited, printable
+from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.views.run_view import RequestersByItem, decision_commands
 from scaffold.views.text_format import WIDTH, clip, format_duration, wrap_text
 
@@ -71,7 +71,7 @@ def _quoted(text: str) -> Iterator[str]:
     shown = text[:MAX_CHARACTERS]
     yield from (f"{BAR}{printable(line)}" for line in shown.split("\n"))
     if len(text) > len(shown):
-        yield f"    {len(text) - len(shown):,} more characters: `scaffold inbox --json` shows them"
+        yield f"    {count_of(len(text) - len(shown), 'more character')}: `scaffold inbox --json` shows them"
 
 
 def _reason(item: InboxItem) -> Iterator[str]:

@@ -115,7 +115,7 @@ def _next(view: RunView, root: Path) -> Iterator[str]:
             yield "  scaffold retry && scaffold resume      try again what failed"
         case Paused():
             if view.summary.inbox:
-                yield "  scaffold inbox                         what waits for you, in full"
+                yield "  scaffold inbox                         what is waiting for you, in full"
             yield f"  scaffold resume {run.id}"
         case _:
             yield "  scaffold status"

@@ -112,7 +112,9 @@ class StreamJsonReporter:
                 _print_event("thinking", text=text)
             case StreamReset(reason=reason):
                 self._heard = ""
-                _print_event("notice", notice="superseded", text=f"the text of this reply so far is void: {reason}")
+                _print_event(
+                    "notice", notice="superseded", text=f"the text of this reply so far is discarded: {reason}"
+                )
             case RetryWait(seconds=seconds, reason=reason):
                 _print_event("notice", notice="waiting", seconds=seconds, text=reason)
             case ToolCallDelta():

@@ -44,7 +44,7 @@ class RunPreview(Struct, frozen=True):
             lines = list(_tree(goal))
             yield from lines[:MAX_ACTIONS]
             if len(lines) > MAX_ACTIONS:
-                yield f"  and {len(lines) - MAX_ACTIONS} more actions"
+                yield f"  and {count_of(len(lines) - MAX_ACTIONS, 'more action')}"
 
     def _findings(self) -> Iterator[str]:
         if self.run.settings.planning.plan_path:
@@ -64,7 +64,7 @@ class RunPreview(Struct, frozen=True):
         """Yield the recommended number of agents, unless the run's cap differs from the one the advice assumes."""
         if self.run.settings.limits.goal_agents == WORKER_CAP:
             advice = advise_agent_count(self.plan)
-            yield f"  worth {count_of(advice.agents, 'agent')}: {advice.why}"
+            yield f"  {count_of(advice.agents, 'agent')} recommended: {advice.why}"
 
     def _terms(self) -> Iterator[str]:
         run, model, budget_usd = self.run, self.run.settings.model.name, self.run.settings.limits.budget_usd
@@ -139,4 +139,4 @@ def sandbox_summary(finding: DetectedLevel, settings: RunSettings) -> str:
     fix = "" if settings.sandbox.mode == "off" else f"; to get one, {finding.fix}"
     if settings.permissions.yolo:
         return f"warning: no sandbox ({why}): commands can do everything you can, without asking{fix}"
-    return f"no sandbox ({why}): commands of agents wait for your consent in `scaffold inbox`{fix}"
+    return f"no sandbox ({why}): agents' commands wait for your approval in `scaffold inbox`{fix}"

@@ -254,7 +254,7 @@ def _next(view: RunView, failed: Sequence[Action]) -> Mapping[str, str]:
     run = view.run
     look = {f"scaffold logs {quote(action.key)}": "what its agents said and did" for action in failed[:2]}
     if view.summary.inbox:
-        look = {"scaffold inbox": "what waits for you, in full"} | look
+        look = {"scaffold inbox": "what is waiting for you, in full"} | look
     look |= {f"scaffold contract {quote(action.key)}": "its checks and their results" for action in failed[:1]}
     aside = [goal for goal in view.goals if isinstance(goal.state, Paused) and goal.state != run.state]
     look |= {f"scaffold resume {quote(goal.name)}": "resume this goal" for goal in aside[:2]}

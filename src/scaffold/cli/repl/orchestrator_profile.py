@@ -104,7 +104,7 @@ class RunControl:
             tool="start",
             category="subagent",
             subject=RunPreview(run, stored_plan(self.context.store, run)).text(),
-            why="agents begin to work on it, in the background",
+            why="agents start working on it, in the background",
         )
         return await self._repl.questions.ask(question) != "deny"
 

@@ -14,7 +14,7 @@ from rich.theme import Theme
 
 from scaffold.cli.repl.line_diff import DiffLine, LineDiff
 from scaffold.cli.repl.markdown import markdown
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import count_of, printable
 from scaffold.core.todo import Todo
 from scaffold.views.text_format import clip
 
@@ -96,7 +96,7 @@ class Renderer(Struct, frozen=True, kw_only=True):
         """Return a diff, at most `most` lines of it."""
         lines, left = list(diff.lines[:most]), len(diff.lines) - most
         if left > 0:
-            lines.append(DiffLine("note", 0, f"{left:,} more lines"))
+            lines.append(DiffLine("note", 0, f"{count_of(left, 'more line')}"))
         digits = max((len(str(line.number)) for line in lines), default=1)
         counts = Text.assemble("  ", (f"+{diff.added}", "green"), " ", (f"-{diff.removed}", "red"))
         return self._draw_lines([counts, *(self._diff_line(line, digits) for line in lines)])

@@ -210,7 +210,7 @@ class Transcript:
         self._end_thinking()
         self._end_text()
         self._forget_stream()
-        void = "the reply broke off, its text so far is void; " if streamed else ""
+        void = "the reply was cut off, its text so far is discarded; " if streamed else ""
         self.notice(f"⤺ {void}asking again: {reason}", "yellow")
 
     def _forget_stream(self) -> None:

@@ -136,7 +136,7 @@ class ReplView(Struct, kw_only=True):
             return "stopping; Ctrl-C again ends everything"
         warned_s = self.turn.warned_s
         warned = warned_s is not None and self.clock.monotonic() - warned_s <= EXIT_WARNING_S
-        return "Ctrl-C again to leave" if warned else ""
+        return "Ctrl-C again to exit" if warned else ""
 
     def choices(self) -> str:
         """Return the answers to the open question; empty if there is none."""

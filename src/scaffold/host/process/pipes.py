@@ -60,7 +60,7 @@ class HeadTailBuffer:
     def content(self) -> bytes:
         """Return the whole stream if it fits the limit, else head and tail with a line between that counts the rest."""
         self._trim()
-        between = f"\n... {self.left_out} bytes left out ...\n".encode() if self.left_out else b""
+        between = f"\n... {self.left_out} bytes omitted ...\n".encode() if self.left_out else b""
         return bytes(self._head + between + self._tail)
 
     def _trim(self) -> None:

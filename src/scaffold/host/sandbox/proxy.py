@@ -137,7 +137,7 @@ class _Proxy(Struct):
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self.tasks) > self.bounds.connections:
-            raise ProxyRefusal(503, "-", f"{self.bounds.connections} connections are open already; close some first")
+            raise ProxyRefusal(503, "-", f"{self.bounds.connections} connections are already open; close some first")
         request = parse_request(await self._head(reader))
         far_reader, far_writer = await self._connect(request.destination)
         try:
@@ -156,13 +156,13 @@ class _Proxy(Struct):
         except TimeoutError:
             raise ProxyRefusal(408, "-", f"no complete request within {self.bounds.head_s:g} s") from None
         except asyncio.LimitOverrunError:
-            raise ProxyRefusal(431, "-", f"the head of the request is longer than {HEAD_BYTES} bytes") from None
+            raise ProxyRefusal(431, "-", f"the request header is longer than {HEAD_BYTES} bytes") from None
 
     async def _connect(self, destination: HostPort) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the first allowed address of an allowed host that answers."""
         if not matches_any_host(destination, self.hosts):
             raise ProxyRefusal(
-                403, str(destination), f"{destination} is not among the hosts that this command may reach"
+                403, str(destination), f"{destination} is not one of the hosts that this command may reach"
             )
         addresses = await self._addresses(destination)
         self.tell(ConnectionAttempt(str(destination), ""))
@@ -177,7 +177,7 @@ class _Proxy(Struct):
             async with asyncio.timeout(self.bounds.connect_s):
                 found = await self.resolve(destination.host, destination.port)
         except (OSError, UnicodeError, TimeoutError) as error:
-            raise ProxyRefusal(502, str(destination), f"{destination.host} has no address: {error}") from error
+            raise ProxyRefusal(502, str(destination), f"{destination.host} cannot be resolved: {error}") from error
         allowed = [
             each
             for each in found

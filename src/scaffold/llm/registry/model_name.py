@@ -43,7 +43,7 @@ def parse_model(text: str) -> ModelName:
         return ModelName(provider, rest)
     name, _, url = rest.partition("@")
     if "@" in url:  # model strings are stored and shown
-        raise UsageError("The local model's URL contains a login.", "Remove it; set the key in LOCAL_API_KEY.")
+        raise UsageError("The local model's URL contains credentials.", "Remove them and set LOCAL_API_KEY.")
     if not name or not url.startswith(("http://", "https://")):
         raise UsageError(f"`{text}` has no http:// or https:// URL of the local model.", SYNTAX_HINT)
     return ModelName(provider, name, url)

@@ -143,7 +143,7 @@ def _versioned(base: str) -> str:
 
 def _checked(name: str, url: str) -> str:
     """Return a base URL without a trailing slash; UsageError if it is invalid or contains a login."""
-    fix = "Write http://HOST:PORT/PATH or https://HOST/PATH, without a login, `?` or `#`."
+    fix = "Write http://HOST:PORT/PATH or https://HOST/PATH, without credentials, `?` or `#`."
     if not _VISIBLE.fullmatch(url):
         raise UsageError(f"{name} is empty or contains characters that are not allowed in a URL.", fix)
     try:

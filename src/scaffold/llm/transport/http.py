@@ -202,7 +202,7 @@ def _raise_model_error(error: aiohttp.ClientError | OSError, post: HttpRequest) 
         case aiohttp.SocketTimeoutError():
             what = f"{url} sent nothing for {deadlines.idle_s:g} s."
         case TimeoutError():
-            what = f"The reply of {url} was not complete after {deadlines.total_s:g} s."
+            what = f"The reply from {url} was not complete after {deadlines.total_s:g} s."
         case aiohttp.ClientConnectorDNSError():
             what = f"The host of {url} cannot be resolved: {error.os_error.strerror or error.os_error}."
         case aiohttp.ClientSSLError():
@@ -212,7 +212,7 @@ def _raise_model_error(error: aiohttp.ClientError | OSError, post: HttpRequest) 
             what = f"The proxy for {url} cannot be reached: {error.strerror}."
         case aiohttp.ClientHttpProxyError():
             transient = error.status >= 500
-            what = f"The proxy for {url} refused with HTTP status {error.status}."
+            what = f"The proxy for {url} refused the connection with HTTP status {error.status}."
         case aiohttp.InvalidURL():
             transient = False
             what = f"{url} is not a valid URL."
@@ -224,7 +224,7 @@ def _raise_model_error(error: aiohttp.ClientError | OSError, post: HttpRequest) 
 
 
 _FIX = "Check the network, the base URL and, for a local server, that it is running; then retry."
-_FIX_FOR_GOOD = "Check the base URL, its certificate (set SSL_CERT_FILE for your own CA) and the proxy's login."
+_FIX_FOR_GOOD = "Check the base URL, its certificate (set SSL_CERT_FILE for your own CA) and the proxy's credentials."
 
 
 def _reason(error: OSError) -> str:

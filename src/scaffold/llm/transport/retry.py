@@ -89,7 +89,7 @@ class LocalThrottle:
 def _refusal(endpoint: str, seconds: float) -> ModelError:
     return ModelError(
         f"{endpoint} is rate limited: retry in {seconds:.0f} s.",
-        "Wait that long, run fewer agents at a time, or choose another model with `--model`.",
+        "Wait until then, run fewer agents at a time, or choose another model with `--model`.",
         limited=True,
         retry_after_s=seconds,
     )

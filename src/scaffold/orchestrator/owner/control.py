@@ -138,7 +138,7 @@ async def submit_control_request(context: RunContext, run: Run, request: Control
                 await context.clock.sleep(POLL_S)
     except TimeoutError:
         raise RunBusy(
-            f"run {run.id} has the request, but has not applied it yet",
+            f"run {run.id} has received the request but has not applied it yet",
             "It applies the request as soon as it can; `scaffold status` shows the result.",
         ) from None
     if _is_open(context.store, request):

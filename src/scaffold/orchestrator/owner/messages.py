@@ -41,7 +41,7 @@ def _require_deliverable(context: RunContext, run: Run, action: Action) -> None:
     if isinstance(run.state, Completed | Cancelled):
         raise UsageError(f"run {run.id} is {status_of(run.state)} and reads no more messages", "Start a new run.")
     if isinstance(action.state, Completed | Cancelled | Skipped):
-        raise UsageError(f"`{action.key}` is {status_of(action.state)}; no agent works on it any more", SEE_TASKS)
+        raise UsageError(f"`{action.key}` is {status_of(action.state)}; no agent is working on it any more", SEE_TASKS)
     if action.kind == "compound":
         keys = ", ".join(f"`{child.key}`" for child in context.store.actions.children(action.id)[:5])
         fix = f"Send the message to one of its actions: {keys}." if keys else SEE_TASKS

@@ -49,7 +49,7 @@ async def recover_run(
     if orphans and outcome == "lost":
         with owner_transaction(store, run):
             text = (
-                f"{count_of(len(orphans), 'attempt')} lost the worker process; "
+                f"{count_of(len(orphans), 'attempt')} ended because the worker process died; "
                 "the work is pinned and a new attempt starts."
             )
             store.events.append(run.id, NoticeRaised("info", text))

@@ -62,7 +62,7 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
     if isinstance(result, NotReady):
         reason = context.redactor.clean(f"{NOT_READY}: {result.what}")
         fail_run(context.store, run, reason)
-        retry = f"then `scaffold retry {run.id}` and `scaffold resume {run.id}`, or a new run if it took a commit"
+        retry = f"then `scaffold retry {run.id}` and `scaffold resume {run.id}`, or a new run if that took a commit"
         raise EnvironmentNotReady(reason, f"{result.fix[:1].upper()}{result.fix[1:].rstrip('.')}, {retry}.")
     with owner_transaction(context.store, run, durable=True):
         context.store.baselines.hold(run.id, result.baseline)
@@ -163,7 +163,7 @@ def _preparation_request(context: RunContext, run: Run, detection: DetectedGates
         environ=child_environment(context.environ, {}, names=environment.variables),
         enclose=partial(open_sandbox, context, run, name=SETUP_FOLDER),
         clean=context.redactor.clean,
-        tell=lambda command: inform(context, run.id, f"Setting up the environment of checks: {command}"),
+        tell=lambda command: inform(context, run.id, f"Setting up the check environment: {command}"),
     )
 
 

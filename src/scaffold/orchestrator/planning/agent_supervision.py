@@ -50,7 +50,7 @@ def next_wake_reason(store: Store, run: Run, goal: Goal) -> str | None:
         return _join_latest(happened)
     if store.actions.running(goal.id) or store.actions.waiting(goal.id):
         return None
-    return f"nothing is running; not shown yet: {quoted_list(store.goals.unmet(goal.id))}"
+    return f"nothing is running; not proven yet: {quoted_list(store.goals.unmet(goal.id))}"
 
 
 def give_up_reason(store: Store, run: Run, goal: Goal) -> str | None:
@@ -60,7 +60,7 @@ def give_up_reason(store: Store, run: Run, goal: Goal) -> str | None:
     if len(wasted) >= MAX_WASTED_TURNS:
         return f"{MAX_WASTED_TURNS} turns in a row had no effect (last: {wasted[0].error})"
     if store.turns.count_without_progress_of_goal(goal.id, "judge") >= MAX_FRUITLESS_TURNS:
-        return f"{MAX_FRUITLESS_TURNS} turns led to no new fact"
+        return f"{MAX_FRUITLESS_TURNS} turns produced no new fact"
     return None
 
 
@@ -74,7 +74,7 @@ def no_effect_reason(store: Store, run: Run, goal: Goal) -> str | None:
         for event in _since_last_turn(store, run, goal)
     ):
         return None
-    return f"nothing was changed although nothing is running; not shown yet: {quoted_list(unmet)}"
+    return f"nothing was changed although nothing is running; not proven yet: {quoted_list(unmet)}"
 
 
 def _ended_turns(store: Store, run: Run, goal_id: GoalId) -> tuple[PlanningTurn, ...]:

@@ -115,7 +115,7 @@ class LiveProposals:
         lacking = self.store.facts.lacking(action.goal_id, action.preconditions)
         if lacking:
             fix = "First dispatch the actions that provide them, and wait until they have landed."
-            raise ChangeRejected(f"`{action.key}` is not ready: {quoted_list(lacking)} not shown yet", fix)
+            raise ChangeRejected(f"`{action.key}` is not ready: {quoted_list(lacking)} not proven yet", fix)
         if action.unmet:
             raise ChangeRejected(f"`{action.key}` is not ready: its parent is not running yet", "Wait until it is.")
 

@@ -165,7 +165,7 @@ def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[Act
     room = RESPONSE_CHARS - OVERHEAD_CHARS
     share = max(RESULT_CHARS, room // len(chosen)) if keys else RESULT_CHARS
     taken, left = fit_entries((_result(proposals, action, share) for action in chosen), most=MAX_ACTIONS, room=room)
-    cut = any("characters left out" in str(entry.get("result", "")) for entry in taken)
+    cut = any("characters omitted" in str(entry.get("result", "")) for entry in taken)
     return {
         "goal": goal.name,
         "results": taken,
@@ -215,12 +215,12 @@ def _notes(draft: PlanDraft, goal: GoalSpec, claims: Mapping[Assertion, bool], e
             status = draft.progress.status(action.key)
             for name in action.effects:
                 if name in claims and name in held and status == "completed":
-                    yield f"`{name}` already holds: it was shown when `{action.key}` landed."
+                    yield f"`{name}` already holds: it was proven when `{action.key}` landed."
                 elif name in claims and name not in held:
                     yield f"`{action.key}` is {status}: `{name}` will hold once it has landed with evidence."
     for name, claim in claims.items():
         if name in held and not claim:
-            yield f"`{name}` holds by evidence; only a failing check can refute it."
+            yield f"`{name}` is backed by evidence; only a failing check can refute it."
 
 
 def stored_goal(proposals: ProposalTarget, name: str) -> Goal | None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Goal, PlanningTurn
+from scaffold.core.printable_text import count_of
 from scaffold.core.states import reason_of, status_of
 
 GOAL_CHARS = 400
@@ -30,7 +31,7 @@ OPEN_STATUSES = ("pending", "running", "verifying", "landing", "blocked")
 
 
 class FailedAction(Struct, frozen=True, kw_only=True):
-    """A primitive that failed for good, with its attempts."""
+    """A primitive that failed permanently, with its attempts."""
 
     action: Action
     attempts: tuple[Attempt, ...]
@@ -55,7 +56,7 @@ class GoalContext(Struct, frozen=True, kw_only=True):
     ready: tuple[Action, ...]
     """The first actions that may start."""
     failures: tuple[FailedAction, ...]
-    """Actions that failed for good, latest first."""
+    """Actions that failed permanently, latest first."""
     turns: tuple[PlanningTurn, ...]
     """Earlier turns of the same kind about the same compound or goal, oldest first."""
     compound: Action | None = None
@@ -161,7 +162,7 @@ def _goal_section(context: GoalContext) -> str:
     goal = context.goal
     described = f"# Goal: {goal.name}\n{_sentences(goal.description)}".rstrip()
     summary = f"So far: {_line(goal.summary, SUMMARY_CHARS)}" if goal.summary else ""
-    unmet = _row("Desired, not shown yet", _not_holding(goal.desired, context.holding))
+    unmet = _row("Desired, not proven yet", _not_holding(goal.desired, context.holding))
     shown = _row("Desired and shown", [name for name in goal.desired if name in context.holding])
     return "\n".join(part for part in (described, summary, unmet, shown) if part)
 
@@ -170,7 +171,7 @@ def _compound_section(context: GoalContext, compound: Action, title: str) -> str
     children = [action for action in context.actions if action.parent_id == compound.id]
     parts = (
         f"# {title}: {compound.key}\n{_clip(compound.description, TASK_CHARS)}",
-        _row("Its effects, not shown yet", _not_holding(compound.effects, context.holding)),
+        _row("Its effects, not proven yet", _not_holding(compound.effects, context.holding)),
         _row("Its effects that hold", [name for name in compound.effects if name in context.holding]),
         _row("Its preconditions", compound.preconditions),
         _listed("Its children", map(_with_state, _open_first(children)), ACTIONS_CHARS),
@@ -229,7 +230,7 @@ def _failures(failures: Sequence[FailedAction]) -> str:
 def _failure(failure: FailedAction) -> str:
     action = failure.action
     tried = f" Other approach tried: {_line(action.guidance, 120)}." if action.guidance else ""
-    times = f"{len(failure.attempts)} attempts" if len(failure.attempts) != 1 else "1 attempt"
+    times = count_of(len(failure.attempts), "attempt")
     return (
         f"- {action.key} [{action.role}] -> {_names(action.effects, 120)}; {times}; last error: "
         f"{_line(failure.error, ERROR_CHARS)}{tried}"
@@ -313,7 +314,7 @@ def _line(text: str, limit: int) -> str:
 
 
 def _clip(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit].rstrip()} [... {len(text) - limit} characters left out]"
+    return text if len(text) <= limit else f"{text[:limit].rstrip()} [... {len(text) - limit} characters omitted]"
 
 
 def _text(*parts: str) -> str:

@@ -41,7 +41,7 @@ ACTION_SCHEMA = object_schema(
     },
     role={**STRING_SCHEMA, "description": "Default implementation; code_review, testing, ..."},
     files={**STRING_LIST_SCHEMA, "description": "Paths and globs that it may change."},
-    acceptance={"description": "Acceptance criteria: a text or a list."},
+    acceptance={"description": "Acceptance criteria: a string or a list."},
     verification_intent=STRING_SCHEMA,
     contract={
         "type": "object",
@@ -246,8 +246,8 @@ def _get_action_results(proposals: ProposalTarget) -> Tool:
 
     return json_tool(
         "goap_get_action_results",
-        "Read the results of actions: the worker's report, and why attempts failed. Long texts are cut; name fewer "
-        "`actions` to see more of each.",
+        "Read the results of actions: the worker's report, and why attempts failed. Long texts are truncated; name "
+        "fewer `actions` to see more of each.",
         object_schema({"goal": STRING_SCHEMA}, actions=STRING_LIST_SCHEMA),
         answer,
         read_only=True,

@@ -61,7 +61,7 @@ def _why(best: MakespanPrediction, predictions: Sequence[MakespanPrediction], wi
     if larger:
         least = min(larger, key=lambda each: each.makespan_s)
         saved = max(0, round(100 * (1 - least.makespan_s / best.makespan_s)))
-        return "; ".join([*gained, f"more would save {saved}% of the time at most"])
+        return "; ".join([*gained, f"more would save at most {saved}% of the time"])
     if width == 1:
         return "no two actions can run in parallel"
     if width <= best.agents:

@@ -110,7 +110,7 @@ def _weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
             yield _weakness("no-contract", goal, action.key, message, "Add a command that shows its effects.")
     for path, keys in _shared(goal, graph):
         message = f"{quoted_list(keys)} may run in parallel and both touch `{path}`: one may have to be redone"
-        fix = f"Let `{keys[1]}` wait for an effect of `{keys[0]}`, or give the file to one of them."
+        fix = f"Let `{keys[1]}` wait for an effect of `{keys[0]}`, or assign the file to only one of them."
         yield _weakness("shared-file", goal, keys[1], message, fix)
 
 

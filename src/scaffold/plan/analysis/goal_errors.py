@@ -51,7 +51,7 @@ class GoalErrorFinder:
         if elsewhere := self._providers.get(missing):
             return (
                 f"Facts are per goal, and only goal `{elsewhere[0]}` provides `{missing}`: "
-                f"provide it in goal `{self._goal.name}` too, or join the two goals."
+                f"provide it in goal `{self._goal.name}` too, or merge the two goals."
             )
         return f"{self._effects.hint(missing)}Add an action with the effect `{missing}`, {otherwise}."
 
@@ -70,7 +70,7 @@ class GoalErrorFinder:
                 providers = self._graph.providers_of(need)
                 if len(providers) == 1 and providers[0] == index and need not in self._graph.held:
                     what = f"`{need}`" if isinstance(need, str) else "its parent"
-                    message = f"action `{action.key}` waits for {what}, which only it provides itself"
+                    message = f"action `{action.key}` waits for {what}, which only the action itself provides"
                     fix = f"Remove {what} from its preconditions, or add another action that provides it."
                     if isinstance(need, int):
                         message, fix = f"action `{action.key}` is its own parent", "Remove `parent`."
@@ -105,5 +105,5 @@ class GoalErrorFinder:
                 message = (
                     f"goal `{self._goal.name}` is never reached: `{assertion}` needs {keys}, which cannot provide it"
                 )
-                fix = f"Correct {keys}, or the actions they depend on."
+                fix = f"Fix {keys}, or the actions they depend on."
             yield goal_error("unreachable-goal", self._goal, None, message, fix)

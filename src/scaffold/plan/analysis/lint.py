@@ -71,7 +71,7 @@ def _repeated_names(plan: Plan) -> Iterator[Finding]:
     for goal in plan.goals:
         seen[goal.name] += 1
         if seen[goal.name] == 2:
-            fix = "Give each goal its own name, or join the two."
+            fix = "Give each goal its own name, or merge the two."
             yield goal_error("duplicate-key", goal, None, f"more than one goal is named `{goal.name}`", fix)
 
 

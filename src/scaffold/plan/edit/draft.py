@@ -180,7 +180,7 @@ class PlanDraft:
             if _content(known) == _content(spec):
                 return None
             _reject(
-                f"there is a goal `{spec.name}` already, with another description or goal state",
+                f"goal `{spec.name}` already exists with a different description or goal state",
                 "Leave it as it is and add actions to it, or give the new goal another name.",
             )
         self.plan = Plan(goals=(*self.plan.goals, spec))
@@ -206,7 +206,9 @@ class PlanDraft:
         for index, spec in enumerate(specs):
             name = f"actions[{index}] `{spec.key}`"
             if batch[spec.key] is not spec:
-                yield ProposalProblem(f"{name} has the key of another one in the list", "Give each action its own key.")
+                yield ProposalProblem(
+                    f"{name} has the same key as another action in the list", "Give each action its own key."
+                )
             elif (known := self.action(spec.key)) is not None:
                 yield from self._already_there(name, known, spec, goal)
             elif spec.parent is not None:
@@ -223,7 +225,7 @@ class PlanDraft:
             yield ProposalProblem(what, "Keys are unique in the whole run: give it another key.")
         elif known != spec:
             fields = [each for each in spec.__struct_fields__ if getattr(known, each) != getattr(spec, each)]
-            what = f"{name} exists already, with another {', '.join(fields)}"
+            what = f"{name} already exists with a different {' and '.join(fields)}"
             yield ProposalProblem(what, "Leave it as it is; give new work its own key, and skip what it replaces.")
 
     def _wrong_parent(
@@ -241,13 +243,13 @@ class PlanDraft:
             yield ProposalProblem(what, "Only compounds have children: name one, or none.")
         elif (status := self.progress.status(parent)) in CLOSED_STATUSES:
             what = f"{name}: its parent `{parent}` is {status} and takes no further children"
-            yield ProposalProblem(what, "Add the action at the top of the goal, or to a compound that is not over.")
+            yield ProposalProblem(what, "Add the action at the top of the goal, or to a compound that has not ended.")
 
     def _update(self, change: UpdateAction) -> DraftChange | None:
         action = self.known_action(change.key)
         status = self.progress.status(action.key)
         if status in IN_PROGRESS_STATUSES:
-            _reject(f"`{action.key}` is {status}: it is in progress", "Leave it alone until it has ended.")
+            _reject(f"`{action.key}` is {status}: it is in progress", "Wait until it has ended.")
         if wrong := bad_text(change.note):
             _reject(f"the note on `{action.key}`: the text {wrong}", "Write plain, shorter text.")
         note = change.note.strip()
@@ -258,7 +260,7 @@ class PlanDraft:
         if status == "skipped":
             return False
         if status in FINAL_STATUSES:
-            _reject(f"`{action.key}` is {status} and cannot be skipped any more", "Leave it as it is.")
+            _reject(f"`{action.key}` is {status} and can no longer be skipped", "Leave it as it is.")
         if not reason:
             _reject(f"`{action.key}` cannot be skipped without a reason", "Say in `result` why it is not needed.")
         left = [key for key in self.below(action.key) if self.progress.status(key) not in FINAL_STATUSES]
@@ -288,7 +290,8 @@ class PlanDraft:
         if before.spent:
             _reject(
                 f"`{action.key}` was already retried with another approach: {quoted(before.text)}",
-                "Create another action that makes the same true in another way; only a human can grant more attempts.",
+                "Create another action that makes the same assertions true in another way; "
+                "only a human grants more attempts.",
             )
         if _plain(approach) in {"", _plain(before.text), _plain(action.description)}:
             _reject(
@@ -297,7 +300,7 @@ class PlanDraft:
             )
         parent = self.progress.status(action.parent) if action.parent else "pending"
         if parent in CLOSED_STATUSES:
-            fix = "Retry the parent first, or create an action elsewhere that makes the same true."
+            fix = "Retry the parent first, or create an action elsewhere that makes the same assertions true."
             _reject(f"`{action.key}` cannot be retried: its parent `{action.parent}` is {parent}", fix)
         self._set_statuses({action.key: "pending"})
         approaches = {**self.history.approaches, action.key: RetryApproach(approach, spent=True)}

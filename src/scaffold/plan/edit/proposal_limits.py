@@ -42,7 +42,7 @@ def _invalid(what: str, texts: Iterable[str], check: Callable[[str], str | None]
 
 def _invalid_assertions(what: str, names: Sequence[Assertion]) -> Iterator[ProposalProblem]:
     if len(names) > MAX_ASSERTIONS:
-        yield ProposalProblem(f"{len(names)} {what}s are more than {MAX_ASSERTIONS}", "Use fewer.")
+        yield ProposalProblem(f"{len(names)} {what}s exceed the limit of {MAX_ASSERTIONS}", "Use fewer.")
     yield from _invalid(what, names, _bad_name)
 
 
@@ -88,6 +88,6 @@ def proposal_problems(
     yield from _invalid("evidence", [evidence], bad_text)
     yield from _invalid("summary", [summary or ""], bad_text)
     if len(assertions) > MAX_ASSERTIONS:
-        yield ProposalProblem(f"{len(assertions)} assertions are more than {MAX_ASSERTIONS}", "Name fewer.")
+        yield ProposalProblem(f"{len(assertions)} assertions exceed the limit of {MAX_ASSERTIONS}", "Name fewer.")
     if not assertions and summary is None:
         yield ProposalProblem("the proposal is empty", "Name an assertion, or write a summary.")

@@ -10,6 +10,7 @@ from scaffold.core.contract import Contract
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import DEFAULT_ROLE, ActionSpec, Finding, GoalSpec
+from scaffold.core.printable_text import count_of
 from scaffold.plan.graph.cycles import Cycle, cycles
 from scaffold.plan.graph.dependency_graph import DependencyGraph
 from scaffold.plan.message_text import SpellingHints, quoted
@@ -111,7 +112,7 @@ def _dependencies(tasks: Sequence[TaskSpec], keys: Sequence[ActionKey]) -> Itera
                 fix = f"Remove `{key}` from its own dependencies."
                 yield _error("self-dependency", key, f"task `{key}` depends on itself", fix)
             elif target is None:
-                message = f"task `{key}` depends on task {dependency}, but the list has {len(keys)} tasks"
+                message = f"task `{key}` depends on task {dependency}, but the list has {count_of(len(keys), 'task')}"
                 fix = f"Name a task from 0 to {len(keys) - 1}, or its key."
                 yield _error("unknown-dependency", key, message, fix)
             elif target not in known:

@@ -97,8 +97,8 @@ class FieldReader:
         if key in seen:
             self._note("duplicate-key", node, f"the key {quoted(key)} is written twice", "Keep one of the two.")
         elif known is not None and key not in known:
-            fix = f"{SpellingHints(known).hint(key)}Known here: {', '.join(known)}."
-            message = f"{self.path}: the key {quoted(key)} is not known and was ignored"
+            fix = f"{SpellingHints(known).hint(key)}The known keys are {', '.join(known)}."
+            message = f"{self.path}: the key {quoted(key)} is unknown and was ignored"
             self.notes.add("unknown-key", node.mark, message, fix, severity="warning")
         seen.add(key)
 
@@ -135,7 +135,9 @@ class FieldReader:
             self._note("bad-value", node, f"{quoted(node.value)} {wrong}", "Write a different one.", key)
         elif isinstance(node, ScalarNode):
             message = f"expected text, found {_described(node)}; put it in quotes"
-            self._note("wrong-type", node, message, f'Write "{quoted(node.written)[1:-1]}" if that is meant.', key)
+            self._note(
+                "wrong-type", node, message, f'Write "{quoted(node.written)[1:-1]}" if that is what you mean.', key
+            )
         else:
             self._note("wrong-type", node, f"expected text, found {_described(node)}", "Write one text.", key)
         return None

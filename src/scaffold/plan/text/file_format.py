@@ -93,7 +93,7 @@ def bad_glob(glob: str) -> str | None:
     if not glob.strip() or not glob.isprintable():
         return "is empty or contains an unprintable character"
     if glob.startswith("/") or ".." in glob.split("/"):
-        return "leaves the tree: globs are relative, without `..`"
+        return "is outside the repository: globs are relative, without `..`"
     return None
 
 
@@ -101,7 +101,7 @@ def _plan(node: PositionedNode, notes: FindingCollector) -> Plan:
     fields = FieldReader(notes, node, "plan")
     fields.check(_PLAN, required=_PLAN)
     if (version := fields.number("version")) is not None and version != VERSION:
-        fields.complain("version", f"version {quoted(str(version))} is not known", f"Write `version: {VERSION}`.")
+        fields.complain("version", f"version {quoted(str(version))} is not supported", f"Write `version: {VERSION}`.")
     goals = fields.tables("goals")
     fields.never_empty("goals")
     specs = tuple(_goal(goal) for goal in goals)
@@ -242,7 +242,7 @@ def _timeout(fields: FieldReader) -> float | None:
     timeout_s = fields.number("timeout_s")
     if timeout_s is None or 0 < timeout_s <= MAX_TIMEOUT_S:
         return None if timeout_s is None else float(timeout_s)
-    fields.complain("timeout_s", "is not a number of seconds above 0", "Write e.g. 60, or leave it out.")
+    fields.complain("timeout_s", "is not a positive number of seconds", "Write e.g. 60, or leave it out.")
     return None
 
 

@@ -121,7 +121,7 @@ def invalid_plan(name: str, findings: tuple[Finding, ...]) -> PlanInvalid:
 class _SyntaxError(Exception):
     def __init__(self, message: str, mark: TextPosition) -> None:
         super().__init__(message)
-        fix = f"Correct the text near line {mark.line}, column {mark.column}."
+        fix = f"Fix the text near line {mark.line}, column {mark.column}."
         self.finding = Finding(
             code="syntax", severity="error", message=message, fix=fix, line=mark.line, column=mark.column
         )

@@ -149,16 +149,16 @@ class ApprovalGate:
             return await approver.to(request, decision)
         rule = await suggest_rule(request, context_for(self._rules, self._workspace, request.tool), self._shell)
         if approver is None:
-            reason = f"{decision.reason}, and no user can be asked here. {_alternatives(request, rule)}"
+            reason = f"{decision.reason}, and no user is available to approve it. {_alternatives(request, rule)}"
             return PolicyDecision("deny", "category", reason)
         match await self._answer(agent, request, approver(_question(agent, request, decision, rule))):
             case None:
                 return None
             case "deny":
-                return PolicyDecision("deny", "human", "the user said no; do not try the same thing another way")
+                return PolicyDecision("deny", "human", "the user denied it; do not try the same thing another way")
             case "always":
                 self._remember(request, rule)
-        return PolicyDecision("allow", "human", "the user said yes")
+        return PolicyDecision("allow", "human", "the user approved it")
 
     async def _answer(
         self, agent: str, request: PermissionRequest, asking: Coroutine[Any, Any, ApprovalAnswer]
@@ -200,7 +200,7 @@ def _deny_outside(request: PermissionRequest, decision: PolicyDecision) -> Polic
         return decision
     if request.category == "file_read":
         return PolicyDecision("allow", "category", "the tool itself limits what it reads")
-    return PolicyDecision("deny", "outside", f"{decision.reason}, and no tool writes there")
+    return PolicyDecision("deny", "outside", f"{decision.reason}, and tools never write there")
 
 
 def _question(agent: str, request: PermissionRequest, decision: PolicyDecision, rule: Rule | None) -> ApprovalQuestion:

@@ -136,10 +136,14 @@ def _by_path(path: str, reached: tuple[str, ...], workspace: WorkspacePaths, *, 
         return PolicyDecision("deny", "path", "the path is empty, too long, contains a NUL or is not valid text")
     for each in reached:
         if writes and (entry := protected_entry(each)):
-            return PolicyDecision("deny", f"protected:{entry}", f"{each} is protected ({entry}): no agent writes it")
+            return PolicyDecision(
+                "deny", f"protected:{entry}", f"{each} is protected ({entry}): agents must not write it"
+            )
         whole = f"{workspace.root.rstrip('/')}/{each}" if not each.startswith("/") else each
         if entry := secret_entry(whole):
-            return PolicyDecision("deny", f"secret:{entry}", f"{each} holds secrets ({entry}): no agent touches it")
+            return PolicyDecision(
+                "deny", f"secret:{entry}", f"{each} contains secrets ({entry}): agents must not access it"
+            )
         if f"{whole}/".startswith(_NOT_FILES):
             return PolicyDecision("deny", "device", f"{each} is not a regular file")
     return None

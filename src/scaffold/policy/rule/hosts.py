@@ -66,7 +66,7 @@ def denied_url(url: str) -> PolicyDecision | None:
     if metadata_host(url) or _is_metadata(host):
         return PolicyDecision("deny", "metadata", f"{host} is a cloud metadata service with credentials")
     if _is_local(host):
-        return PolicyDecision("deny", "network", f"{host} is not on the internet but on this machine or its network")
+        return PolicyDecision("deny", "network", f"{host} is on this machine or its network, not on the internet")
     return None
 
 

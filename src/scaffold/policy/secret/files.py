@@ -81,6 +81,6 @@ def secret_entry(path: str) -> str | None:
 
 
 def is_secret_file_name(name: str) -> bool:
-    """Return whether a file with this ASCII name holds secrets in any folder; faster than `secret_entry`."""
+    """Return whether a file with this ASCII name contains secrets in any folder; faster than `secret_entry`."""
     folded = name.casefold()
     return _NAME.fullmatch(folded) is not None and not any(fnmatchcase(folded, template) for template in ENV_TEMPLATES)

@@ -151,7 +151,7 @@ class _CommandDecision:
             path for word in access.paths for path in self._workspace.reached(word.text, folders, tilde=word.tilde)
         ]
         found = find_searched_secret(simple, tuple(named) or tuple(sorted(folders)), self._workspace.files)
-        return None if found is None else f"it reads folders recursively, and {found} holds secrets"
+        return None if found is None else f"it reads folders recursively, and {found} contains secrets"
 
     def _not_read_only(self, simple: SimpleCommand, access: ConfiguredProgram | str | None) -> PolicyDecision:
         name = simple.words[0].text
@@ -163,7 +163,7 @@ class _CommandDecision:
             case str():
                 return _ask(f"`{name}`: {access}")
             case None:
-                return _ask(f"`{name}` is not known to only read, and no rule allows it")
+                return _ask(f"`{name}` is not known to be read-only, and no rule allows it")
 
     def _access(self, simple: SimpleCommand, folders: frozenset[str]) -> ReadAnalysis | ConfiguredProgram | None:
         """Return what the command reads, or why it may do more than read; None for an unknown program."""
@@ -211,13 +211,13 @@ class _CommandDecision:
         """Return why a matching rule does not cover the whole command; None if it does."""
         program, free = named.words[0], words[named.sure :]
         if not rule_names_enough(named.words):
-            return f"`{program}` runs what its arguments say; only a rule with the whole command allows it"
+            return f"`{program}` executes its arguments; only a rule with the whole command can allow it"
         if found := named.flag or find_risk(words, named.words):
-            return f"`{found}` makes it do something else; only a rule that names it allows it"
+            return f"`{found}` changes what it does; only a rule that names it can allow it"
         if program == "git" and (setting := any_program_setting(self._context.settings)):
             return f"the repository's setting {setting} makes git run a program"
         if program_name(words[0]) in WRITERS and (found := self._too_much(free, folders)):
-            return f"`{found}` may mean more than one file in the workspace"
+            return f"`{found}` may refer to more than one file in the workspace"
         return next((found for word in free if (found := self._beyond_word(word, folders))), None)
 
     def _too_much(self, words: tuple[Word, ...], folders: frozenset[str]) -> str | None:

@@ -72,7 +72,7 @@ class CommandParser:
         if isinstance(first, ParsedCommand) and len(first.commands) > MAX_COMMANDS:
             return UnparsedCommand(f"has more than {MAX_COMMANDS} parts", first.commands)
         if isinstance(first, ParsedCommand) and not self._bash and parse_plain(command) is None:
-            return UnparsedCommand("is more than plain words, and bash is not installed here", first.commands)
+            return UnparsedCommand("contains more than plain words, and bash is not installed", first.commands)
         return first
 
     async def read(self, command: str) -> ParseResult:

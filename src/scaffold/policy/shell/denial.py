@@ -147,8 +147,8 @@ def _plain(simple: SimpleCommand) -> tuple[str, ...]:
 
 
 def _secret(word: Word, entry: str) -> PolicyDecision:
-    return PolicyDecision("deny", f"secret:{entry}", f"{word.text} holds secrets ({entry}): no agent reads it")
+    return PolicyDecision("deny", f"secret:{entry}", f"{word.text} contains secrets ({entry}): agents must not read it")
 
 
 def _protected(word: Word, entry: str) -> PolicyDecision:
-    return PolicyDecision("deny", f"protected:{entry}", f"{word.text} is protected ({entry}): no agent writes it")
+    return PolicyDecision("deny", f"protected:{entry}", f"{word.text} is protected ({entry}): agents must not write it")

@@ -46,7 +46,7 @@ class ParsedArguments(Struct, frozen=True):
 
 
 def parse_arguments(arguments: tuple[Word, ...], known: FlagSpec) -> ParsedArguments | str:
-    """Return the parsed arguments, or why one of them is not known to only read."""
+    """Return the parsed arguments, or why one of them is not known to be read-only."""
     return _FlagParser(known).parse(arguments)
 
 
@@ -90,7 +90,7 @@ class _FlagParser:
         if known.text_first is not None and not {name for name, _ in self._flags} & set(known.text_first.split()):
             operands = operands[0 if operands and not operands[0].literal else 1 :]
         if known.most is not None and (len(operands) > known.most or any(word.glob for word in operands)):
-            return f"`{operands[-1].text}` may be a file it writes"
+            return f"`{operands[-1].text}` may be an output file"
         paths = () if known.no_paths else (*operands, *self._paths)
         return ParsedArguments(tuple(self._flags), tuple(operands), paths)
 
@@ -105,7 +105,7 @@ class _FlagParser:
         return None
 
     def _flag(self, text: str) -> tuple[str | None, str | None]:
-        """Return (flag whose value is the next word or None, why this word is not known to only read or None)."""
+        """Return (flag whose value is the next word or None, why this word is not known to be read-only or None)."""
         if text.startswith("--"):
             return self._long_flag(text)
         if self._known.counts and text[1:].isdecimal():
@@ -123,7 +123,7 @@ class _FlagParser:
             if letter in self._known.valued:
                 self._add(letter, Word(rest))
             elif letter not in self._known.attached:
-                return None, f"`{text}` is not known to only read"
+                return None, f"`{text}` is not known to be read-only"
             break
         return None, None
 
@@ -131,7 +131,7 @@ class _FlagParser:
         name, equals, value = text[2:].partition("=")
         kind = self._long.get(name)
         if kind is None or (kind == "" and equals):
-            return None, f"`{text}` is not known to only read"
+            return None, f"`{text}` is not known to be read-only"
         if kind == "=" and not equals:
             return name, None
         self._add(name, Word(value) if equals else None)

@@ -84,18 +84,18 @@ def _find(arguments: tuple[Word, ...]) -> ReadAnalysis:
     while words and (words[0].text[:1] not in {"-", "(", "!", ")", ","} or words[0].text in {"-H", "-P"}):
         word = words.pop(0)
         if word.glob and word.text[0] in "*?[":
-            return f"may take `{word.text}` for an action"
+            return f"may treat `{word.text}` as an action"
         paths += [word] if word.text not in {"-H", "-P"} else []
     while words:
         word = words.pop(0)
         if not word.literal:
-            return f"may take `{word.text}` for an action"
+            return f"may treat `{word.text}` as an action"
         if word.text in _FIND_ALONE:
             continue
         if word.text not in _FIND_VALUED | _FIND_FILE:
             return f"may run or write something with `{word.text}`"
         if not words or words[0].glob:
-            return f"has no clear value for `{word.text}`"
+            return f"has an ambiguous value for `{word.text}`"
         value = words.pop(0)
         paths += [value] if word.text in _FIND_FILE else []
     return ReadAccess(tuple(paths), names_only=True)
@@ -132,7 +132,7 @@ def _awk(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if not program.literal or not program.text.strip() or not _is_program(_AWK, program.text):
         return f"may run or write something with `{program.text[:60]}`"
     if any("=" in word.text or word.glob for word in given.operands):
-        return "may get a variable from its arguments"
+        return "may set a variable from its arguments"
     return ReadAccess(given.paths)
 
 
@@ -155,7 +155,7 @@ def _test(arguments: tuple[Word, ...]) -> ReadAnalysis:
     while words:
         word = words.pop(0)
         if word.glob:
-            return f"may get any arguments from `{word.text}`"
+            return f"may take arbitrary arguments from `{word.text}`"
         if word.text in _TEST_JOINS:
             continue
         if word.text in _TESTS_OF_FILES | _TESTS_OF_TEXT and words:
@@ -165,15 +165,15 @@ def _test(arguments: tuple[Word, ...]) -> ReadAnalysis:
             paths += [word, words[1]] if words[0].text in {"-nt", "-ot", "-ef"} else []
             del words[:2]
         elif word.text.startswith("-"):
-            return f"has an operator that is not known to only read (`{word.text}`)"
+            return f"has an operator that is not known to be read-only (`{word.text}`)"
     if any(path.glob for path in paths):
-        return "may get any arguments from a glob"
+        return "may take arbitrary arguments from a glob"
     return ReadAccess(tuple(paths), names_only=True)
 
 
 def _bracket(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if not arguments or arguments[-1].text != "]":
-        return "has no `]` at its end"
+        return "does not end with `]`"
     return _test(arguments[:-1])
 
 

@@ -205,7 +205,7 @@ def analyze_git(arguments: tuple[Word, ...], settings: Iterable[str]) -> ReadAcc
     if name in _LISTS:
         known = _subcommand_flags(name, words)
     if known is None:
-        return f"`git {name}` is not known to only read here"
+        return f"`git {name}` is not known to be read-only here"
     given = parse_arguments(tuple(words), known)
     if isinstance(given, str):
         return given

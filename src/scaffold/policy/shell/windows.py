@@ -62,17 +62,19 @@ def decide_windows_command(dialect: Dialect, command: str, workspace: WorkspaceP
     for word in words:
         for path in workspace.reached(word.replace("\\", "/"), frozenset({workspace.root}), tilde=False):
             if entry := secret_entry(path):
-                return PolicyDecision("deny", f"secret:{entry}", f"{word} holds secrets ({entry}): no agent reads it")
+                return PolicyDecision(
+                    "deny", f"secret:{entry}", f"{word} contains secrets ({entry}): agents must not read it"
+                )
     if not _PLAIN[dialect].fullmatch(command) or not command.strip():
-        return _ask(dialect, "it has more than plain words")
+        return _ask(dialect, "it contains more than plain words")
     name, *rest = [word for word in words if word]
     known = _SWITCHES[dialect].get(name.casefold())
     if known is None:
-        return _ask(dialect, f"`{name}` is not known to only read")
+        return _ask(dialect, f"`{name}` is not known to be read-only")
     for word in rest:
         marked = word.startswith("-") or (dialect == "cmd" and word.startswith("/"))
         if marked and word.casefold() not in known:
-            return _ask(dialect, f"`{word}` is not known to only read")
+            return _ask(dialect, f"`{word}` is not known to be read-only")
         if not marked and (problem := _problem(word, workspace)):
             return _ask(dialect, problem)
     return PolicyDecision("allow", "read-only", f"`{name}` only reads")

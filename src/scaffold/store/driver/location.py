@@ -73,7 +73,7 @@ def state_location(common_dir: Path, environ: Mapping[str, str]) -> StoreLocatio
 def _url(environ: Mapping[str, str]) -> str | None:
     url = environ.get(DATABASE_URL) or None
     if url is not None and not (url.startswith(SCHEMES) and _readable(url)):
-        fix = f"Give it as postgresql://USER@HOST/DATABASE, or unset {DATABASE_URL} to keep the state in a file."
+        fix = f"Write it as postgresql://USER@HOST/DATABASE, or unset {DATABASE_URL} to keep the state in a file."
         raise UsageError(f"{DATABASE_URL} does not name a PostgreSQL server", fix)
     return url
 

@@ -37,7 +37,7 @@ TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = :schema"
 IS_READY = "SELECT to_regclass(:table) IS NOT NULL AS ready"
 DATA_VERSION = "SELECT number FROM revision"
 
-_REACH = "Check SCAFFOLD_DATABASE_URL, and that the server is running and accepts you, then repeat the command."
+_REACH = "Check SCAFFOLD_DATABASE_URL, and that the server is running and accepts your login, then repeat the command."
 _WAIT = "Wait for it or end it, then repeat the command."
 _EXPLANATIONS: Mapping[str, tuple[str, str]] = {
     "08": ("the server cannot be reached", _REACH),

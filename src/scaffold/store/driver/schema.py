@@ -82,7 +82,7 @@ def _version(connection: Connection) -> int:
 
 
 def _open_read_only(connection: Connection, version: int, *, known: int, writing: bool) -> None:
-    newer = f"a newer scaffold wrote this database (schema {version}, this one knows {known})"
+    newer = f"a newer scaffold wrote this database (schema {version}, this version supports up to {known})"
     if writing or connection.rows(READABLE_FROM)[0]["version"] > known:
         what = f"{connection.driver.name}: {newer}"
         raise StoreError(what, "Nothing was changed. Use that version of scaffold, or a newer one.")
@@ -107,7 +107,7 @@ def _refuse_while_in_use(connection: Connection, in_use: str) -> None:
         if is_alive(owner):
             name = connection.driver.name
             what = f"{name}: an older scaffold (process {owner.pid}) {row['activity']} on this database"
-            raise StoreError(what, "Nothing was changed. Let it end or stop it, then repeat the command.")
+            raise StoreError(what, "Nothing was changed. Wait for it to end or stop it, then repeat the command.")
 
 
 def _apply(connection: Connection, step: Path) -> None:

@@ -89,7 +89,7 @@ class PlanningTurns(RunTableGateway):
 
     def lose(self, turn_id: TurnId) -> None:
         """End a turn whose process is gone; raise StaleFence if it has already ended."""
-        self.end(turn_id, "lost", error="the process that asked is gone")
+        self.end(turn_id, "lost", error="the process that asked has exited")
 
     def of_run(self, run_id: RunId) -> tuple[PlanningTurn, ...]:
         """Return the run's turns."""

@@ -56,8 +56,8 @@ class SealedContracts(RunTableGateway):
             return None
         seal = seals[-1]
         if _digest(CONTRACT_JSON.write(seal.contract) or "") != seal.sha256:
-            what = f"the {seal.phase} contract of action {action_id!r} is not what was sealed as {seal.sha256[:12]}"
-            raise StoreError(what, "The database was changed by another program. Start a new run of this work.")
+            what = f"the {seal.phase} contract of action {action_id!r} does not match its seal {seal.sha256[:12]}"
+            raise StoreError(what, "The database was changed by another program. Start a new run for this work.")
         return seal
 
     def of_action(self, action_id: ActionId) -> tuple[SealedContract, ...]:

@@ -134,7 +134,7 @@ class Subagents(TableGateway):
         """Return the subagent; raise StoreError if there is none with this id."""
         row = self._connection.row(GET, id=subagent_id)
         if row is None:
-            raise StoreError(f"there is no subagent {subagent_id!r}", "Subagents are started by sessions only.")
+            raise StoreError(f"there is no subagent {subagent_id!r}", "Only sessions start subagents.")
         return _subagent(row)
 
     def of_parent(self, parent: ConversationId) -> tuple[StoredSubagent, ...]:

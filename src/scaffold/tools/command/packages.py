@@ -79,7 +79,7 @@ def pip_install(workspace: Workspace, packages: Path) -> Tool:
             return failed_answer(problem)
         if importlib.util.find_spec("pip") is None:
             return failed_answer(
-                "This Python installation has no pip; ask the user to install the package, or do without."
+                "This Python installation has no pip; ask the user to install the package, or continue without it."
             )
         command = CommandSpec(
             argv=[*_PIP, "install", *_WHEEL, "--upgrade", "--target", str(packages), *requirements],
@@ -95,7 +95,7 @@ def pip_install(workspace: Workspace, packages: Path) -> Tool:
             return failed_answer(f"{error.what}; {error.fix}.")
         except OSError as error:
             return failed_answer(
-                f"The package folder is not writable ({error.strerror}); tell the user, or do without."
+                f"The package folder is not writable ({error.strerror}); tell the user, or continue without it."
             )
 
     return Tool(

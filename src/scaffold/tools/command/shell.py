@@ -41,11 +41,11 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
     return Tool(
         name="shell",
         description=(
-            "Run a shell command in the workspace. It gets no input, and everything it starts ends with it, "
-            f"background processes too.{describe_sandbox(workspace.enclosure)}"
+            "Run a shell command in the workspace. It gets no input. All processes that it starts end "
+            f"with it, including background processes.{describe_sandbox(workspace.enclosure)}"
         ),
         schema=object_schema(
-            {"command": {"type": "string", "description": "One or more lines of shell."}},
+            {"command": {"type": "string", "description": "One or more lines of shell code."}},
             timeout_s=TIMEOUT_SCHEMA,
         ),
         category="shell",
@@ -80,9 +80,7 @@ def describe_sandbox(enclosure: SandboxSpec | None) -> str:
         case "none" | "loopback":
             network = "there is no network"
         case "hosts":
-            network = (
-                f"only {', '.join(allowed.hosts) or 'nothing'} can be reached on the network, through the set proxy"
-            )
+            network = f"only {', '.join(allowed.hosts) or 'nothing'} can be reached on the network, through the proxy"
         case "open":
             network = "the whole network can be reached"
         case _:
@@ -97,7 +95,7 @@ def _landlock_limits(enclosure: SandboxSpec) -> str:
     """Return sentences about the further limits of a Landlock sandbox; empty for other sandboxes."""
     if enclosure.level != "landlock":
         return ""
-    listening = " No program can listen there, not even on 127.0.0.1."
+    listening = " Programs cannot listen on any port, not even on 127.0.0.1."
     entries = (
         " It cannot create, rename or remove entries at the top of the workspace: create files there with write_file."
     )

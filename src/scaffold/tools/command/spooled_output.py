@@ -200,7 +200,7 @@ def cut_middle(data: bytes, total: int, limit: int) -> str:
         return data.decode(errors="replace")
     head, tail = data[: limit * 2 // 3], data[-(limit // 3) :]
     missing = total - len(head) - len(tail)
-    return f"{head.decode(errors='replace')}\n... {missing} bytes left out ...\n{tail.decode(errors='replace')}"
+    return f"{head.decode(errors='replace')}\n... {missing} bytes omitted ...\n{tail.decode(errors='replace')}"
 
 
 @contextlib.contextmanager

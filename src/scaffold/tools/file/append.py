@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from scaffold.core.printable_text import count_of
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
@@ -34,7 +35,9 @@ def append_file(workspace: Workspace) -> Tool:
             return failed_answer(added.reason)
         count, note = added
         lines = len(split_lines(args["content"]))
-        return ToolOutput(f"{shown} appended: {count} bytes, {lines} lines; it has {size} bytes now.{note}")
+        return ToolOutput(
+            f"{shown} appended: {count_of(count, 'byte')}, {count_of(lines, 'line')}; it has {size} bytes now.{note}"
+        )
 
     return Tool(
         name="append_file",
@@ -58,7 +61,7 @@ def _append(fd: int, content: str, shown: str) -> tuple[int, str] | Refusal:
         return data
     newline = "\n".encode(encoding.python_name)
     if status.st_size % len(newline):
-        return Refusal(f"{shown} is {encoding.name} and ends in half a character; fix it with python first.")
+        return Refusal(f"{shown} is {encoding.name} and ends with an incomplete character; fix it with python first.")
     last = os.pread(fd, len(newline), max(0, status.st_size - len(newline)))
     _write_all(fd, data, status.st_size)
     broken = status.st_size > len(encoding.bom) and last != newline

@@ -41,7 +41,7 @@ def file_info(workspace: Workspace, *, time_limit_s: float = READ_TIMEOUT_S) -> 
         try:
             status = readable.path.lstat()
         except (FileNotFoundError, ValueError):  # ValueError: an impossible name, e.g. with NUL
-            return failed_answer(f"There is no {args['path']}; look with list_dir, or find it with search_files.")
+            return failed_answer(f"There is no {args['path']}; use list_dir or search_files to find it.")
         known: dict[str, Any] = {
             "path": _json_safe(args["path"]),
             "kind": file_kind(status),

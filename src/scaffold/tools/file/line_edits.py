@@ -108,7 +108,7 @@ def _mismatch(change: LineEdit, lines: Sequence[str], warnings: list[str]) -> Re
     elsewhere = _find_lines(lines, expected)
     hint = f"It is at line {', '.join(map(str, elsewhere))}. " if elsewhere else ""
     return Refusal(
-        f"`expected` does not match {_span(change)}, nothing is changed. {hint}Current lines:\n{shown or '(no lines)'}"
+        f"`expected` does not match {_span(change)}; nothing was changed. {hint}Current lines:\n{shown or '(no lines)'}"
     )
 
 

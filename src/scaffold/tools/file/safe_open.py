@@ -61,7 +61,7 @@ def read_head(root: Path, path: Path, shown: str, *, limit_bytes: int) -> FileCo
             with os.fdopen(os.dup(fd), "rb") as file:
                 data = file.read(min(limit_bytes, HEAD_BYTES) if known_long else limit_bytes + 1)
     except FileNotFoundError:
-        return Refusal(f"There is no file {shown}; look with list_dir, or find it with search_files.")
+        return Refusal(f"There is no file {shown}; use list_dir or search_files to find it.")
     except IsADirectoryError:
         return Refusal(f"{shown} is a folder; use list_dir.")
     except OSError as error:
@@ -86,7 +86,7 @@ def replace_file(root: Path, path: Path, data: bytes, shown: str, *, origin: Fil
             _write_new(folder, draft, data, before)
             after = _status(folder, path.name)
             if origin is not None and (after is None or file_version(after) != origin):
-                return Refusal(f"{shown} was changed by another process, nothing is written; read it again.")
+                return Refusal(f"{shown} was changed by another process; nothing was written. Read it again.")
             os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
             with contextlib.suppress(FileNotFoundError):

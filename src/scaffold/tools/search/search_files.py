@@ -66,7 +66,11 @@ def search_files(workspace: Workspace, *, time_limit_s: float = TIME_LIMIT_S) ->
             {"pattern": {"type": "string", "description": "Regular expression, matched within each line."}},
             path={"type": "string", "description": "File or folder to search; default the whole workspace."},
             glob={"type": "string", "description": "Only matching files: `*.{py,md}`, or with folders `src/**/*.py`."},
-            context_lines={"type": "integer", "minimum": 0, "description": "Lines around each match; default 0."},
+            context_lines={
+                "type": "integer",
+                "minimum": 0,
+                "description": "Context lines around each match; default 0.",
+            },
             max_matches={"type": "integer", "minimum": 1, "description": f"Default {DEFAULT_MATCHES}."},
         ),
         category="file_read",

@@ -132,7 +132,7 @@ def _url_problem(url: URL) -> Refusal | None:
     if url.scheme not in {"http", "https"} or not url.host:
         return Refusal(f"{url} is not an http:// or https:// URL; read files with read_file.")
     if url.user is not None or url.password is not None:
-        return Refusal(f"The URL of {url.host} contains a login, which is never sent; leave it out.")
+        return Refusal(f"The URL of {url.host} contains credentials, which are never sent; remove them.")
     return None
 
 

@@ -109,7 +109,7 @@ def check_read_only_paths(changed: Sequence[str]) -> CheckResult | None:
     if not forbidden:
         return None
     detail = (
-        "An agent must not change files that git, Scaffold or other agents run or obey; "
+        "Agents must not change files that git, Scaffold or other agents execute or follow; "
         f"revert {join_limited(forbidden, MAX_PATHS)}."
     )
     return CheckResult(name="sealed", verdict="fail", detail=utf8_safe(detail))

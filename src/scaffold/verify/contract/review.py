@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import Commit
-from scaffold.core.printable_text import utf8_safe
+from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.git.command import Git
 from scaffold.policy.secret.redaction import Redactor
 
@@ -59,7 +59,9 @@ def parse_review(text: str) -> Review | str:
     try:
         review = msgspec.json.decode(block.encode(), type=Review)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        return f"The JSON block at the end of your message is no verdict ({error}). It must be: {VERDICT_FORMAT}."
+        return (
+            f"The JSON block at the end of your message is not a valid verdict ({error}). It must be: {VERDICT_FORMAT}."
+        )
     return _review_problem(review) or msgspec.structs.replace(review, citations=tuple(map(_tidy, review.citations)))
 
 
@@ -113,11 +115,11 @@ def _tidy(citation: Citation) -> Citation:
 def _review_problem(review: Review) -> str | None:
     """Return why a well-formed verdict is not acceptable; None if it is."""
     if not review.summary.strip():
-        return "`summary` is empty: say why, in a sentence or two."
+        return "`summary` is empty: give the reason in one or two sentences."
     if review.verdict == "approve" and not review.citations:
         return "An approval must cite at least one file and line that shows the requested change."
     if len(review.citations) > MAX_CITATIONS:
-        return f"There are {len(review.citations)} citations; give only the {MAX_CITATIONS} that matter most."
+        return f"There are {len(review.citations)} citations; give only the {MAX_CITATIONS} most important ones."
     return None
 
 
@@ -131,9 +133,9 @@ def _citation_problems(citations: Sequence[Citation], lines: Mapping[str, int]) 
     for citation in citations:
         position = f"{citation.file}:{citation.line}"
         if citation.file not in lines:
-            yield f"{position}: the commit has no such file, or it is empty; paths start at the top of the worktree."
+            yield f"{position}: the file is empty or not in the commit; paths are relative to the root of the worktree."
         elif citation.line > lines[citation.file]:
-            yield f"{position}: the file has {lines[citation.file]} lines."
+            yield f"{position}: the file has {count_of(lines[citation.file], 'line')}."
 
 
 def _is_valid_path(file: str) -> bool:

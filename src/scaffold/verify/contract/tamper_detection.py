@@ -66,7 +66,7 @@ def runs_tests(command: str) -> bool:
 
 def tamper_message(touched: Collection[str]) -> str:
     """Return the message about test files that changed during a run."""
-    return f"Test files changed while they ran, so the result is void: {join_limited(sorted(touched), MAX_LISTED)}."
+    return f"Test files changed during the run, so the result is invalid: {join_limited(sorted(touched), MAX_LISTED)}."
 
 
 def _is_test_support(path: str) -> bool:

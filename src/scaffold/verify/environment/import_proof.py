@@ -115,7 +115,7 @@ async def _probe(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[st
     except msgspec.MsgspecError:
         printed = tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
         return NotReady(
-            what=f"{program} could not report where it would import this repository's code from",
+            what=f"{program} could not report where it imports this repository's code from",
             fix=f"run `{program} -c 'import site'` and fix the error it prints",
             detail=printed[-DETAIL_CHARS:],
         )
@@ -175,7 +175,7 @@ def _own_packages(top: Path, paths: frozenset[str]) -> Iterator[str]:
 def _not_ready(foreign: list[ForeignModule]) -> NotReady:
     first, named = foreign[0], join_limited([each.name for each in foreign], 1)
     return NotReady(
-        what=f"checks would load {named} from {first.location}, not from the checkout that they judge",
+        what=f"checks would load {named} from {first.location}, not from the checkout being checked",
         fix="let Scaffold install the dependencies of each checkout (`setup` in the configuration, `scaffold trust`), "
         "or remove that installation",
         detail="\n".join(f"{module.name}: {module.location}" for module in foreign),

@@ -70,7 +70,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     if isinstance(data, str):
         if any(phrase in ended.output for phrase in NO_TESTS_MESSAGES):
             return trouble_result("vacuous", "It found no tests.")
-        return trouble_result("error", f"The runner left no usable report: {data} (exit code {ended.exit_code}).")
+        return trouble_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     try:
         report = msgspec.json.decode(data, type=JestReport)
     except (msgspec.DecodeError, RecursionError) as error:

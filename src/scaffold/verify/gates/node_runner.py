@@ -34,7 +34,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
     data = read_untrusted(ended.env.folder / REPORT)
     if isinstance(data, str):
-        return trouble_result("error", f"The runner left no usable report: {data} (exit code {ended.exit_code}).")
+        return trouble_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     text = data.decode(errors="replace")
     if _PLAN.search(text) is None:
         return trouble_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")

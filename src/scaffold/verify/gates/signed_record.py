@@ -137,11 +137,11 @@ def unfinished_tests(lines: Sequence[RecordLine]) -> tuple[str, ...]:
 def _read(path: Path, key: bytes) -> tuple[RecordLine, ...] | str:
     data = read_untrusted(path)
     if isinstance(data, str):
-        return f"Our recorder left no usable record: {data}."
+        return f"The recorder wrote no usable record: {data}."
     try:
         return tuple(msgspec.json.decode(line, type=RecordLine) for line in _verified_lines(data, key))
     except (msgspec.DecodeError, ValueError, RecursionError):
-        return f"{LYING_RUNNER}: other code wrote into our record."
+        return f"{LYING_RUNNER}: other code wrote to the record."
 
 
 def _verified_lines(data: bytes, key: bytes) -> Iterator[bytes]:
@@ -193,7 +193,7 @@ def _canary_mismatch(canaries: Sequence[CanaryLine]) -> str | None:
     A project fixture that fails for the canaries as well proves nothing.
     """
     if not canaries:
-        return f"{LYING_RUNNER}: our two canary tests did not run."
+        return f"{LYING_RUNNER}: the two canary tests did not run."
     if all(any(phase.when == "setup" and phase.outcome != "passed" for phase in each.reports) for each in canaries):
         return None
     calls = {

@@ -200,13 +200,13 @@ def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
     """Return why a change is one of a check input, as the end of a sentence that begins with its path; None if not."""
     name = change.path.rpartition("/")[2].casefold()
     if name == "conftest.py":
-        return "decides how tests run"
+        return "controls how tests run"
     if change.kind != "A" and layout.is_base_test(change.path):
-        return "is an existing test, or its data"
+        return "is an existing test or test data"
     if change.kind == "A" and layout.satisfies_target(change.path):
-        return "has the name of a `make` target, which `make` would then skip"
+        return "has the same name as a `make` target, which `make` would then skip"
     if change.kind == "A" and (other := layout.shadowed_module(change.path)):
-        return f"is run instead of {other}"
+        return f"runs instead of {other}"
     return (
         autorun_reason(change.path)
         or _config_reason(change, name, layout)
@@ -242,13 +242,13 @@ def autorun_reason(path: str) -> str | None:
     """Return how a file takes effect without being imported or named by a command; None if it does not."""
     *folders, name = path.casefold().split("/")
     if name.split(".")[0] in STARTUP_MODULES or (folders and folders[-1] in STARTUP_MODULES) or name.endswith(".pth"):
-        return "is run by every Python interpreter at startup"
+        return "runs whenever a Python interpreter starts"
     if any(folder.endswith((".egg-info", ".dist-info")) for folder in folders):
         return "tells test runners which plugins to load"
     if not INSTALL_FOLDERS.isdisjoint((*folders, name)):
         return "is in a folder that is searched for installed packages"
     if name.endswith(BYTECODE_SUFFIXES):
-        return "is bytecode, which may be run instead of its source"
+        return "is bytecode, which may run instead of its source"
     if name == ".env" or name.startswith(".env."):
         return "sets the environment of test runs"
     return None
@@ -264,7 +264,7 @@ def _config_reason(change: PathChange, name: str, layout: BaseLayout) -> str | N
         return None
     if change.kind == "A" and layout.has_no_tests:
         return None
-    return "configures what checks the work"
+    return "configures how the work is checked"
 
 
 def _vendored_reason(change: PathChange, layout: BaseLayout) -> str | None:
@@ -286,7 +286,7 @@ def _checker_reason(change: PathChange, name: str, layout: BaseLayout) -> str | 
             others = {_beside(change.path, other) for other in names} - {change.path.casefold()}
             if change.kind != "A" or others & layout.folded:
                 return f"configures `{program}`, which checks the work"
-    return "is run to check the work" if change.kind != "A" and layout.is_checker(change.path) else None
+    return "is used to check the work" if change.kind != "A" and layout.is_checker(change.path) else None
 
 
 def _words(commands: Iterable[str]) -> Iterator[str]:

@@ -80,9 +80,9 @@ def _same_module_shadow(path: str, layout: _ImportLayout, modules: dict[str, lis
     folder, _, name = path.rpartition("/")
     module = folder if name == INIT_FILE else _module(path)
     if name != INIT_FILE and module in layout.holding:
-        return Shadow(path, f"has the name of the folder {module}/", certain=module in layout.packages)
+        return Shadow(path, f"has the same name as the folder {module}/", certain=module in layout.packages)
     other = next((other for other in modules.get(module, ()) if other != path), None)
-    return None if other is None else Shadow(path, f"has the name of {other}", certain=True)
+    return None if other is None else Shadow(path, f"has the same name as {other}", certain=True)
 
 
 def _shadow_reasons(path: str, old: _ImportLayout, new: _ImportLayout) -> Iterator[str]:

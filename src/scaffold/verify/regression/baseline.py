@@ -20,7 +20,7 @@ from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 from scaffold.verify.regression.flaky_retry import retry_new_failures
 from scaffold.verify.request import GateRunLookup
 
-UNINFORMATIVE = "fails before the work and reports no single tests, so it cannot tell good work from bad"
+UNINFORMATIVE = "fails before the work and does not report individual tests, so it cannot tell good work from bad"
 MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(pattern, re.MULTILINE), words)
     for pattern, words in (
@@ -162,7 +162,7 @@ async def _run_baseline_gate(gate: Gate, tree: Tree, environment: str, inputs: B
 
 def _unavailable_gate_note(run: GateRun) -> str:
     why = run.detail.partition("\n")[0].rstrip(".")
-    return f"{run.gate.name} is not checked: `{run.gate.command}` cannot be run at the base ({why})"
+    return f"{run.gate.name} is not checked: `{run.gate.command}` cannot be run on the base commit ({why})"
 
 
 def missing_dependency(output: str) -> str | None:
@@ -198,7 +198,7 @@ def _problem(run: GateRun) -> str | None:
         case "timeout":
             return f"it timed out after {run.duration_s:.0f} s"
         case "vacuous":
-            return "it ran no tests although there are some" if run.gate.kind == "test" else "it judged nothing"
+            return "it ran no tests although tests exist" if run.gate.kind == "test" else "it judged nothing"
         case "error":
             return missing or _run_error(run)
         case None:
@@ -229,15 +229,15 @@ def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
         return missing if run.exit_code != 0 else None
     if any(outcome in {"passed", "flaky"} for outcome in run.outcomes.values()):
         return None
-    return missing or f"none of its {len(run.outcomes)} tests passes"
+    return missing or f"none of its tests pass ({len(run.outcomes)} ran)"
 
 
 def _fix(run: GateRun, setup: Sequence[str]) -> str:
     alternative = f"set another command in `quality_gates.{run.gate.kind}`, or turn it off with `off`"
     if run.trouble == "timeout":
-        return f"Give it more time with `quality_gates.timeout_s`; or {alternative}."
+        return f"Increase `quality_gates.timeout_s`; or {alternative}."
     if _missing_service(run):
         return f"Fix it in `services`; or {alternative}."
     if setup:
         return f"Run `scaffold trust` so that `{' && '.join(setup)}` may run; or {alternative}."
-    return f"Make `{run.gate.command}` work in a clean checkout, or name what it needs in `setup`; or {alternative}."
+    return f"Make `{run.gate.command}` work in a clean checkout, or add what it needs to `setup`; or {alternative}."

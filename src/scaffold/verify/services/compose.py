@@ -90,7 +90,7 @@ async def find_compose(context: ComposeContext) -> tuple[str, ...] | NotReady:
         if (await _run_compose(context, (*found, "version"), context.repository.root, QUERY_TIMEOUT_S)).exit_code == 0:
             return found
     names = ", ".join(f"`{' '.join(words)}`" for words in PROGRAMS)
-    return NotReady(what=f"the services need compose, and none of {names} works here", fix=INSTALL_HINT)
+    return NotReady(what=f"the services need compose, but none of {names} works on this machine", fix=INSTALL_HINT)
 
 
 async def start_project(context: ComposeContext, service: ComposeSpec, project: ComposeProject) -> NotReady | None:
@@ -171,7 +171,7 @@ def _compose_failure(context: ComposeContext, what: str, argv: Sequence[str], en
     how = "timed out" if ended.timed_out else f"exited with code {ended.exit_code}"
     words = " ".join((Path(argv[0]).name, *argv[1:]))
     return NotReady(
-        what=f"the services of compose {what}: `{words}` {how}: {last}",
-        fix="check that the daemon runs and that the services become healthy when you start them yourself",
+        what=f"the compose services {what}: `{words}` {how}: {last}",
+        fix="check that the daemon is running and that the services become healthy when you start them manually",
         detail=printed,
     )

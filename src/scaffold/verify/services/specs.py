@@ -72,7 +72,7 @@ def _check_ending(line: str) -> None:
     if ending is None:
         return
     if not ending.start():
-        raise ValueError(f"a list of commands, each before its ports, and `{line}` is none")
+        raise ValueError(f"a list of commands, each before its ports, but `{line}` is not one")
     _ports(ending[0].split())
 
 
@@ -88,7 +88,7 @@ def _compose(line: str) -> ComposeSpec:
     ports = [word for word in words if _PORT.fullmatch(word)]
     names = [word for word in words if word not in ports]
     if not ports or not all(map(_is_repository_path, files)) or not all(map(_NAME.fullmatch, names)):
-        raise ValueError(f"{SYNTAX}, and `{line}` is none")
+        raise ValueError(f"{SYNTAX}, but `{line}` does not match")
     return ComposeSpec(files=tuple(files), names=tuple(names), ports=_ports(ports))
 
 
@@ -100,5 +100,5 @@ def _is_repository_path(file: str) -> bool:
 def _ports(words: Sequence[str]) -> tuple[int, ...]:
     ports = tuple(dict.fromkeys(int(word.removeprefix("@")) for word in words))
     if not all(0 < port <= MAX_PORT for port in ports):
-        raise ValueError(f"ports from 1 to {MAX_PORT}, and {', '.join(words)} is none")
+        raise ValueError(f"ports from 1 to {MAX_PORT}, not {', '.join(words)}")
     return ports

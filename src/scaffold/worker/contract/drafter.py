@@ -71,7 +71,7 @@ class ContractDrafter:
         self._asked += 1
         finish = await self._side_agent.turn(prompt)
         if isinstance(finish, NoProgress):
-            raise NoContract(f"the drafter gave no contract: {finish.cause}", NO_CONTRACT_FIX)
+            raise NoContract(f"the drafter returned no contract: {finish.cause}", NO_CONTRACT_FIX)
         return finish.text
 
     def _with_intent(self, contract: Contract) -> Contract:
@@ -114,7 +114,7 @@ def _read(text: str) -> Contract | _UnusableAnswer:
 
 def _no_contract(why: str) -> NoContract:
     return NoContract(
-        f"the drafter gave no contract in {MAX_ASKS} answers: {why}",
+        f"the drafter returned no contract in {MAX_ASKS} answers: {why}",
         NO_CONTRACT_FIX,
     )
 

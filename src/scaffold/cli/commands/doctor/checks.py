@@ -111,7 +111,7 @@ async def _sandbox(environ: Mapping[str, str]) -> DoctorCheck:
     finding = await detect_sandbox_level()
     if not finding.trouble:
         return DoctorCheck("sandbox", "ok", await _bubblewrap(finding.program, environ) or finding.level)
-    left = " commands of agents need your approval;" if finding.level == "none" else ""
+    left = " agents' commands need your approval;" if finding.level == "none" else ""
     return DoctorCheck(
         "sandbox", "warn", f"{finding.level}:{left} {finding.trouble}", f"For a better one, {finding.fix}."
     )

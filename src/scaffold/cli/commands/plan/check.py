@@ -12,7 +12,7 @@ from scaffold.cli.commands.plan.simulate import simulate
 from scaffold.cli.commands.plan.source import check_plan_file, findings_text, print_invalid
 from scaffold.cli.render.style import print_json
 from scaffold.cli.request import STDIN, is_piped
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import count_of, printable
 
 
 class PlanGroup(click.Group):
@@ -59,7 +59,9 @@ def check(file: str, *, as_json: bool) -> int:
     else:
         report = examined.report
         lines = findings_text(examined)
-        lines.append(f"{examined.name}: valid, {report.actions} actions, at most {report.width} in parallel")
+        lines.append(
+            f"{examined.name}: valid, {count_of(report.actions, 'action')}, at most {report.width} in parallel"
+        )
         lines.append(f"  longest chain: {' -> '.join(report.critical_path)}")
         click.echo(printable("\n".join(lines)))
     return 0

@@ -11,7 +11,7 @@ from scaffold.cli.commands.plan.source import CheckedPlan, check_plan_file, prin
 from scaffold.cli.render.style import heading, print_json
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
-from scaffold.core.printable_text import join_limited
+from scaffold.core.printable_text import count_of, join_limited
 from scaffold.plan.analysis.agent_count import AgentCountAdvice
 from scaffold.plan.analysis.explain import AssertionProviders, GoalExplanation
 from scaffold.plan.analysis.explain import explain as explained
@@ -67,7 +67,7 @@ def _parse_warnings(examined: CheckedPlan) -> Iterator[Finding]:
 
 
 def _explanation_lines(whole: PlanExplanation, name: str) -> Iterator[str]:
-    yield from wrap_text(f"{name}: {whole.actions} actions, at most {whole.width} in parallel", WIDTH)
+    yield from wrap_text(f"{name}: {count_of(whole.actions, 'action')}, at most {whole.width} in parallel", WIDTH)
     for goal in whole.goals:
         yield ""
         yield from _goal(goal)

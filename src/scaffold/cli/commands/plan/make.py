@@ -30,10 +30,10 @@ from scaffold.store.driver.sqlite import IN_MEMORY
 
 @click.command(hidden=True)
 @click.argument("task", required=False)
-@click.option("--spec", metavar="FILE", help="A file that says what is to be done; `-` is standard input.")
+@click.option("--spec", metavar="FILE", help="A file that describes the task; `-` is standard input.")
 @click.option("-o", "--output", metavar="FILE", help="Write the plan to FILE; only an older plan is replaced.")
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`.")
-@click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Limit for spending, in dollars.")
+@click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Spending limit, in dollars.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @json_option
 def make(task: str | None, spec: str | None, output: str | None, *, as_json: bool, **options: Any) -> int:

@@ -8,6 +8,7 @@ import click
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.plan.source import check_plan_file, print_invalid
 from scaffold.cli.render.style import print_json
+from scaffold.core.printable_text import count_of
 from scaffold.plan.simulation.simulate import SimulatedAction, Simulation
 from scaffold.plan.simulation.simulate import simulate as simulated
 from scaffold.views.text_format import WIDTH, clip, format_duration, pad, wrap_text
@@ -101,7 +102,8 @@ def _summary_lines(simulation: Simulation) -> Iterator[str]:
     attempts = sum(len(action.attempts) for action in simulation.actions)
     yield (
         f"{_duration(simulation.makespan_s)} in total, at best {_duration(simulation.bound_s)}; agents busy"
-        f" {simulation.utilization:.0%}; {attempts} attempts, {len(simulation.landings)} landings"
+        f" {simulation.utilization:.0%}; {count_of(attempts, 'attempt')},"
+        f" {count_of(len(simulation.landings), 'landing')}"
     )
     for goal in simulation.goals:
         yield clip(f"goal {goal.name}: {goal.status} after {_duration(goal.ended_s)}", WIDTH)

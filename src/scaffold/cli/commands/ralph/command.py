@@ -88,9 +88,13 @@ class RalphFlags(Struct, frozen=True, kw_only=True):
 @click.option("--mode", type=click.Choice(MODES), help="Start in this mode; plan, explore and review change nothing.")
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path(), help="Work here.")
 @click.option("--output-format", type=click.Choice(["text", "json", "stream-json"]), default="text", show_default=True)
-@click.option("--no-stream", is_flag=True, help="Request each reply in one piece.")
+@click.option("--no-stream", is_flag=True, help="Request complete replies instead of streaming them.")
 @click.option(
-    "--max-turns", type=click.IntRange(min=1), default=100, show_default=True, help="Most requests of a turn."
+    "--max-turns",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Maximum number of requests in a turn.",
 )
 @click.option(
     "--max-budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this cost."
@@ -132,7 +136,7 @@ def _read_stdin(flags: RalphFlags) -> str:
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
     if flags.task and not select.select([sys.stdin], [], [], STDIN_WAIT_S)[0]:
-        click.echo("note: standard input is silent and is not waited for", err=True)
+        click.echo("note: no data on standard input; not waiting for any", err=True)
         return ""
     return sys.stdin.buffer.read().decode(errors="replace")
 

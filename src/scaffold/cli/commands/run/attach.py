@@ -62,7 +62,7 @@ def _print_end(context: RunContext, run: Run, *, as_json: bool) -> int:
     print_result(context, run.id, as_json=as_json)
     if display_status(run) == states.INTERRUPTED:
         raise ScaffoldError(
-            f"run {run.id} was interrupted: no process executes it", f"Continue with `scaffold resume {run.id}`."
+            f"run {run.id} was interrupted: no process is executing it", f"Continue with `scaffold resume {run.id}`."
         )
     if not as_json:
         click.echo(report(read_run_view(context, run), context.repository.root))

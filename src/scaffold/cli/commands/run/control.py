@@ -109,7 +109,7 @@ async def _halt_run(context: RunContext, run: Run, request: RunControl) -> None:
 
 @click.command()
 @click.argument("target", required=False)
-@click.option("--run", "run_name", help="The run the action or goal belongs to; the latest without it.")
+@click.option("--run", "run_name", help="The run of the action or goal; default: the latest.")
 def retry(target: str | None, run_name: str | None) -> None:
     """Retry TARGET, a failed action, goal or run (default: the latest run)."""
     run_async(_retry(target, run_name))

@@ -27,7 +27,7 @@ SUFFIX = ".txt"
 
 @click.command()
 @click.option("--dir", "folder", type=click.Path(path_type=Path), help="A new folder for the sample project.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON event a line; the last is the result.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON event per line; the last is the result.")
 def demo(folder: Path | None, *, as_json: bool) -> int:
     """Watch a whole run on a sample project: real worktrees, tests and landings, without an API key."""
     place = folder if folder is not None else Path(tempfile.mkdtemp(prefix="scaffold-demo-"))

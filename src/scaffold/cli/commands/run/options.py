@@ -19,9 +19,7 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
     options: list[Decorator] = [
         click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`."),
         click.option("--agents", type=click.IntRange(1, 20), metavar="N", help="How many agents work in parallel."),
-        click.option(
-            "--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Limit for spending, in dollars."
-        ),
+        click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Spending limit, in dollars."),
         click.option(
             "--sandbox",
             type=click.Choice(SANDBOX_MODES),
@@ -34,7 +32,7 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--detach", is_flag=True, help="Run in the background; `scaffold attach` watches."),
         click.option("--yolo", is_flag=True, help="Workers need no approvals."),
-        click.option("--json", "as_json", is_flag=True, help="One JSON event a line; the last is the result."),
+        click.option("--json", "as_json", is_flag=True, help="One JSON event per line; the last is the result."),
     ]
     for option in reversed(options):
         function = option(function)
