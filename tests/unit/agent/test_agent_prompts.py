@@ -7,7 +7,7 @@ import pytest
 from scaffold.agent.prompts import BUILT_IN_ROLES, MAX_BYTES, NON_WORKER_ROLES, system_prompt, worker_prompt
 
 REVIEWS = ("code_review", "architecture_review", "design_review", "pm_review")
-GROUND = "You are a software engineer at work in your own git worktree."
+GROUND = "You are a software engineer working in your own git worktree."
 VERDICT = '`verdict` is "approve" or "reject".'
 
 
