@@ -62,9 +62,9 @@ async def test_a_subagent_starts_as_soon_as_it_is_requested(parent):
 @pytest.mark.parametrize(
     ("script", "why"),
     [
-        ("kill -9 $$", "its process was killed by signal 9 before it was done"),
-        ("echo 'no such thing' >&2; exit 3", "its process ended with exit code 3 before it was done: no such thing"),
-        ("exit 0", "its process ended with exit code 0 before it was done"),
+        ("kill -9 $$", "its process was killed by signal 9 before it finished"),
+        ("echo 'no such thing' >&2; exit 3", "its process ended with exit code 3 before it finished: no such thing"),
+        ("exit 0", "its process ended with exit code 0 before it finished"),
     ],
 )
 async def test_a_dead_subagent_is_a_failed_result_and_its_parent_is_informed_once(parent, script, why):
