@@ -22,7 +22,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     """Yield: the median of a sandboxed `true` less that of the plain one before it, both contained."""
     finding = asyncio.run(detect_level(os.environ))
     if finding.level == "none":
-        sys.stderr.write(f"sandboxed-command is not measured: {finding.trouble}; {finding.fix}\n")
+        sys.stderr.write(f"sandboxed-command is not measured: {finding.problem}; {finding.fix}\n")
         return
     with TemporaryDirectory(prefix="scaffold-bench-") as folder:
         root, temporary = Path(folder, "root"), Path(folder, "temporary")

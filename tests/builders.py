@@ -74,7 +74,7 @@ async def bubblewrap_or_skip() -> DetectedLevel:
     if not FOUND:
         FOUND.append(await detect_level(os.environ))
     if FOUND[0].level != "bubblewrap":
-        pytest.skip(f"{FOUND[0].trouble}; {FOUND[0].fix}")
+        pytest.skip(f"{FOUND[0].problem}; {FOUND[0].fix}")
     return FOUND[0]
 
 

@@ -220,7 +220,7 @@ def _left_behind():
 def _a_sandbox():
     finding = asyncio.run(detect_level(dict(os.environ)))
     if finding.level == "none":
-        pytest.skip(f"no sandbox on this machine: {finding.trouble}")
+        pytest.skip(f"no sandbox on this machine: {finding.problem}")
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_a_request_becomes_goals_and_actions_that_land(scenario, model):
     before = scenario.checkout()
     done = scenario.scaffold("run", "greet the world", "--model", model, "--yes")
     assert done.returncode == 0, done.stderr
-    assert "look     read_file README.md" in done.stdout
+    assert "read     read_file README.md" in done.stdout
     assert "draft    create_actions hello, world" in done.stdout
     assert "planned by" in done.stderr
     assert "  hello -> hello_there" in done.stderr

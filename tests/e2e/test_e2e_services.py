@@ -15,7 +15,7 @@ def held():
     """Skip the test if checks in a sandbox cannot reach outside servers."""
     found = asyncio.run(detect_level(os.environ))
     if found.level == "landlock":
-        pytest.skip(f"{found.trouble}; {found.fix}")
+        pytest.skip(f"{found.problem}; {found.fix}")
 
 
 @pytest.fixture

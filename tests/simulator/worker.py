@@ -112,8 +112,8 @@ class SimulatedWorker:
             raise
         except BudgetExceeded as spent:
             gave_up = AttemptEnd("budget", spent.what)
-        except ScaffoldError as trouble:
-            gave_up = AttemptEnd("executor_failed", trouble.in_full)
+        except ScaffoldError as error:
+            gave_up = AttemptEnd("executor_failed", error.in_full)
         if gave_up is None:
             await worktree.remove(self._context.repository, folder)
             self._bench.close(folder)

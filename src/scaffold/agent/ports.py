@@ -40,19 +40,19 @@ class FixedContext(Struct, frozen=True):
 class Incoming(Protocol):
     """Messages that reach an agent while it works: from agents, from ended subagents, from the user."""
 
-    def look(self) -> Sequence[Text | Image]:
+    def peek(self) -> Sequence[Text | Image]:
         """Return the messages not yet taken, oldest first, without removing them."""
         ...
 
     def take(self) -> None:
-        """Remove the messages of the last look: they are in the conversation now, safe from a crash."""
+        """Remove the messages of the last `peek`: they are in the conversation now, safe from a crash."""
         ...
 
 
 class NoIncoming:
     """An `Incoming` without messages."""
 
-    def look(self) -> Sequence[Text | Image]:
+    def peek(self) -> Sequence[Text | Image]:
         """Return nothing."""
         return ()
 
@@ -66,12 +66,12 @@ class MergedIncoming:
     def __init__(self, *sources: Incoming) -> None:
         self._sources = sources
 
-    def look(self) -> Sequence[Text | Image]:
+    def peek(self) -> Sequence[Text | Image]:
         """Return the messages of all sources."""
-        return tuple(part for source in self._sources for part in source.look())
+        return tuple(part for source in self._sources for part in source.peek())
 
     def take(self) -> None:
-        """Remove the messages of the last look."""
+        """Remove the messages of the last `peek`."""
         for source in self._sources:
             source.take()
 

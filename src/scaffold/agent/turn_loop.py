@@ -167,7 +167,7 @@ class Agent:
         self._hand_in((*_not_run_results(self.conversation.unanswered, UNKNOWN_RESULT), *parts))
 
     def _take_incoming(self) -> None:
-        news = tuple(map(_without_surrogates, self._outside.news.look()))
+        news = tuple(map(_without_surrogates, self._outside.news.peek()))
         if news:
             self._books.journal.note("news", text=_plain_text(news))
             self._hand_in(news)

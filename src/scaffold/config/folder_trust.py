@@ -30,8 +30,8 @@ def folder_trust(start: Path, *, once: bool = False) -> TrustStatus:
         return trust_status(folder, (), once=True)
     try:
         return trust_status(folder, trusted_versions(folder))
-    except StoreError as trouble:
-        return TrustStatus(folder, "unknown", trouble=trouble.what)
+    except StoreError as error:
+        return TrustStatus(folder, "unknown", problem=error.what)
 
 
 def read_folder(start: Path) -> FolderConfig:
@@ -62,7 +62,7 @@ def trusted_versions(folder: FolderConfig) -> tuple[Mapping[str, str], ...]:
 def require_readable(folder: FolderConfig) -> None:
     """Raise UsageError if a file of the configuration cannot be read: content that is not shown cannot be trusted."""
     for piece in folder.unreadable_files:
-        what = f"{folder.top / piece.name} cannot be trusted: it {piece.trouble}"
+        what = f"{folder.top / piece.name} cannot be trusted: it {piece.problem}"
         raise UsageError(what, "Make it a regular file, or move it away.")
 
 
@@ -99,20 +99,20 @@ def _piece(top: Path, name: str) -> TrustFile | None:
     try:
         place = path.resolve(strict=True)
         if not place.is_relative_to(top):
-            return TrustFile(name, trouble="is a link that points outside the folder")
+            return TrustFile(name, problem="is a link that points outside the folder")
         return _read(top, place, name)
     except FileNotFoundError:
-        return TrustFile(name, trouble="is a broken link")
+        return TrustFile(name, problem="is a broken link")
     except (OSError, RuntimeError) as error:
-        return TrustFile(name, trouble=f"cannot be read ({getattr(error, 'strerror', None) or 'a loop of links'})")
+        return TrustFile(name, problem=f"cannot be read ({getattr(error, 'strerror', None) or 'a loop of links'})")
 
 
 def _read(top: Path, place: Path, name: str) -> TrustFile:
     with open_file(top, place, os.O_RDONLY) as fd:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return TrustFile(name, trouble="is not a regular file")
+            return TrustFile(name, problem="is not a regular file")
         with os.fdopen(os.dup(fd), "rb") as file:
             content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        return TrustFile(name, trouble=f"is larger than {MAX_BYTES // 1_000_000} MB")
+        return TrustFile(name, problem=f"is larger than {MAX_BYTES // 1_000_000} MB")
     return TrustFile(name, content)

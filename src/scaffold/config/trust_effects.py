@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from scaffold.config.file import SettingValue, decode_config, parse_settings
 from scaffold.config.parsers import ConfigValue
@@ -15,13 +15,13 @@ from scaffold.policy.trust import ACTIVE_FILES, LOCAL_SETTINGS_FILE, SETTINGS_FI
 
 
 class TrustFileEffect(Struct, frozen=True):
-    """What one file is, and a line for each thing it does; a file with a `trouble` cannot take effect."""
+    """What one file is, and a line for each thing it does; a file with a `problem` cannot take effect."""
 
     path: str
     what: str
     digest: str
     does: tuple[str, ...] = ()
-    trouble: str = ""
+    problem: str = field(default="", name="trouble")
 
 
 def trust_effects(folder: FolderConfig, values: Mapping[str, SettingValue]) -> tuple[TrustFileEffect, ...]:
@@ -44,8 +44,8 @@ def _effect(
     folder: FolderConfig, piece: TrustFile, values: Mapping[str, SettingValue]
 ) -> tuple[TrustFileEffect, Mapping[str, SettingValue]]:
     """Return what a file does, and the settings with those of the file."""
-    blank = TrustFileEffect(piece.name, ACTIVE_FILES[piece.name], piece.digest, trouble=piece.trouble)
-    if piece.trouble:
+    blank = TrustFileEffect(piece.name, ACTIVE_FILES[piece.name], piece.digest, problem=piece.problem)
+    if piece.problem:
         return blank, values
     does: tuple[str, ...]
     try:
@@ -53,8 +53,8 @@ def _effect(
             does, values = _settings(folder, piece, values)
         else:
             does = tuple(_described(piece))
-    except ScaffoldError as problem:
-        return TrustFileEffect(blank.path, blank.what, blank.digest, trouble=problem.in_full), values
+    except ScaffoldError as error:
+        return TrustFileEffect(blank.path, blank.what, blank.digest, problem=error.in_full), values
     return TrustFileEffect(blank.path, blank.what, blank.digest, does), values
 
 

@@ -18,11 +18,11 @@ MAX_READ_BYTES = 4096
 
 
 class WakeFifo:
-    """The receiving end: `heard` is called in this event loop after one or more wake-ups."""
+    """The receiving end: `on_wake` is called in this event loop after one or more wake-ups."""
 
-    def __init__(self, path: Path, heard: Callable[[], None]) -> None:
+    def __init__(self, path: Path, on_wake: Callable[[], None]) -> None:
         """Create the pipe at `path` and its folder; OSError on failure."""
-        self._heard = heard
+        self._on_wake = on_wake
         self._descriptor = _opened(path)
         asyncio.get_running_loop().add_reader(self._descriptor, self._on_readable)
 
@@ -34,7 +34,7 @@ class WakeFifo:
     def _on_readable(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._descriptor, MAX_READ_BYTES)
-        self._heard()
+        self._on_wake()
 
 
 def wake_up(path: Path) -> None:

@@ -117,8 +117,8 @@ class LiveModel:
                 wire_reply = await self._read(_ResponseBody(answer, first), on_delta)
         except TimeoutError as error:
             raise _idle_error(self._card.model, silence_s) from error
-        except ModelError as trouble:
-            trouble.what = self._endpoint.without_key(trouble.what)
+        except ModelError as error:
+            error.what = self._endpoint.without_key(error.what)
             raise
         return self._reply(request, wire_reply)
 

@@ -247,7 +247,7 @@ def require_sandbox(sandbox: SandboxSettings, detected: DetectedLevel) -> None:
     """Raise TrustError if a sandbox is required and none is available."""
     if sandbox.mode == "require" and detected.level == "none":
         raise TrustError(
-            f"a sandbox is required, but none is available: {detected.trouble}",
+            f"a sandbox is required, but none is available: {detected.problem}",
             f"To get one, {detected.fix}. Without `--sandbox require`, commands ask for your approval instead.",
         )
 

@@ -38,18 +38,18 @@ class TrustFile(Struct, frozen=True):
 
     name: str
     content: bytes = b""
-    trouble: str = ""
+    problem: str = ""
     """Why the file could not be read; empty if it was."""
 
     @property
     def digest(self) -> str:
         """Return the SHA-256 of the content; empty if the file could not be read."""
-        return "" if self.trouble else hashlib.sha256(self.content).hexdigest()
+        return "" if self.problem else hashlib.sha256(self.content).hexdigest()
 
     @property
     def blank(self) -> bool:
         """Return whether it has only comments, as after `init`; such a file needs no mention."""
-        return not self.trouble and all(line.lstrip()[:1] in {b"", b"#"} for line in self.content.splitlines())
+        return not self.problem and all(line.lstrip()[:1] in {b"", b"#"} for line in self.content.splitlines())
 
 
 class FolderConfig(Struct, frozen=True):
@@ -74,7 +74,7 @@ class FolderConfig(Struct, frozen=True):
     @property
     def unreadable_files(self) -> tuple[TrustFile, ...]:
         """Return the files that could not be read and so cannot be accepted."""
-        return tuple(piece for piece in self.pieces if piece.trouble)
+        return tuple(piece for piece in self.pieces if piece.problem)
 
 
 class TrustStatus(Struct, frozen=True):
@@ -84,7 +84,7 @@ class TrustStatus(Struct, frozen=True):
     state: TrustState
     differences: tuple[str, ...] = ()
     """In state `changed`: how each file differs from the latest decision."""
-    trouble: str = ""
+    problem: str = ""
     """Why the stored decisions could not be read; empty if they could."""
 
     @property
@@ -95,7 +95,7 @@ class TrustStatus(Struct, frozen=True):
     @property
     def reason(self) -> str:
         """Return why the configuration is ignored; empty if it is trusted."""
-        return "" if self.trusted else "; ".join(filter(None, ("folder not trusted", *self.differences, self.trouble)))
+        return "" if self.trusted else "; ".join(filter(None, ("folder not trusted", *self.differences, self.problem)))
 
     def content(self, name: str) -> bytes | None:
         """Return the contents of a configuration file; None if it is missing or not trusted."""
@@ -123,8 +123,8 @@ def _differences(folder: FolderConfig, agreed: Mapping[str, str]) -> list[str]:
     """Return how each file differs from the decision `agreed`."""
     differences = []
     for piece in folder.pieces:
-        if piece.trouble:
-            differences.append(f"{piece.name} {piece.trouble}")
+        if piece.problem:
+            differences.append(f"{piece.name} {piece.problem}")
         elif piece.name not in agreed:
             differences.append(f"{piece.name} is new")
         elif piece.digest != agreed[piece.name]:

@@ -40,7 +40,7 @@ async def missing_sandbox_notice(sandbox: SandboxSettings, root: Path) -> str | 
     finding = await probe_level(root, os.environ, cache=user_dirs().cache / LEVEL_CACHE)
     if sandbox.mode == "off" or finding.level != "none":
         return None
-    return f"no sandbox: {finding.trouble}; commands can access everything you can. To get one, {finding.fix}."
+    return f"no sandbox: {finding.problem}; commands can access everything you can. To get one, {finding.fix}."
 
 
 async def _secrets_above(root: Path, checkout: Path) -> Sequence[Path]:

@@ -42,7 +42,7 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     find: GateRunLookup | None = None
     """Finds a stored complete gate run by commit; None to run every gate."""
     keep: Callable[[GateRun], None] | None = None
-    """Stores a complete gate run without trouble for `find`; None to store none."""
+    """Stores a complete gate run without a problem for `find`; None to store none."""
     set_work_aside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Saves the work while its tree holds the old tests instead of the new ones."""
 

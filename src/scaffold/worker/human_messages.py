@@ -25,7 +25,7 @@ class HumanMessages:
         self._looked: tuple[Envelope, ...] = ()
         self._delivered: set[int] = set()
 
-    def look(self) -> Sequence[Text]:
+    def peek(self) -> Sequence[Text]:
         """Return the messages not yet taken, oldest first."""
         attempt = self._attempt
         found = (*self._waiting(attempt.action_id), *self._waiting(attempt.id))
@@ -33,7 +33,7 @@ class HumanMessages:
         return tuple(Text(self._prompt(envelope)) for envelope in self._looked)
 
     def take(self) -> None:
-        """Mark the last look's messages as delivered: they are in the conversation now."""
+        """Mark the messages of the last `peek` as delivered: they are in the conversation now."""
         looked, self._looked = self._looked, ()
         self._delivered.update(envelope.seq for envelope in looked)
         own = [envelope for envelope in looked if envelope.recipient == self._attempt.id]

@@ -110,8 +110,8 @@ class RepeatGuard:
         self.cause = ""
         """Why the agent is stopped; empty until then."""
 
-    def look(self) -> Sequence[Text]:
-        """Return the nudge, if there is one; the agent looks before each request, so each look begins a new turn."""
+    def peek(self) -> Sequence[Text]:
+        """Return the nudge, if there is one; the agent peeks before each request, so each call begins a new turn."""
         self._turn += 1
         return () if self._nudge is None else (Text(self._nudge),)
 

@@ -95,7 +95,7 @@ async def test_approval_messages_are_hidden_from_models(path, child):
         child.messages.send(SESSIONS, sender=SUB, recipient=ME, channel="#consent", body={"request": "{}"})
     with parent_session(path) as parent:
         assert not parent.peers.waiting
-        assert parent.peers.news.look() == ()
+        assert parent.peers.news.peek() == ()
         assert (await parent.call("check_channel_messages")).content.startswith("No new messages")
         assert (await parent.call("check_messages")).content.startswith("No new messages")
 
@@ -135,17 +135,17 @@ async def test_a_request_of_an_unknown_subagent_is_not_shown(path, child):
 
 
 @pytest.mark.parametrize(
-    ("trouble", "words"),
+    ("error", "words"),
     [
         (StoreError("the disk is full", "Free some space."), "the disk is full. Free some space."),
         (ExceptionGroup("two", [LookupError("no such window"), OSError()]), "LookupError: no such window"),
     ],
 )
-async def test_a_session_that_cannot_decide_ends_its_subagent_with_an_error(path, child, trouble, words):
+async def test_a_session_that_cannot_decide_ends_its_subagent_with_an_error(path, child, error, words):
     """RA-11: never a hang; a failed result for the agent, a line for the user, and the session continues."""
 
     async def judge(agent, wish):
-        raise trouble
+        raise error
 
     with parent_session(path, judge=judge) as parent:
         await spawned(parent)

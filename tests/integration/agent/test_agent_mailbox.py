@@ -38,7 +38,7 @@ def stands(parent, name, content):
 
 
 def looked(parent):
-    return [part.text for part in parent.peers.news.look()]
+    return [part.text for part in parent.peers.news.peek()]
 
 
 def test_a_message_stays_until_it_is_taken(parent, path):

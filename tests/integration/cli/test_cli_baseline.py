@@ -28,7 +28,7 @@ def baseline(run):
         runs=(
             GateRun(gate=TEST, exit_code=1, outcomes=outcomes, duration_s=1.5, **shared),
             GateRun(gate=LINT, exit_code=0, **shared),
-            GateRun(gate=TYPES, exit_code=127, trouble="error", detail="mypy: not found\nmore", **shared),
+            GateRun(gate=TYPES, exit_code=127, problem="error", detail="mypy: not found\nmore", **shared),
         ),
     )
 

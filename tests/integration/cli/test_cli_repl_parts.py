@@ -235,7 +235,7 @@ def test_queued_input_is_distinguished_from_messages_of_others(page):
     pending = PendingInput(lambda words: (Text(words),))
     transcript = Transcript(page, FakeClock(), pending=pending)
     pending.add("my words")
-    pending.look()
+    pending.peek()
     transcript.note("news", text="sub-1 ended\nmy words")
     assert [text.strip() for text in page.shown] == ["✉ sub-1 ended", "› my words"]
 
@@ -244,12 +244,12 @@ def test_queued_input_is_delivered_once_and_can_be_taken_back():
     queued = PendingInput(lambda words: (Text(words),))
     queued.add("one")
     queued.add("two")
-    assert queued.look() == (Text("one"), Text("two"))
+    assert queued.peek() == (Text("one"), Text("two"))
     queued.add("three")
     queued.take()
     assert queued.waiting == ["three"]
     assert queued.take_back() == "three"
-    assert queued.look() == ()
+    assert queued.peek() == ()
 
 
 def test_the_history_is_private_and_optional(tmp_path):

@@ -161,29 +161,29 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize(("trouble", "make"), [(words, make) for words, makers in ODD.items() for make in makers])
-def test_special_files_are_named_ignored_and_never_trusted(shop, scaffold, trouble, make):
+@pytest.mark.parametrize(("problem", "make"), [(words, make) for words, makers in ODD.items() for make in makers])
+def test_special_files_are_named_ignored_and_never_trusted(shop, scaffold, problem, make):
     scaffold("trust")
     (shop / ".scaffold.yaml").unlink()
     make(shop / ".scaffold.yaml")
-    assert f".scaffold.yaml {trouble}" in scaffold("config").err
+    assert f".scaffold.yaml {problem}" in scaffold("config").err
     answer = scaffold("trust")
-    assert (answer.code, f".scaffold.yaml cannot be trusted: it {trouble}" in answer.err) == (64, True)
+    assert (answer.code, f".scaffold.yaml cannot be trusted: it {problem}" in answer.err) == (64, True)
     assert state(scaffold) == "changed"
     with pytest.raises(UsageError, match="cannot be trusted"):
         load_settings(shop, os.environ, {}, trust_once=True)
 
 
 @pytest.mark.parametrize(
-    ("content", "trouble"),
+    ("content", "problem"),
     [(b"tier: [", "invalid YAML"), (b"teer: scout", "Did you mean `tier`?"), (b"\xff\xfe", "cannot be read")],
 )
-def test_unreadable_settings_are_harmless_untrusted_and_cannot_be_trusted(shop, scaffold, content, trouble):
+def test_unreadable_settings_are_harmless_untrusted_and_cannot_be_trusted(shop, scaffold, content, problem):
     (shop / ".scaffold.yaml").write_bytes(content)
     assert tier(shop).value == "builder"
     answer = scaffold("trust")
     assert answer.code == 64
-    assert trouble in answer.err
+    assert problem in answer.err
     assert state(scaffold) == "unknown"
 
 

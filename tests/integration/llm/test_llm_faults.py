@@ -92,7 +92,7 @@ async def reply_after(wire, *turns, stream=True, deadlines=None):
     return asked
 
 
-async def trouble_of(wire, *turns, stream=True, environ=None, **options):
+async def error_of(wire, *turns, stream=True, environ=None, **options):
     """Return the server and the error that a request to it ends with."""
     async with serve(wire, turns) as server, open_client(server, stream=stream, **options) as asked:
         with pytest.raises(ModelError) as caught:
@@ -134,44 +134,44 @@ async def test_retry_after_is_honoured(wire, status, headers, wait_s):
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_retry_after_beyond_the_minute_is_reported_and_not_waited_for(wire):
     """RA-21."""
-    server, trouble, asked = await trouble_of(wire, Turn(status=429, headers={"Retry-After": "3600"}))
+    server, error, asked = await error_of(wire, Turn(status=429, headers={"Retry-After": "3600"}))
     assert len(server.requests) == 1
     assert asked.clock.slept_s == 0
-    assert "retry in 3600 s" in trouble.what
+    assert "retry in 3600 s" in error.what
 
 
 async def test_a_truncated_refusal_is_classified_by_its_status():
     asked = await reply_after("anthropic", Turn(status=529, cut_at=9))
     assert "529" in next(delta.reason for delta in asked.heard if isinstance(delta, RetryWait))
-    _, trouble, _ = await trouble_of("anthropic", Turn(status=401, body="x" * 100_000, cut_at=90_000))
-    assert "_API_KEY" in trouble.fix
+    _, error, _ = await error_of("anthropic", Turn(status=401, body="x" * 100_000, cut_at=90_000))
+    assert "_API_KEY" in error.fix
 
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_an_endpoint_that_keeps_failing_is_given_up_after_a_minute(wire):
     """RA-21."""
-    server, trouble, asked = await trouble_of(wire, Turn(status=500, times=100))
+    server, error, asked = await error_of(wire, Turn(status=500, times=100))
     assert asked.clock.slept_s <= 60
     assert 6 <= len(server.requests) <= 9
-    assert f"tried {len(server.requests)} times" in trouble.what
+    assert f"tried {len(server.requests)} times" in error.what
 
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_wrong_key_is_reported_at_once_with_the_fix_and_never_shown(wire):
-    server, trouble, _ = await trouble_of(
+    server, error, _ = await error_of(
         wire, Turn(status=401, error=("authentication_error", f"Incorrect API key provided: {KEY}"))
     )
     assert len(server.requests) == 1
-    assert "_API_KEY" in trouble.fix
-    assert "--model" in trouble.fix
+    assert "_API_KEY" in error.fix
+    assert "--model" in error.fix
 
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_an_unknown_model_is_reported_at_once(wire):
-    server, trouble, _ = await trouble_of(wire, Turn(status=404, error=("not_found_error", "model: nobody")))
+    server, error, _ = await error_of(wire, Turn(status=404, error=("not_found_error", "model: nobody")))
     assert len(server.requests) == 1
-    assert "nobody" in trouble.what
-    assert "model" in trouble.fix
+    assert "nobody" in error.what
+    assert "model" in error.fix
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -181,8 +181,8 @@ async def test_a_context_overflow_is_recognised(wire):
         "chat": ("context_length_exceeded", "This model's maximum context length is 128000 tokens."),
         "responses": ("context_length_exceeded", "Your input exceeds the context window of this model."),
     }[wire]
-    _, trouble, _ = await trouble_of(wire, Turn(status=400, error=error))
-    assert isinstance(trouble, ContextOverflow)
+    _, error, _ = await error_of(wire, Turn(status=400, error=error))
+    assert isinstance(error, ContextOverflow)
 
 
 @pytest.mark.parametrize("kind", ["overloaded_error", "api_error", "rate_limit_error", "server_error"])
@@ -199,8 +199,8 @@ async def test_an_error_event_within_a_reply_is_retried(wire, stream, kind):
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_permanent_error_event_is_reported_with_its_message(wire):
-    server, trouble, _ = await trouble_of(wire, Turn(text="I", error=("invalid_request_error", "No such tool.")))
-    assert "No such tool" in trouble.what
+    server, error, _ = await error_of(wire, Turn(text="I", error=("invalid_request_error", "No such tool.")))
+    assert "No such tool" in error.what
     assert len(server.requests) == 1
 
 
@@ -285,9 +285,9 @@ async def test_an_endless_stream_without_content_is_ended_by_its_size():
 async def test_a_redirect_is_not_followed_because_it_would_carry_the_key(wire):
     async with serve(wire, [FINE]) as elsewhere:
         moved = Turn(status=307, headers={"Location": f"{elsewhere.base_url}/v1/messages"})
-        server, trouble, _ = await trouble_of(wire, moved)
-    assert "307" in trouble.what
-    assert "redirects are not followed" in trouble.fix
+        server, error, _ = await error_of(wire, moved)
+    assert "307" in error.what
+    assert "redirects are not followed" in error.fix
     assert elsewhere.connections == 0
     assert len(server.requests) == 1
 

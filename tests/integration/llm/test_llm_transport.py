@@ -19,7 +19,7 @@ def post(url, **deadlines):
     return HttpRequest(url=url, headers={"x-api-key": "secret"}, body=b"{}", deadlines=Deadlines(**deadlines))
 
 
-async def trouble_at(url, **deadlines):
+async def error_at(url, **deadlines):
     async with Transport({}) as wire:
         with pytest.raises(ModelError) as caught:
             async with wire.post(post(url, **deadlines)):
@@ -29,9 +29,9 @@ async def trouble_at(url, **deadlines):
 
 
 async def test_an_unresolvable_name_is_a_transient_error():
-    trouble = await trouble_at("http://nowhere.invalid:1/v1/x")
-    assert "http://nowhere.invalid:1/v1/x" in trouble.what
-    assert trouble.transient
+    error = await error_at("http://nowhere.invalid:1/v1/x")
+    assert "http://nowhere.invalid:1/v1/x" in error.what
+    assert error.transient
 
 
 async def test_a_server_without_the_expected_certificate_is_refused():
@@ -41,22 +41,22 @@ async def test_a_server_without_the_expected_certificate_is_refused():
 
     listening = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with listening:
-        trouble = await trouble_at(f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1")
-    assert "TLS certificate" in trouble.what
-    assert not trouble.transient
-    assert "SSL_CERT_FILE" in trouble.fix
+        error = await error_at(f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1")
+    assert "TLS certificate" in error.what
+    assert not error.transient
+    assert "SSL_CERT_FILE" in error.fix
 
 
 async def test_a_silent_server_is_abandoned_after_the_idle_time():
     async with serve("chat", [Turn(stall_at=-1)]) as server:
-        trouble = await trouble_at(f"{server.base_url}/chat/completions", idle_s=0.1)
-    assert trouble.what == f"{server.base_url}/chat/completions sent nothing for 0.1 s."
-    assert trouble.transient
+        error = await error_at(f"{server.base_url}/chat/completions", idle_s=0.1)
+    assert error.what == f"{server.base_url}/chat/completions sent nothing for 0.1 s."
+    assert error.transient
 
 
 async def test_a_url_is_shown_without_credentials_and_query():
-    trouble = await trouble_at("http://user:pw@127.0.0.1:1/v1?key=k")
-    assert "http://127.0.0.1:1/v1 " in trouble.what
+    error = await error_at("http://user:pw@127.0.0.1:1/v1?key=k")
+    assert "http://127.0.0.1:1/v1 " in error.what
 
 
 async def test_cancelling_closes_the_connection():

@@ -30,14 +30,14 @@ class Office:
         self.context = harness.context
         self.run_id = None
         self.asked = []
-        self.trouble = None
+        self.error = None
 
     def run(self):
         return None if self.run_id is None else self.harness.store.runs.get(self.run_id)
 
     async def execute_plan(self, plan):
-        if self.trouble:
-            raise self.trouble
+        if self.error:
+            raise self.error
         self.asked.append(("plan", plan))
         return "run r1 goes on"
 
@@ -116,7 +116,7 @@ async def test_a_plan_is_passed_on_whole(office, told, refusal):
     assert await told("execute_plan", plan=" Build a shop.\n") == {"note": "run r1 goes on"}
     assert office.asked == [("plan", "Build a shop.")]
     assert "the plan is empty" in await refusal("execute_plan", plan=" ")
-    office.trouble = ModelError("the model is away", "Try later.")
+    office.error = ModelError("the model is away", "Try later.")
     assert await refusal("execute_plan", plan="Build.") == "the model is away. Try later."
 
 

@@ -144,8 +144,8 @@ async def test_no_write_happens_between_a_supervisors_snapshot_and_its_decision(
         found = ready(goal_id, limit)
         try:
             end_attempt(rival, run, attempt.id, AttemptEnd("lost", "just now"), fence=attempt.fence)
-        except StoreError as trouble:
-            refused.append(trouble)
+        except StoreError as error:
+            refused.append(error)
         return found
 
     harness.store.actions.ready = ready_then_rival

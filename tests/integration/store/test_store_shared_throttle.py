@@ -236,10 +236,10 @@ async def test_a_cooldown_longer_than_the_patience_is_reported_at_once(
     await _limit(mine, 1, retry_after_s=90.0)
     with pytest.raises(ModelError) as caught:
         await theirs.enter(HOST, timeout_s=60)
-    trouble = caught.value
-    assert trouble.what == f"{HOST} accepts no requests until 2030-01-01 00:01:30 UTC, in 90 s"
-    assert (trouble.limited, trouble.transient, trouble.retry_after_s) == (True, False, 90)
-    assert trouble.fix
+    error = caught.value
+    assert error.what == f"{HOST} accepts no requests until 2030-01-01 00:01:30 UTC, in 90 s"
+    assert (error.limited, error.transient, error.retry_after_s) == (True, False, 90)
+    assert error.fix
 
 
 async def test_cooldowns_of_one_call_add_up(mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock) -> None:

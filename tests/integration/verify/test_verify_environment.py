@@ -196,8 +196,8 @@ async def sandboxed(project, tmp_path, request):
         if walls is None or walls.level not in {"bubblewrap", "landlock"}:
             pytest.skip("neither bubblewrap nor Landlock works on this machine")
     if request.param == "landlock":
-        if trouble := landlock.unsupported_reason():
-            pytest.skip(trouble)
+        if problem := landlock.unsupported_reason():
+            pytest.skip(problem)
         inside.level = "landlock"
     else:
         await bubblewrap_or_skip()

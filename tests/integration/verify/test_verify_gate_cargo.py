@@ -37,7 +37,7 @@ async def test_tests_of_the_same_name_in_two_packages_are_distinct(tmp_path):
     write_files(tmp_path, WORKSPACE)
     gate = next(gate for gate in detect_in_folder(tmp_path).gates if gate.kind == "test")
     whole = await run_gate_once(tmp_path, gate)
-    assert (whole.trouble, dict(whole.outcomes)) == (None, OUTCOMES), whole.detail
+    assert (whole.problem, dict(whole.outcomes)) == (None, OUTCOMES), whole.detail
     assert {path_of_test(gate, name, WORKSPACE) for name in whole.outcomes} <= set(WORKSPACE)
     one = await run_gate_once(tmp_path, gate, only=("till/src/lib.rs: tests::adds",))
     assert dict(one.outcomes) == {"till/src/lib.rs: tests::adds": "passed"}, one.detail
@@ -50,6 +50,6 @@ async def test_a_package_that_does_not_build_is_an_error_with_the_reason(tmp_pat
     write_files(tmp_path, {**WORKSPACE, "till/src/lib.rs": 'pub fn one() -> u8 { "no" }\n'})
     gate = next(gate for gate in detect_in_folder(tmp_path).gates if gate.kind == "test")
     found = await run_gate_once(tmp_path, gate)
-    assert found.trouble == "error"
+    assert found.problem == "error"
     assert "mismatched types" in found.detail
     assert '"reason"' not in found.detail

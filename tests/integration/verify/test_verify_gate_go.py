@@ -72,9 +72,9 @@ async def shown(folder, *, only=(), timeout_s=60.0, **changed):
 async def test_every_test_and_subtest_of_two_packages_is_reported(shop):
     """BX-4: typed outcomes per test, from `go test -json` itself; of a selection only their packages."""
     whole = await shown(shop)
-    assert (whole.trouble, dict(whole.outcomes)) == (None, {**OF_SUM, TWICE: "passed"}), whole.detail
+    assert (whole.problem, dict(whole.outcomes)) == (None, {**OF_SUM, TWICE: "passed"}), whole.detail
     some = await shown(shop, only=("cart/cart_test.go",))
-    assert (some.trouble, dict(some.outcomes)) == (None, {TWICE: "passed"}), some.detail
+    assert (some.problem, dict(some.outcomes)) == (None, {TWICE: "passed"}), some.detail
     one = await shown(shop, only=("example.org/shop/sum.TestAdd",))
     assert dict(one.outcomes) == {"example.org/shop/sum.TestAdd": "passed"}, one.detail
 
@@ -92,7 +92,7 @@ async def test_every_test_and_subtest_of_two_packages_is_reported(shop):
 async def test_a_package_that_does_not_build_is_an_error(shop, changed):
     """BX-4: whatever the other packages show; the compiler's messages are reported."""
     found = await shown(shop, **changed)
-    assert (found.trouble, "build failed: example.org/shop/cart" in found.detail) == ("error", True), found.detail
+    assert (found.problem, "build failed: example.org/shop/cart" in found.detail) == ("error", True), found.detail
     assert "cart/cart" in found.detail
 
 
@@ -109,23 +109,23 @@ async def test_a_package_that_does_not_build_is_an_error(shop, changed):
 async def test_tests_that_did_not_finish_have_not_passed(shop, changed, outcomes):
     """BX-4: a panic is a failure, and tests that did not run are not reported."""
     found = await shown(shop, **changed)
-    assert (found.trouble, dict(found.outcomes)) == (None, {**OF_SUM, **outcomes}), found.detail
+    assert (found.problem, dict(found.outcomes)) == (None, {**OF_SUM, **outcomes}), found.detail
 
 
 async def test_a_hanging_test_is_named(shop):
     """BX-4: as `timeout`, with the running test."""
     found = await shown(shop, timeout_s=8, cart_test=of_cart("time.Sleep(time.Hour)", imports='\t"time"\n'))
-    assert (found.trouble, f"while running {TWICE}" in found.detail) == ("timeout", True), found.detail
+    assert (found.problem, f"while running {TWICE}" in found.detail) == ("timeout", True), found.detail
 
 
 async def test_packages_without_tests_are_vacuous(tmp_path):
     """BX-4: exit code 0 of nothing is no pass; a complaint of `go vet` is a finding."""
     code = 'package shop\n\nimport "fmt"\n\nfunc A() { fmt.Println("a") }\n'
     none = await run_gate_once(write_files(tmp_path, {"go.mod": MANIFEST, "a.go": code}), GATE)
-    assert (none.trouble, dict(none.outcomes)) == ("vacuous", {}), none.detail
+    assert (none.problem, dict(none.outcomes)) == ("vacuous", {}), none.detail
     vet = next(gate for gate in detect_in_folder(tmp_path).gates if gate.kind == "lint")
     clean = await run_gate_once(tmp_path, vet)
-    assert (clean.trouble, dict(clean.outcomes)) == (None, {}), clean
+    assert (clean.problem, dict(clean.outcomes)) == (None, {}), clean
     found = await run_gate_once(write_files(tmp_path, {"a.go": code.replace('Println("a"', 'Printf("%d", "a"')}), vet)
     assert [name.partition(":")[0] for name in found.outcomes] == ["a.go"], found
 
@@ -152,7 +152,7 @@ async def test_modules_are_fetched_once_and_found_without_a_network(project, tmp
     async with project.tree(environment) as tree:
         assert await check_output(tree, "go env GOPROXY") == "off"
         found = await run_gate(GATE, tree, environment="here", timeout_s=60)
-        assert (found.trouble, dict(found.outcomes)) == (None, {TWICE: "passed"}), found.detail
+        assert (found.problem, dict(found.outcomes)) == (None, {TWICE: "passed"}), found.detail
         assert await check_output(tree, "git status --porcelain") == ""
 
 

@@ -50,12 +50,12 @@ async def test_outcomes_are_those_of_the_runners_own_report(installed):
     folder, runner = installed
     source = TESTS.format(header=HEADERS[runner])
     none = await _shown(folder, runner)
-    assert (none.trouble, dict(none.outcomes)) == ("vacuous", {}), none.detail
+    assert (none.problem, dict(none.outcomes)) == ("vacuous", {}), none.detail
     write_files(folder, {"src/cart.test.js": source, "src/other.test.js": source})
     some = await _shown(folder, runner, only=("src/cart.test.js > cart > adds",))
-    assert (some.trouble, dict(some.outcomes)) == (None, {"src/cart.test.js > cart > adds": "passed"}), some.detail
+    assert (some.problem, dict(some.outcomes)) == (None, {"src/cart.test.js > cart > adds": "passed"}), some.detail
     whole = await _shown(folder, runner)
-    assert whole.trouble is None, whole.detail
+    assert whole.problem is None, whole.detail
     assert dict(whole.outcomes) == {
         f"src/{file}.test.js > cart > {test}": outcome
         for file in ("cart", "other")
@@ -63,7 +63,7 @@ async def test_outcomes_are_those_of_the_runners_own_report(installed):
     }
     write_files(folder, {"src/other.test.js": "import './nothing-like-it.js'\n"})
     broken = await _shown(folder, runner)
-    assert (broken.trouble, dict(broken.outcomes)) == ("error", {"src/other.test.js": "error"}), broken.detail
+    assert (broken.problem, dict(broken.outcomes)) == ("error", {"src/other.test.js": "error"}), broken.detail
 
 
 OWN = """
@@ -83,7 +83,7 @@ async def test_nodes_own_runner_is_called_through_npm(tmp_path):
     folder = write_files(tmp_path / "a shop", {"package.json": _manifest("node --test")})
     write_files(folder, {"test/cart.test.js": OWN.format(header="", sum=3)})
     some = await _shown(folder, "node")
-    assert (some.trouble, dict(some.outcomes)) == (
+    assert (some.problem, dict(some.outcomes)) == (
         None,
         {"cart > adds": "passed", "cart > sums": "failed", "cart": "failed"},
     ), some.detail

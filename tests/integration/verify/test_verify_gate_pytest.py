@@ -101,7 +101,7 @@ FORGED = (
 async def test_every_outcome_is_reported_under_pytests_names(tmp_path):
     """BX-4: typed outcomes per test, from the runner's report."""
     shown = await run_gate_once(write_files(tmp_path, {"tests/test_all.py": EVERY_OUTCOME}), PYTEST)
-    assert (shown.trouble, shown.exit_code) == (None, 1)
+    assert (shown.problem, shown.exit_code) == (None, 1)
     names = {name.removeprefix("tests/test_all.py::"): outcome for name, outcome in shown.outcomes.items()}
     assert names == {
         "test_passes": "passed",
@@ -121,7 +121,7 @@ async def test_every_outcome_is_reported_under_pytests_names(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("files", "trouble", "word"),
+    ("files", "problem", "word"),
     [
         ({}, "vacuous", "no test"),
         ({"test_a.py": "import pytest\n@pytest.mark.skip\ndef test_a(): pass\n"}, "vacuous", "skipped"),
@@ -143,16 +143,16 @@ async def test_every_outcome_is_reported_under_pytests_names(tmp_path):
         ({"pytest.ini": "[pytest]\naddopts = --nonsense\n"}, "error", "exited with code 4"),
     ],
 )
-async def test_unusable_runs_are_classified(tmp_path, files, trouble, word):
+async def test_unusable_runs_are_classified(tmp_path, files, problem, word):
     """BX-4: a run without tests is vacuous; a crash, an early end or a failing import is an error."""
     shown = await run_gate_once(write_files(tmp_path, files), PYTEST)
-    assert (shown.trouble, "passed" in shown.outcomes.values()) == (trouble, False)
+    assert (shown.problem, "passed" in shown.outcomes.values()) == (problem, False)
     assert word in shown.detail
 
 
 async def test_files_that_cannot_be_imported_are_named(tmp_path):
     shown = await run_gate_once(write_files(tmp_path, {"tests/test_a.py": "import nothing_like_it\n"}), PYTEST)
-    assert (shown.trouble, dict(shown.outcomes)) == ("error", {"tests/test_a.py": "error"})
+    assert (shown.problem, dict(shown.outcomes)) == ("error", {"tests/test_a.py": "error"})
 
 
 @pytest.mark.slow
@@ -160,14 +160,14 @@ async def test_a_hanging_test_is_named_at_the_timeout(tmp_path):
     """BX-4: a deadline is a timeout, and not a failure."""
     hangs = "import threading\n\n\ndef test_quick(): pass\n\n\ndef test_hangs(): threading.Event().wait()\n"
     shown = await run_gate_once(write_files(tmp_path, {"test_a.py": hangs}), PYTEST, timeout_s=6)
-    assert (shown.trouble, shown.exit_code) == ("timeout", None)
+    assert (shown.problem, shown.exit_code) == ("timeout", None)
     assert "while running test_a.py::test_hangs" in shown.detail
 
 
 async def test_without_pytest_the_gate_is_an_error(tmp_path):
     gate = Gate(kind="test", command="python -S -m pytest", runner="pytest")
     shown = await run_gate_once(write_files(tmp_path, {"test_a.py": "def test_a(): pass\n"}), gate)
-    assert (shown.trouble, shown.detail.splitlines()[0]) == ("error", "pytest is not installed here.")
+    assert (shown.problem, shown.detail.splitlines()[0]) == ("error", "pytest is not installed here.")
 
 
 @pytest.mark.parametrize(
@@ -189,14 +189,14 @@ async def test_a_runner_that_hides_failures_is_detected(tmp_path, files):
         PYTEST,
         PYTHONPATH=str(tmp_path),
     )
-    assert shown.trouble == "error"
+    assert shown.problem == "error"
     assert shown.outcomes.get("tests/test_add.py::test_add") != "passed"
 
 
 async def test_a_test_that_raised_has_failed_whatever_a_hook_reports(tmp_path):
     files = {"calc.py": ADDS, "tests/test_add.py": TESTS_ADD, "conftest.py": SELECTIVE_HOOK}
     shown = await run_gate_once(write_files(tmp_path, files), PYTEST, PYTHONPATH=str(tmp_path))
-    assert shown.trouble == "error"
+    assert shown.problem == "error"
     assert "failed tests, but the exit code is 0: tests/test_add.py::test_add" in shown.detail
 
 
@@ -218,7 +218,7 @@ async def test_a_test_that_raised_has_failed_whatever_a_hook_reports(tmp_path):
 async def test_honest_projects_are_not_affected_by_the_recorder(tmp_path, files):
     tests = {"tests/test_a.py": "def test_a(): assert 0\ndef test_b(): pass\n"}
     shown = await run_gate_once(write_files(tmp_path, {**tests, **files}), PYTEST)
-    assert (shown.trouble, shown.exit_code, len(shown.outcomes)) == (None, 1, 2), shown.detail
+    assert (shown.problem, shown.exit_code, len(shown.outcomes)) == (None, 1, 2), shown.detail
     assert "canar" not in shown.detail + "".join(path.read_text() for path in tmp_path.glob("build/*"))
 
 
@@ -232,10 +232,10 @@ async def test_the_recorder_works_in_xdist_workers_and_beside_other_plugins(tmp_
     gate = Gate(kind="test", command="python -m pytest -q -n 2", runner="pytest")
     plain = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "", "PYTHONPATH": str(tmp_path)}
     honest = await run_gate_once(write_files(tmp_path, files), gate, **plain)
-    assert (honest.trouble, len(honest.outcomes)) == (None, 21), honest.detail
+    assert (honest.problem, len(honest.outcomes)) == (None, 21), honest.detail
     assert [name for name, outcome in honest.outcomes.items() if outcome == "failed"] == ["tests/test_add.py::test_add"]
     lying = await run_gate_once(write_files(tmp_path, {"calc.py": f"{PATCHED_REPORT}{ADDS}"}), gate, **plain)
-    assert (lying.trouble, "cannot be trusted" in lying.detail) == ("error", True)
+    assert (lying.problem, "cannot be trusted" in lying.detail) == ("error", True)
 
 
 async def test_only_selected_tests_run(tmp_path):
@@ -247,11 +247,11 @@ async def test_only_selected_tests_run(tmp_path):
     }
     write_files(tmp_path, files)
     one = await run_gate_once(tmp_path, PYTEST, only=("tests/test_a.py::test_b",))
-    assert (one.trouble, dict(one.outcomes)) == (None, {"tests/test_a.py::test_b": "passed"})
+    assert (one.problem, dict(one.outcomes)) == (None, {"tests/test_a.py::test_b": "passed"})
     some = await run_gate_once(tmp_path, PYTEST, only=("tests/test_c.py", "tests/test_a.py::test_a"))
     assert dict(some.outcomes) == {"tests/test_c.py::test_c": "failed", "tests/test_a.py::test_a": "passed"}
     none = await run_gate_once(tmp_path, PYTEST, only=("tests/test_a.py::test_gone",))
-    assert none.trouble == "vacuous"
+    assert none.problem == "vacuous"
 
 
 async def test_an_exit_code_without_a_failing_test_is_a_separate_outcome(tmp_path):
@@ -259,7 +259,7 @@ async def test_an_exit_code_without_a_failing_test_is_a_separate_outcome(tmp_pat
     fails = "def pytest_sessionfinish(session):\n    session.exitstatus = 1\n"
     write_files(tmp_path, {"test_a.py": "def test_a(): pass\n", "conftest.py": fails})
     whole = await run_gate_once(tmp_path, PYTEST)
-    assert (whole.trouble, dict(whole.outcomes)) == (None, {"test_a.py::test_a": "passed", "exit": "failed"})
+    assert (whole.problem, dict(whole.outcomes)) == (None, {"test_a.py::test_a": "passed", "exit": "failed"})
     some = await run_gate_once(tmp_path, PYTEST, only=("test_a.py",))
     assert dict(some.outcomes) == {"test_a.py::test_a": "passed"}
 
@@ -276,13 +276,13 @@ async def test_in_the_sandbox_the_report_is_written_to_its_temporary_folder(tmp_
     """BX-4: gates run in the sandbox, and their report is not in the checkout."""
     finding = await detect_level(os.environ)
     if finding.level == "none":
-        pytest.skip(f"{finding.trouble}; {finding.fix}")
+        pytest.skip(f"{finding.problem}; {finding.fix}")
     top, temporary = tmp_path.resolve() / "tree", tmp_path.resolve() / "temporary"
     write_files(top, {"test_a.py": "def test_a(): pass\ndef test_b(): assert 0\n"})
     enclosure = SandboxSpec(finding.level, Confinement(writable=(top,), temporary=temporary))
     tree = structs.replace(tree_in(top), enclosure=enclosure)
     shown = await run_gate(PYTEST, tree, environment="here", timeout_s=60)
-    assert (shown.trouble, dict(shown.outcomes)) == (
+    assert (shown.problem, dict(shown.outcomes)) == (
         None,
         {"test_a.py::test_a": "passed", "test_a.py::test_b": "failed"},
     )

@@ -65,7 +65,7 @@ ONE = "import unittest\n\n\nclass TestOne(unittest.TestCase):\n    def test_one(
 async def test_every_unittest_outcome_is_reported_under_its_name(tmp_path):
     """BX-4: typed outcomes per test, from the runner's report."""
     shown = await run_gate_once(write_files(tmp_path, {"test_all.py": EVERY_OUTCOME}), UNITTEST)
-    assert (shown.trouble, shown.exit_code) == (None, 1), shown.detail
+    assert (shown.problem, shown.exit_code) == (None, 1), shown.detail
     assert dict(shown.outcomes) == {
         "test_all.TestAll.test_passes": "passed",
         "test_all.TestAll.test_fails": "failed",
@@ -80,7 +80,7 @@ async def test_every_unittest_outcome_is_reported_under_its_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("body", "trouble", "word"),
+    ("body", "problem", "word"),
     [
         (None, "vacuous", "no test"),
         ("import nothing_like_it", "error", "test_one"),
@@ -95,10 +95,10 @@ async def test_every_unittest_outcome_is_reported_under_its_name(tmp_path):
         (f"{ONE.format('pass')}\nclass TestTwo(TestOne):\n    def setUp(self):\n        self.skipTest('')", None, ""),
     ],
 )
-async def test_unusable_runs_are_classified(tmp_path, body, trouble, word):
+async def test_unusable_runs_are_classified(tmp_path, body, problem, word):
     """BX-4: a run without tests is vacuous; an early end, a false report or a failing import is an error."""
     shown = await run_gate_once(write_files(tmp_path, {"test_one.py": body} if body else {}), UNITTEST)
-    assert shown.trouble == trouble, shown.detail
+    assert shown.problem == problem, shown.detail
     assert word in shown.detail
 
 
@@ -106,7 +106,7 @@ async def test_only_selected_unittest_tests_run(tmp_path):
     """AL-11: by name or by file."""
     write_files(tmp_path, {"test_one.py": ONE.format("pass"), "test_two.py": ONE.format("self.fail()")})
     by_name = await run_gate_once(tmp_path, UNITTEST, only=("test_one.TestOne.test_one",))
-    assert (by_name.trouble, dict(by_name.outcomes)) == (None, {"test_one.TestOne.test_one": "passed"})
+    assert (by_name.problem, dict(by_name.outcomes)) == (None, {"test_one.TestOne.test_one": "passed"})
     by_file = await run_gate_once(tmp_path, UNITTEST, only=("test_two.py",))
     assert dict(by_file.outcomes) == {"test_two.TestOne.test_one": "failed"}
     (tmp_path / "test_one.py").write_text("raise SystemExit('loaded')\n")
@@ -119,11 +119,11 @@ async def test_findings_are_reported_without_line_numbers(tmp_path):
     lines = "a.py:1:8: F401 os unused\\na.py:9:1: F401 os unused\\nsrc/b.py:3: error: no\\nFound 3 errors.\\n"
     gate = Gate(kind="lint", command=f"printf '{lines}'; exit 1", runner="findings")
     shown = await run_gate_once(tmp_path, gate)
-    assert (shown.trouble, shown.exit_code) == (None, 1)
+    assert (shown.problem, shown.exit_code) == (None, 1)
     assert dict(shown.outcomes) == {"a.py: F401 os unused": "failed", "src/b.py: error: no": "failed"}
     assert dict(shown.counts) == {"a.py: F401 os unused": 2}
     clean = await run_gate_once(tmp_path, Gate(kind="lint", command="echo a.py:1:1: warned", runner="findings"))
-    assert (clean.trouble, clean.exit_code, dict(clean.outcomes)) == (None, 0, {})
+    assert (clean.problem, clean.exit_code, dict(clean.outcomes)) == (None, 0, {})
 
 
 async def test_ruff_and_mypy_report_their_findings(tmp_path):
@@ -140,7 +140,7 @@ async def test_ruff_and_mypy_report_their_findings(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "trouble", "outcomes"),
+    ("command", "problem", "outcomes"),
     [
         ("true", None, {"exit": "passed"}),
         ("exit 3", None, {"exit": "failed"}),
@@ -150,18 +150,18 @@ async def test_ruff_and_mypy_report_their_findings(tmp_path):
         ("sh -c 'kill -15 $$'; exit $?", "error", {}),
     ],
 )
-async def test_a_command_is_judged_by_its_exit(tmp_path, command, trouble, outcomes):
+async def test_a_command_is_judged_by_its_exit(tmp_path, command, problem, outcomes):
     """BX-4: a missing tool and a killed command are errors, not failures."""
     write_files(tmp_path, {"not-executable": "#!/bin/sh\n"})
     shown = await run_gate_once(tmp_path, Gate(kind="build", command=command))
-    assert (shown.trouble, dict(shown.outcomes)) == (trouble, outcomes)
+    assert (shown.problem, dict(shown.outcomes)) == (problem, outcomes)
 
 
 async def test_a_gate_runs_in_its_folder_and_a_missing_folder_is_an_error(tmp_path):
     write_files(tmp_path, {"part/made": ""})
     assert (await run_gate_once(tmp_path, Gate(kind="build", command="test -f made", folder="part"))).exit_code == 0
     gone = await run_gate_once(tmp_path, Gate(kind="build", command="true", folder="gone"))
-    assert (gone.trouble, gone.exit_code) == ("error", 127)
+    assert (gone.problem, gone.exit_code) == ("error", 127)
 
 
 async def test_nothing_of_ours_is_left_behind(tmp_path):
@@ -176,7 +176,7 @@ async def test_nothing_of_ours_is_left_behind(tmp_path):
 async def test_output_above_the_limit_is_an_error(tmp_path):
     gate = Gate(kind="lint", command="yes a.py:1:1: no | head -c 50000001; exit 1", runner="findings")
     shown = await run_gate_once(tmp_path, gate)
-    assert (shown.trouble, "more than 50000000 bytes" in shown.detail) == ("error", True)
+    assert (shown.problem, "more than 50000000 bytes" in shown.detail) == ("error", True)
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ async def test_cargo_runs_all_its_tests(tmp_path):
     shown = await _cargo(tmp_path)
     if shown.exit_code == 127:
         pytest.skip("cargo is not installed")
-    assert shown.trouble is None, shown.detail
+    assert shown.problem is None, shown.detail
     names = {name: outcome for name, outcome in shown.outcomes.items() if not name.startswith("Doc-tests")}
     assert names == {
         "src/lib.rs: tests::passes": "passed",
@@ -209,10 +209,10 @@ async def test_cargo_runs_all_its_tests(tmp_path):
     }
     assert len(shown.outcomes) == 6
     some = await _cargo(tmp_path, only=("src/lib.rs: tests::passes",))
-    assert (some.trouble, dict(some.outcomes)) == (None, {"src/lib.rs: tests::passes": "passed"})
+    assert (some.problem, dict(some.outcomes)) == (None, {"src/lib.rs: tests::passes": "passed"})
     write_files(tmp_path, {"src/lib.rs": 'pub fn one() -> i32 { "no" }\n'})
     broken = await _cargo(tmp_path)
-    assert (broken.trouble, "could not be built" in broken.detail) == ("error", True)
+    assert (broken.problem, "could not be built" in broken.detail) == ("error", True)
 
 
 async def _cargo(folder, **options):

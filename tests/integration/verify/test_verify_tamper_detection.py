@@ -60,7 +60,7 @@ async def test_tests_rewritten_during_import_prove_nothing_even_if_restored(tmp_
     gate = Gate(kind="test", command=RUNNERS[runner], runner=runner)
     run = await run_gate_once(tmp_path, gate)
     assert set(run.outcomes.values()) == {"passed"}, "all is well, as it seems"
-    assert (run.trouble, run.detail.partition("\n")[0]) == ("error", SAID)
+    assert (run.problem, run.detail.partition("\n")[0]) == ("error", SAID)
     result = await run_check(Check(command=gate.command), tree_in(tmp_path))
     assert (result.verdict, result.detail.partition("\n")[0]) == ("error", SAID)
     assert (tmp_path / "tests/test_sums.py").read_text() == FAILS
@@ -87,7 +87,7 @@ async def test_tests_compiled_by_the_tested_code_prove_nothing(tmp_path):
     """BX-4, BX-5: a runner would take the byte code for the source."""
     write_files(tmp_path, {"sums.py": WRONG + PLANTS, **TESTS})
     run = await run_gate_once(tmp_path, Gate(kind="test", command=RUNNERS["pytest"], runner="pytest"))
-    assert (set(run.outcomes.values()), run.trouble) == ({"passed"}, "error")
+    assert (set(run.outcomes.values()), run.problem) == ({"passed"}, "error")
     assert run.detail.startswith(
         "Test files changed during the run, so the result is invalid: tests/__pycache__/test_sums."
     )
@@ -104,7 +104,7 @@ async def test_files_that_tests_write_themselves_are_allowed(tmp_path):
     tree, gate = tree_in(tmp_path), Gate(kind="test", command=RUNNERS["pytest"], runner="pytest")
     assert (await run_check(Check(command=gate.command), tree)).verdict == "pass"
     assert (await run_check(Check(command=gate.command), tree)).verdict == "pass"
-    assert (await run_gate_once(tmp_path, gate)).trouble is None
+    assert (await run_gate_once(tmp_path, gate)).problem is None
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def write(harness, run, recipient, text, sender=HUMAN_SENDER):
 
 
 def told(letters):
-    words = [part.text for part in letters.look()]
+    words = [part.text for part in letters.peek()]
     letters.take()
     return words
 
@@ -35,7 +35,7 @@ async def test_a_message_that_was_only_peeked_at_is_delivered_again(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "one")
     letters = HumanMessages(harness.context, attempt)
-    assert len(letters.look()) == len(letters.look()) == 1
+    assert len(letters.peek()) == len(letters.peek()) == 1
 
 
 async def test_messages_to_the_action_reach_each_attempt_and_those_to_an_attempt_only_it(harness):

@@ -134,8 +134,8 @@ def whole_or_none(codec: Codec, stream: bytes, whole: WireReply) -> Iterator[boo
     for length in range(len(stream)):
         try:
             heard = read(codec, stream[:length])
-        except ModelError as trouble:
-            yield trouble.transient
+        except ModelError as error:
+            yield error.transient
         else:
             yield (heard.message, heard.stop) == (whole.message, whole.stop)
 

@@ -25,8 +25,8 @@ def outcome(chunks: list[bytes], longest: int) -> object:
     events = SseDecoder(longest=longest)
     try:
         return [event for chunk in chunks for event in events.feed(chunk)]
-    except ModelError as trouble:
-        return trouble.what
+    except ModelError as error:
+        return error.what
 
 
 @given(STREAMS | st.binary(max_size=60), st.sampled_from([8, 1000]), st.data())

@@ -401,7 +401,7 @@ class Arriving:
         self.waiting = []
         self.taken = []
 
-    def look(self):
+    def peek(self):
         self._looks += 1
         if self._looks in self._due:
             self.waiting.append(Text(self._due.pop(self._looks)))

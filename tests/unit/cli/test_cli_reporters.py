@@ -134,10 +134,10 @@ def test_usage_counts_only_this_call_and_keeps_the_final_text():
 
 
 @pytest.mark.parametrize(
-    ("trouble", "word"), [(TurnLimitExceeded, "max_turns"), (BudgetExceeded, "budget"), (ModelError, "error")]
+    ("error", "word"), [(TurnLimitExceeded, "max_turns"), (BudgetExceeded, "budget"), (ModelError, "error")]
 )
-def test_every_stop_reason_has_its_word(trouble, word):
-    assert stop_reason(trouble("what", "fix")) == word
+def test_every_stop_reason_has_its_word(error, word):
+    assert stop_reason(error("what", "fix")) == word
 
 
 def test_subagents_count_towards_usage_but_not_turns():

@@ -56,7 +56,7 @@ def heard(*events: ServerSentEvent) -> WireReply:
     return hear(*events)[0]
 
 
-def trouble(*events: ServerSentEvent) -> ModelError:
+def error(*events: ServerSentEvent) -> ModelError:
     with pytest.raises(ModelError) as caught:
         hear(*events)
     return caught.value
@@ -193,7 +193,7 @@ def test_a_truncated_stream_is_no_reply(length):
     """Trap (f), RA-21: never half executed."""
     events = [start(), *call(0, "{}"), *stops("tool_use")]
     assert len(events) == 8
-    assert trouble(*events[:length]).transient
+    assert error(*events[:length]).transient
 
 
 def test_data_after_the_end_is_ignored():
@@ -240,18 +240,18 @@ def test_unknown_events_and_fields_are_ignored():
 )
 def test_garbage_is_a_transient_error(events):
     """RA-21."""
-    assert "cannot be read" in trouble(*events).what
-    assert trouble(*events).transient
+    assert "cannot be read" in error(*events).what
+    assert error(*events).transient
 
 
 def test_errors_within_the_stream_are_reported():
     """RA-21."""
-    overloaded = trouble(start(), event("error", error={"type": "overloaded_error", "message": "Overloaded"}))
+    overloaded = error(start(), event("error", error={"type": "overloaded_error", "message": "Overloaded"}))
     assert (overloaded.transient, overloaded.limited) == (True, True)
     assert "Overloaded" in overloaded.what
-    final = trouble(event("error", error={"type": "invalid_request_error", "message": "no"}))
+    final = error(event("error", error={"type": "invalid_request_error", "message": "no"}))
     assert not final.transient
-    long = trouble(event("error", error={"type": "invalid_request_error", "message": "prompt is too long: 2 > 1"}))
+    long = error(event("error", error={"type": "invalid_request_error", "message": "prompt is too long: 2 > 1"}))
     assert isinstance(long, ContextOverflow)
 
 
@@ -259,7 +259,7 @@ def test_errors_within_the_stream_are_reported():
     "data", ["upstream gone", '"upstream gone"', '{"message": "upstream gone"}', '{"detail": "upstream gone"}']
 )
 def test_errors_of_an_unusual_shape_are_reported_too(data):
-    assert "upstream gone" in trouble(ServerSentEvent("error", data)).what
+    assert "upstream gone" in error(ServerSentEvent("error", data)).what
 
 
 def body(**fields: Any) -> bytes:

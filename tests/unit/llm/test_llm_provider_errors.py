@@ -31,8 +31,8 @@ def openai(message: str, *, kind: str = "invalid_request_error", code: str | Non
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-def sort(trouble: ModelError) -> tuple[bool, bool]:
-    return trouble.transient, trouble.limited
+def sort(error: ModelError) -> tuple[bool, bool]:
+    return error.transient, error.limited
 
 
 FINAL, PASSING, BUSY = (False, False), (True, False), (True, True)
@@ -48,17 +48,17 @@ FINAL, PASSING, BUSY = (False, False), (True, False), (True, True)
 )
 def test_a_status_says_whether_a_retry_may_help(status, expected):
     """RA-21."""
-    trouble = answer(status, b"<html>\n<h1>oops</h1>")
-    assert sort(trouble) == expected
-    assert f"HTTP {status}" in trouble.what
-    assert CLAUDE in trouble.what
+    error = answer(status, b"<html>\n<h1>oops</h1>")
+    assert sort(error) == expected
+    assert f"HTTP {status}" in error.what
+    assert CLAUDE in error.what
 
 
 @pytest.mark.parametrize("should_retry", [None, "true"])
 def test_a_503_with_retry_after_means_overload(should_retry):
-    trouble = http_error(503, b"", who=CLAUDE, retry_after="7", now=NOW, should_retry=should_retry)
-    assert sort(trouble) == BUSY
-    assert trouble.retry_after_s == 7
+    error = http_error(503, b"", who=CLAUDE, retry_after="7", now=NOW, should_retry=should_retry)
+    assert sort(error) == BUSY
+    assert error.retry_after_s == 7
 
 
 @pytest.mark.parametrize("status", [400, 403, 500, 503])
@@ -67,8 +67,8 @@ def test_a_servers_error_type_overrides_the_status(status):
 
 
 def test_a_server_that_says_not_to_retry_is_believed():
-    trouble = http_error(429, b"", who=CLAUDE, retry_after=None, now=NOW, should_retry="false")
-    assert sort(trouble) == (False, True)
+    error = http_error(429, b"", who=CLAUDE, retry_after=None, now=NOW, should_retry="false")
+    assert sort(error) == (False, True)
 
 
 OVERFLOWS = [
@@ -126,9 +126,9 @@ OVERFLOWS = [
 @pytest.mark.parametrize(("status", "body"), OVERFLOWS)
 def test_a_context_overflow_is_recognised_in_every_providers_wording(status, body):
     """RA-21, RA-10: only a recognised overflow leads to compaction."""
-    trouble = answer(status, body)
-    assert isinstance(trouble, ContextOverflow)
-    assert sort(trouble) == FINAL
+    error = answer(status, body)
+    assert isinstance(error, ContextOverflow)
+    assert sort(error) == FINAL
 
 
 @pytest.mark.parametrize(
@@ -142,11 +142,11 @@ def test_a_context_overflow_is_recognised_in_every_providers_wording(status, bod
     ],
 )
 def test_other_limits_are_not_a_context_overflow(message):
-    trouble = answer(400, anthropic("invalid_request_error", message))
-    assert not isinstance(trouble, ContextOverflow)
-    assert sort(trouble) == FINAL
-    assert message in trouble.what
-    assert "`--model`" in trouble.fix
+    error = answer(400, anthropic("invalid_request_error", message))
+    assert not isinstance(error, ContextOverflow)
+    assert sort(error) == FINAL
+    assert message in error.what
+    assert "`--model`" in error.fix
 
 
 @pytest.mark.parametrize(
@@ -163,10 +163,10 @@ def test_other_limits_are_not_a_context_overflow(message):
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refused_key_error_says_where_the_key_is_configured(status, who, hint):
     """RA-21."""
-    trouble = answer(status, openai("Incorrect API key provided"), who=who)
-    assert sort(trouble) == FINAL
-    assert hint in trouble.fix
-    assert "`--model`" in trouble.fix
+    error = answer(status, openai("Incorrect API key provided"), who=who)
+    assert sort(error) == FINAL
+    assert hint in error.fix
+    assert "`--model`" in error.fix
 
 
 @pytest.mark.parametrize(
@@ -183,13 +183,13 @@ def test_a_refused_key_error_says_where_the_key_is_configured(status, who, hint)
 def test_a_key_is_never_shown_even_if_the_server_repeats_it(status, words):
     """RA-21."""
     said = answer(status, openai(words)), answer(status, words.encode()), reported_error("server_error", words)
-    assert "abc123DEF" not in " ".join(trouble.what + trouble.fix for trouble in said)
+    assert "abc123DEF" not in " ".join(error.what + error.fix for error in said)
 
 
 def test_a_key_unknown_to_the_server_is_hidden_in_any_form():
     """RA-21."""
     said = answer(401, openai("unknown key abc123DEF")), reported_error("authentication_error", "unknown key abc123DEF")
-    assert "abc123DEF" not in " ".join(trouble.what for trouble in said)
+    assert "abc123DEF" not in " ".join(error.what for error in said)
 
 
 def test_a_password_in_the_models_address_is_not_shown():
@@ -199,14 +199,14 @@ def test_a_password_in_the_models_address_is_not_shown():
 @pytest.mark.parametrize("status", [301, 404, 405])
 def test_an_unknown_model_or_address_error_says_what_to_check(status):
     """RA-21."""
-    trouble = answer(status, anthropic("not_found_error", "model: claude-nope"))
-    assert "model: claude-nope" in trouble.what
-    assert "ANTHROPIC_BASE_URL" in trouble.fix
+    error = answer(status, anthropic("not_found_error", "model: claude-nope"))
+    assert "model: claude-nope" in error.what
+    assert "ANTHROPIC_BASE_URL" in error.fix
 
 
 def test_an_unknown_model_is_recognised_by_its_code_too():
-    trouble = answer(400, openai("The model `x` does not exist", code="model_not_found"))
-    assert "model's name" in trouble.fix
+    error = answer(400, openai("The model `x` does not exist", code="model_not_found"))
+    assert "model's name" in error.fix
 
 
 @pytest.mark.parametrize(
@@ -220,18 +220,18 @@ def test_an_unknown_model_is_recognised_by_its_code_too():
 )
 def test_an_exhausted_quota_is_not_retried(status, body):
     """RA-21."""
-    trouble = answer(status, body, retry_after="3")
-    assert sort(trouble) == FINAL
-    assert trouble.retry_after_s is None
-    assert "credit" in trouble.fix
+    error = answer(status, body, retry_after="3")
+    assert sort(error) == FINAL
+    assert error.retry_after_s is None
+    assert "credit" in error.fix
 
 
 @pytest.mark.parametrize("reset", [{"resets_in_seconds": 3600}, {"resets_at": NOW.timestamp() + 3600}])
 def test_a_quota_error_says_when_the_quota_resets(reset):
     body = {"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", **reset}}
-    trouble = answer(429, body, who="codex:gpt-5")
-    assert sort(trouble) == BUSY
-    assert trouble.retry_after_s == 3600
+    error = answer(429, body, who="codex:gpt-5")
+    assert sort(error) == BUSY
+    assert error.retry_after_s == 3600
 
 
 @pytest.mark.parametrize(
@@ -285,10 +285,10 @@ def test_milliseconds_win_over_seconds(headers, expected):
 @given(st.integers(300, 599), st.binary() | st.text().map(str.encode), st.text())
 def test_any_response_body_is_shown_as_one_bounded_line(status, body, who):
     """RA-21."""
-    trouble = answer(status, body, who=who)
-    assert trouble.what.isprintable()
-    assert len(trouble.what) < 700
-    assert trouble.fix.isprintable()
+    error = answer(status, body, who=who)
+    assert error.what.isprintable()
+    assert len(error.what) < 700
+    assert error.fix.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -311,8 +311,8 @@ def test_bodies_of_any_shape_are_parsed_as_far_as_possible(body):
 
 
 def test_control_characters_are_shown_escaped():
-    trouble = answer(400, openai("a\nb \x1b[31mred\x07 \u202eback"))
-    assert trouble.what.endswith("HTTP 400: a b \\x1b[31mred\\x07 \\u202eback.")
+    error = answer(400, openai("a\nb \x1b[31mred\x07 \u202eback"))
+    assert error.what.endswith("HTTP 400: a b \\x1b[31mred\\x07 \\u202eback.")
 
 
 @pytest.mark.parametrize(
@@ -342,11 +342,11 @@ def test_control_characters_are_shown_escaped():
 )
 def test_errors_within_a_stream_are_classified_by_name(kind, expected):
     """RA-21."""
-    trouble = reported_error(kind, "what it says")
-    assert sort(trouble) == expected
-    assert not isinstance(trouble, ContextOverflow)
-    assert kind in trouble.what
-    assert trouble.fix
+    error = reported_error(kind, "what it says")
+    assert sort(error) == expected
+    assert not isinstance(error, ContextOverflow)
+    assert kind in error.what
+    assert error.fix
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_a_context_overflow_is_recognised_within_a_stream_too(kind, message):
 
 def test_connection_errors_are_transient():
     """RA-21, trap (f)."""
-    for trouble in (truncated_stream(), unreadable_reply("an event\nis odd")):
-        assert sort(trouble) == PASSING
-        assert trouble.what.isprintable()
-        assert trouble.fix
+    for error in (truncated_stream(), unreadable_reply("an event\nis odd")):
+        assert sort(error) == PASSING
+        assert error.what.isprintable()
+        assert error.fix

@@ -34,10 +34,10 @@ class Flaky:
     endpoint = "flaky http://127.0.0.1"
     window_tokens = 1_000
 
-    def __init__(self, clock, failures, *, trouble=BUSY, hangs=False, says=()):
+    def __init__(self, clock, failures, *, error=BUSY, hangs=False, says=()):
         self._clock = clock
         self._failures = failures
-        self._trouble = trouble
+        self._error = error
         self._hangs = hangs
         self._says = says
         self.tries = []
@@ -55,7 +55,7 @@ class Flaky:
             return Reply(message=AssistantMessage((Text("here"),)), usage=Usage(), stop="end")
         if self._hangs:
             await self._clock.sleep(silence_s)
-        raise self._trouble
+        raise self._error
 
 
 async def settle(asking, clock):
@@ -127,7 +127,7 @@ async def test_the_minute_begins_with_the_first_failure():
 
 async def test_permanent_errors_are_not_retried():
     clock = FakeClock()
-    flaky = Flaky(clock, failures=1, trouble=ModelError("Refused.", "Change it."))
+    flaky = Flaky(clock, failures=1, error=ModelError("Refused.", "Change it."))
     with pytest.raises(ModelError, match=r"^Refused\.$"):
         await ask(flaky, clock)
     assert len(flaky.tries) == 1
@@ -135,7 +135,7 @@ async def test_permanent_errors_are_not_retried():
 
 async def test_a_context_overflow_is_left_to_the_caller():
     clock = FakeClock()
-    flaky = Flaky(clock, failures=1, trouble=ContextOverflow("Too long.", "Shorten it."))
+    flaky = Flaky(clock, failures=1, error=ContextOverflow("Too long.", "Shorten it."))
     with pytest.raises(ContextOverflow):
         await ask(flaky, clock)
     assert len(flaky.tries) == 1
@@ -153,7 +153,7 @@ async def test_a_try_may_be_silent_no_longer_than_the_rest_of_the_minute():
 async def test_a_retry_after_header_is_honoured():
     """RA-21: Retry-After is honoured."""
     clock = FakeClock()
-    flaky = Flaky(clock, failures=1, trouble=ModelError("Down.", "Wait.", transient=True, retry_after_s=20.0))
+    flaky = Flaky(clock, failures=1, error=ModelError("Down.", "Wait.", transient=True, retry_after_s=20.0))
     await ask(flaky, clock)
     assert waits(flaky) == pytest.approx([20], abs=0.3)
 
@@ -163,7 +163,7 @@ async def test_a_retry_after_beyond_the_minute_fails_at_once_with_the_time(limit
     """RA-21."""
     clock = FakeClock()
     wish = ModelError("Later.", "Wait.", transient=True, limited=limited, retry_after_s=120.0)
-    flaky = Flaky(clock, failures=1, trouble=wish)
+    flaky = Flaky(clock, failures=1, error=wish)
     with pytest.raises(ModelError, match=r"Later\. \(tried once, retry in 120 s\)") as caught:
         await ask(flaky, clock)
     assert caught.value.retry_after_s == pytest.approx(120, abs=0.5)
@@ -175,7 +175,7 @@ async def test_one_overload_response_starts_a_cooldown_for_the_others():
     clock = FakeClock()
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
     wish = ModelError("Too many.", "Wait.", transient=True, limited=True, retry_after_s=9.0)
-    told, other = Flaky(clock, failures=1, trouble=wish), Flaky(clock, failures=0)
+    told, other = Flaky(clock, failures=1, error=wish), Flaky(clock, failures=0)
     asking = asyncio.create_task(retrying(told, clock, throttle=throttle).reply(REQUEST))
     for _ in range(5):
         await asyncio.sleep(0)
@@ -203,7 +203,7 @@ async def test_a_request_refused_for_overload_queues_with_the_others():
     """AL-31: it is the throttle that lets them back, one after the other."""
     clock = FakeClock()
     throttle = Watched(clock)
-    await ask(Flaky(clock, failures=1, trouble=LIMITED), clock, throttle=throttle)
+    await ask(Flaky(clock, failures=1, error=LIMITED), clock, throttle=throttle)
     assert throttle.entered == [0.0, 0.0]
 
 
@@ -241,7 +241,7 @@ async def test_an_exhausted_quota_starts_no_cooldown():
     throttle = Watched(clock)
     with pytest.raises(ModelError):
         await ask(
-            Flaky(clock, failures=1, trouble=ModelError("No credit.", "Pay.", limited=True)), clock, throttle=throttle
+            Flaky(clock, failures=1, error=ModelError("No credit.", "Pay.", limited=True)), clock, throttle=throttle
         )
     assert throttle.wait_s(Flaky.endpoint) == 0
 
@@ -274,7 +274,7 @@ async def test_a_failed_try_is_marked_as_void_before_its_text_is_repeated():
 async def test_a_silent_failure_needs_no_mark_and_waits_are_reported():
     clock = FakeClock()
     heard = []
-    await ask(Flaky(clock, failures=2, trouble=LIMITED), clock, heard=heard)
+    await ask(Flaky(clock, failures=2, error=LIMITED), clock, heard=heard)
     assert [type(delta) for delta in heard] == [RetryWait, RetryWait]
     assert [delta.seconds for delta in heard] == pytest.approx([1, 2], abs=0.3)
 

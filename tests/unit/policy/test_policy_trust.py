@@ -14,7 +14,7 @@ CONTENTS = st.dictionaries(st.sampled_from(NAMES), st.binary(max_size=3))
 def folder(files, *unfit):
     pieces = [TrustFile(name, content) for name, content in files.items()]
     return FolderConfig(
-        Path("/shop"), "file:///shop/.git", (*pieces, *(TrustFile(name, trouble="is a pipe") for name in unfit))
+        Path("/shop"), "file:///shop/.git", (*pieces, *(TrustFile(name, problem="is a pipe") for name in unfit))
     )
 
 

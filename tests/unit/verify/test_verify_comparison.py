@@ -13,7 +13,7 @@ LINT = Gate(kind="lint", command="ruff check .", runner="findings")
 
 names = st.sampled_from([f"test_{letter}.py::test" for letter in "abcdef"])
 outcomes = st.dictionaries(names, st.sampled_from(["passed", "failed", "skipped", "error", "flaky"]))
-troubles = st.sampled_from([None, "vacuous", "error", "timeout"])
+problems = st.sampled_from([None, "vacuous", "error", "timeout"])
 
 
 def run(found=None, *, gate=TEST, **fields):
@@ -54,11 +54,11 @@ def test_each_test_has_one_verdict(before, now, verdict):
     assert dict(shown.tests) == ({"t": verdict} if verdict not in {None, "pass"} else {})
 
 
-@pytest.mark.parametrize("trouble", ["vacuous", "error", "timeout"])
-def test_a_failed_run_is_judged_only_as_such(trouble):
+@pytest.mark.parametrize("problem", ["vacuous", "error", "timeout"])
+def test_a_failed_run_is_judged_only_as_such(problem):
     """BX-4: vacuous and error block, and no test is missing from a run that did not reach it."""
-    shown = compare_gate_runs(run({"t": "passed"}), run(trouble=trouble))
-    assert (shown.verdict, shown.blocks, dict(shown.tests)) == (trouble, True, {})
+    shown = compare_gate_runs(run({"t": "passed"}), run(problem=problem))
+    assert (shown.verdict, shown.blocks, dict(shown.tests)) == (problem, True, {})
 
 
 def test_a_gate_without_a_baseline_has_only_new_failures():
@@ -75,7 +75,7 @@ def test_more_of_the_same_finding_is_worse():
     assert compare_gate_runs(before, worse).verdict == "new_failure"
     assert compare_gate_runs(before, better).verdict == "pre_existing"
     assert dict(compare_gate_runs(before, run(gate=LINT)).tests) == {"a.py: unused": "fixed"}
-    assert dict(compare_gate_runs(before, run(gate=LINT, trouble="error")).tests) == {}
+    assert dict(compare_gate_runs(before, run(gate=LINT, problem="error")).tests) == {}
 
 
 def test_a_test_with_changed_parameters_is_still_that_test():
@@ -129,11 +129,11 @@ def test_a_change_that_adds_a_failure_never_passes(before, now, name):
     assert name in new_failures(run(known), run({**now, name: "failed"}))
 
 
-@given(outcomes, troubles)
-def test_a_run_compared_with_itself_blocks_only_if_it_failed(found, trouble):
+@given(outcomes, problems)
+def test_a_run_compared_with_itself_blocks_only_if_it_failed(found, problem):
     """AL-10: earlier failures do not block."""
-    same = run(found, trouble=trouble)
-    assert compare_gate_runs(same, same).blocks == (trouble is not None)
+    same = run(found, problem=problem)
+    assert compare_gate_runs(same, same).blocks == (problem is not None)
 
 
 @given(outcomes, outcomes, st.randoms(use_true_random=False))

@@ -48,10 +48,10 @@ def test_nothing_is_guessed_from_unrelated_output():
 @pytest.mark.parametrize(
     ("shown", "words"),
     [
-        (run(trouble="error", detail="2 files could not be collected: a.py.\nboom"), "2 files could not be collected"),
-        (run(trouble="timeout", duration_s=600.2), "it timed out after 600 s"),
-        (run(trouble="vacuous"), "it ran no tests although tests exist"),
-        (run(trouble="error", exit_code=127), "its command could not be run (exit code 127)"),
+        (run(problem="error", detail="2 files could not be collected: a.py.\nboom"), "2 files could not be collected"),
+        (run(problem="timeout", duration_s=600.2), "it timed out after 600 s"),
+        (run(problem="vacuous"), "it ran no tests although tests exist"),
+        (run(problem="error", exit_code=127), "its command could not be run (exit code 127)"),
         (run(outcomes={"a": "failed", "b": "skipped"}), "none of its tests pass (2 ran)"),
         (run(Gate(kind="test", command="make test"), detail="No module named x"), "the Python module `x`"),
     ],
@@ -71,7 +71,7 @@ def test_a_vacuous_test_run_is_no_baseline(shown, words):
         run(outcomes={"a": "failed", "b": "passed"}, detail="No module named x"),
         run(outcomes={"a": "flaky"}),
         run(Gate(kind="test", command="make test"), outcomes={"exit": "failed"}, detail="1 of 9 tests failed"),
-        run(Gate(kind="lint", command="ruff"), trouble="error"),
+        run(Gate(kind="lint", command="ruff"), problem="error"),
         run(Gate(kind="build", command="make"), outcomes={"exit": "failed"}),
     ],
 )
@@ -82,7 +82,7 @@ def test_a_run_that_distinguishes_good_from_bad_is_a_baseline(shown):
 
 def test_a_configured_gate_must_work_and_setup_commands_are_named():
     """AL-10: a configured gate is meant to run."""
-    problem = unready_reason(run(Gate(kind="lint", command="ruff"), trouble="error"), given=True, setup=("npm ci",))
+    problem = unready_reason(run(Gate(kind="lint", command="ruff"), problem="error"), given=True, setup=("npm ci",))
     assert problem is not None
     assert "Run `scaffold trust` so that `npm ci` may run" in problem.fix
 
@@ -103,7 +103,7 @@ def test_a_configured_gate_must_work_and_setup_commands_are_named():
 )
 def test_a_missing_service_is_named_instead_of_the_check_that_needs_it(printed, words):
     """AL-10: name the missing service, and where it is mended."""
-    problem = unready_reason(run(trouble="error", exit_code=126, detail=printed), given=False, setup=("npm ci",))
+    problem = unready_reason(run(problem="error", exit_code=126, detail=printed), given=False, setup=("npm ci",))
     assert problem is not None
     assert problem.what.endswith(f"cannot judge any work: {words}")
     assert problem.fix.startswith("Fix it in `services`; or set another command")

@@ -68,7 +68,7 @@ async def test_a_test_that_fails_only_among_the_others_has_failed():
 
 async def test_a_failed_repetition_excuses_nothing():
     again = Runner(
-        GateRun(gate=TEST, commit="c", environment="e", exit_code=1, trouble="error", outcomes={"a": "passed"})
+        GateRun(gate=TEST, commit="c", environment="e", exit_code=1, problem="error", outcomes={"a": "passed"})
     )
     assert (await retry_new_failures(run(a="failed"), ["a"], again)).outcomes == {"a": "failed"}
 

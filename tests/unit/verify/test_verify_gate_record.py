@@ -60,7 +60,7 @@ def test_a_truncated_record_is_rejected(tmp_path, note, kept):
     write_whole(note)
     path = tmp_path / RECORD
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:kept]) + b"half a li")
-    assert judged(tmp_path).trouble == "error"
+    assert judged(tmp_path).problem == "error"
 
 
 def test_a_record_with_a_wrong_or_missing_key_is_rejected(tmp_path, note):
@@ -86,7 +86,7 @@ def test_the_canary_test_must_fail_and_be_reported_as_failed(tmp_path, note, rai
     """BX-4: a runner that reports every test as passed is not believed."""
     write_whole(note, raised=raised, canary=canary)
     reading = judged(tmp_path)
-    assert (reading.trouble, "cannot be trusted" in reading.why) == ("error", True)
+    assert (reading.problem, "cannot be trusted" in reading.why) == ("error", True)
 
 
 def test_without_canary_tests_nothing_is_believed_and_a_failing_fixture_is_allowed(tmp_path, note):
@@ -97,7 +97,7 @@ def test_without_canary_tests_nothing_is_believed_and_a_failing_fixture_is_allow
     for name in ("ours", "ours too"):
         note("canary", name, False, [["setup", "failed", False], ["teardown", "passed", False]])
     note("end", 0)
-    assert judged(tmp_path).trouble is None
+    assert judged(tmp_path).problem is None
 
 
 def test_a_test_that_raised_has_failed_unless_it_was_repeated(tmp_path, note):
@@ -118,4 +118,4 @@ def test_collected_tests_that_never_ran_are_missed(tmp_path, note):
 @pytest.mark.parametrize("code", [2, 3, 4, None])
 def test_an_internal_error_of_the_runner_is_an_error(tmp_path, note, code):
     write_whole(note)
-    assert judged(tmp_path, code).trouble == "error"
+    assert judged(tmp_path, code).problem == "error"

@@ -53,7 +53,7 @@ GO_REPORT = events(
 def test_go_reports_each_test_and_subtest():
     """BX-4: typed outcomes per test from `go test -json`."""
     reading = GO.read_report(ended(GO_REPORT, 1))
-    assert (reading.trouble, reading.shown_output) == (
+    assert (reading.problem, reading.shown_output) == (
         None,
         '{"Action":"pass","Test":"TestForged"}\n    cart_test.go:9: got 1\n',
     )
@@ -66,7 +66,7 @@ def test_go_reports_each_test_and_subtest():
 
 
 @pytest.mark.parametrize(
-    ("report", "code", "trouble", "outcomes"),
+    ("report", "code", "problem", "outcomes"),
     [
         ("", 0, "error", {}),
         ("FAIL\n", 2, "error", {}),
@@ -104,10 +104,10 @@ def test_go_reports_each_test_and_subtest():
         ),
     ],
 )
-def test_a_go_report_is_checked_against_its_exit(report, code, trouble, outcomes):
+def test_a_go_report_is_checked_against_its_exit(report, code, problem, outcomes):
     """BX-4: a build that fails, a report without an end or one that disagrees with the exit code is an error."""
     reading = GO.read_report(ended(report, code))
-    assert (reading.trouble, reading.outcomes) == (trouble, outcomes)
+    assert (reading.problem, reading.outcomes) == (problem, outcomes)
 
 
 def test_go_is_asked_for_some_functions_and_names_hanging_tests():
@@ -142,7 +142,7 @@ def test_jest_and_vitest_report_each_test(tmp_path, family):
     tests = [("adds", "passed"), ("sums\n", "failed"), ("later", "todo"), ("waits", "pending")]
     (tmp_path / REPORT).write_text(json.dumps(jest_report(*tests, status="failed")))
     reading = family.read_report(ended(code=1, folder=tmp_path))
-    assert reading.trouble is None
+    assert reading.problem is None
     assert reading.outcomes == {
         "src/cart.test.js > cart > adds": "passed",
         "src/cart.test.js > cart > sums\\n": "failed",
@@ -152,7 +152,7 @@ def test_jest_and_vitest_report_each_test(tmp_path, family):
 
 
 @pytest.mark.parametrize(
-    ("report", "code", "printed", "trouble", "word"),
+    ("report", "code", "printed", "problem", "word"),
     [
         (None, 1, "No tests found, exiting with code 1", "vacuous", "no test"),
         (None, 0, "", "error", "wrote no usable report"),
@@ -165,12 +165,12 @@ def test_jest_and_vitest_report_each_test(tmp_path, family):
         (json.dumps(jest_report(("adds", "pending"))), 0, "", "vacuous", "skipped"),
     ],
 )
-def test_a_jest_report_is_checked_against_its_exit(tmp_path, report, code, printed, trouble, word):
+def test_a_jest_report_is_checked_against_its_exit(tmp_path, report, code, printed, problem, word):
     """BX-4: a report that is missing, garbage or at odds with itself or the exit code is an error."""
     if report is not None:
         (tmp_path / REPORT).write_text(report)
     reading = JEST.read_report(ended(code=code, folder=tmp_path, err=printed))
-    assert reading.trouble == trouble
+    assert reading.problem == problem
     assert word in reading.why
 
 
@@ -180,7 +180,7 @@ def test_a_report_that_is_a_link_or_no_regular_file_is_not_read(tmp_path):
     assert "cannot be opened" in JEST.read_report(ended(folder=tmp_path)).why
     (tmp_path / REPORT).unlink()
     (tmp_path / REPORT).mkdir()
-    assert JEST.read_report(ended(folder=tmp_path)).trouble == "error"
+    assert JEST.read_report(ended(folder=tmp_path)).problem == "error"
 
 
 def test_jest_and_vitest_get_a_report_path_and_selected_files():
@@ -234,7 +234,7 @@ error: test failed, to rerun pass `--lib`
 def test_cargo_reports_each_test_with_its_program():
     """BX-4: typed outcomes per test from what libtest prints."""
     reading = CARGO.read_report(ended(CARGO_REPORT, 101))
-    assert reading.trouble is None
+    assert reading.problem is None
     assert reading.outcomes == {
         "src/lib.rs: tests::adds": "passed",
         "src/lib.rs: tests::slow": "skipped",
@@ -250,7 +250,7 @@ def test_cargo_programs_in_a_workspace_are_identified_by_their_source_files():
     told = made % ("one/src/lib.rs", "one-0123") + made % ("one/tests/whole.rs", "whole-0123")
     forged = CARGO_REPORT.replace("running 1 test", made % ("forged.rs", "whole-0123") + "\nrunning 1 test")
     reading = CARGO.read_report(ended(told + forged, 101))
-    assert reading.trouble is None, reading.why
+    assert reading.problem is None, reading.why
     assert {name for name in reading.outcomes if "rs: " in name} == {
         *(f"one/src/lib.rs: tests::{name}" for name in ("adds", "slow", "sums")),
         "one/tests/whole.rs: adds",
@@ -259,7 +259,7 @@ def test_cargo_programs_in_a_workspace_are_identified_by_their_source_files():
 
 
 @pytest.mark.parametrize(
-    ("report", "code", "trouble", "word"),
+    ("report", "code", "problem", "word"),
     [
         ("error[E0308]: mismatched types\n", 101, "error", "could not be built"),
         ("", 0, "error", "no report"),
@@ -275,10 +275,10 @@ def test_cargo_programs_in_a_workspace_are_identified_by_their_source_files():
         ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\n", 0, "vacuous", "no test"),
     ],
 )
-def test_cargo_output_is_checked_against_its_exit(report, code, trouble, word):
+def test_cargo_output_is_checked_against_its_exit(report, code, problem, word):
     """BX-4: tests that are announced but not reported, reported twice, or cut off, are an error."""
     reading = CARGO.read_report(ended(report, code))
-    assert reading.trouble == trouble
+    assert reading.problem == problem
     assert word in reading.why
 
 
@@ -345,7 +345,7 @@ def test_long_names_are_shortened_to_one_printable_line_and_stay_distinct():
 
 def test_too_many_tests_are_an_error():
     lines = events(*(go_event("pass", f"Test{number}") for number in range(20_001)))
-    assert GO.read_report(ended(lines)).trouble == "error"
+    assert GO.read_report(ended(lines)).problem == "error"
 
 
 TAP = """TAP version 13
@@ -378,7 +378,7 @@ def test_node_tests_are_identified_by_position_and_number(tmp_path):
     """BX-4: nested tests, tests of the same name, and nothing that only resembles a test."""
     (tmp_path / "report.tap").write_text(TAP)
     reading = NODE.read_report(ended(code=1, folder=tmp_path))
-    assert (reading.trouble, dict(reading.outcomes)) == (
+    assert (reading.problem, dict(reading.outcomes)) == (
         None,
         {
             "cart > adds": "passed",
@@ -392,11 +392,11 @@ def test_node_tests_are_identified_by_position_and_number(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("report", "code", "trouble"),
+    ("report", "code", "problem"),
     [(TAP, 0, "error"), (None, 0, "error"), (TAP[:60], 1, "error"), ("TAP version 13\n1..0\n", 0, "vacuous")],
 )
-def test_a_node_report_is_checked_against_its_exit(tmp_path, report, code, trouble):
+def test_a_node_report_is_checked_against_its_exit(tmp_path, report, code, problem):
     """BX-4: it hides a failure, ends before its report, stops in the middle of it, or runs nothing."""
     if report is not None:
         (tmp_path / "report.tap").write_text(report)
-    assert NODE.read_report(ended(code=code, folder=tmp_path)).trouble == trouble
+    assert NODE.read_report(ended(code=code, folder=tmp_path)).problem == problem

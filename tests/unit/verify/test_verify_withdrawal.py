@@ -25,9 +25,9 @@ def test_gone_is_what_passed_and_is_not_told_of_at_all():
 
 
 def test_nothing_is_gone_where_nothing_was_before_or_nothing_is_shown():
-    """AL-10: a run in trouble is judged by that alone."""
+    """AL-10: a run with a problem is judged by that alone."""
     assert missing_tests(None, run({})) == ()
-    assert missing_tests(run({"a::out": "passed"}), run({}, trouble="error")) == ()
+    assert missing_tests(run({"a::out": "passed"}), run({}, problem="error")) == ()
 
 
 @pytest.mark.parametrize("again", ["failed", "error", "skipped", None])
@@ -38,9 +38,9 @@ def test_only_what_passes_again_is_kept(again):
     assert kept.outcomes == {"a::new": "passed", "a::kept": "passed"}
 
 
-def test_a_run_in_trouble_keeps_nothing():
+def test_an_unusable_run_keeps_nothing():
     """AL-10, BX-5: whatever such a run told."""
-    assert with_kept(run({}), run({"a::out": "passed"}, trouble="error"), ["a::out"]) == run({})
+    assert with_kept(run({}), run({"a::out": "passed"}, problem="error"), ["a::out"]) == run({})
 
 
 def test_only_tests_that_were_asked_for_are_kept():

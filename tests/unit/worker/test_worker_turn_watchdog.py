@@ -161,6 +161,6 @@ async def test_a_cancelled_turn_leaves_nothing_running():
     assert asyncio.all_tasks() == before
 
 
-async def test_without_trouble_a_turn_is_unchanged():
+async def test_a_turn_without_problems_is_unchanged():
     finish = await Bench(text_reply(Text("done"))).turn()
     assert isinstance(finish, TurnResult)

@@ -34,17 +34,17 @@ class Mailbox:
 
     @property
     def waiting(self) -> bool:
-        """Whether the next look finds something."""
+        """Whether the next `peek` returns something."""
         return bool(self._store.messages.waiting(SESSIONS, self._me, but=APPROVAL_CHANNEL, limit=1))
 
-    def look(self) -> Sequence[Text]:
+    def peek(self) -> Sequence[Text]:
         """Return waiting messages, oldest first, as many as fit into a request; they stay in the mailbox."""
         found = self._store.messages.waiting(SESSIONS, self._me, but=APPROVAL_CHANNEL, limit=MAX_AT_ONCE)
         texts, self._looked = self._described(found)
         return tuple(map(Text, texts))
 
     def take(self) -> None:
-        """Consume the messages of the last look."""
+        """Consume the messages of the last `peek`."""
         looked, self._looked = self._looked, ()
         self._consume(looked)
 

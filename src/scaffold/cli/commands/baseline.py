@@ -82,7 +82,7 @@ def _why_none(run: Run) -> str:
 
 def _gate_lines(shown: GateRun) -> Iterator[str]:
     broken = sorted(name for name, outcome in shown.outcomes.items() if outcome in {"failed", "error", "flaky"})
-    sign = status_mark("error" if shown.trouble else "warn" if broken else "pass")
+    sign = status_mark("error" if shown.problem else "warn" if broken else "pass")
     head = f"{pad(shown.gate.name, 10)} {_gate_summary(shown)}"
     yield f"  {sign} {clip(head, WIDTH - 4)}"
     yield f"      $ {clip(shown.gate.command, WIDTH - 8)}"
@@ -96,7 +96,7 @@ def _gate_lines(shown: GateRun) -> Iterator[str]:
 
 
 def _gate_summary(shown: GateRun) -> str:
-    if shown.trouble:
+    if shown.problem:
         return f"not checked: {shown.detail.partition(chr(10))[0]}"
     counts = Counter(shown.outcomes.values())
     if shown.gate.runner == "findings":

@@ -72,8 +72,8 @@ def _refuse_faulty(folder: FolderConfig, found: Sequence[TrustFileEffect]) -> No
     """Raise UsageError for a file that cannot be read or parsed, because its effects cannot be shown."""
     require_readable(folder)
     for effect in found:
-        if effect.trouble:
-            what = f"this folder cannot be trusted as it is: {effect.trouble.rstrip('.')}"
+        if effect.problem:
+            what = f"this folder cannot be trusted as it is: {effect.problem.rstrip('.')}"
             raise UsageError(what, "Fix the file, then repeat the command.")
 
 
@@ -117,11 +117,11 @@ def _lines(status: TrustStatus, found: Sequence[TrustFileEffect]) -> Sequence[st
     """Return the lines with the folder's trust status and the effects of each file."""
     lines = [f"{status.folder.top} {STATUS_TEXT[status.state]}"]
     lines += [f"  {difference}" for difference in status.differences]
-    if status.trouble:
-        lines.append(f"  your earlier decisions cannot be read: {status.trouble}")
+    if status.problem:
+        lines.append(f"  your earlier decisions cannot be read: {status.problem}")
     if not found:
         lines.append("It has no configuration of its own.")
     for effect in found:
         lines += ["", f"{effect.path} - {effect.what}"]
-        lines += [f"  {line}" for line in effect.does or ((effect.trouble,) if effect.trouble else ("sets nothing",))]
+        lines += [f"  {line}" for line in effect.does or ((effect.problem,) if effect.problem else ("sets nothing",))]
     return lines

@@ -89,8 +89,8 @@ def warn_interrupted(context: RunContext) -> None:
     left = interrupted_runs(context)
     if left:
         name, more = left[0].id, f" and {len(left) - 1} more" if len(left) > 1 else ""
-        ways = f"continue with `scaffold resume {name}`, or end it with `scaffold cancel {name}`"
-        click.echo(f"note: run {name} was interrupted{more}: {ways}", err=True)
+        hint = f"continue with `scaffold resume {name}`, or end it with `scaffold cancel {name}`"
+        click.echo(f"note: run {name} was interrupted{more}: {hint}", err=True)
 
 
 async def run_planning(

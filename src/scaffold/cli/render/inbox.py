@@ -84,9 +84,9 @@ def _decision_lines(item: InboxItem, now: datetime) -> Iterator[str]:
         if item.expires_at is not None:
             yield f"  expires in {format_duration(item.expires_at - now)}"
         return
-    said = f": {item.answer}" if item.answer else ""
+    answer = f": {item.answer}" if item.answer else ""
     held = ""
     if item.state in {"approved", "rejected"} and item.valid_until is not None:
         left = f"for {format_duration(item.valid_until - now)} more" if item.valid_until > now else "no more"
         held = f", holds for the {item.scope} {left}"
-    yield f"  {clip(f'{item.state}{said}', WIDTH - 2 - len(held))}{held}"
+    yield f"  {clip(f'{item.state}{answer}', WIDTH - 2 - len(held))}{held}"

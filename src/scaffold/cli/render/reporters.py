@@ -96,7 +96,7 @@ class StreamJsonReporter:
     for_people = False
 
     def __init__(self) -> None:
-        self._heard = ""
+        self._streamed = ""
 
     def session(self, **fields: str) -> None:
         """Print the first line."""
@@ -106,12 +106,12 @@ class StreamJsonReporter:
         """Print the pieces of text and thinking; a tool call is printed by `note` once it is complete."""
         match delta:
             case TextDelta(text=text):
-                self._heard += text
+                self._streamed += text
                 _print_event("text", text=text)
             case ThinkingDelta(text=text):
                 _print_event("thinking", text=text)
             case StreamReset(reason=reason):
-                self._heard = ""
+                self._streamed = ""
                 _print_event(
                     "notice", notice="superseded", text=f"the text of this reply so far is discarded: {reason}"
                 )
@@ -124,10 +124,10 @@ class StreamJsonReporter:
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
         """Print everything but the reply's text, which `on_delta` has printed already."""
-        if kind == "text" and fields["text"] not in self._heard:
+        if kind == "text" and fields["text"] not in self._streamed:
             _print_event("text", **fields)
         if kind == "usage":
-            self._heard = ""
+            self._streamed = ""
         if kind == "news":
             _print_event("notice", notice="news", **fields)
         if kind in {"tool_call", "tool_result", "approval", "notice"}:

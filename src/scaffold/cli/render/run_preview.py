@@ -133,9 +133,9 @@ def _kind(action: ActionSpec) -> str:
 def sandbox_summary(finding: DetectedLevel, settings: RunSettings) -> str:
     """Return on one line how the commands of a run's agents are confined."""
     if settings.sandbox.mode != "off" and finding.level != "none":
-        better = f" ({finding.trouble}; to improve it, {finding.fix})" if finding.trouble else ""
+        better = f" ({finding.problem}; to improve it, {finding.fix})" if finding.problem else ""
         return f"sandbox {finding.level}, network {settings.sandbox.network}{better}"
-    why = "turned off" if settings.sandbox.mode == "off" else finding.trouble
+    why = "turned off" if settings.sandbox.mode == "off" else finding.problem
     fix = "" if settings.sandbox.mode == "off" else f"; to get one, {finding.fix}"
     if settings.permissions.yolo:
         return f"warning: no sandbox ({why}): commands can do everything you can, without asking{fix}"

@@ -252,15 +252,15 @@ def _queue(view: RunView) -> str:
 def _next(view: RunView, failed: Sequence[Action]) -> Mapping[str, str]:
     """Return commands that fit the run's state, each with its purpose."""
     run = view.run
-    look = {f"scaffold logs {quote(action.key)}": "what its agents said and did" for action in failed[:2]}
+    hints = {f"scaffold logs {quote(action.key)}": "what its agents said and did" for action in failed[:2]}
     if view.summary.inbox:
-        look = {"scaffold inbox": "what is waiting for you, in full"} | look
-    look |= {f"scaffold contract {quote(action.key)}": "its checks and their results" for action in failed[:1]}
+        hints = {"scaffold inbox": "what is waiting for you, in full"} | hints
+    hints |= {f"scaffold contract {quote(action.key)}": "its checks and their results" for action in failed[:1]}
     aside = [goal for goal in view.goals if isinstance(goal.state, Paused) and goal.state != run.state]
-    look |= {f"scaffold resume {quote(goal.name)}": "resume this goal" for goal in aside[:2]}
+    hints |= {f"scaffold resume {quote(goal.name)}": "resume this goal" for goal in aside[:2]}
     match view.status:
         case "planning" | "active":
-            return look | {
+            return hints | {
                 "scaffold status --watch": "watch it",
                 f"scaffold stop {run.id}": "stop it; `resume` continues",
             }
@@ -273,11 +273,14 @@ def _next(view: RunView, failed: Sequence[Action]) -> Mapping[str, str]:
         case "failed":
             again = {"scaffold retry": "try again, then `scaffold resume`"}
             has_landed = any(isinstance(action.state, Completed) for action in view.actions)
-            return look | again | ({f"scaffold diff {run.id}": "what landed before it failed"} if has_landed else {})
+            return hints | again | ({f"scaffold diff {run.id}": "what landed before it failed"} if has_landed else {})
         case "cancelled":
             return {f"scaffold diff {run.id}": "what landed before", 'scaffold run "TASK"': "start a new run"}
         case _:
-            return look | {f"scaffold resume {run.id}": "continue", f"scaffold diff {run.id}": "what has landed so far"}
+            return hints | {
+                f"scaffold resume {run.id}": "continue",
+                f"scaffold diff {run.id}": "what has landed so far",
+            }
 
 
 def _commands(commands: Mapping[str, str]) -> Iterator[str]:

@@ -107,15 +107,15 @@ class PendingInput:
         self.waiting: list[str] = []
         """Messages that have not reached the agent, oldest first."""
         self.given: tuple[str, ...] = ()
-        """The messages of the last look."""
+        """The messages of the last `peek`."""
         self.text = ""
-        """The text of the last look, attachments included."""
+        """The text of the last `peek`, attachments included."""
 
     def add(self, words: str) -> None:
         """Add a message."""
         self.waiting.append(words)
 
-    def look(self) -> Sequence[Text | Image]:
+    def peek(self) -> Sequence[Text | Image]:
         """Return the waiting messages."""
         self.given = tuple(self.waiting)
         parts = tuple(part for words in self.given for part in self._user_content(words))
@@ -123,7 +123,7 @@ class PendingInput:
         return parts
 
     def take(self) -> None:
-        """Remove the messages of the last look."""
+        """Remove the messages of the last `peek`."""
         del self.waiting[: len(self.given)]
         self.given = ()
 

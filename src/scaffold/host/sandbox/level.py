@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from scaffold.host.environment import child_environment
 from scaffold.host.files import write_atomic
@@ -45,10 +45,10 @@ CONTAINER_FLAGS = (
 
 
 class DetectedLevel(Struct, frozen=True):
-    """The sandbox level of this machine; `trouble` and `fix` say why it is not the best one, empty if it is."""
+    """The sandbox level of this machine; `problem` and `fix` say why it is not the best one, empty if it is."""
 
     level: Level
-    trouble: str = ""
+    problem: str = field(default="", name="trouble")
     fix: str = ""
     program: str = ""
     """At level `bubblewrap`: the path of the working bubblewrap; else empty."""
@@ -94,8 +94,8 @@ def _machine(programs: Sequence[Path]) -> str:
 
 async def _linux(environ: Mapping[str, str], programs: Sequence[Path]) -> DetectedLevel:
     if not seccomp.is_supported():
-        trouble = f"there is no seccomp filter for {platform.machine()} processors"
-        return DetectedLevel("none", trouble, "use a machine with an x86-64 or 64-bit ARM processor")
+        problem = f"there is no seccomp filter for {platform.machine()} processors"
+        return DetectedLevel("none", problem, "use a machine with an x86-64 or 64-bit ARM processor")
     reasons = []
     for program in map(str, programs):
         reason = await _failure("bubblewrap", environ, program)

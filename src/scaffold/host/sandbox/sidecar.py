@@ -59,8 +59,8 @@ def main(words: list[str]) -> None:
     services = [SidecarService(words[3 + number], top) for number in range(count)]
     deadline = time.monotonic() + READY_S
     for service in services:
-        if trouble := service.trouble_until_ready(deadline):
-            _exit(trouble, NOT_READY)
+        if problem := service.wait_until_ready(deadline):
+            _exit(problem, NOT_READY)
     _exec(words[3 + count :])
 
 
@@ -121,7 +121,7 @@ class SidecarService:
         if not self._taken:
             self._start(top)
 
-    def trouble_until_ready(self, deadline: float) -> str:
+    def wait_until_ready(self, deadline: float) -> str:
         """Wait until every port accepts connections; return why that failed, empty on success."""
         if self._taken:
             return f"The service `{self._command}` was not started: port {self._taken[0]} is already in use.\n"

@@ -168,14 +168,14 @@ class RetryingModel:
             tried += 1
             try:
                 return await self._attempt(ticket, request, tried, listener, silence_s)
-            except ModelError as trouble:
-                if not trouble.transient:
+            except ModelError as error:
+                if not error.transient:
                     raise
-                last = trouble
+                last = error
                 deadline = min(deadline, self._now() + self._retry_s)
-                wait_s = self._wait_s(trouble, tried)
+                wait_s = self._wait_s(error, tried)
                 if self._now() + wait_s >= deadline:
-                    raise _given_up(trouble, tried, wait_s) from trouble
+                    raise _given_up(error, tried, wait_s) from error
             if listener.has_output:
                 listener(StreamReset(last.what))
             if not last.limited:
@@ -196,32 +196,32 @@ class RetryingModel:
         try:
             reply = await self._inner.attempt(request, number, on_delta, silence_s=silence_s)
             verdict = "ok"
-        except ModelError as trouble:
-            if trouble.limited and trouble.transient:
-                verdict, retry_after_s = "limited", trouble.retry_after_s
+        except ModelError as error:
+            if error.limited and error.transient:
+                verdict, retry_after_s = "limited", error.retry_after_s
             raise
         finally:
             self._throttle.leave(ticket, verdict, retry_after_s=retry_after_s)
         return reply
 
-    def _wait_s(self, trouble: ModelError, tried: int) -> float:
+    def _wait_s(self, error: ModelError, tried: int) -> float:
         """Return the seconds to wait; after a rate limit, the shared cooldown of the endpoint."""
-        if trouble.limited:
+        if error.limited:
             return self._throttle.wait_s(self._inner.endpoint)
         longest = min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** (tried - 1))
-        return max(self._rng.uniform(longest / 2, longest), trouble.retry_after_s or 0.0)
+        return max(self._rng.uniform(longest / 2, longest), error.retry_after_s or 0.0)
 
     def _now(self) -> float:
         return self._clock.monotonic()
 
 
-def _given_up(trouble: ModelError, tries: int, wait_s: float) -> ModelError:
+def _given_up(error: ModelError, tries: int, wait_s: float) -> ModelError:
     times = "once" if tries == 1 else f"{tries} times"
-    again = f", retry in {wait_s:.0f} s" if trouble.retry_after_s and wait_s else ""
+    again = f", retry in {wait_s:.0f} s" if error.retry_after_s and wait_s else ""
     return ModelError(
-        f"{trouble.what} (tried {times}{again})",
-        trouble.fix,
+        f"{error.what} (tried {times}{again})",
+        error.fix,
         transient=True,
-        limited=trouble.limited,
-        retry_after_s=wait_s if trouble.retry_after_s else None,
+        limited=error.limited,
+        retry_after_s=wait_s if error.retry_after_s else None,
     )

@@ -123,7 +123,7 @@ class PlanningPhase:
     def _with_progress(self, tool: Tool) -> Tool:
         async def run(args: Mapping[str, Any]) -> ToolOutput:
             output = await tool.run(args)
-            mark = "refused" if output.failed else "draft" if tool.name.startswith("goap_") else "look"
+            mark = "refused" if output.failed else "draft" if tool.name.startswith("goap_") else "read"
             self._show_step(f"{mark:<8} {_step_text(tool.name, args)}")
             return output
 

@@ -145,8 +145,8 @@ async def _captured_in(
         if isinstance(proven, NotReady):
             return proven
     async with checkout.tree(proven, base=base, commit=base) as tree:
-        if trouble := await prove_services(tree.services, tree.enclosure, trusted=run.settings.environment.trusted):
-            return trouble
+        if problem := await prove_services(tree.services, tree.enclosure, trusted=run.settings.environment.trusted):
+            return problem
         usable = drop_unavailable_gates(detection, tree.git.cwd, tree.environ)
         return await capture_baseline(usable, tree, proven, _baseline_inputs(context, run), left_out=prepared.left_out)
 

@@ -77,8 +77,8 @@ async def _run(context: RunContext, run: Run, *, dry: bool) -> list[CleanupStep]
             await _clean_up_run(context, run)
         except (RunBusy, StaleFence):
             return [CleanupStep(kind="run", name=run.id, verdict="kept", why="another process has just taken it")]
-        except (RepositoryError, GitError) as trouble:
-            return [CleanupStep(kind="run", name=run.id, verdict="kept", why=f"{trouble.what}. {trouble.fix}")]
+        except (RepositoryError, GitError) as error:
+            return [CleanupStep(kind="run", name=run.id, verdict="kept", why=f"{error.what}. {error.fix}")]
     return list(_steps_of(run, left, {} if dry else leftover_services(context, run)))
 
 

@@ -132,16 +132,16 @@ class Spool:
 
 
 class _OutputTap:
-    """Calls `heard` for each piece of output and passes it to the spool, if there is one."""
+    """Calls `on_output` for each piece of output and passes it to the spool, if there is one."""
 
-    def __init__(self, heard: Callable[[], object], spool: Spool | None) -> None:
-        self._heard = heard
+    def __init__(self, on_output: Callable[[], object], spool: Spool | None) -> None:
+        self._on_output = on_output
         self._spool = spool
 
     def write(self, data: bytes, /) -> None:
         """Take the next bytes."""
         if data:
-            self._heard()
+            self._on_output()
         if self._spool is not None:
             self._spool.write(data)
 

@@ -121,8 +121,8 @@ async def _build(builder: GoldenBuilder, commands: tuple[str, ...]) -> GoldenRec
     checkout = builder.folder.with_name(f"{builder.folder.name}.checkout")
     git = await worktree.add(builder.repository, checkout, builder.base)
     try:
-        if trouble := await _set_up(builder, git, commands):
-            return trouble
+        if problem := await _set_up(builder, git, commands):
+            return problem
         targets = await installed_folders(git, ignored=False)
         for target in targets:
             kept = builder.folder / "files" / target

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
-from scaffold.verify.gates.runner_result import RunnerResult, printable_name, trouble_result
+from scaffold.verify.gates.runner_result import RunnerResult, printable_name, unusable_result
 
 MAX_FINDINGS = 20_000
 MAX_LINE_CHARS = 2_000
@@ -34,7 +34,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     if not found:
         found[f"exit {ended.exit_code}"] = 1
     if len(found) > MAX_FINDINGS:
-        return trouble_result("error", f"There are {len(found)} findings; at most {MAX_FINDINGS} can be compared.")
+        return unusable_result("error", f"There are {len(found)} findings; at most {MAX_FINDINGS} can be compared.")
     counts = {name: count for name, count in found.items() if count > 1}
     return RunnerResult(outcomes=dict.fromkeys(found, "failed"), counts=counts)
 

@@ -14,7 +14,7 @@ from scaffold.verify.gates.runner_result import (
     load_failure,
     match_exit_code,
     printable_name,
-    trouble_result,
+    unusable_result,
     worst_outcomes,
 )
 
@@ -72,7 +72,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
         failure = load_failure("The build failed", sorted(broken))
         return msgspec.structs.replace(failure, shown_output=_output(events))
     if not events:
-        return trouble_result("error", f"The runner printed no report and exited with code {ended.exit_code}.")
+        return unusable_result("error", f"The runner printed no report and exited with code {ended.exit_code}.")
     return msgspec.structs.replace(
         _result(events, ended.exit_code, whole=ended.env.whole), shown_output=_output(events)
     )

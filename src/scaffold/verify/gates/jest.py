@@ -17,7 +17,7 @@ from scaffold.verify.gates.runner_result import (
     match_exit_code,
     printable_name,
     read_untrusted,
-    trouble_result,
+    unusable_result,
     worst_outcomes,
 )
 
@@ -69,12 +69,12 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     data = read_untrusted(ended.env.folder / REPORT)
     if isinstance(data, str):
         if any(phrase in ended.output for phrase in NO_TESTS_MESSAGES):
-            return trouble_result("vacuous", "It found no tests.")
-        return trouble_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
+            return unusable_result("vacuous", "It found no tests.")
+        return unusable_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     try:
         report = msgspec.json.decode(data, type=JestReport)
     except (msgspec.DecodeError, RecursionError) as error:
-        return trouble_result("error", f"The runner's report cannot be parsed: {error}.")
+        return unusable_result("error", f"The runner's report cannot be parsed: {error}.")
     return _result(report, ended.env.cwd, ended.exit_code, whole=ended.env.whole)
 
 
@@ -89,7 +89,7 @@ def _result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool
             f"The report counts {report.num_total_tests} tests, {report.num_failed_tests} of them failed, "
             f"but lists {len(outcomes)}, {failed} of them failed."
         )
-        return trouble_result("error", why, worst_outcomes(outcomes))
+        return unusable_result("error", why, worst_outcomes(outcomes))
     return match_exit_code(worst_outcomes(outcomes), exit_code, whole=whole)
 
 

@@ -14,7 +14,7 @@ from scaffold.verify.gates.runner_result import (
     RunnerResult,
     match_exit_code,
     printable_name,
-    trouble_result,
+    unusable_result,
     worst_outcomes,
 )
 
@@ -81,11 +81,11 @@ def _result(ended: RunnerExit, text: str, sources: Mapping[str, str]) -> RunnerR
     )
     if not parts:
         problem = "The tests could not be built" if _UNBUILT.search(text) else "The runner printed no report"
-        return trouble_result("error", f"{problem} (exit code {ended.exit_code}).")
+        return unusable_result("error", f"{problem} (exit code {ended.exit_code}).")
     for part in parts:
         inconsistency = _inconsistency(part)
         if inconsistency:
-            return trouble_result("error", inconsistency, outcomes)
+            return unusable_result("error", inconsistency, outcomes)
     return match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
 
 

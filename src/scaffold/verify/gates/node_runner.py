@@ -11,7 +11,7 @@ from scaffold.verify.gates.runner_result import (
     match_exit_code,
     printable_name,
     read_untrusted,
-    trouble_result,
+    unusable_result,
 )
 
 REPORT = "report.tap"
@@ -34,10 +34,10 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
     data = read_untrusted(ended.env.folder / REPORT)
     if isinstance(data, str):
-        return trouble_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
+        return unusable_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     text = data.decode(errors="replace")
     if _PLAN.search(text) is None:
-        return trouble_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
+        return unusable_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
     return match_exit_code(dict(_numbered(_points(text))), ended.exit_code, whole=ended.env.whole)
 
 

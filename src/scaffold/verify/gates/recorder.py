@@ -9,7 +9,7 @@ from pathlib import Path
 from scaffold.verify.gates.injected import scaffold_recorder as recorder
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_detection import UNITTEST_MODULE
-from scaffold.verify.gates.runner_result import RunnerResult, trouble_result
+from scaffold.verify.gates.runner_result import RunnerResult, unusable_result
 from scaffold.verify.gates.signed_record import judge_record, read_record, unfinished_tests
 
 RECORDER_FOLDER = Path(recorder.__file__).resolve().parent
@@ -44,7 +44,7 @@ def _read(ended: RunnerExit) -> RunnerResult:
     lines = read_record(ended.env.folder, ended.command.key)
     if isinstance(lines, str):
         missing = NOT_INSTALLED in ended.stderr
-        return trouble_result(
+        return unusable_result(
             "error", "pytest is not installed here." if missing else f"{lines} (Exit code {ended.exit_code}.)"
         )
     return judge_record(lines, ended.exit_code, whole=ended.env.whole)

@@ -19,7 +19,7 @@ from scaffold.verify.gates.libtest import CARGO
 from scaffold.verify.gates.node_runner import NODE
 from scaffold.verify.gates.recorder import PYTEST, UNITTEST_ADAPTER
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
-from scaffold.verify.gates.runner_result import EXIT_OUTCOME, MAX_BYTES, RunnerResult, trouble_result
+from scaffold.verify.gates.runner_result import EXIT_OUTCOME, MAX_BYTES, RunnerResult, unusable_result
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
 
 OUTPUT_LIMIT_BYTES = 1_000_000
@@ -63,14 +63,14 @@ async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environm
         finished = await run_with_services(command, tree.services, tree.enclosure, top=tree.git.cwd)
         result = _result(adapter, env, order, finished)
         result = result if adapter.selects_exactly else _selected_only(result, env)
-        if tests is not None and result.trouble is None and (written := await tests.touched()):
-            result = trouble_result("error", tamper_message(written), result.outcomes)
+        if tests is not None and result.problem is None and (written := await tests.touched()):
+            result = unusable_result("error", tamper_message(written), result.outcomes)
     return GateRun(
         gate=gate,
         commit=tree.commit,
         environment=environment,
         exit_code=finished.exit_code,
-        trouble=result.trouble,
+        problem=result.problem,
         outcomes=result.outcomes,
         counts=result.counts,
         detail=result_detail(result.why, tree.clean(_printed(result, finished))),
@@ -94,31 +94,31 @@ def _runner_env(gate: Gate, tree: Tree, only: Sequence[str]) -> Iterator[RunnerE
 
 
 def _result(adapter: RunnerAdapter, env: RunnerEnv, order: RunnerCommand, finished: CommandResult) -> RunnerResult:
-    """Return the result of the run, or its trouble."""
+    """Return the result of the run, or its problem."""
     ended = RunnerExit(
         env=env, command=order, exit_code=finished.exit_code, stdout=finished.stdout, stderr=finished.stderr
     )
     code, number = finished.exit_code or 0, finished.signal
     if finished.timed_out:
         running = ", ".join(adapter.unfinished_tests(ended)[:3])
-        return trouble_result("timeout", f"It timed out{f' while running {running}' if running else ''}.")
+        return unusable_result("timeout", f"It timed out{f' while running {running}' if running else ''}.")
     if finished.crowded:
-        return trouble_result("error", "It was stopped because it started too many processes.")
+        return unusable_result("error", "It was stopped because it started too many processes.")
     if number is not None or code > SIGNAL_EXIT_BASE:
         running = ", ".join(adapter.unfinished_tests(ended)[:3])
-        return trouble_result(
+        return unusable_result(
             "error", f"Signal {number or code - SIGNAL_EXIT_BASE} killed it{f' in {running}' if running else ''}."
         )
     if code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
-        return trouble_result("error", f"The command could not be run (exit code {code}).")
+        return unusable_result("error", f"The command could not be run (exit code {code}).")
     if adapter.reports_on_output and finished.truncated:
-        return trouble_result("error", f"It printed more than {MAX_BYTES} bytes.")
+        return unusable_result("error", f"It printed more than {MAX_BYTES} bytes.")
     return adapter.read_report(ended)
 
 
 def _selected_only(result: RunnerResult, env: RunnerEnv) -> RunnerResult:
     """Return the result limited to the selected tests, for a runner that can only select whole files or packages."""
-    if env.whole or result.trouble:
+    if env.whole or result.problem:
         return result
     selected = frozenset(env.only)
     outcomes: dict[str, TestOutcome] = {

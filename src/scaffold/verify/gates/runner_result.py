@@ -23,18 +23,18 @@ class RunnerResult(Struct, frozen=True, kw_only=True):
 
     outcomes: Mapping[str, TestOutcome] = {}
     counts: Mapping[str, int] = {}
-    trouble: GateRunProblem | None = None
+    problem: GateRunProblem | None = None
     why: str = ""
-    """A sentence about the trouble; empty if there is none."""
+    """A sentence about the problem; empty if there is none."""
     shown_output: str | None = None
     """The text to show instead of machine-readable output; None to show the output."""
 
 
-def trouble_result(
-    trouble: GateRunProblem, why: str, outcomes: Mapping[str, TestOutcome] | None = None
+def unusable_result(
+    problem: GateRunProblem, why: str, outcomes: Mapping[str, TestOutcome] | None = None
 ) -> RunnerResult:
     """Return the result of an unusable run; its outcomes are only hints."""
-    return RunnerResult(trouble=trouble, why=why, outcomes=outcomes or {})
+    return RunnerResult(problem=problem, why=why, outcomes=outcomes or {})
 
 
 def printable_name(name: str) -> str:
@@ -44,7 +44,7 @@ def printable_name(name: str) -> str:
 
 def load_failure(what: str, names: Sequence[str]) -> RunnerResult:
     """Return the result of a run in which the named files or packages could not be loaded."""
-    return trouble_result("error", f"{what}: {join_limited(names, 3)}.", dict.fromkeys(names, "error"))
+    return unusable_result("error", f"{what}: {join_limited(names, 3)}.", dict.fromkeys(names, "error"))
 
 
 def worst_outcomes(outcomes: Iterable[tuple[str, TestOutcome]]) -> dict[str, TestOutcome]:
@@ -67,14 +67,14 @@ def match_exit_code(outcomes: Mapping[str, TestOutcome], exit_code: int | None, 
     failed outcome; not if only some tests ran.
     """
     if len(outcomes) > MAX_TESTS:
-        return trouble_result("error", f"The report has {len(outcomes)} tests; at most {MAX_TESTS} can be read.")
+        return unusable_result("error", f"The report has {len(outcomes)} tests; at most {MAX_TESTS} can be read.")
     failed = [name for name, outcome in outcomes.items() if outcome in {"failed", "error"}]
     if failed and exit_code == 0:
-        return trouble_result(
+        return unusable_result(
             "error", f"The report has failed tests, but the exit code is 0: {join_limited(failed, 1)}."
         )
     if not any(outcome != "skipped" for outcome in outcomes.values()):
-        return trouble_result("vacuous", "It ran no tests." if not outcomes else "Every test was skipped.", outcomes)
+        return unusable_result("vacuous", "It ran no tests." if not outcomes else "Every test was skipped.", outcomes)
     if exit_code != 0 and not failed and whole:
         return RunnerResult(
             outcomes={**outcomes, EXIT_OUTCOME: "failed"}, why=f"All tests passed, but the exit code is {exit_code}."

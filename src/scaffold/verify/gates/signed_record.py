@@ -18,7 +18,7 @@ from scaffold.verify.gates.runner_result import (
     match_exit_code,
     printable_name,
     read_untrusted,
-    trouble_result,
+    unusable_result,
     worst_outcomes,
 )
 
@@ -109,7 +109,7 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
     if not ends:
         running = ", ".join(unfinished_tests(lines)[:3])
         where = f" in {running}" if running else ""
-        return trouble_result(
+        return unusable_result(
             "error", f"The runner exited with code {exit_code}{where} before its report was complete."
         )
     chosen = {printable_name(name) for line in lines if isinstance(line, CollectedLine) for name in line.names}
@@ -119,11 +119,11 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
         _canary_mismatch([line for line in lines if isinstance(line, CanaryLine)]) if chosen and not missing else None
     )
     if mismatch:
-        return trouble_result("error", mismatch)
+        return unusable_result("error", mismatch)
     if missing:
-        return trouble_result("error", f"Collected tests did not run: {join_limited(missing, 1)}.", outcomes)
+        return unusable_result("error", f"Collected tests did not run: {join_limited(missing, 1)}.", outcomes)
     if exit_code not in {0, 1, 5} or ends[-1].exit_code not in {0, 1, 5}:
-        return trouble_result("error", f"The runner itself failed with exit code {exit_code}.", outcomes)
+        return unusable_result("error", f"The runner itself failed with exit code {exit_code}.", outcomes)
     return match_exit_code(outcomes, exit_code, whole=whole)
 
 

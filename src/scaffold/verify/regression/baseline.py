@@ -82,20 +82,20 @@ async def capture_baseline(
     """Return the results of the gates at the commit of `tree`, a checkout of the base; NotReady if one cannot judge.
 
     `left_out` are the set-up commands that were skipped because the folder is not trusted; they are named as a
-    possible cause. A detected gate that is no test gate and cannot run stays in the baseline with its trouble and is
+    possible cause. A detected gate that is no test gate and cannot run stays in the baseline with its problem and is
     not run again later. Tracked files are restored between runs, untracked files stay. Gates run one after another.
     """
     runs = []
     for gate in detection.gates:
         stored = inputs.find(gate, tree.commit, environment.fingerprint)
-        known = stored if stored is not None and stored.trouble is None else None  # trouble may be over by now
+        known = stored if stored is not None and stored.problem is None else None  # the problem may be solved by now
         run = known or await _run_baseline_gate(gate, tree, environment.fingerprint, inputs)
         problem = unready_reason(run, given=gate.name in detection.given, setup=left_out)
         if problem:
             return problem
         inputs.on_gate_run(run, known is not None)
         runs.append(run)
-    unavailable = (_unavailable_gate_note(run) for run in runs if run.trouble)
+    unavailable = (_unavailable_gate_note(run) for run in runs if run.problem)
     notes = (
         *detection.notes,
         *unavailable,
@@ -113,7 +113,7 @@ def baseline_event(run: GateRun, *, reused: bool) -> BaselineCaptured:
 
 def uninformative_reason(run: GateRun) -> str:
     """Return why a gate can never reject any work, and what to do; empty if it can."""
-    if run.trouble or run.gate.runner != "exit" or not FAILING_OUTCOMES.intersection(run.outcomes.values()):
+    if run.problem or run.gate.runner != "exit" or not FAILING_OUTCOMES.intersection(run.outcomes.values()):
         return ""
     return f"`{run.gate.command}` {UNINFORMATIVE}; fix it, or set another command in `quality_gates.{run.gate.kind}`"
 
@@ -137,7 +137,7 @@ def gate_summary(run: GateRun) -> dict[str, object]:
         "runner": run.gate.runner,
         "commit": run.commit,
         "exit_code": run.exit_code,
-        "trouble": run.trouble,
+        "trouble": run.problem,
         "counts": {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))},
         "not_passed": {name: outcome for name, outcome in sorted(run.outcomes.items()) if outcome != "passed"},
         "duration_s": run.duration_s,
@@ -155,7 +155,7 @@ async def _run_baseline_gate(gate: Gate, tree: Tree, environment: str, inputs: B
 
     run = await rerun(())
     failed = sorted(name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES)
-    if gate.kind != "test" or run.trouble:
+    if gate.kind != "test" or run.problem:
         return run
     return await retry_new_failures(run, failed, rerun)
 
@@ -194,7 +194,7 @@ def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> N
 
 def _problem(run: GateRun) -> str | None:
     missing = _missing_service(run) or missing_dependency(run.detail)
-    match run.trouble:
+    match run.problem:
         case "timeout":
             return f"it timed out after {run.duration_s:.0f} s"
         case "vacuous":
@@ -207,7 +207,7 @@ def _problem(run: GateRun) -> str | None:
 
 def _missing_service(run: GateRun) -> str | None:
     """Return which service was not ready and, if its output says so, what it lacked; None if none failed."""
-    found = _SERVICE.search(run.detail) if run.trouble == "error" else None
+    found = _SERVICE.search(run.detail) if run.problem == "error" else None
     if found is None:
         return None
     cause = missing_dependency(run.detail[found.end() :])
@@ -222,7 +222,7 @@ def _run_error(run: GateRun) -> str:
 
 
 def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
-    """Return the problem of a run without trouble in which no test passes: it cannot tell good work from bad."""
+    """Return the problem of a valid run in which no test passes: it cannot tell good work from bad."""
     if run.gate.kind != "test":
         return None
     if run.gate.runner == "exit":
@@ -234,7 +234,7 @@ def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
 
 def _fix(run: GateRun, setup: Sequence[str]) -> str:
     alternative = f"set another command in `quality_gates.{run.gate.kind}`, or turn it off with `off`"
-    if run.trouble == "timeout":
+    if run.problem == "timeout":
         return f"Increase `quality_gates.timeout_s`; or {alternative}."
     if _missing_service(run):
         return f"Fix it in `services`; or {alternative}."

@@ -34,17 +34,17 @@ def compare_gate_runs(
     """Compare a gate run with its baseline; `before` is None for a gate that the change added.
 
     A test that passed before and is missing or skipped now is a new failure if it was `expected` to run, because a
-    test that does not run proves nothing. A run with trouble gets that as its verdict.
+    test that does not run proves nothing. A run with a `problem` has it as its verdict.
     """
     verdicts = _verdicts(before, now)
-    lost = [] if before is None or now.trouble else sorted(filter(expected, _lost(before, now)))
+    lost = [] if before is None or now.problem else sorted(filter(expected, _lost(before, now)))
     verdicts |= dict.fromkeys(lost, "new_failure")
     notable = sorted(
         (name for name in verdicts if verdicts[name] != "pass"), key=lambda name: _by_severity(verdicts, name)
     )
     return GateResult(
         gate=now.gate,
-        verdict=now.trouble or _worst(verdicts.values()),
+        verdict=now.problem or _worst(verdicts.values()),
         tests={name: verdicts[name] for name in notable[:MAX_TESTS]},
         counts=dict(Counter(verdicts.values())),
         exit_code=now.exit_code,
@@ -61,7 +61,7 @@ def new_failures(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
 
 def missing_tests(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
     """Return the tests that passed before and are not reported now, sorted by name; skipped tests are reported."""
-    if before is None or now.trouble:
+    if before is None or now.problem:
         return ()
     return tuple(sorted(name for name in _lost(before, now) if name not in now.outcomes))
 
@@ -94,7 +94,7 @@ def _verdicts(before: GateRun | None, now: GateRun) -> dict[str, TestVerdict]:
     if before is not None:
         worse = [name for name in now.outcomes if name in known and _count(now, name) > _count(before, name)]
         verdicts |= dict.fromkeys(worse, "new_failure")
-        if now.gate.runner == "findings" and not now.trouble:
+        if now.gate.runner == "findings" and not now.problem:
             verdicts |= dict.fromkeys(known.keys() - now.outcomes.keys(), "fixed")
     return verdicts
 

@@ -38,7 +38,7 @@ async def retry_known_flaky(run: GateRun, known: Collection[str], rerun: Rerun, 
 
 
 def _passed(run: GateRun, names: Sequence[str]) -> list[str]:
-    if run.trouble:
+    if run.problem:
         return []
     return [name for name in names if run.outcomes.get(name) == "passed"]
 

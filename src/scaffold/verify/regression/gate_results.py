@@ -169,10 +169,10 @@ class _GateRunner:
             return found, ()
         only = self._change.selected_files(gate)
         run = await self._settled(gate, before, only)
-        if only and run.trouble == "vacuous":  # the selected files contain no tests
+        if only and run.problem == "vacuous":  # the selected files contain no tests
             run, only = await self._settled(gate, before, ()), ()
         run = await self._without_new_tests(run, before, only)
-        if self._request.keep and not only and run.trouble is None:
+        if self._request.keep and not only and run.problem is None:
             self._request.keep(run)
         return run, only
 
@@ -181,12 +181,12 @@ class _GateRunner:
 
         A new test file in the same process could make old tests pass.
         """
-        isolated = () if before is None or run.trouble else self._change.files_to_isolate(run.gate, only)
+        isolated = () if before is None or run.problem else self._change.files_to_isolate(run.gate, only)
         if not isolated:
             return run
         alone = await self._settled(run.gate, before, isolated)
-        if alone.trouble:
-            return run if alone.trouble == "vacuous" else alone
+        if alone.problem:
+            return run if alone.problem == "vacuous" else alone
         broken = {name: outcome for name, outcome in alone.outcomes.items() if outcome in FAILING_OUTCOMES}
         return structs.replace(run, outcomes={**run.outcomes, **broken}, detail=alone.detail if broken else run.detail)
 
@@ -197,7 +197,7 @@ class _GateRunner:
             return await self._run(gate, before, names or only)
 
         run = await rerun(())
-        if gate.kind != "test" or run.trouble:
+        if gate.kind != "test" or run.problem:
             return run
         flaky = _flaky(before)
         run = await retry_known_flaky(run, flaky, rerun, rounds=FLAKY_ROUNDS)
@@ -216,7 +216,7 @@ class _GateRunner:
 
 def _broken_before_reason(before: GateRun | None) -> str:
     """Return why a gate is skipped that could not run before the work; empty if it is not skipped."""
-    if before is None or before.trouble is None or before.gate.kind == "test":
+    if before is None or before.problem is None or before.gate.kind == "test":
         return ""
     return f"It could not be run before the work either: {before.detail.partition(chr(10))[0]}"
 

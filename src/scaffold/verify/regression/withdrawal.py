@@ -92,7 +92,7 @@ def with_kept(run: GateRun, again: GateRun, names: Collection[str]) -> GateRun:
     kept = {
         name: again.outcomes[name]
         for name in names
-        if not again.trouble and again.outcomes.get(name) in PASSING_OUTCOMES
+        if not again.problem and again.outcomes.get(name) in PASSING_OUTCOMES
     }
     return structs.replace(run, outcomes={**run.outcomes, **kept})
 

@@ -111,9 +111,9 @@ async def stop_project(context: ComposeContext, project: ComposeProject) -> NotR
     return None
 
 
-def still_running_message(project: ComposeProject, trouble: NotReady) -> str:
+def still_running_message(project: ComposeProject, problem: NotReady) -> str:
     """Return one line: what could not be stopped, and the commands that stop it later."""
-    return f"{trouble.what}. Once that works, run `scaffold cleanup` or `{manual_stop_command(project)}`"
+    return f"{problem.what}. Once that works, run `scaffold cleanup` or `{manual_stop_command(project)}`"
 
 
 def manual_stop_command(project: ComposeProject) -> str:

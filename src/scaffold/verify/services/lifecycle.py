@@ -96,9 +96,9 @@ async def services_up(services: Services, enclosure: SandboxSpec | None) -> Asyn
         yield RunningServices(inside, enclosure)
         return
     async with AsyncExitStack() as stack:
-        trouble = unreachable_reason(enclosure) or await _start_all(context, outside, stack)
-        if trouble:
-            yield trouble
+        problem = unreachable_reason(enclosure) or await _start_all(context, outside, stack)
+        if problem:
+            yield problem
         elif enclosure is None or enclosure.level != "bubblewrap":
             yield RunningServices(inside, enclosure)
         else:
@@ -158,8 +158,8 @@ async def _stop_if_unused(context: ComposeContext, project: ComposeProject) -> b
 
 
 async def _stop_or_report(context: ComposeContext, project: ComposeProject) -> None:
-    if trouble := await compose.stop_project(context, project):
-        context.tell(compose.still_running_message(project, trouble))
+    if problem := await compose.stop_project(context, project):
+        context.tell(compose.still_running_message(project, problem))
 
 
 async def _start_all(
@@ -169,11 +169,11 @@ async def _start_all(
     ports = sorted_ports(outside)
     await _lock_ports(context, ports, stack)
     for project in compose.recorded_projects(context):
-        if not set(ports).isdisjoint(project.ports) and (trouble := await compose.stop_project(context, project)):
-            return trouble
+        if not set(ports).isdisjoint(project.ports) and (problem := await compose.stop_project(context, project)):
+            return problem
     specs = [service for service in outside if isinstance(service, ComposeSpec)]
-    if specs and (trouble := await _start_compose(context, specs, stack)):
-        return trouble
+    if specs and (problem := await _start_compose(context, specs, stack)):
+        return problem
     return await _await_ports(outside)
 
 
@@ -192,8 +192,8 @@ async def _start_compose(
     if isinstance(program, NotReady):
         return program
     stack.push_async_callback(compose.remove_checkout, context)
-    if trouble := await compose.check_out_files(context):
-        return trouble
+    if problem := await compose.check_out_files(context):
+        return problem
     for number, service in enumerate(specs, 1):
         project = ComposeProject(
             name=f"{context.name}_{number}",
@@ -203,8 +203,8 @@ async def _start_compose(
             ports=service.ports,
         )
         stack.push_async_callback(_stop_or_report, context, project)
-        if trouble := await compose.start_project(context, service, project):
-            return trouble
+        if problem := await compose.start_project(context, service, project):
+            return problem
     return None
 
 
@@ -235,8 +235,8 @@ def _with_socket_folder(enclosure: SandboxSpec, sockets: Path) -> SandboxSpec:
     return structs.replace(enclosure, confinement=structs.replace(confinement, readable=shown))
 
 
-def _not_started(trouble: NotReady) -> CommandResult:
-    message = "\n".join(filter(None, (f"{trouble.what}; {trouble.fix}", trouble.detail)))
+def _not_started(problem: NotReady) -> CommandResult:
+    message = "\n".join(filter(None, (f"{problem.what}; {problem.fix}", problem.detail)))
     return CommandResult(
         exit_code=NOT_READY,
         signal=None,

@@ -23,7 +23,7 @@ async def test_a_level_is_detected_and_problems_come_with_a_fix():
     """BX-9"""
     finding = await detect_level(os.environ)
     assert finding.level in Level.__args__
-    assert bool(finding.trouble) == bool(finding.fix) == (finding.level not in {"bubblewrap", "seatbelt"})
+    assert bool(finding.problem) == bool(finding.fix) == (finding.level not in {"bubblewrap", "seatbelt"})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
@@ -31,7 +31,7 @@ async def test_without_bubblewrap_the_next_best_is_detected_with_install_instruc
     """BX-9"""
     finding = await detect_level(os.environ, programs=())
     assert finding.level in {"landlock", "none"}
-    assert finding.trouble.startswith("bubblewrap is not installed")
+    assert finding.problem.startswith("bubblewrap is not installed")
     assert "bubblewrap" in finding.fix
 
 
@@ -48,7 +48,7 @@ def broken(tmp_path):
 async def test_the_first_working_bubblewrap_is_used(broken, bubblewrapped):
     """BX-9: the bundled one helps if the system's is missing or does not work."""
     finding = await detect_level(os.environ, programs=(broken, Path(bubblewrapped)))
-    assert (finding.level, finding.program, finding.trouble) == ("bubblewrap", bubblewrapped, "")
+    assert (finding.level, finding.program, finding.problem) == ("bubblewrap", bubblewrapped, "")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
@@ -56,7 +56,7 @@ async def test_if_no_bubblewrap_works_the_first_problem_is_reported(broken):
     """BX-9"""
     finding = await detect_level(os.environ, programs=(broken, broken.parent))
     assert (finding.level in {"landlock", "none"}, finding.program) == (True, "")
-    assert finding.trouble.startswith("bubblewrap does not work here: bwrap: out of order")
+    assert finding.problem.startswith("bubblewrap does not work here: bwrap: out of order")
 
 
 def test_the_systems_bubblewrap_is_preferred_to_the_bundled_one(broken):
@@ -75,7 +75,7 @@ async def test_the_reason_why_bubblewrap_cannot_run_is_reported(inside):
     finished = await inside([sys.executable, "-c", LOOK])
     finding = msgspec.json.decode(finished.stdout, type=DetectedLevel)
     assert finding.level in {"landlock", "none"}
-    assert finding.trouble.startswith("bubblewrap does not work here: bwrap: ")
+    assert finding.problem.startswith("bubblewrap does not work here: bwrap: ")
     assert finding.fix
 
 
@@ -85,7 +85,7 @@ async def test_a_detected_level_is_cached(tmp_path):
     remembered = msgspec.json.decode(cache.read_bytes())
     remembered["finding"] = {"level": "none", "trouble": "remembered", "fix": "forget it"}
     cache.write_bytes(msgspec.json.encode(remembered))
-    assert (await detect_level(os.environ, cache=cache)).trouble == "remembered"
+    assert (await detect_level(os.environ, cache=cache)).problem == "remembered"
     cache.write_bytes(msgspec.json.encode(remembered | {"machine": "another"}))
     assert await detect_level(os.environ, cache=cache) == finding
 

@@ -109,11 +109,11 @@ def _folder(name: str, path: Path) -> DoctorCheck:
 
 async def _sandbox(environ: Mapping[str, str]) -> DoctorCheck:
     finding = await detect_sandbox_level()
-    if not finding.trouble:
+    if not finding.problem:
         return DoctorCheck("sandbox", "ok", await _bubblewrap(finding.program, environ) or finding.level)
     left = " agents' commands need your approval;" if finding.level == "none" else ""
     return DoctorCheck(
-        "sandbox", "warn", f"{finding.level}:{left} {finding.trouble}", f"For a better one, {finding.fix}."
+        "sandbox", "warn", f"{finding.level}:{left} {finding.problem}", f"For a better one, {finding.fix}."
     )
 
 
@@ -152,8 +152,8 @@ def _configuration(repository: Repository, environ: Mapping[str, str]) -> Sequen
     try:
         trust = folder_trust(repository.root)
         settings = load_settings(repository.root, environ, {})
-    except ScaffoldError as trouble:
-        return [DoctorCheck("model", "fail", trouble.what, trouble.fix)]
+    except ScaffoldError as error:
+        return [DoctorCheck("model", "fail", error.what, error.fix)]
     return [_trust(trust, settings), _model(settings)]
 
 
@@ -187,12 +187,12 @@ async def _stored_state(repository: Repository, environ: Mapping[str, str]) -> S
             none_yet = DoctorCheck("database", "ok", "none yet; the first run creates it")
             return [none_yet, await _worktrees(repository, {})]
         store = Store.open(place, clock=SystemClock(), create=False)
-    except ScaffoldError as trouble:
-        return [DoctorCheck("database", "fail", trouble.what, trouble.fix)]
+    except ScaffoldError as error:
+        return [DoctorCheck("database", "fail", error.what, error.fix)]
     try:
         runs = {run.id: display_status(run) for run in store.runs.all()}
-    except ScaffoldError as trouble:
-        return [DoctorCheck("database", "fail", trouble.what, trouble.fix)]
+    except ScaffoldError as error:
+        return [DoctorCheck("database", "fail", error.what, error.fix)]
     finally:
         store.close()
     healthy = DoctorCheck("database", "ok", f"{store.name}, {count_of(len(runs), 'run')}")
