@@ -32,7 +32,10 @@ def lists(text):
 @pytest.mark.parametrize(
     ("title", "listed"),
     [
-        ("What is known to only read", [sorted({*READ_ONLY_COMMANDS, *ARGUMENT_PARSERS, "cd"}), sorted(SUBCOMMANDS)]),
+        (
+            "Commands known to be read-only",
+            [sorted({*READ_ONLY_COMMANDS, *ARGUMENT_PARSERS, "cd"}), sorted(SUBCOMMANDS)],
+        ),
         ("Protected files", [list(PROTECTED_FILES)]),
         ("Secrets", [list(SECRET_FILES)]),
         ("Protected areas", [list(AREA_GLOBS), list(AREA_WORDS)]),
