@@ -50,6 +50,7 @@ class FakeClock:
             await asyncio.sleep(0)
             return
         awake = asyncio.get_running_loop().create_future()
+        # The counter orders sleepers that wake at the same time; futures cannot be compared.
         heapq.heappush(self._sleepers, (self._elapsed_s + seconds, next(self._order), awake))
         await awake
 

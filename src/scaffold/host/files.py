@@ -18,16 +18,19 @@ from scaffold.host.identity import own_identity
 def write_atomic(path: Path, data: bytes) -> None:
     """Write `data` to `path` atomically: a crash leaves the old file or the new one. Creates parent folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, because a rename is atomic only within one file system.
     fd, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     written = Path(name)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
             file.flush()
+            # Without it a power cut after the rename can leave an empty file under the final name.
             os.fsync(file.fileno())
         written.replace(path)
     finally:
         written.unlink(missing_ok=True)
+    # The rename itself is only on the disk once its folder is.
     _sync_directory(path.parent)
 
 
@@ -90,6 +93,7 @@ class FileLock:
     def _holder(self) -> str:
         try:
             return f" by process {msgspec.json.decode(self._path.read_bytes(), type=ProcessIdentity).pid}"
+        # The file is empty for a moment after each lock and before each release.
         except msgspec.DecodeError:
             return ""
 
@@ -97,6 +101,7 @@ class FileLock:
 def try_lock(fd: int) -> bool:
     """Lock an open file until it is closed, without waiting; return True if that succeeded."""
     try:
+        # A flock belongs to the open file. A POSIX lock belongs to the process, so its tasks would all hold it at once.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False

@@ -23,6 +23,7 @@ def own_identity() -> ProcessIdentity:
 
 def is_alive(identity: ProcessIdentity) -> bool:
     """Return True if exactly this process is running; a zombie is not."""
+    # Start times count from the boot, so pid and start time together can repeat after the next one.
     if identity.boot != _boot():
         return False
     found = _look_up(identity.pid)
@@ -44,6 +45,7 @@ def _from_proc(pid: int) -> tuple[str, str] | None:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None
+    # The process name in parentheses may contain any character. Item 19 after it is field 22, the start time in ticks.
     after_name = stat[stat.rindex(b")") + 2 :].decode("ascii").split()
     return after_name[0], after_name[19]
 
@@ -62,6 +64,7 @@ def _boot() -> str:
 
 
 def _output_of(*argv: str) -> str:
+    # Two processes compare these texts, so neither may format them by its own locale and time zone.
     env = {"PATH": "/bin:/usr/bin:/sbin:/usr/sbin", "LC_ALL": "C", "TZ": "UTC"}
     answer = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     return answer.stdout.strip()

@@ -34,6 +34,7 @@ async def copy_tree(source: Path, target: Path, *, led: LinkTargetMap = same_lin
     try:
         await asyncio.shield(work)
     except asyncio.CancelledError:
+        # A thread cannot be cancelled, and our caller may remove the partial copy as soon as we return.
         stop.set()
         await asyncio.wait([work])
         raise
@@ -88,6 +89,7 @@ def _transfer(original: int, copy: int, size: int) -> None:
                 raise
         else:
             return
+        # A first call may have copied a part before a later one failed.
         os.lseek(original, 0, os.SEEK_SET)
         os.lseek(copy, 0, os.SEEK_SET)
     with os.fdopen(os.dup(original), "rb") as reader, os.fdopen(os.dup(copy), "wb") as writer:

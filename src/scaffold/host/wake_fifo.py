@@ -40,6 +40,7 @@ class WakeFifo:
 def wake_up(path: Path) -> None:
     """Wake the process that listens at `path`; does nothing if there is none or the pipe is full."""
     with contextlib.suppress(OSError):
+        # O_NONBLOCK: without a reader the open fails at once instead of waiting for one.
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:
             if stat.S_ISFIFO(os.fstat(descriptor).st_mode):

@@ -107,6 +107,7 @@ class _ForkServer:
                 os.read(self._wake, 512)
                 self._look_after()
             if self._line.fileno() in ready:
+                # The line is a SOCK_SEQPACKET socket: one receive returns exactly one message.
                 message, descriptors, _, _ = socket.recv_fds(self._line, MAX_MESSAGE_BYTES, 2)
                 if not message:
                     return None
@@ -132,6 +133,7 @@ class _ForkServer:
         for descriptor in descriptors:
             os.close(descriptor)
         if pid > 0:
+            # An early exit is reported by a later round of `serve`, so the client always gets `Forked` first.
             self._living[pid] = request.number
             self._tell(Forked(request.number, identify(pid) or ProcessIdentity(pid, "", "")))
         return None
@@ -150,6 +152,7 @@ class _ForkServer:
 
     def _look_after(self) -> None:
         """Report exited children without reaping them: they keep their pids until the client acknowledges."""
+        # Pending SIGCHLDs merge into one, so each wake-up may stand for several children.
         for pid in list(self._living):
             ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended:

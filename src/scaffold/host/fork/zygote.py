@@ -88,6 +88,8 @@ class Zygote:
                 forked = await answer
             finally:
                 self._waiting.pop(number, None)
+            # From here on the caller owns the lifeline. After an error before, its end also ends a child that was
+            # forked after all.
             undo.pop_all()
         return ChildProcess(forked, lifeline)
 
@@ -154,6 +156,7 @@ class Zygote:
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(ZygoteDied("the process that forks workers died", "Start another one."))
+        # The children outlive the zygote, but another process reaps them now, so their exit codes are lost.
         for forked in self._children.values():
             forked.watch()
         self._children.clear()
@@ -172,6 +175,7 @@ class _ForkedProcess:
         return self._code.result() if self._code.done() else None
 
     async def wait(self) -> int:
+        # Several callers may wait; the cancellation of one must not cancel the future for the others.
         return await asyncio.shield(self._code)
 
     def end(self, code: int) -> None:
@@ -201,6 +205,7 @@ async def open_zygote(argv: Callable[[int], Sequence[str]], *, cwd: Path, env: M
 
     `argv` builds its command line from that descriptor number. OSError if it cannot be started.
     """
+    # SOCK_SEQPACKET preserves message boundaries and reports a dead peer as the end of the stream.
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         child = await start_child(argv(theirs.fileno()), cwd=cwd, env=env, log=log, inherited_fds=(theirs.fileno(),))

@@ -221,6 +221,7 @@ async def _run_to_end(
             await _end(process, reaper)
     try:
         code = reaper.code() if reaper else await process.wait()
+        # A bubblewrap that was killed has reported no exit code, which `launch.code` would take for a failed set-up.
         return (code if timed_out or (reaper and reaper.crowded) else launch.code(code)), timed_out
     except OSError as error:
         raise _StartFailed(error) from error

@@ -64,9 +64,11 @@ def argv(
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         *("--bind", str(confinement.temporary / SHARED_MEMORY), "/dev/shm"),  # noqa: S108 - its own
         *[word for mount in plan.mounts for word in _mounted(mount)],
+        # After all mounts, because bubblewrap creates the mount points inside these folders.
         *[word for mount in plan.mounts if mount.kind == "emptied" for word in ("--remount-ro", str(mount.path))],
         *("--remount-ro", "/dev", "--remount-ro", "/proc"),
         *("--seccomp", str(seccomp), "--json-status-fd", str(status), "--chdir", str(cwd), "--"),
+        # `env` would take a first word with `=` for a variable.
         *((str(ENV_PROGRAM), "--") if ENV_PROGRAM.exists() and "=" not in command[0] else ()),
         *command,
     )

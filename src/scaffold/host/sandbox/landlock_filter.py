@@ -54,6 +54,7 @@ def program(machine: str, version: int) -> bytes:
     judged = [
         *on_syscall(processor.socket, [argument(0), (EQUAL, 0, 1, AF_UNIX), deny()]),
         *on_syscall(processor.socketpair, _only_streams()),
+        # Landlock has no rights for resource limits; pid 0 is the caller itself.
         *on_syscall(processor.prlimit, [argument(0), (EQUAL, 1, 0, 0), deny()]),
         *(step for number in processor.shared for step in on_syscall(number, [deny()])),
         *(_deny_truncation(processor) if version < TRUNCATE_SINCE else ()),

@@ -27,6 +27,7 @@ SIGPIPE, SIGXFSZ, SIG_DFL = 13, 25, 0
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
 TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
+# REFER came with version 2, TRUNCATE with 3 and IOCTL_DEV with 5; a kernel refuses rights that it does not know.
 RIGHTS_BY_VERSION = (0, 13, 14, 15, 15, 16)
 """Number of file rights in each Landlock version; later versions have at least the last number."""
 NET_SINCE, NET_RIGHTS = 4, 0b11
@@ -56,11 +57,13 @@ def main(words: list[str]) -> None:
         LandlockDomain(kernel, _identities(marks), open_network=OPEN_NETWORK in words[:border]).enter(
             access_rules(marks, _names)
         )
+        # After `enter`: without capabilities the kernel accepts a filter only from a process with no_new_privs.
         for program in filters:
             kernel.ask(program)
         kernel.restore_signals()
     except OSError as error:
         _end(126, f"the sandbox could not be set up: {error}")
+    # Landlock checks the opening of a file. A descriptor that is open already keeps all its rights.
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     try:
         os.execvp(command[0], command)  # noqa: S606 - no shell is wanted here
@@ -176,6 +179,7 @@ class LandlockDomain:
         self._held = held
         version = kernel.landlock_version()
         self._handled = (1 << RIGHTS_BY_VERSION[min(version, len(RIGHTS_BY_VERSION) - 1)]) - 1
+        # The size of the attributes tells the kernel which fields there are; older ones refuse fields they do not know.
         fields = [self._handled]
         if version >= NET_SINCE:
             fields.append(0 if open_network else NET_RIGHTS)
@@ -205,6 +209,7 @@ class LandlockDomain:
             about = os.fstat(fd)
             kinds = self._held.get((about.st_dev, about.st_ino), ())
             rights &= 0 if "hidden" in kinds else READING if "sealed" in kinds else CHANGING | OF_DEVICES
+            # The kernel answers EINVAL to a rule that gives a file the rights of a folder.
             if not stat.S_ISDIR(about.st_mode):
                 rights &= OF_FILES
             if rights and not stat.S_ISLNK(about.st_mode):
@@ -213,6 +218,7 @@ class LandlockDomain:
             os.close(fd)
 
     def _add(self, fd: int, rights: int) -> None:
+        # struct landlock_path_beneath_attr is packed: 8 bytes of rights, 4 of descriptor, and no padding.
         beneath = (rights & self._handled).to_bytes(8, sys.byteorder) + fd.to_bytes(4, sys.byteorder)
         self._kernel.call(ADD_RULE, self._ruleset, PATH_BENEATH, beneath, 0)
 
@@ -239,6 +245,7 @@ class RawSyscalls:
     def drop_capabilities(self) -> None:
         """Drop all capabilities, also from the bounding set, so that executed programs cannot regain them."""
         number = 0
+        # The kernel refuses the first number that names no capability; without CAP_SETPCAP it refuses all.
         while self._library.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0:
             number += 1
         header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
@@ -247,6 +254,7 @@ class RawSyscalls:
     def ask(self, program: bytes) -> None:
         """Install this seccomp program for all further calls."""
         code = ctypes.create_string_buffer(program, len(program))
+        # struct sock_fprog: a 16-bit length, padding, a pointer. In little-endian order an 8-byte length is the same.
         header = (len(program) // 8).to_bytes(8, sys.byteorder) + ctypes.addressof(code).to_bytes(8, sys.byteorder)
         self.control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header)
 
@@ -264,6 +272,7 @@ class RawSyscalls:
 
 def _wide(argument: object) -> object:
     """Return an integer argument as a full register (c_long); others unchanged."""
+    # `syscall` is variadic: ctypes passes an int with 32 bits and leaves the upper half of the register undefined.
     return ctypes.c_long(argument) if isinstance(argument, int) else argument
 
 

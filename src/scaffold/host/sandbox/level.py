@@ -131,6 +131,7 @@ async def _failure(level: Level, environ: Mapping[str, str], program: str = "") 
 
 def _temporary() -> str:
     """Return the system's temporary folder, with symlinks resolved."""
+    # The paths of a confinement must be free of symlinks, and on macOS the temporary folder is behind one.
     return os.path.realpath(tempfile.gettempdir())
 
 

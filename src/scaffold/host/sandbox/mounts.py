@@ -55,6 +55,7 @@ def plan_mounts(confinement: Confinement) -> MountPlan:
     writable = (*confinement.writable, confinement.temporary)
     kinds |= dict.fromkeys(writable, "writable")
     for path in (*ALWAYS_READABLE, *confinement.readable):
+        # The whole disk is mounted read-only already, so only what lies inside something hidden needs its own mount.
         if path not in writable and _around(path, kinds) in HIDDEN and _mode(path):
             kinds[path] = "readable"
     held: list[Path] = []
@@ -85,6 +86,7 @@ def _seal(path: Path, writable: Sequence[Path], kinds: dict[Path, MountKind], he
         return
     for step in (*_between(root, path), path):
         mode = _mode(step)
+        # A hidden folder is empty and read-only: nothing can be created below it.
         if kinds.get(step) in HIDDEN:
             return
         if stat.S_ISLNK(mode):
@@ -92,8 +94,10 @@ def _seal(path: Path, writable: Sequence[Path], kinds: dict[Path, MountKind], he
             target = Path(os.path.realpath(step)) / path.relative_to(step)
             _seal(target, writable, kinds, held, links + 1)
             return
+        # A missing folder on the way is sealed itself: a command that could create it could create `path` in it.
         if step == path or not stat.S_ISDIR(mode):
             kinds[step] = "readable"
+            # Missing, or the placeholder of another command's reaper, which has to stay until our command ends too.
             if stat.S_IMODE(mode) == 0:
                 held.append(step)
             return
@@ -115,6 +119,7 @@ def _between(root: Path, path: Path) -> list[Path]:
 
 def _needed(kinds: Mapping[Path, MountKind]) -> Iterator[Mount]:
     """Yield the mounts that have an effect, parents first."""
+    # A mount on a parent would cover those that were made below it before.
     for path in sorted(kinds, key=lambda path: len(path.parts)):
         kind, above = kinds[path], _around(path.parent, kinds)
         if not (kind == above == "readable" or (kind in HIDDEN and above in HIDDEN)):

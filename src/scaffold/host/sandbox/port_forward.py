@@ -61,6 +61,7 @@ class _PortForwarder:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if then:
+            # A callback, not a `finally` in the coroutine, which a task cancelled before its first step never enters.
             task.add_done_callback(then)
 
     async def accept(self, port: int, listener: sockets.socket) -> None:

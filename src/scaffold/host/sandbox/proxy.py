@@ -69,6 +69,7 @@ async def serve_proxy(
     """
     path = folder / SOCKET_NAME
     proxy = _Proxy(tuple(hosts), is_public, resolve, tell, bounds)
+    # The limit makes `readuntil` fail on a longer head instead of buffering it without end.
     server = await asyncio.start_unix_server(proxy.accept, sock=bind_unix_socket(path), limit=HEAD_BYTES)
     try:
         yield path
@@ -85,6 +86,7 @@ def bind_unix_socket(path: Path) -> sockets.socket:
     path.unlink(missing_ok=True)
     listener = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
     try:
+        # A socket address holds 107 bytes and a final NUL; the way around it below needs /proc.
         if len(os.fsencode(path)) < 100:
             listener.bind(str(path))
         else:
@@ -166,6 +168,7 @@ class _Proxy(Struct):
             )
         addresses = await self._addresses(destination)
         self.tell(ConnectionAttempt(str(destination), ""))
+        # The checked addresses, not the name: resolving it again could give another answer (DNS rebinding).
         for address in addresses:
             with contextlib.suppress(OSError, TimeoutError):
                 async with asyncio.timeout(self.bounds.connect_s):
@@ -195,6 +198,7 @@ class _Proxy(Struct):
         async with asyncio.timeout(self.bounds.idle_s) as idle_timeout:
 
             def extend() -> None:
+                # Rescheduling an expired timeout is a RuntimeError, and the pumps run on until they are cancelled.
                 if not idle_timeout.expired():
                     idle_timeout.reschedule(loop.time() + self.bounds.idle_s)
 

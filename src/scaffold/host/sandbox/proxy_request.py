@@ -99,6 +99,7 @@ def _plain(method: bytes, target: str, fields: list[bytes]) -> ProxyRequest:
     host = str(destination).removesuffix(":80")
     kept = (field for field in fields if not _is_dropped(field))
     head = (method + b" " + path.encode("latin-1") + b" HTTP/1.1", b"Host: " + host.encode(), *kept)
+    # What follows the head is passed on unread, so the server must not keep the connection for another request.
     return ProxyRequest(destination, b"\r\n".join((*head, b"Connection: close")) + b"\r\n\r\n")
 
 

@@ -33,6 +33,7 @@ def main(path: str, command: list[str]) -> None:
     """Listen, run the command, and exit like it."""
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     listener.bind(("127.0.0.1", 0))
+    # The kernel accepts connections from here on, so the command may connect before `serve` runs.
     listener.listen(BACKLOG)
     try:
         pid = os.posix_spawnp(command[0], command, _environment(listener.getsockname()[1]), setsigdef=SIGNAL_DEFAULTS)
@@ -40,6 +41,7 @@ def main(path: str, command: list[str]) -> None:
         os.write(2, f"{error.strerror}: {command[0]}\n".encode(errors="surrogateescape"))
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
     folder, name = os.path.split(path)
+    # Only after the spawn, as the command must start in the folder it was given.
     os.chdir(folder)  # the bare name always fits into a socket address
     _thread.start_new_thread(serve, (listener, name, connection_slots()))
     _end_like(_status(pid))
@@ -98,6 +100,7 @@ def _relay_connection(near: _socket.socket, name: str, slots: _queue.SimpleQueue
     far = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         far.connect(name)
+        # `_thread` has no join: the other thread releases this lock when it is done.
         answered = _thread.allocate_lock()
         answered.acquire()
         _thread.start_new_thread(_pump_back, (far, near, answered))

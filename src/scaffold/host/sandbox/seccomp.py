@@ -77,6 +77,7 @@ def assemble(machine: str, judged: Iterable[Instruction]) -> bytes:
 
     A call for another architecture kills the process; x32 calls fail with ENOSYS. KeyError for an unknown processor.
     """
+    # First of all, because the same number is another call on another architecture.
     steps = [load(ARCHITECTURE), (EQUAL, 1, 0, ARCHITECTURES[machine]), ret(KILL), load(NUMBER)]
     if machine == "x86_64":
         steps += [(ANY_OF, 0, 1, X32), deny(errno.ENOSYS)]

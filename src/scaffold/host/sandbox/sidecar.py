@@ -116,6 +116,7 @@ class SidecarService:
         ending = _PORTS.search(line)
         self._command = line[: ending.start()] if ending else line
         self._ports = [int(word.removeprefix("@")) for word in ending[0].split()] if ending else []
+        # Asked before the start: afterwards a foreign server on the port would look like a service that is ready.
         self._taken = [port for port in self._ports if _is_listening(port)]
         self._status: int | None = None
         if not self._taken:
