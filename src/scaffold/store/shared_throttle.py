@@ -57,6 +57,7 @@ class SharedThrottle:
                 raise self._cooldown_error(endpoint, cooldown_s)
             if cooldown_s:
                 on_cooldown(cooldown_s)
+                # The caller hears of the first cooldown of a call only.
                 on_cooldown = ignore_cooldown
             if cooldown_s == 0.0 and self._may_start(endpoint, state):
                 ticket = Ticket(next(self._names))
@@ -85,15 +86,18 @@ class SharedThrottle:
             changed = state
             if verdict == "limited":
                 self._count(endpoint, again=state.max_in_flight is None)
+                # This request was in flight when it was refused, but its ticket has just been given back.
                 in_flight = self._endpoints.in_flight(endpoint) + 1
                 changed = after_rate_limit(state, now_s, retry_after_s, in_flight, _jitter())
             elif verdict == "ok":
                 changed = after_success(state, now_s)
             self._endpoints.set_state(endpoint, changed)
+        # Our own commits do not change the data version, so `_state` would go on returning the old value.
         self._states[endpoint] = changed
 
     def _state(self, endpoint: str) -> ThrottleState:
         """Return the endpoint's state; read it again if another process may have changed it."""
+        # Before the state is read: a commit in between is then noticed at the next call.
         version = self._store.data_version()
         if version != self._version:
             self._states.clear()
@@ -127,6 +131,7 @@ class SharedThrottle:
 
     def _count(self, endpoint: str, *, again: bool) -> None:
         """Count this process's requests in flight in the database, once per period of limits; needs a transaction."""
+        # Requests that started before the limit were not counted. Until they end they take room as well.
         if again or endpoint not in self._counted:
             tickets = [ticket for ticket, target in self._in_flight.items() if target == endpoint]
             self._endpoints.take(endpoint, tickets, self._me)

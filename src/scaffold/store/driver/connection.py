@@ -112,6 +112,7 @@ class Connection:
 
     def require_transaction(self) -> None:
         """Raise RuntimeError if no transaction is open that may write."""
+        # A snapshot is a transaction for the driver as well, so its own state does not tell the two apart.
         if self._in_snapshot or not self.driver.in_transaction:
             raise RuntimeError("the store can only be changed inside `with store.transaction():`")
 
@@ -169,12 +170,14 @@ class Connection:
         driver.begin(durable=durable)
         try:
             yield
+            # Before the commit: a change and its event are one transaction.
             for writes in self._deferred:
                 writes.flush()
             driver.commit()
         finally:
             for writes in self._deferred:
                 writes.forget()
+            # Still open after an error in the block, and after a commit that failed.
             if driver.in_transaction:
                 driver.roll_back()
 

@@ -118,6 +118,8 @@ def _new_schema(common_dir: Path) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(f"{name}\n", "utf-8")
         try:
+            # Unlike a rename, a link fails if the name exists, so the first of several processes wins. Readers never
+            # see half a name.
             os.link(draft, path)
         except FileExistsError:
             return _schema(common_dir) or name

@@ -83,6 +83,7 @@ class PostgresDriver:
             )
         except psycopg.Error as error:
             self._fail(error)
+        # PostgreSQL takes a lock_timeout of 0 for no limit.
         timeout_ms = max(1, int(timeout_s * 1000))
         self._script(f"SET search_path TO {self._schema}; SET lock_timeout = {timeout_ms}")
 
@@ -114,6 +115,7 @@ class PostgresDriver:
         try:
             self._script(BEGIN_DURABLE if durable else BEGIN)
         except StoreError:
+            # BEGIN itself succeeded; the statement after it failed, which leaves an aborted transaction.
             if self.in_transaction:
                 self.roll_back()
             raise
@@ -127,6 +129,7 @@ class PostgresDriver:
         if self._raw.pgconn.transaction_status == TransactionStatus.INERROR:
             raise RuntimeError("a statement of this transaction failed, so it cannot be committed")
         self._script("COMMIT")
+        # Only now: the number in the table counts committed transactions, and a rolled-back one leaves it as it was.
         self._own_commits += 1
 
     def roll_back(self) -> None:
@@ -141,6 +144,7 @@ class PostgresDriver:
         """Create the schema and its revision table if missing, one process at a time."""
         if self.rows(IS_READY, {"table": f"{self._schema}.{REVISION}"})[0]["ready"]:
             return
+        # IF NOT EXISTS is not atomic in PostgreSQL: without the lock, two processes at once make one of them fail.
         self._script(f"{SCHEMA_LOCK}; CREATE SCHEMA IF NOT EXISTS {self._schema}; {MAKE_REVISION}")
 
     def back_up(self, version: int) -> None:
@@ -167,12 +171,14 @@ class PostgresDriver:
     def _script(self, statements: str) -> None:
         """Execute several statements in one round trip; in one transaction, unless they start one themselves."""
         try:
+            # A prepared statement cannot contain several statements.
             self._raw.execute(statements, prepare=False)
         except psycopg.Error as error:
             self._fail(error)
 
     def _fail(self, error: psycopg.Error) -> NoReturn:
         """Raise psycopg's error as StoreError; errors that indicate a bug are raised unchanged."""
+        # An error without a code did not come from the server: the connection could not be made, or was lost.
         code = error.sqlstate or ("08" if isinstance(error, psycopg.OperationalError) else "")
         explanation = _EXPLANATIONS.get(code) or _EXPLANATIONS.get(code[:2])
         if explanation is None:

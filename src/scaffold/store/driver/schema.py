@@ -60,6 +60,7 @@ def migrate(connection: Connection, schema: SchemaSource, clock: TimeSource, *, 
         _open_read_only(connection, version, known=len(steps), writing=create)
     elif driver.read_only is None:
         driver.make_ready()
+        # Read without the lock, so that an up-to-date database is opened without waiting for a writer.
         if _version(connection) < len(steps):
             _apply_pending(connection, clock, steps, schema.in_use)
     elif version < len(steps):
@@ -92,6 +93,7 @@ def _open_read_only(connection: Connection, version: int, *, known: int, writing
 def _apply_pending(connection: Connection, clock: TimeSource, steps: Sequence[Path], in_use: str) -> None:
     with connection.transaction(durable=True):
         version = _version(connection)
+        # `version` was read with the lock held: another process may have migrated while this one waited for it.
         if 0 < version < len(steps):
             _refuse_while_in_use(connection, in_use)
             connection.driver.back_up(version)

@@ -69,10 +69,12 @@ class SqliteDriver:
         mode = "rwc" if create else "rw" if self.read_only is None else _read_only_mode(path)
         uri = "file::memory:" if in_memory else f"{path.absolute().as_uri()}?mode={mode}"
         try:
+            # isolation_level None: otherwise Python would begin transactions by itself, and not with BEGIN IMMEDIATE.
             self._raw = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=256)
             self._raw.row_factory = sqlite3.Row
         except sqlite3.Error as error:
             self._fail(error)
+        # These hold for one connection only. A negative cache_size is a size in KiB, a positive one a number of pages.
         for pragma in ("busy_timeout = 1", "foreign_keys = ON", "synchronous = NORMAL", f"cache_size = -{CACHE_KIB}"):
             self._execute(f"PRAGMA {pragma}")  # some read the file, which another process may be creating right now
 
@@ -104,6 +106,7 @@ class SqliteDriver:
     def begin(self, *, durable: bool) -> None:
         """Take the write lock at once, so that the transaction cannot fail later because another one holds it."""
         if durable is not self._durable:
+            # Before BEGIN, because SQLite refuses to change this setting inside a transaction.
             self.rows(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
         self._execute("BEGIN IMMEDIATE")
@@ -135,7 +138,9 @@ class SqliteDriver:
         target = self._path.with_name(f"{self._path.name}.bak-{version}")
         draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         try:
+            # The copy contains everything the original does, so it must not be readable by more users.
             draft.touch(self._path.stat().st_mode & 0o777, exist_ok=False)
+            # Our own connection holds an open transaction here; a new one sees only what is committed.
             with closing(sqlite3.connect(self._path)) as source, closing(sqlite3.connect(draft)) as copy:
                 source.backup(copy)
             draft.replace(target)
@@ -169,6 +174,7 @@ class SqliteDriver:
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
+                # SQLite itself sleeps for this time, so each try is one wait of a random length.
                 self._raw.execute(f"PRAGMA busy_timeout = {1 + secrets.randbelow(MAX_LOCK_POLL_MS)}")
                 return self._raw.execute(statement, values)
             except sqlite3.Error as error:

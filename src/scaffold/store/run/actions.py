@@ -148,6 +148,7 @@ class Actions(RunTableGateway):
             ADD_PRECONDITION, (_assertion_row(a, name) for a in actions for name in a.preconditions)
         )
         self._connection.write_each(ADD_EFFECT, (_assertion_row(a, name) for a in actions for name in a.effects))
+        # Last, because the count depends on the rows of parents and preconditions in the same batch.
         self._connection.write_each(COUNT_UNMET, ({"id": action.id} for action in actions))
         for action in actions:
             self._tally.count(action.goal_id, status_of(action.state), 1)
@@ -295,6 +296,7 @@ class Actions(RunTableGateway):
             SET_STATUS, "action", [{"id": row["id"], "was": row["status"], **new} for row in rows]
         )
         for row in rows:
+            # Each child has one more unmet need while its parent does not run: entering `running` is -1, leaving it +1.
             shift = (row["status"] == "running") - (to == "running")
             if shift:
                 self._connection.write(SHIFT_CHILDREN_UNMET, id=row["id"], step=shift)

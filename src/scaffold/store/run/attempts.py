@@ -92,6 +92,7 @@ class Attempts(RunTableGateway):
 
     def open(self, attempt: Attempt) -> None:
         """Store a new attempt; raise IllegalTransition if the action already has an open one."""
+        # The number of the event appended below: it orders the attempts even if the wall clock goes back.
         queued_seq = self._events.next_seq(attempt.run_id)
         if not self._connection.write_returning(OPEN, queued_seq=queued_seq, **_columns(attempt)):
             what = f"action {attempt.action_id!r} already has an open attempt"
@@ -166,6 +167,7 @@ class Attempts(RunTableGateway):
             fence=fence,
             was=row["phase"],
             phase=phase,
+            # As with `queued_seq`, the next event's number is the position in the queue of candidates.
             seq=self._events.next_seq(row["run_id"]),
             head_sha=head_sha,
             verification=VERIFICATION.write(verification),

@@ -67,6 +67,7 @@ class Baselines(TableGateway):
             return None
         environment = ENVIRONMENT.read(row["environment"])
         found = [self.find(gate, row["base_sha"], environment.fingerprint) for gate in GATES.read(row["gates"])]
+        # A result may have been dropped with another run's baseline; then this one has to be captured again.
         return None if None in found else Baseline(environment=environment, runs=tuple(run for run in found if run))
 
     def drop(self, run_id: RunId, runs: Sequence[GateRun]) -> None:

@@ -44,6 +44,7 @@ class Events:
 
     def next_seq(self, run_id: RunId) -> int:
         """Return the number of the run's next event in this transaction; raise StoreError if there is no such run."""
+        # The stored number is only written at the end of the transaction, so it lags behind within one.
         known = self._last_seqs.get(run_id)
         if known is None:
             row = self._connection.row(LAST_SEQ, run_id=run_id)

@@ -83,7 +83,9 @@ class Facts(RunTableGateway):
             "evidence": EVIDENCE.write(tuple(evidence)),
             "at": format_time(self._clock.now()),
         }
+        # Without duplicates, each of which would lower the counts of `unmet` once more.
         facts = [{"goal_id": goal_id, "assertion": assertion} for assertion in dict.fromkeys(assertions)]
+        # Before the facts are written: the statement passes over facts that hold already, so none counts twice.
         self._connection.write_each(DECREMENT_UNMET, facts)
         self._connection.write_each(SET_HOLDS, [fact | columns for fact in facts])
         self._append_events(goal_id, assertions, "holds", commit)
@@ -95,6 +97,7 @@ class Facts(RunTableGateway):
             return
         at = format_time(self._clock.now())
         self._connection.write(SET_STATE, goal_id=goal_id, assertion=assertion, state=state, at=at)
+        # Going from stale to refuted changes no count: the fact counted as unmet before.
         if row["state"] == "holds":
             self._connection.write(INCREMENT_UNMET, goal_id=goal_id, assertion=assertion)
         self._append_events(goal_id, (assertion,), state, row["commit_sha"])

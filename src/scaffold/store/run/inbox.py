@@ -96,6 +96,7 @@ class Inbox(RunTableGateway):
         So equal requests wait for one decision, which applies to all of their actions whatever its scope. The caller
         must wait for the id of the returned item.
         """
+        # First, or the item would be merged with an open one that has expired and that no human can decide any more.
         self.expire(item.run_id)
         fingerprint = _fingerprint(item)
         same = self._connection.row(FIND_OPEN, run_id=item.run_id, fingerprint=fingerprint)

@@ -54,6 +54,7 @@ class SealedContracts(RunTableGateway):
         seals = self.of_action(action_id)
         if not seals:
             return None
+        # Sorted by phase: `draft` comes before `final`.
         seal = seals[-1]
         if _digest(CONTRACT_JSON.write(seal.contract) or "") != seal.sha256:
             what = f"the {seal.phase} contract of action {action_id!r} does not match its seal {seal.sha256[:12]}"

@@ -79,6 +79,7 @@ class SharedBudget:
         )
         self._settle_dead_owners()
         with account.transaction(durable=True):
+            # Read under the write lock, so that two requests cannot both take the last of the budget.
             room = remaining_usd(account)
             account.reservations.ask(reservation)
             admitted = account.reservations.hold(reservation.id, room)
@@ -88,7 +89,9 @@ class SharedBudget:
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
         """Book the actual usage and release the reservation; safe to repeat."""
+        # The request has been billed, so a power cut must not lose its cost.
         with self._account.transaction(durable=True):
+            # None: the reservation was settled before, by this caller or by a process that took this one for dead.
             if self._account.reservations.free(reservation) is not None:
                 self._account.book(self._payer, usage)
 
@@ -138,6 +141,7 @@ def settle_dead_owners(account: BudgetAccount, *, but: ProcessIdentity) -> None:
 
     `but` is a process known to be alive: this one.
     """
+    # Without the lock: the common case has no dead owner, and `free` returns a reservation to one caller only.
     reservations = account.reservations.of_account(account.id)
     dead = {owner for owner in {each.owner for each in reservations} - {but} if not is_alive(owner)}
     if not dead:
