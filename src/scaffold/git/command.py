@@ -16,6 +16,7 @@ from scaffold.git.worktree_metadata import common_dir, gitdir_target, submodule_
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import CommandResult, OutputCapture, run_command
 
+# An agent may run `git config`, so everything that starts a program or makes git overlook a change is set here.
 CONFIG_OVERRIDES: tuple[Setting, ...] = (
     ("commit.gpgSign", "false"),
     ("core.askPass", ""),
@@ -43,8 +44,10 @@ FIXED_VARIABLES = {
     "GIT_GRAFT_FILE": os.devnull,
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",  # replace refs are local: other clones see the original objects
+    # Otherwise even `git status` would rewrite the index of the user's checkout.
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
+    # `errors` and `repository` recognise failures by git's English messages.
     "LC_ALL": "C",
 }
 RETRY_DELAYS_S = (0.05, 0.1, 0.2, 0.4)
@@ -124,6 +127,7 @@ class Git:
         A command that was killed by a signal or met a lock is retried, so it must be safe to repeat. Output above
         `limit_bytes` is cut in the middle; without a limit, output above `OUTPUT_LIMIT_BYTES` raises GitError.
         """
+        # `config` has to be among the harmless ones: `_program_overrides` runs it itself.
         settings = () if args[0] in HARMLESS_COMMANDS else await self._program_overrides(env or {})
         finished = await self._run_with_retries(args, settings, env or {}, timeout_s, stdin, limit_bytes)
         if finished.exit_code not in ok or (finished.truncated and limit_bytes is None):
@@ -136,6 +140,7 @@ class Git:
         Only full commit ids are cached, because their contents never change.
         """
         command = (*args, *commits)
+        # Taken out and put back, so that the dict is in order of use and its first entries are the oldest.
         answer = self._cached.pop(command, None) or await self(*command)
         if all(map(_ID.fullmatch, commits)) and len(answer.out) <= MAX_CACHED_BYTES:
             self._cached[command] = answer
@@ -178,6 +183,7 @@ class Git:
     def _modules(self) -> Iterator[Path]:
         """Yield the submodules' git directories: git enters submodules automatically and applies their config."""
         private = gitdir_target(self.cwd) or self.cwd / ".git"
+        # Submodules belong to the common git directory; a linked worktree has only a pointer to it.
         shared = common_dir(private) if (private / "commondir").is_file() else private
         return submodule_git_dirs(shared / "modules")
 
@@ -202,6 +208,7 @@ def _as_variables(settings: Iterable[Setting]) -> dict[str, str]:
 
 
 def _is_transient(finished: CommandResult) -> bool:
+    # A timeout also ends in a signal, but trying again would take as long again.
     if finished.timed_out:
         return False
     return finished.signal is not None or (finished.exit_code != 0 and is_lock_error(finished.stderr))

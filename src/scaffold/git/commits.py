@@ -152,6 +152,7 @@ async def batch_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, 
             found.append(None)
             at += len(absent)
             continue
+        # By the length that git gives: the contents themselves may look like the next answer.
         begin = out.index(b"\n", at) + 1
         end = begin + int(out[at:begin].rpartition(b" ")[2])
         found.append(out[begin:end])
@@ -205,10 +206,14 @@ async def _commit_all(
     git: Git, message: str, *, author: Signature, committer: Signature
 ) -> tuple[CommitInfo, CommitInfo]:
     """Commit everything; return the commits at HEAD before and after, equal if nothing changed."""
+    # Between turns no process works here, so a lock is what a killed git left behind.
     await remove_locks(git)
+    # First, so that the commit contains the submodules' new commits as pointers.
     await commit_submodules(git, message, author=author, committer=committer)
+    # Before the add, which would turn a nested repository into a pointer and leave out its files.
     await _refuse_nested(git)
     await git("add", "--all", "--", ":/")
+    # Not `git commit`: it would run hooks, take an unfinished merge for one, and move the branch that HEAD names.
     tree = (await git("write-tree")).line
     before = await read_commit(git, "HEAD")
     if tree == before.tree:

@@ -70,14 +70,17 @@ def file_stamp(path: Path) -> FileStamp:
         found = path.stat()
     except OSError:
         return None
+    # Not mtime, which every program can set to an earlier value.
     return found.st_ino, found.st_ctime_ns, found.st_size
 
 
 def _overrides(names: set[str], path: str) -> Iterator[Setting]:
     lfs = None if any(name.startswith(LFS_PROGRAMS) for name in names) else shutil.which("git-lfs", path=path)
     for section, name in sorted({_subsection(each) for each in names}):
+        # `which` returns a relative path for a relative folder on PATH, which may be the checkout.
         if section == "filter" and name == "lfs" and lfs and Path(lfs).is_absolute():
             yield from _trusted(lfs)
+        # An empty command makes git pass the contents on unchanged, unless the filter is `required`.
         elif section == "filter":
             yield from ((f"filter.{name}.{key}", "") for key in FILTERS)
         elif section == "merge" and f"merge.{name}.driver" in names:

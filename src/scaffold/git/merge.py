@@ -28,6 +28,7 @@ async def merge_commits(git: Git, ours: Commit, theirs: Commit) -> Merged | Conf
     tree, *rest = answer.records
     if answer.exit_code == 0:
         return Merged(tree)
+    # With -z an empty record ends the paths; git's messages follow it.
     paths = tuple(itertools.takewhile(bool, rest))
     return Conflicted(paths, tuple(_messages(iter(rest[len(paths) + 1 :]))))
 

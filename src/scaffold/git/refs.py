@@ -30,10 +30,12 @@ async def move(git: Git, ref: str, *, new: Commit, old: Commit | None) -> bool:
     False means that another process moved it first and nothing changed. A ref already at `new` counts as moved, so a
     move can be repeated after a crash.
     """
+    # An empty old value is git's way to say that the ref must not exist.
     answer = await git("update-ref", ref, new, old or "", ok=frozenset({0, 1, 128}))
     if answer.exit_code == 0:
         return True
     now = await resolve(git, ref)
+    # No other process moved it, so this was no lost race: the same command again raises git's error.
     if now == old:
         await git("update-ref", ref, new, old or "")
         return True
@@ -50,6 +52,7 @@ async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop:
     if answer.exit_code == 0:
         return True
     now = await resolve(git, ref)
+    # As in `move`: neither ref has changed, so another try succeeds or raises git's error.
     if now == old and await resolve(git, drop) == kept:
         await git("update-ref", "--stdin", stdin=both)
         return True

@@ -14,6 +14,7 @@ from scaffold.core.run_settings import Signature
 from scaffold.git.command import Git, GitResult
 from scaffold.git.refs import resolve
 
+# Since 2.38 git has `merge-tree --write-tree` and `cat-file --batch -z`.
 MIN_GIT_VERSION = (2, 38)
 REV_PARSE_OPTIONS = ("--path-format=absolute", "--show-toplevel", "--git-common-dir")
 """Arguments of `git rev-parse` that print the top of the checkout and the common git directory, one per line."""
@@ -89,6 +90,7 @@ async def checkout_status(repo: Repository) -> CheckoutStatus:
         raise RepositoryError(
             f"{repo.root} has no commits", "create one: `git commit --allow-empty -m 'Initial commit'`"
         )
+    # Without --short, which prints `heads/NAME` if a tag has the same name.
     symbolic = await repo.git("symbolic-ref", "--quiet", "HEAD", ok=frozenset({0, 1}))
     status = await repo.git("status", "--porcelain=v2", "-z", "--untracked-files=normal")
     return CheckoutStatus(head, symbolic.line.removeprefix("refs/heads/") or None, bool(status.out))
@@ -104,6 +106,7 @@ async def signatures(repo: Repository) -> tuple[Signature, Signature]:
 
 async def _signature(repo: Repository, role: str) -> Signature:
     given = {name: value for name, value in repo.git.environ.items() if name in {f"{role}_NAME", f"{role}_EMAIL"}}
+    # Otherwise git invents an address from the login and host name.
     answer = await repo.git("-c", "user.useConfigOnly=true", "var", f"{role}_IDENT", env=given, ok=frozenset({0, 128}))
     found = _IDENT.fullmatch(answer.line)
     if found is None:

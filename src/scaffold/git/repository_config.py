@@ -59,6 +59,7 @@ async def _read(root: Path, environ: Mapping[str, str]) -> _CachedNames:
     inner = [name for folder in modules if (folder / "config").is_file() for name in await _names(git, folder)]
     names = frozenset([name for name, _ in own] + inner + [f"hook.{name}" for name in _hooks(hooks)])
     configs = {folder / name for folder in (*folders, *modules) for name in ("config", "config.worktree")}
+    # Missing files are watched as well: their stamp changes when they appear.
     watched = {*(path for _, path in own), *configs, *modules, hooks, folders[0] / "modules", root / ".git"}
     return _CachedNames(names, {path: file_stamp(path) for path in watched}, lasting=not _includes(names))
 

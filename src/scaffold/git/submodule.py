@@ -104,12 +104,14 @@ async def _check_out(git: Git, link: Gitlink, name: str | None) -> str | None:
         source = Git(module, environ=git.environ)
         if (await source("cat-file", "-e", f"{link.commit}^{{commit}}", ok=frozenset({0, 1, 128}))).exit_code:
             return f"its commit {link.commit[:12]} is missing: run `git submodule update` in your checkout"
+        # Registrations of one repository are added one at a time; the checkout after it needs no lock.
         async with FileLock(module / "scaffold" / "worktree.lock", timeout_s=LOCK_TIMEOUT_S):
             await source("worktree", "add", "--detach", "--no-checkout", "--quiet", str(folder), link.commit)
         await inner("reset", "--hard", "--quiet", timeout_s=CHECKOUT_TIMEOUT_S)
     else:
         worktree_git_dir(folder)  # raises if .git no longer leads to this submodule's own registration
         await inner("checkout", "--force", "--detach", "--quiet", link.commit, timeout_s=CHECKOUT_TIMEOUT_S)
+        # With a single -f git would keep nested repositories.
         await inner("clean", "-ffdq")
     return None
 

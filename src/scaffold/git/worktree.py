@@ -108,6 +108,7 @@ async def restore(git: Git, commit: Commit) -> None:
     """Reset the worktree to `commit`, detached; ignored files stay, nested repositories are deleted."""
     _forget_work(git, commit)
     await _check_out(git, commit)
+    # With a single -f git would keep nested repositories.
     await git("clean", "-ffdq")
     await check_out_submodules(git)
 
@@ -150,6 +151,7 @@ def delete_path(path: Path) -> None:
     try:
         shutil.rmtree(path)
     except PermissionError:
+        # Deleting an entry needs write permission on its folder.
         for folder in _folders(path):
             folder.chmod(0o700)
         shutil.rmtree(path)
@@ -158,6 +160,7 @@ def delete_path(path: Path) -> None:
 def _forget_work(git: Git, commit: Commit) -> None:
     """Delete locks, unfinished operations, and an index that hides changes: without one git rewrites every file."""
     _drop(git, LOCKS + tuple(marker.partition("/")[0] for marker, *_ in UNFINISHED_OPERATIONS))
+    # A SHA-256 repository has longer ids, and its index longer entries.
     if not shows_all_changes(worktree_git_dir(git.cwd) / "index", hash_bytes=len(commit) // 2):
         _drop(git, ("index",))
 
@@ -200,14 +203,17 @@ async def _register(repo: Repository, path: Path, commit: Commit) -> None:
 async def _clear(repo: Repository, path: Path) -> None:
     """Delete the files at `path` and its worktree registration, as far as they exist."""
     target = gitdir_target(path)
+    # A process killed between the renaming of a worktree and the update of its registration leaves the two apart.
     if target and is_registration(target, repo.common_dir) and checkout_of(target) and not _elsewhere(target, path):
         set_checkout(target, path)
+    # The first one listed is the main worktree: the user's own checkout is never deleted.
     registered = _real_path(path) in {worktree.path for worktree in (await list_worktrees(repo))[1:]}
     if not registered and not _is_replaceable(repo, path):
         raise GitError(f"{path} exists and is not a worktree of {repo.root}", "move it elsewhere, then retry")
     await asyncio.to_thread(delete_path, path)
     forget_submodules(repo.common_dir, path)
     if registered:
+        # Given twice, --force also removes a locked worktree, as those of the pool are.
         await repo.git("worktree", "remove", "--force", "--force", str(path))
 
 
@@ -288,6 +294,7 @@ def _entry_end(data: bytes, at: int, name: int, version: int) -> int:
             name += 1
         return data.index(0, name + 1) + 1
     length = data.index(0, name) - at
+    # Before version 4 an entry is padded with one to eight NULs to a multiple of eight bytes.
     return at + (length + 8) // 8 * 8
 
 
@@ -305,7 +312,9 @@ async def recycle_worktree(git: Git, commit: Commit) -> bool:
 
 def _looks_fresh(root: Path) -> bool:
     """Return whether all modes are those of new files and folders, with no hard links and no nested repository."""
+    # Git wrote `.git` under the same umask as the files of a fresh checkout.
     file_mode = stat.S_IMODE((root / ".git").lstat().st_mode)
+    # Who may read a folder may also enter it: each read bit, moved to the place of the execute bit.
     folder_mode = file_mode | (file_mode & 0o444) >> 2
     return _fresh_folder(root, folder_mode, frozenset({file_mode, folder_mode}), top=True)
 

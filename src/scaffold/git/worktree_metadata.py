@@ -206,6 +206,7 @@ def _branch(git: Path) -> str | None:
 
 
 def _read_head(file: Path) -> str:
+    # Opening a named pipe would wait for a writer.
     if not file.is_file():
         return ""
     with file.open("rb") as opened:

@@ -62,6 +62,7 @@ class WorktreePool:
         recycled = await self._recycle(taken, commit)
         if not recycled:
             await add_without_submodules(self._repo, taken, commit)
+            # Git prunes registrations whose checkout is missing, and between two names this one is.
             (worktree_git_dir(taken) / LOCK_FILE).write_text(LOCK_REASON)
         _move(taken, final)
         git = self._repo.git.at(final)
@@ -82,11 +83,14 @@ class WorktreePool:
     async def _recycle(self, taken: Path, commit: Commit) -> bool:
         """Clean a spare worktree and make it `taken`; return False if there is no usable one."""
         while (spare := self._claim(taken)) is not None:
+            # Checked after the rename: before it, another process could have claimed the same spare.
             if self._sound(taken):
                 set_checkout(worktree_git_dir(taken), taken)
                 if await recycle_worktree(self._repo.git.at(taken), commit):
                     return True
+            # Its .git may point anywhere by now, and `remove` refuses a folder that is not one of our worktrees.
             await asyncio.to_thread(delete_path, taken)
+            # The registration still names the old path if it was not updated yet.
             for path in (taken, spare):
                 await remove(self._repo, path)
         return False
