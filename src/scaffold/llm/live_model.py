@@ -78,6 +78,7 @@ class LiveModel:
         """Return the estimated usage of the request, from its size in bytes and the last reply."""
         guess = self._guess(request)
         grown = guess - self._guessed
+        # The reported count plus the growth is more exact than a guess, but void once the conversation was compacted.
         input_tokens = self._last.input_tokens + grown if self._last.requests and grown >= 0 else guess
         output_tokens = self._last.output_tokens or DEFAULT_OUTPUT_TOKENS
         usage = Usage(
@@ -99,6 +100,7 @@ class LiveModel:
             plainer = self._endpoint.fallback_codec
             if plainer is None or self._codec is plainer:
                 raise
+        # For the rest of the conversation: the same server would refuse the next request as well.
         self._speak(plainer)
         return await self._once(request, on_delta, silence_s)
 
@@ -113,6 +115,7 @@ class LiveModel:
         try:
             async with asyncio.timeout(silence_s) as silence, self._wire.post(post) as answer:
                 first = await answer.read()
+                # From the first byte on, the client's idle timeout watches over the stream.
                 silence.reschedule(None)
                 wire_reply = await self._read(_ResponseBody(answer, first), on_delta)
         except TimeoutError as error:

@@ -98,6 +98,7 @@ _LOADER = _json_loader()
 
 
 def _repeated_keys(node: yaml.Node, seen: set[int]) -> Iterator[yaml.ScalarNode]:
+    # An alias may lead back to a node that contains it.
     if id(node) in seen:
         return
     seen.add(id(node))

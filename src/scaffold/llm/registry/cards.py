@@ -8,6 +8,7 @@ from msgspec import Struct
 from scaffold.llm.registry.model_name import ModelName, Provider
 from scaffold.llm.registry.prices import FAMILIES, Family, Prices, find_model, priced_models
 
+# The first pattern that matches counts, so older generations come before the general one.
 _ANTHROPIC_OUTPUT: Sequence[tuple[str, int]] = (
     (r"claude-(2|v|3-(opus|sonnet|haiku))", 4_096),
     (r"claude-3[-.]5", 8_192),

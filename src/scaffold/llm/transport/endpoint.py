@@ -60,6 +60,7 @@ def find_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 
 def _anthropic(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     key = _key("ANTHROPIC_API_KEY", environ, "OPENAI_API_KEY with `--model openai:NAME`")
+    # The codec's path begins with /v1, which many users write in this variable as well.
     base = _base("ANTHROPIC_BASE_URL", environ, "https://api.anthropic.com").removesuffix("/v1")
     headers = {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION}
     return _endpoint(model, base, headers, AnthropicCodec())

@@ -76,6 +76,7 @@ class Transport:
             yield _AiohttpResponse(response, post)
             succeeded = True
         finally:
+            # A response at EOF has given its connection back; closing any other one closes the connection, too.
             if succeeded and not response.content.at_eof():
                 await _drain(response)
             response.close()
@@ -85,6 +86,7 @@ class Transport:
         if self._session is None or self._loop is not loop:
             self._loop = loop
             self._session = aiohttp.ClientSession(
+                # aiohttp's default limit of 100 connections would be a second, invisible throttle.
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=KEEPALIVE_S),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 read_bufsize=CHUNK,
@@ -114,6 +116,7 @@ class _Route:
         if parts.username:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             authorization = {"Proxy-Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+            # Over https the proxy sees only CONNECT, which has to carry its login; over http it sees the request.
             if urlsplit(url).scheme == "https":
                 self.proxy_headers = authorization
             else:
@@ -196,6 +199,7 @@ def _raise_model_error(error: aiohttp.ClientError | OSError, post: HttpRequest) 
     url = _public_url(post.url)
     deadlines = post.deadlines
     transient = True
+    # The order matters: DNS, TLS and proxy errors are also connector errors, and aiohttp's timeouts are TimeoutErrors.
     match error:
         case aiohttp.ConnectionTimeoutError():
             what = f"Connecting to {url} timed out after {deadlines.connect_s:g} s."

@@ -162,6 +162,7 @@ class RetryingModel:
         while True:
             ticket = await self._enter(min(self._retry_s, deadline - self._now()), last, on_delta)
             silence_s = min(self._idle_s, deadline - self._now())
+            # The throttle limits only cooldowns. The wait behind other requests may have used up the time.
             if last is not None and silence_s <= 0:
                 self._throttle.leave(ticket, "failed")
                 raise _given_up(last, tried, 0.0) from last
@@ -172,12 +173,14 @@ class RetryingModel:
                 if not error.transient:
                     raise
                 last = error
+                # The first failure sets the deadline; `min` keeps later ones from moving it.
                 deadline = min(deadline, self._now() + self._retry_s)
                 wait_s = self._wait_s(error, tried)
                 if self._now() + wait_s >= deadline:
                     raise _given_up(error, tried, wait_s) from error
             if listener.has_output:
                 listener(StreamReset(last.what))
+            # After a rate limit the throttle makes this request wait with the others and lets them return one by one.
             if not last.limited:
                 on_delta(RetryWait(wait_s, last.what))
                 await self._clock.sleep(wait_s)

@@ -36,6 +36,7 @@ _ADAPTIVE_SINCE, _BUDGET_SINCE = (4, 6), (3, 7)
 
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?!\d)(?:[.-](\d{1,2})(?!\d))?")
 _BUDGETS: Mapping[Effort, int] = {"low": 4_000, "medium": 10_000, "high": 24_000}
+# The API refuses smaller budgets.
 _SMALLEST_BUDGET = 1024
 
 
@@ -106,6 +107,7 @@ def _thinking(request: Request, max_tokens: int, target: ModelTarget) -> _Json |
         return None
     if version >= _ADAPTIVE_SINCE:
         return {"type": "adaptive", "display": "summarized"}
+    # The output limit includes the thoughts, so the other half is left for the reply.
     budget = min(_BUDGETS[request.effort], max_tokens // 2)
     if budget < _SMALLEST_BUDGET or not _has_signed_thinking(request.messages, target):
         return None
@@ -148,6 +150,7 @@ def _message(message: Message, blocks: list[_Json]) -> bytes:
 def _blocks(message: Message, target: ModelTarget) -> list[_Json]:
     if isinstance(message, UserMessage):
         results = [_result(part) for part in message.parts if isinstance(part, ToolResult)]
+        # The API requires the results of the previous calls before anything else in the message.
         return results + _user_blocks(message) or [_text(EMPTY_MESSAGE_TEXT)]
     mine = message.model == target.model
     blocks = [block for part in message.parts for block in _reply_blocks(part, mine=mine)]

@@ -274,5 +274,6 @@ def _call(block: _ContentBlock, more: str, ids: set[str], *, cut: bool) -> ToolC
     while call_id in ids:
         call_id = f"{call_id}_{len(ids)}"
     ids.add(call_id)
+    # A reply that was not streamed, and a call without arguments, has no pieces but a complete `input`.
     arguments = more or msgspec.json.encode(block.input).decode()
     return ToolCall(call_id, block.name or "", parse_arguments(arguments, cut=cut))

@@ -132,6 +132,7 @@ class ChatReader:
     def take(self, body: bytes) -> None:
         """Read a reply that was not streamed; ModelError if it is invalid or an error."""
         chunk = decode_json(_CHUNK, body)
+        # First, so that a body that reports an error raises that error and not the one about missing choices.
         self._add(chunk)
         if not chunk.choices:
             raise unreadable_reply("the response has no `choices`")
@@ -160,6 +161,7 @@ class ChatReader:
             self._usage = chunk.usage  # a running total, in any chunk
         deltas: list[Delta] = []
         for choice in chunk.choices or ():
+            # Only one choice is requested; servers that leave out its index mean the first.
             if not choice.index:
                 self._read_choice(choice, deltas)
         return deltas

@@ -43,6 +43,7 @@ def is_strict_schema(schema: Mapping[str, Any]) -> bool:
 
     Strict mode needs objects with all properties required and no additional ones, and supports only some keywords.
     """
+    # At its top level strict mode accepts only an object, and no `anyOf`.
     return schema.get("type") == "object" and "anyOf" not in schema and _strict(schema)
 
 

@@ -117,6 +117,7 @@ def http_error(
     parsed = _parse_error_body(body, now)
     after_s = _seconds(retry_after, now)
     kind = _classify(status, parsed)
+    # A server that names a time is overloaded; one that is down does not know it.
     if status == 503 and after_s is not None:
         kind = "busy"
     key = _KEYS.get(who.partition(":")[0], _ANY_KEY)
@@ -168,6 +169,7 @@ def retry_after_header(headers: Mapping[str, str]) -> str | None:
 
 
 def _classify(status: int, parsed: _ErrorBody) -> ProviderErrorKind:
+    # Before the status, because servers report an overflow under many statuses and under general names.
     if parsed.kinds & _OVERFLOW_KINDS or _OVERFLOW_WORDS.search(parsed.message):
         return "overflow"
     if parsed.kinds & _QUOTA_KINDS or _QUOTA_WORDS.search(parsed.message):

@@ -58,6 +58,7 @@ class ResponsesCodec:
         if target.stream or self._codex:
             fields["stream"] = True
         if not target.name.removeprefix("ft:").startswith(_WITHOUT_REASONING):
+            # The provider stores nothing, so its thoughts have to travel with the conversation, encrypted.
             fields["include"] = ["reasoning.encrypted_content"]
         if request.tools:
             fields["tools"] = [_tool(tool) for tool in request.tools]

@@ -157,6 +157,7 @@ class ResponsesReader:
         """Return the complete reply; ModelError, transient, if the stream ended without its last event."""
         if self._response is None:
             raise truncated_stream()
+        # The Codex backend ends with an empty output; the items came one by one before.
         items = self._response.output or [draft.written for _, draft in sorted(self._drafts.items())]
         calls = [item for item in items if item.type == "function_call"]
         stop = _stop(self._response, items, calling=bool(calls))

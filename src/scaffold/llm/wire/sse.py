@@ -32,6 +32,7 @@ class SseDecoder:
 
         Raises ModelError, transient, if an event is too long or not UTF-8.
         """
+        # Few servers send CR, so most chunks need no copy.
         if self._after_cr or b"\r" in chunk:
             chunk = self._with_plain_ends(chunk)
         lines = chunk.split(b"\n")
