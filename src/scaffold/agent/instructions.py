@@ -48,6 +48,7 @@ class _SearchFolder(Struct, frozen=True):
 
 def _search_folders(cwd: Path, home: Path) -> Iterator[_SearchFolder]:
     upwards, owner = [cwd, *cwd.parents], _owner(cwd)
+    # A `.git` of another user does not make this folder part of their repository.
     root = next((folder for folder in upwards if _owner(folder / ".git") == owner), None)
     if root is not None:
         yield from (_SearchFolder(folder, root) for folder in upwards[: upwards.index(root) + 1])
@@ -69,12 +70,14 @@ def _read(path: Path, searched: _SearchFolder) -> Instructions | None:
     """Return the file's instructions; None if it is no regular file or has another owner."""
     try:
         status = path.stat()
+        # Asked before the file is opened: opening a named pipe would wait for a writer.
         if not stat.S_ISREG(status.st_mode) or searched.owner not in {None, status.st_uid}:
             return None
         reached = path.resolve()
         if not reached.is_relative_to(searched.within):
             return Instructions(path, "", f"{path} is a link that points outside {searched.within} and is ignored")
         with reached.open("rb") as file:
+            # One byte more than is used tells whether something is missing.
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -69,6 +69,7 @@ def resolve_model(text: str) -> tuple[str, str]:
     """
     pinned = absolute_model(text)
     if is_live(pinned):
+        # Only for its errors: a missing key or an invalid base URL.
         find_endpoint(parse_model(pinned), os.environ)
     return pinned, cassette_digest(pinned)
 

@@ -55,6 +55,7 @@ class CurrentMode:
         if mode is None:
             return Refusal(f"There is no mode {name!r}; the modes are {', '.join(MODES)}.")
         if mode != self._current:
+            # First: a mode that cannot be stored must not take effect.
             self._keep(mode)
             self._current = mode
         return None

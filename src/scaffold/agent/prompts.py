@@ -103,6 +103,7 @@ def _read(path: Path) -> str | _UnusablePrompt | None:
         status = path.stat()
         if not path.resolve().is_relative_to(path.parent.resolve()):
             return _UnusablePrompt("is a link that points outside its folder")
+        # Asked before the file is opened: opening a named pipe would wait for a writer.
         if not stat.S_ISREG(status.st_mode):
             return _UnusablePrompt("is not a regular file")
         with path.open("rb") as file:

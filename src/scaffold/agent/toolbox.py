@@ -49,6 +49,7 @@ class Toolbox:
     async def result(self, call: ToolCall) -> ToolResult:
         """Run one call and return its result; raises only CancelledError and HumanDecisionRequired."""
         output = await self._output(call)
+        # Before the text is cut, which could leave a part of a secret that is no longer recognised.
         content = self._redactor.clean(utf8_safe(output.content))
         return ToolResult(call.id, call.name, truncate_text(content, RESULT_LIMIT), output.failed)
 
@@ -101,6 +102,7 @@ class ToolBatch:
 
         Cancellation and HumanDecisionRequired stop running calls; results that exist by then are kept.
         """
+        # Only neighbours run in parallel: a call that writes separates the reads before it from those after it.
         for reads, group in groupby(self._calls, key=self._toolbox.read_only):
             if reads:
                 await self._run_parallel(tuple(group))
@@ -124,10 +126,12 @@ class ToolBatch:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None  # it is HumanDecisionRequired: a call raises nothing else
         finally:
+            # Also after an interruption, so that the duplicates of a finished call have its result.
             for index, first in same.items():
                 self._copy(calls[first], calls[index])
 
     async def _answer(self, call: ToolCall) -> None:
+        # Before the call runs: if it is interrupted, the model is told that its effects are unknown.
         self._begun.add(call.id)
         self._ended[call.id] = await self._toolbox.result(call)
 

@@ -120,6 +120,7 @@ class Agent:
     def switch(self, model: Model) -> None:
         """Use another model from the next request on."""
         self._model = model
+        # The correction belongs to the tokenizer of the previous model.
         self._gauge = msgspec.structs.replace(self._gauge, scale=1.0)
 
     async def turn(self, prompt: str | Sequence[Text | Image]) -> TurnResult:
@@ -155,6 +156,7 @@ class Agent:
         try:
             await batch.run()
         finally:
+            # Providers refuse a conversation with an unanswered call, so every call gets a result even now.
             self._answer(batch.results)
 
     def _say(self, prompt: str | Sequence[Text | Image]) -> None:
@@ -162,6 +164,7 @@ class Agent:
         parts = (Text(prompt),) if isinstance(prompt, str) else tuple(prompt)
         parts = tuple(_without_surrogates(part) for part in parts)
         if parts:
+            # The limit counts requests since the user last said something.
             self._answered = self._requests
             self._books.journal.note("prompt", text=_plain_text(parts))
         self._hand_in((*_not_run_results(self.conversation.unanswered, UNKNOWN_RESULT), *parts))
@@ -171,6 +174,7 @@ class Agent:
         if news:
             self._books.journal.note("news", text=_plain_text(news))
             self._hand_in(news)
+            # Only now are they in the history; a crash before this line delivers them again instead of losing them.
             self._outside.news.take()
 
     async def _ask(self) -> Reply:
@@ -184,6 +188,7 @@ class Agent:
 
     async def _request(self) -> Reply:
         self._keep_room()
+        # Remembered before the request, because the reported tokens count what was sent, without the reply.
         size, books = self.conversation.size, self._books
         request = self._next()
         estimate = self._model.estimate(request)
@@ -203,6 +208,7 @@ class Agent:
             self._usage += used
         self._requests += 1
         self._gauge = self._gauge.corrected(size, reply.usage.input_tokens)
+        # Before the message is stored: results are matched to calls by their ids.
         reply = msgspec.structs.replace(reply, message=self.conversation.distinct(reply.message), usage=used)
         self._add(reply.message, used)
         self._write_down(reply.message, used)
@@ -239,6 +245,7 @@ class Agent:
         after = self.conversation.compact(self._gauge.room(tokens))
         if self.conversation.size >= size:
             return False
+        # The provider's cache of the conversation is lost anyway, so the context may change at no cost.
         self._brief.context.renew()
         how = "the middle of its longest texts was removed"
         if after.dropped:
@@ -249,6 +256,7 @@ class Agent:
         return True
 
     def _add(self, message: Message, usage: Usage = NO_USAGE) -> None:
+        # The store first: after an error here the conversation contains nothing that a resumed one would not.
         self._books.history.add(message, usage)
         self.conversation.add(message)
 

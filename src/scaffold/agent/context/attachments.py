@@ -124,6 +124,7 @@ def _content(
 
 def _bytes(named: AttachmentReference) -> bytes | SkippedAttachment:
     status = named.path.stat()
+    # Asked before the file is opened: opening a named pipe would wait for a writer.
     if not stat.S_ISREG(status.st_mode):
         return SkippedAttachment(f"@{named.shown} is not a regular file and was not attached")
     if status.st_size > READABLE_BYTES:
@@ -131,6 +132,7 @@ def _bytes(named: AttachmentReference) -> bytes | SkippedAttachment:
             f"@{named.shown} is too large to attach ({status.st_size:,} bytes); name a smaller file"
         )
     with named.path.open("rb") as file:
+        # Bounded again, because the file may have grown since its size was read.
         return file.read(READABLE_BYTES)
 
 

@@ -43,6 +43,7 @@ def compact_messages(messages: Sequence[Message], summary: str, limit: int) -> C
     if before + sum(sizes) <= limit:
         return CompactionResult(summary, 0, tuple(messages))
     allowance = min(SUMMARY_SIZE, limit // 4)
+    # Room for the summary is set aside before it is known how long it will be.
     cut = _cut(messages, sizes, limit - allowance)
     if cut or before > allowance:
         summary = extend_summary(summary, messages[:cut], allowance - text_size(summary_prompt("")))
@@ -63,6 +64,7 @@ def fit_messages(messages: Sequence[Message], limit: int) -> tuple[Message, ...]
     size = sum(map(message_size, messages))
     if size <= limit:
         return tuple(messages)
+    # Images cannot be shortened: if they take more than half of the room, they go before any text is cut.
     if sum(map(_images, messages)) * IMAGE_SIZE * 2 > limit:
         messages = [_without_images(message) for message in messages]
         size = sum(map(message_size, messages))
@@ -76,6 +78,7 @@ def _cut(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int:
     size, cut = 0, None
     for index in range(len(messages) - 1, -1, -1):
         size += sizes[index]
+        # The last step is kept even if it is too long; `fit_messages` then cuts its texts.
         if cut is not None and size > room:
             break
         if _can_start(messages[index]):
@@ -90,6 +93,7 @@ def _can_start(message: Message) -> bool:
 def _cap(sizes: Sequence[int], room: int) -> int:
     """Return the maximum size of each text so that all together fit into `room`; `sizes` ascending."""
     for index, size in enumerate(sizes):
+        # Texts shorter than an equal share leave the rest of theirs to the longer ones.
         share = max(room, 0) // (len(sizes) - index)
         if size > share:
             return share

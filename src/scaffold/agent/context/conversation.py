@@ -60,10 +60,12 @@ class Conversation:
         self._size += message_size(message)
         last = self._shown[-1] if self._shown else None
         if isinstance(message, UserMessage) and isinstance(last, UserMessage):
+            # A new object, so that models, which recognise sent messages by identity, encode this one again.
             self._shown[-1] = UserMessage((*last.parts, *message.parts))
         else:
             self._shown.append(message)
         if isinstance(message, AssistantMessage):
+            # Kept over a compaction: a summary may still mention the ids of dropped calls.
             self._ids.update(call.id for call in message.tool_calls)
 
     def distinct(self, message: AssistantMessage) -> AssistantMessage:

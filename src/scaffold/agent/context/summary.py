@@ -46,6 +46,7 @@ class SummaryEntry(Struct, frozen=True):
         if text_size(str(self)) <= limit:
             return self
         room = limit - len(f"- {self.kind}: ")
+        # Each line but the first is indented. If that takes too much of the room, the lines are joined instead.
         indents = 2 * self.text.count("\n")
         text, room = (self.text, room - indents) if indents < room / 4 else (" ".join(self.text.split()), room)
         return SummaryEntry(self.kind, cut_middle(text, room))
@@ -57,6 +58,7 @@ def extend_summary(earlier: str, messages: Sequence[Message], limit: int) -> str
     It keeps the first request and the newest entries of each kind, and counts the entries left out.
     """
     entries = summary_entries(earlier, messages)
+    # The note about what is left out is written last, when the counts are known.
     room = limit - _NOTE_SIZE
     chosen: dict[int, SummaryEntry] = {}
     for kind in ENTRY_KINDS:

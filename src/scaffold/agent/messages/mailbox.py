@@ -69,6 +69,7 @@ class Mailbox:
         """Remember the messages a tool's answer contains: they are consumed once it is in the history."""
         numbers = tuple(seqs)
         if numbers:
+            # By its text, because that is all that the history shows of a tool's answer.
             self._handed[answer] = numbers
 
     def received(self, answer: str) -> None:
@@ -110,6 +111,7 @@ class Mailbox:
         now = self._clock.now()
         for envelope in found:
             texts.append(describe_message(envelope, now))
+            # At least one message is delivered however long it is, or it would block all later ones.
             if len(texts) > 1 and sum(map(len, texts)) > MESSAGES_CHARS:
                 texts.pop()
                 break

@@ -34,6 +34,7 @@ class StorePoller:
     def ring(self) -> None:
         """Report a change by this process and wake all waiters."""
         self._rings += 1
+        # The old event wakes those that wait now; later ones wait for the new event.
         self._changed.set()
         self._changed = asyncio.Event()
 

@@ -68,6 +68,7 @@ class ApprovalRelay:
 
     def _answer_to(self, asked: int) -> Envelope | None:
         waiting = self._store.messages.peek(SESSIONS, self._me, channel=APPROVAL_CHANNEL)
+        # Any session may send on this channel, but only the parent may decide.
         mine = (envelope for envelope in waiting if envelope.sender == self._parent)
         return next((envelope for envelope in mine if envelope.body.get("to") == asked), None)
 

@@ -169,6 +169,7 @@ class SubagentPool:
             self._end(_SubagentEnd(subagent, "cancelled", "cancelled before it was started"))
             raise
         self._children[subagent.id] = child
+        # Before the process is stored: if the store fails then, the session still ends this process.
         watcher = asyncio.create_task(self._watch(subagent, child), name=subagent.id)
         self._watchers.add(watcher)
         with self._store.transaction():
@@ -191,6 +192,7 @@ class SubagentPool:
         for subagent in self.roster():
             if subagent.status == "running":
                 if subagent.process is not None:
+                    # Its end is recorded only once it can write nothing more.
                     await kill_orphan(subagent.process)
                 self._starter.take_log_tail(subagent)
                 self._conclude(_SubagentEnd(subagent, "failure", "interrupted: the session that started it ended"))
@@ -212,6 +214,7 @@ class SubagentPool:
         finally:
             for subagent in self.roster():
                 if subagent.status == "running" and subagent.id in self._spawned:
+                    # The watcher of a subagent may have failed, or never begun; its end is recorded all the same.
                     self._unwritten.setdefault(subagent.id, _SubagentEnd(subagent, "cancelled", CANCELLED))
             self.settle()
         for watcher in self._watchers:
@@ -237,6 +240,7 @@ class SubagentPool:
         """Wait for a subagent's end and record it; on any error here its process is ended too."""
         life = asyncio.create_task(self._wait_for_end(subagent, child), name=f"life of {subagent.id}")
         try:
+            # Not `await life`: its errors are read by `_ending`, after the process has ended.
             await asyncio.wait({life})
         finally:
             life.cancel()
@@ -266,6 +270,7 @@ class SubagentPool:
         async with asyncio.TaskGroup() as group:
             answering = group.create_task(self._answer_requests(subagent, timer))
             code = await _ends_within(child, timer)
+            # The task group would otherwise wait for a loop that never ends.
             answering.cancel()
         return code
 
@@ -290,6 +295,7 @@ class SubagentPool:
         """End the subagent in the store and send its parent the message, unless that was already done."""
         subagent = ending.subagent
         with self._store.transaction(durable=True):
+            # A compare-and-set from `running`: whoever comes second neither changes the end nor sends a second message.
             ended_now = self._store.subagents.end(subagent.id, ending.status, error=ending.error)
             ended = self._store.subagents.get(subagent.id)
             if ended_now:
