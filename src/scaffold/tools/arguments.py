@@ -85,6 +85,7 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
     kind = schema.get("type")
     if kind is None:
         return True
+    # In Python a bool is also an int.
     if isinstance(value, bool) and kind != "boolean":
         return False
     if not isinstance(value, _TYPES[kind]):

@@ -111,6 +111,7 @@ def _caching(tool: Tool, cache: ReadCache) -> Tool:
         cached = cache.find(call)
         if cached is not None:
             return cached
+        # Before the read: an answer from a file that changes meanwhile then belongs to no current version.
         version = cache.version(call)
         output = await tool.run(args)
         cache.keep(call, output, version)
@@ -124,6 +125,7 @@ def _invalidating(tool: Tool, cache: ReadCache) -> Tool:
         try:
             return await tool.run(args)
         finally:
+            # Even after an error or a cancellation, because the tool may have written by then.
             cache.forget()
 
     return msgspec.structs.replace(tool, run=run)

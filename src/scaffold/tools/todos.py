@@ -67,6 +67,7 @@ class Todos:
             after = changed
         if len(after.entries) > MAX_TODOS:
             return Refusal(f"That would be {len(after.entries)} todos, more than {MAX_TODOS}; delete completed ones.")
+        # First: a change that cannot be stored must not take effect.
         self._keep(after)
         self._list = after
         for listener in self._listeners:

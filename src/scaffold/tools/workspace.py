@@ -145,6 +145,7 @@ def run_with_deadline(
                 f"File system error: {error.strerror or error}. Use another path, or check with list_dir."
             )
         finally:
+            # A thread cannot be cancelled: it ends when it looks at its deadline.
             deadline.end()
 
     return run

@@ -93,6 +93,7 @@ class Spool:
             self._short += data
             if len(self._short) <= self._shown_bytes:
                 return
+            # The file then contains the stream from its first byte.
             data, self._short = bytes(self._short), None
         if not self.problem:
             try:
@@ -120,6 +121,7 @@ class Spool:
                 self.problem = f"the disk has less than {self._free_bytes} bytes free"
                 return
         if self._writing is None:
+            # O_EXCL and O_NOFOLLOW: nothing that another user put at this path is written to.
             fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             self._writing = os.fdopen(fd, "wb", buffering=0)
         rest = memoryview(data)[: self._limit_bytes - self.kept]
@@ -166,6 +168,7 @@ async def run_spooled(command: CommandSpec) -> CommandReport:
         )
         files = {spool.file for spool in spools.values() if spool.file}
         if command.outputs and files:
+            # Before anyone learns the files' names.
             await asyncio.to_thread(_clean_all, files, command.clean)
             await asyncio.to_thread(_remove_old, command.outputs, files)
         return CommandReport(
@@ -247,6 +250,7 @@ def _cleaned(file: Path, draft: Path, clean: Callable[[str], str]) -> bool:
     """Write `file` without secrets to `draft`; return True if they differ. The bytes need not be text."""
     changed = False
     with file.open("rb") as dirty, open(draft, "wb", opener=_open_private) as fresh:
+        # Each part ends with a line, so that a secret is not cut in two; a line without end is bounded.
         while part := dirty.read(_CLEAN_CHUNK_BYTES) + dirty.readline(_CLEAN_CHUNK_BYTES):
             text = part.decode(errors="surrogateescape")
             cleaned = clean(text)
@@ -262,6 +266,7 @@ def _open_private(path: str, flags: int) -> int:
 def _remove_old(outputs: Path, new: Collection[Path]) -> None:
     """Remove the oldest files beyond MAX_FILES and MAX_TOTAL_BYTES; the `new` ones stay."""
     number, room = 0, MAX_TOTAL_BYTES
+    # The new files come first and use up the room first.
     for file, size in sorted(_by_age(outputs), key=lambda each: each[0] not in new):
         number, room = number + 1, room - size
         if file not in new and (number > MAX_FILES or room < 0):

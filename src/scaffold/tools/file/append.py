@@ -56,10 +56,12 @@ def _append(fd: int, content: str, shown: str) -> tuple[int, str] | Refusal:
     encoding = detect_encoding(os.pread(fd, SNIFF_BYTES, 0), whole=status.st_size <= SNIFF_BYTES)
     if encoding is None:
         return Refusal(f"{shown} is a binary file; append to it with shell.")
+    # Encoded before anything is written, so that content that does not fit is not appended in part.
     data = encode_text(content, encoding)
     if isinstance(data, Refusal):
         return data
     newline = "\n".encode(encoding.python_name)
+    # In UTF-16 a character has two bytes: an odd number would shift everything that follows.
     if status.st_size % len(newline):
         return Refusal(f"{shown} is {encoding.name} and ends with an incomplete character; fix it with python first.")
     last = os.pread(fd, len(newline), max(0, status.st_size - len(newline)))

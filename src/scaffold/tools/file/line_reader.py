@@ -28,6 +28,7 @@ class LineRange(Struct, frozen=True):
 
 def decode_chunks(fd: int, encoding: Encoding, deadline: Deadline) -> Iterator[str]:
     """Yield decoded text without the BOM until EOF or the deadline; undecodable bytes are replaced."""
+    # Incremental, because a chunk may end in the middle of a character.
     decoder = codecs.getincrementaldecoder(encoding.python_name)("replace")
     os.lseek(fd, len(encoding.bom), os.SEEK_SET)
     while not deadline.expired:

@@ -59,6 +59,7 @@ def read_head(root: Path, path: Path, shown: str, *, limit_bytes: int) -> FileCo
                 return problem
             known_long = status.st_size > limit_bytes
             with os.fdopen(os.dup(fd), "rb") as file:
+                # One byte more than allowed shows that the file is too long, even in /proc, where sizes are unknown.
                 data = file.read(min(limit_bytes, HEAD_BYTES) if known_long else limit_bytes + 1)
     except FileNotFoundError:
         return Refusal(f"There is no file {shown}; use list_dir or search_files to find it.")
@@ -79,11 +80,13 @@ def replace_file(root: Path, path: Path, data: bytes, shown: str, *, origin: Fil
         before = _status(folder, path.name)
         if before is not None and not stat.S_ISREG(before.st_mode):
             return Refusal(f"{shown} is not a regular file; choose another path.")
+        # Asked for explicitly: replacing a file by a rename needs no permission on the file itself.
         if before is not None and not os.access(path.name, os.W_OK, dir_fd=folder, effective_ids=_EFFECTIVE):
             return Refusal(f"{shown} is not writable (mode {stat.S_IMODE(before.st_mode):04o}); ask the user.")
         draft = f".{path.name[:200]}.{secrets.token_hex(6)}"
         try:
             _write_new(folder, draft, data, before)
+            # As late as possible, right before the rename.
             after = _status(folder, path.name)
             if origin is not None and (after is None or file_version(after) != origin):
                 return Refusal(f"{shown} was changed by another process; nothing was written. Read it again.")
@@ -91,6 +94,7 @@ def replace_file(root: Path, path: Path, data: bytes, shown: str, *, origin: Fil
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(draft, dir_fd=folder)
+        # Without it, the rename may not survive a power cut.
         os.fsync(folder)
     return None
 
@@ -148,6 +152,7 @@ def _folder(root: Path, path: Path, *, make: bool) -> Iterator[int]:
             if make:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(name, dir_fd=fd)
+            # Each step starts from an open folder: a whole path could lead through a link swapped in meanwhile.
             below = os.open(name, _FOLDER_FLAGS, dir_fd=fd)
             os.close(fd)
             fd = below
@@ -170,7 +175,9 @@ def _write_new(folder: int, name: str, data: bytes, like: os.stat_result | None)
         file.write(data)
         file.flush()
         if like is not None:
+            # Only root may give a file to another owner. For anyone else the new file stays their own.
             with contextlib.suppress(PermissionError):
                 os.fchown(fd, like.st_uid, like.st_gid)
+            # After the owner, because the kernel clears set-id bits when the owner changes.
             os.fchmod(fd, stat.S_IMODE(like.st_mode))
         os.fsync(fd)

@@ -73,6 +73,7 @@ def _literal_runs(pieces: list[str]) -> list[str]:
     runs = [""]
     for piece, after in zip_longest(pieces, pieces[1:], fillvalue=""):
         plain = _literal_char(piece)
+        # What follows makes this character optional, or may: a repetition can be zero times.
         if after[:1] in {"*", "?", "{"}:
             plain = ""
         runs[-1] += plain

@@ -28,6 +28,7 @@ async def candidate_files(workspace: Workspace, folder: Path, pattern: re.Patter
     words = required_literals(pattern)
     if program is None or words is None:
         return None
+    # Joined with `=`, so that a word that begins with a dash is not taken for an option.
     patterns = (f"--regexp={word}" for word in words)
     finished = await run_command(
         [program, "--files-with-matches", "--null", "--fixed-strings", *_EVERYTHING, *_SKIPPED, *patterns, "./"],

@@ -106,6 +106,7 @@ def _parse_request(workspace: Workspace, args: Mapping[str, Any]) -> tuple[Reada
 
 def _may_take_long(pattern: str) -> bool:
     """Return True if `pattern` may backtrack for very long; `re` holds the GIL, so no other task would run."""
+    # The question mark of a group's head, as in `(?:`, is no repetition.
     plain = _GROUP.sub("(", _ESCAPED.sub("", pattern))
     return any(mark in plain for mark in "*+{") or plain.count("?") > MAX_OPTIONAL
 

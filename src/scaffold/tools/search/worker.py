@@ -112,6 +112,7 @@ def _hits(search: SearchRequest, files: Iterable[Path], deadline: Deadline) -> I
             tally.take(lines)
         if tally.count:
             yield FileMatches(str(file) if search.absolute else path, tally.count, tally.shown, tally.lines)
+            # Matches beyond the limit are still counted, so the other files are searched as well.
             room -= len(tally.shown)
 
 

@@ -36,6 +36,7 @@ def _load(file: Path) -> types.ModuleType:
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
+    # Before the code runs: dataclasses and type hints look their module up here.
     sys.modules[file.stem] = module
     spec.loader.exec_module(module)
     return module

@@ -64,6 +64,7 @@ class _HtmlTextParser(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._unseen:
+            # Up to the outermost open tag of this name: pages leave inner ones open.
             del self._unseen[self._unseen.index(tag) :]
         elif tag == "title":
             self._in_title = False

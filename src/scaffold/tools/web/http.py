@@ -111,13 +111,16 @@ class _FilteringResolver(AbstractResolver):
 
 async def _fetched(text: str, admits: AddressFilter) -> FetchResponse | Refusal:
     url = URL(text)
+    # Without a cache or kept connections each request passes the resolver, and with it the check of its address.
     connector = aiohttp.TCPConnector(resolver=_FilteringResolver(admits), use_dns_cache=False, force_close=True)
     async with aiohttp.ClientSession(
         connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers=_HEADERS, trust_env=False
     ) as session:
+        # Redirects are followed here and not by aiohttp, so that each target is checked like the first URL.
         for _ in range(MAX_REDIRECTS + 1):
             if problem := _url_problem(url):
                 return problem
+            # aiohttp does not ask the resolver about a host that is an address already.
             if url.host and _is_address(url.host) and not admits(url.host):
                 raise _AddressDenied(url.host, url.host)
             async with session.get(url, allow_redirects=False) as response:
