@@ -190,6 +190,7 @@ class NoticeRaised(Struct, frozen=True, tag="notice_raised"):
     text: str
 
 
+# Stored events are decoded by their tags, so a tag or field that is renamed needs a migration.
 Event = (
     RunCreated
     | RunStatusChanged

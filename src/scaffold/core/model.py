@@ -47,6 +47,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     requests: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
+        # A sum with an unknown part is unknown: counting it as 0 would show too low a cost.
         unknown = self.cost_usd is None or other.cost_usd is None
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,

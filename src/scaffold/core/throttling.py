@@ -74,6 +74,7 @@ def after_rate_limit(
             restore_at=max(state.restore_at, in_flight),
         )
     if cooldown_s <= 0.0:
+        # The exponent is bounded because a float power overflows; the maximum is reached long before.
         cooldown_s = min(MIN_COOLDOWN_S * 2.0 ** min(state.cooldowns, 10), MAX_COOLDOWN_S) * (1.0 - jitter / 2.0)
     return ThrottleState(
         cooldown_until_s=now_s + cooldown_s,
@@ -93,6 +94,7 @@ def after_success(state: ThrottleState, now_s: float) -> ThrottleState:
     raise_limit = state.successes + 1 == SUCCESSES_PER_STEP
     if raise_limit and state.max_in_flight >= state.restore_at:
         return UNTHROTTLED
+    # Without `cooldowns`, which starts from 0 again: after a success the next cooldown is a short one.
     return ThrottleState(
         cooldown_until_s=state.cooldown_until_s,
         max_in_flight=state.max_in_flight + raise_limit,
