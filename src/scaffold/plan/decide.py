@@ -190,6 +190,7 @@ def _dispatches(view: GoalView) -> tuple[GoalCommand, ...]:
 
 def _stuck(view: GoalView) -> tuple[GoalCommand, ...]:
     """Decide when nothing can start: wait for running work, the planner, a human or a slot; else replan or fail."""
+    # Each of these can still change what is ready, so it is too early to call the goal unreachable.
     if view.running or view.planner_busy or view.waiting or (view.pending and view.slots <= 0):
         return ()
     if view.replans_left:

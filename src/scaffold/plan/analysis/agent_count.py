@@ -40,6 +40,7 @@ def advise_agent_count(plan: Plan) -> AgentCountAdvice:
     width = lint(plan).width
     most = max(1, min(width, WORKER_CAP * len(plan.goals), MAX_AGENTS))
     predictions = tuple(MakespanPrediction(agents, _makespan_s(plan, agents)) for agents in range(1, most + 1))
+    # There is always one: the largest number has no larger one to compare with.
     best = next(each for each in predictions if _enough(each, predictions))
     return AgentCountAdvice(agents=best.agents, why=_why(best, predictions, width), predictions=predictions)
 

@@ -73,6 +73,7 @@ def _goal(goal: GoalSpec) -> GoalExplanation:
         supplies=tuple(_supplies(goal, graph)),
         critical_path=critical_path([graph]),
         width=width([graph]),
+        # As many workers as actions, so that only the critical path counts.
         bound_s=makespan_bound(Plan(goals=(goal,)), len(goal.actions) or 1, seconds),
     )
 

@@ -201,6 +201,7 @@ class PlanDraft:
 
     def _conflicts(self, goal: GoalSpec, specs: Sequence[ActionSpec]) -> Iterator[ProposalProblem]:
         """Yield why well-formed actions cannot be added to the goal."""
+        # Reversed, so that of several specs with one key the first is kept and each later one is reported.
         batch = {spec.key: spec for spec in reversed(specs)}
         seen: set[ActionKey] = set()
         for index, spec in enumerate(specs):
@@ -277,6 +278,7 @@ class PlanDraft:
         """Return the descendants of a compound, each before its own children."""
         goal = self.goal_of(key)
         found = [key]
+        # The list grows while it is walked, so the descendants come level by level.
         for each in found:
             found += [action.key for action in (goal.actions if goal else ()) if action.parent == each]
         return tuple(found[1:])

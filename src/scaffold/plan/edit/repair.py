@@ -111,6 +111,7 @@ def _with_started(
     old_actions = {key: action for key, (name, action) in before.items() if name == goal.name}
     new_keys = {action.key for action in goal.actions}
     left_out = [action for key, action in old_actions.items() if key in needed and key not in new_keys]
+    # A started action that the new plan moved to another goal stays in its old one.
     in_new = [
         old_actions[action.key] if action.key in started else action
         for action in goal.actions
@@ -121,6 +122,7 @@ def _with_started(
 
 def settled_progress(plan: Plan, progress: PlanProgress) -> PlanProgress:
     """Return the progress of `plan` with unblocked actions pending, and completed compounds with new work running."""
+    # Blocks are computed anew: the change may have removed the failed action, or added another provider.
     freed = replace(progress, statuses={key: was for key, was in progress.statuses.items() if was != "blocked"})
     statuses = dict(freed.statuses)
     for goal in plan.goals:
@@ -129,6 +131,7 @@ def settled_progress(plan: Plan, progress: PlanProgress) -> PlanProgress:
     parents = {action.key: action.parent for action in plan.actions}
     for key in [key for key in parents if statuses.get(key, "pending") in OPEN_STATUSES]:
         above = parents[key]
+        # A compound whose children are not all done is not done, and neither are those above it.
         while above is not None and statuses.get(above) == "completed":
             statuses[above] = "running"
             above = parents.get(above)
@@ -137,6 +140,7 @@ def settled_progress(plan: Plan, progress: PlanProgress) -> PlanProgress:
 
 def without_dead_actions(plan: Plan, progress: PlanProgress) -> Plan:
     """Return the plan without actions that can no longer make anything true; their started children lose the parent."""
+    # Blocked actions stay: the findings name them, and they run again once the failure is repaired.
     dead = {action.key for action in plan.actions if progress.status(action.key) in DEAD_STATUSES - {"blocked"}}
     return Plan(
         goals=tuple(

@@ -60,8 +60,10 @@ def _cycles_from(
         elif following in path:
             cycle = tuple(path.items())[tuple(path).index(following) :]
             yield _cycle(cycle)
+            # From here on the cycle counts as broken, so that only actions on another cycle are still stuck.
             chaining.fire(index for index, _ in cycle)
         else:
+            # A stuck action has an unmet need, and `needs` contains only those that another action provides.
             path[following] = next(need for need in unmet[following] if need not in chaining.held)
             following = next(giver for giver in graph.providers_of(path[following]) if giver != following)
 

@@ -22,6 +22,7 @@ class DependencyGraph:
         """
         self.actions: Sequence[ActionSpec] = goal.actions
         self.held = frozenset(held)
+        # Reversed, so that of several actions with one key the first stays.
         self.indexes: Mapping[ActionKey, int] = {
             action.key: index for index, action in reversed(tuple(enumerate(goal.actions)))
         }

@@ -40,6 +40,7 @@ def _longest(graph: DependencyGraph) -> tuple[ActionKey, ...]:
     ]
     if not ends:
         return ()
+    # The negated start makes the latest one the smallest, and the index breaks ties in plan order.
     _, last = min(ends)
     return tuple(graph.actions[index].key for index in graph.reach.chain_to(last))
 

@@ -83,17 +83,20 @@ class ForwardChaining:
         while self._running:
             time, index = heappop(self._running)
             for token in self._steps[index].gives:
+                # The first giver counts: steps are taken in order of time, so it is the earliest.
                 if token not in self.held:
                     self.held.add(token)
                     self._release(token, index, time)
 
     def _release(self, token: ChainToken, giver: int, time: float) -> None:
         """Mark `token` as available to the steps that need it; a giver of duration 0 passes on its own predecessor."""
+        # Compared as pairs: the latest end comes first, and of several the step that comes first in the plan.
         cause = (-time, giver) if self._steps[giver].duration else self._latest[giver]
         for dependent in self._dependents.get(token, ()):
             if cause is not None:
                 self._latest[dependent] = min(cause, self._latest[dependent] or cause)
             self._unmet[dependent] -= 1
+            # A step that was fired by hand has a start already, whatever it still needs.
             if self._unmet[dependent] == 0 and self.starts[dependent] is None:
                 self._start(dependent, time)
 

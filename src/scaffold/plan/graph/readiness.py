@@ -93,10 +93,12 @@ def _roots(actions: Sequence[ActionNode], waiters: Mapping[ChainToken, Sequence[
     Blocked actions are reached like pending ones; one that no failure reaches becomes a root itself.
     """
     roots: dict[int, int] = {}
+    # Failures first: what they reach is named after them, and only the other blocked actions are roots themselves.
     for statuses in (DEAD_STATUSES - {"blocked"}, {"blocked"}):
         failures = [i for i, action in enumerate(actions) if action.status in statuses and i not in roots]
         roots.update((i, i) for i in failures)
         reached = list(failures)
+        # Breadth first, as the list grows while it is walked: the nearest root reaches an action first.
         for i in reached:
             tokens: tuple[ChainToken, ...] = (*actions[i].effects, i)
             for waiter in (waiter for token in tokens for waiter in waiters.get(token, ())):

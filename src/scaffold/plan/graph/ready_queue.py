@@ -89,6 +89,7 @@ class ReadyQueue:
         self._status_counts[status] += 1
         if action.parent_id in self._open_children:
             self._open_children[action.parent_id] += (status in OPEN_STATUSES) - (action.status in OPEN_STATUSES)
+        # Leaving `running` adds an unmet need to each child (+1), entering it removes one (-1).
         if step := (action.status == "running") - (status == "running"):
             self._shift_unmet(self._children.get(action_id, ()), step)
         self._update_ready(action_id)
@@ -114,6 +115,7 @@ class ReadyQueue:
     def _update_ready(self, action_id: ActionId) -> None:
         """Insert the action into the ready list, in plan order, or remove it, depending on its state."""
         position = self._positions[action_id]
+        # The list stays sorted by plan order, so the first ready actions are a slice of it.
         at = bisect_left(self._ready, position)
         listed = at < len(self._ready) and self._ready[at] == position
         ready = self._actions[action_id].status == "pending" and self._unmet[action_id] == 0

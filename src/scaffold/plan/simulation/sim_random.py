@@ -46,4 +46,5 @@ def draw_attempts(
 
 def _draw(random: Random, failure_rate: float, pace: AttemptTiming) -> DrawnAttempt:
     factor = 1 + pace.spread * (2 * random.random() - 1)
+    # Both numbers are drawn in each case, so that another failure rate does not change the durations.
     return DrawnAttempt(max(1, round(pace.mean_s * factor)), random.random() >= failure_rate)

@@ -163,6 +163,7 @@ class _Simulator:
         while busy:
             busy = False
             for simulator in self._goals:
+                # One goal after the other: what it dispatches is not free for the next one.
                 for command in simulator.decide(self._free):
                     self._execute(simulator, command)
                     busy = True
@@ -190,6 +191,7 @@ class _Simulator:
     def _handed_in(self, simulator: GoalSimulator, action: ActionId) -> None:
         self._free += 1
         simulator.handed_in(action)
+        # Candidates land one at a time, as in the merge queue of a real run.
         self._landing_free_at = max(self._landing_free_at, self.now) + self._landing_s
         self._at(self._landing_free_at, partial(self._landed, simulator, action))
 
@@ -199,4 +201,5 @@ class _Simulator:
 
     def _at(self, time: int, handle: Callable[[], None]) -> None:
         self._event_count += 1
+        # The counter keeps events of the same second in the order they were scheduled; functions cannot be compared.
         heappush(self._events, (time, self._event_count, handle))

@@ -52,6 +52,7 @@ def dag_findings(tasks: Sequence[TaskSpec]) -> tuple[Finding, ...]:
     if not tasks:
         return (_error("bad-value", None, "the list of tasks is empty", "Name at least one task."),)
     keys = _all_keys(tasks)
+    # Dependencies on unknown tasks are left out of the graph; `_dependencies` reports them.
     found = cycles(DependencyGraph(GoalSpec(name="tasks", actions=_actions(tasks))))
     return (*_keys(keys), *_dependencies(tasks, keys), *(_cycle(cycle, keys) for cycle in found))
 

@@ -213,6 +213,7 @@ class _PositionLoader(_PARSER):  # type: ignore[misc] # which parser it is depen
             return Composer.compose_scalar_node(self, anchor)
         event = self.get_event()
         tag = event.tag
+        # As in PyYAML's own composer, which this method replaces.
         if tag is None or tag == "!":
             tag = self.resolve(yaml.ScalarNode, event.value, event.implicit)
         self.scalars += 1
@@ -229,6 +230,7 @@ class _YamlParser:
 
     def read(self, text: str) -> PositionedNode:
         """Return the document in `text`; raise _SyntaxError if it is invalid or its aliases expand without limit."""
+        # PyYAML reports such a character by its offset, without line and column.
         if invalid := Reader.NON_PRINTABLE.search(text):
             line = text.count("\n", 0, invalid.start()) + 1
             mark = TextPosition(line, invalid.start() - text.rfind("\n", 0, invalid.start()))
@@ -242,6 +244,7 @@ class _YamlParser:
         if root is None:
             return ScalarNode(START, "nothing", None, "")
         value, size = self._value(root), self._size(root)
+        # Aliases share nodes here, but who walks or writes the result expands them, in the worst case exponentially.
         if size > len(self._sizes) + loader.scalars + MAX_ALIAS_VALUES:
             raise _SyntaxError(f"aliases expand to more than {MAX_ALIAS_VALUES} values", _mark(root.start_mark))
         return value
@@ -252,6 +255,7 @@ class _YamlParser:
     def _value(self, node: yaml.Node | ScalarNode) -> PositionedNode:
         if isinstance(node, ScalarNode):
             return node
+        # YAML allows an alias to a value that is not complete yet, which JSON and plans cannot express.
         if node in self._open:
             raise _SyntaxError("an alias refers to a value that contains it", _mark(node.start_mark))
         if node not in self._done:
