@@ -49,9 +49,7 @@ class Toolbox:
     async def result(self, call: ToolCall) -> ToolResult:
         """Run one call and return its result; raises only CancelledError and HumanDecisionRequired."""
         output = await self._output(call)
-        # Before the text is cut, which could leave a part of a secret that is no longer recognised.
-        content = self._redactor.clean(utf8_safe(output.content))
-        return ToolResult(call.id, call.name, truncate_text(content, RESULT_LIMIT), output.failed)
+        return ToolResult(call.id, call.name, shown_result(output.content, self._redactor), output.failed)
 
     async def _output(self, call: ToolCall) -> ToolOutput:
         tool = self._tools.get(call.name)
@@ -73,6 +71,12 @@ class Toolbox:
             raise
         except Exception as error:  # noqa: BLE001 - tools may be third-party: the model has to handle their errors
             return ToolOutput(f"{call.name} crashed: {type(error).__name__}: {error}", failed=True)
+
+
+def shown_result(content: str, redactor: Redactor) -> str:
+    """Return what the model sees of a tool's answer."""
+    # Secrets first: the cut could leave a part of one that is no longer recognised.
+    return truncate_text(redactor.clean(utf8_safe(content)), RESULT_LIMIT)
 
 
 def _unknown_secret(mark: str) -> str:

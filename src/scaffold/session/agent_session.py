@@ -108,13 +108,13 @@ class Session:
         self.todos = stored_todos(conversation)
         self.tools: tuple[Tool, ...] = ()
         """The tools the agent may call, gated; empty before the session is open."""
+        self._redactor = redactor_for(os.environ, options.cwd)
         self.peers = self._make_peers()
         """Its subagents and messages; not used in a subagent's session."""
         self._parent = parent
         self._account = parent.account if parent else f"{conversation.id}/{new_id()}"
         self._reporter = reporter
         self._observer = observer
-        self._redactor = redactor_for(os.environ, options.cwd)
         self._attended = ask is not None
         self._connection = AsyncExitStack()
         """The connection to the model."""
@@ -268,6 +268,7 @@ class Session:
             about=lambda: {"model": self.model, "mode": self.modes.current},
             warn=self._notice,
             limits=options.subagents,
+            redactor=self._redactor,
         )
 
     def _subagent_spec(self, model: str | None) -> SubagentSpec:

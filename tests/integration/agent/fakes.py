@@ -13,9 +13,11 @@ from scaffold.host.environment import child_environment
 from scaffold.host.identity import own_identity
 from scaffold.host.process.child import start_child
 from scaffold.policy.rule.ruleset import PolicyDecision
+from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.conversation_history import ConversationHistory
 from scaffold.store.user_store import SESSIONS, UserStore
 
+SECRET = "sesame-42-open"
 ME = "ann"
 """The session; ids of others are `ben` and `cid`."""
 
@@ -77,6 +79,7 @@ class ParentSession:
             about=lambda: {"model": "cassette:/tape", "mode": "default"},
             warn=self.warnings.append,
             limits=SubagentLimits(**limits),
+            redactor=Redactor({"DOOR": SECRET}),
         )
         self.tools = {tool.name: tool for tool in self.peers.tools}
         self.history = self.peers.kept(ConversationHistory(self.store, ME, own_identity()))

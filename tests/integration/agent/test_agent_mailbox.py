@@ -5,12 +5,15 @@ import json
 
 import pytest
 
-from fakes import agent, cassette_model
-from integration.agent.fakes import ME, begin, parent_session
-from scaffold.core.conversation import Text, ToolResult, UserMessage
+from fakes import agent, cassette_model, tool
+from integration.agent.fakes import ME, SECRET, begin, parent_session
+from scaffold.agent.toolbox import Toolbox
+from scaffold.core.conversation import Text, ToolCall, ToolResult, UserMessage
+from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
 from scaffold.llm.cassette.model import CassetteEntry, CassetteToolCall, RequestMatcher
+from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user_store import SESSIONS
 
 
@@ -268,3 +271,31 @@ async def test_a_message_sent_before_the_wait_ends_it_at_once(parent):
     async with asyncio.timeout(1):
         await parent.peers.arrival()
     assert ["| early" in words for words in looked(parent)] == [True]
+
+
+async def test_a_secret_in_a_message_is_redacted_however_the_agent_reads_it(parent):
+    """RA-12, RA-14: incoming messages pass the same redaction as the results of tools."""
+    send(parent, f"the door opens with {SECRET}")
+    [news] = looked(parent)
+    answer = (await parent.call("check_messages")).content
+    assert (SECRET in news, SECRET in answer) == (False, False)
+    stands(parent, "check_messages", answer)
+    assert not parent.peers.waiting
+
+
+async def test_messages_in_an_answer_that_the_model_sees_shortened_are_consumed(parent):
+    """RA-12: the history holds the answer as it is shown, and that counts as received."""
+    send(parent, "hello")
+    [waiting] = parent.store.messages.waiting(SESSIONS, ME, but="#", limit=1)
+    answer = f"{SECRET} and {'x' * 50_000}"
+    mailbox = parent.peers.news
+    mailbox.hand_out(answer, [waiting.seq])
+
+    async def noise():
+        return ToolOutput(answer)
+
+    toolbox = Toolbox([tool("noise", noise)], Redactor({"DOOR": SECRET}))
+    result = await toolbox.result(ToolCall("call-1", "noise", {}))
+    assert len(result.content) < len(answer)
+    parent.history.add(UserMessage((result,)))
+    assert not parent.peers.waiting

@@ -6,9 +6,11 @@ from typing import Any
 
 from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.messages.text import describe_message
+from scaffold.agent.toolbox import shown_result
 from scaffold.core.conversation import Message, Text, ToolResult, UserMessage
 from scaffold.core.model import Envelope, Usage
 from scaffold.core.ports import NO_USAGE, History
+from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user_store import SESSIONS
 
 APPROVAL_CHANNEL = "#consent"
@@ -23,12 +25,13 @@ MESSAGES_CHARS = 36_000
 class Mailbox:
     """The messages of one session. Implements `agent.ports.Incoming`."""
 
-    def __init__(self, session: ClaimedSession, *, ring: Callable[[], None]) -> None:
-        """`ring` is called after this process sent something."""
+    def __init__(self, session: ClaimedSession, *, ring: Callable[[], None], redactor: Redactor) -> None:
+        """`ring` is called after this process sent something; `redactor` removes secrets from incoming messages."""
         self._store = session.store
         self._me = session.id
         self._clock = session.clock
         self._ring = ring
+        self._redactor = redactor
         self._looked: tuple[int, ...] = ()
         self._handed: dict[str, tuple[int, ...]] = {}
 
@@ -69,8 +72,8 @@ class Mailbox:
         """Remember the messages a tool's answer contains: they are consumed once it is in the history."""
         numbers = tuple(seqs)
         if numbers:
-            # By its text, because that is all that the history shows of a tool's answer.
-            self._handed[answer] = numbers
+            # By its text as the model sees it, because that is all that the history shows of a tool's answer.
+            self._handed[shown_result(answer, self._redactor)] = numbers
 
     def received(self, answer: str) -> None:
         """Consume the messages in a tool's answer, which is in the history now."""
@@ -110,7 +113,7 @@ class Mailbox:
         texts: list[str] = []
         now = self._clock.now()
         for envelope in found:
-            texts.append(describe_message(envelope, now))
+            texts.append(self._redactor.clean(describe_message(envelope, now)))
             # At least one message is delivered however long it is, or it would block all later ones.
             if len(texts) > 1 and sum(map(len, texts)) > MESSAGES_CHARS:
                 texts.pop()

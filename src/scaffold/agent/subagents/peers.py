@@ -13,6 +13,7 @@ from scaffold.agent.subagents.tools import subagent_tools
 from scaffold.core.model import Usage
 from scaffold.core.ports import History
 from scaffold.core.tool import Tool
+from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user.subagents import StoredSubagent
 from scaffold.store.user_store import SESSIONS
 
@@ -29,14 +30,16 @@ class Peers:
         about: Callable[[], Mapping[str, Any]],
         warn: Callable[[str], None],
         limits: SubagentLimits,
+        redactor: Redactor,
     ) -> None:
         """`starter` starts subagents, `decider` decides their requests.
 
-        `about` returns what the agent may know about itself, `warn` shows the user a one-line warning.
+        `about` returns what the agent may know about itself, `warn` shows the user a one-line warning, `redactor`
+        removes secrets from incoming messages.
         """
         self._store = session.store
         self._pool = SubagentPool(session, starter=starter, decider=decider, warn=warn, limits=limits)
-        self._mailbox = Mailbox(session, ring=self._pool.poller.ring)
+        self._mailbox = Mailbox(session, ring=self._pool.poller.ring, redactor=redactor)
         context = MessagingContext(session=session, mailbox=self._mailbox, about=about)
         self.news: Incoming = self._mailbox
         self.tools: tuple[Tool, ...] = (
