@@ -241,9 +241,8 @@ class Agent:
 
     def _compact(self, tokens: float) -> bool:
         """Shorten the conversation until a request takes `tokens`; return whether it became shorter."""
-        size = self.conversation.size
         after = self.conversation.compact(self._gauge.room(tokens))
-        if self.conversation.size >= size:
+        if after is None:
             return False
         # The provider's cache of the conversation is lost anyway, so the context may change at no cost.
         self._brief.context.renew()

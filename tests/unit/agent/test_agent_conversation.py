@@ -45,3 +45,11 @@ def test_call_ids_stay_taken_after_compaction():
 def test_a_reply_whose_ids_are_unused_is_not_copied():
     call = AssistantMessage((ToolCall("1", "t", {}),))
     assert Conversation([HELLO]).distinct(call) is call
+
+
+def test_a_compaction_that_would_not_shorten_anything_changes_nothing():
+    """RA-10: a summary may be longer than the few short messages it replaces; the store is not told then either."""
+    talk = Conversation([HELLO, HI, MORE], summary="earlier")
+    before = talk.shown()
+    assert talk.compact(0) is None
+    assert (talk.shown(), talk.summary) == (before, "earlier")

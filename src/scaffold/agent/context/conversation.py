@@ -83,9 +83,12 @@ class Conversation:
         parts = tuple(renamed.get(index, part) for index, part in enumerate(message.parts))
         return msgspec.structs.replace(message, parts=parts)
 
-    def compact(self, limit: int) -> CompactionResult:
-        """Shorten the conversation to the size `limit` if possible, and return the result."""
+    def compact(self, limit: int) -> CompactionResult | None:
+        """Shorten the conversation to the size `limit` if possible; return the result, None if nothing changed."""
         after = compact_messages(self._kept, self._summary, limit)
+        # A summary can be longer than the few short messages it replaces.
+        if Conversation(after.kept, after.summary).size >= self._size:
+            return None
         self._begin(after.summary)
         for message in after.kept:
             self.add(message)
