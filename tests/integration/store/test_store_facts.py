@@ -52,6 +52,13 @@ def test_a_fact_reads_back_with_its_evidence_and_records_an_event(store: Store) 
     assert events_of(store) == [FactStateChanged("shop", "a", "holds", HEAD)]
 
 
+def test_an_assertion_given_twice_is_one_fact_and_one_event(store: Store) -> None:
+    with store.transaction():
+        store.facts.show_all(SHOP, ["a", "a"], commit=HEAD, weak=True, paths=(), evidence=())
+    assert _unmet(store) == [1, 0]
+    assert events_of(store) == [FactStateChanged("shop", "a", "holds", HEAD)]
+
+
 def test_a_fact_lowers_the_unmet_count_of_its_consumers(store: Store) -> None:
     assert _unmet(store) == [2, 1]
     _show(store)

@@ -1,5 +1,7 @@
 """Sealed contracts: one for each phase, and any later change is detected."""
 
+import hashlib
+
 import pytest
 
 from builders import an_action, events_of, store_run
@@ -56,3 +58,16 @@ def test_a_changed_sealed_contract_is_rejected(store: Store) -> None:
         )
     with pytest.raises(StoreError, match="does not match its seal"):
         store.seals.in_force(ACTION)
+
+
+def test_a_seal_holds_for_the_stored_text_whatever_this_version_would_write(store: Store) -> None:
+    """BX-5: a version with more fields than the one that sealed the contract still accepts it."""
+    _seal(store, "draft", DRAFT)
+    shorter = '{"intent":"it adds"}'
+    with store.transaction():
+        store._connection.write(
+            "UPDATE sealed_contract SET body = :body, sha256 = :sha256 WHERE phase = 'draft'",
+            body=shorter,
+            sha256=hashlib.sha256(shorter.encode()).hexdigest(),
+        )
+    assert store.seals.in_force(ACTION).contract == Contract(intent="it adds")

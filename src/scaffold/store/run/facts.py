@@ -84,7 +84,8 @@ class Facts(RunTableGateway):
             "at": format_time(self._clock.now()),
         }
         # Without duplicates, each of which would lower the counts of `unmet` once more.
-        facts = [{"goal_id": goal_id, "assertion": assertion} for assertion in dict.fromkeys(assertions)]
+        assertions = tuple(dict.fromkeys(assertions))
+        facts = [{"goal_id": goal_id, "assertion": assertion} for assertion in assertions]
         # Before the facts are written: the statement passes over facts that hold already, so none counts twice.
         self._connection.write_each(DECREMENT_UNMET, facts)
         self._connection.write_each(SET_HOLDS, [fact | columns for fact in facts])
