@@ -1,15 +1,20 @@
 """Children forked from a warm process."""
 
 import asyncio
+import contextlib
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
 import pytest
+from msgspec.json import decode, encode
 
-from scaffold.host.fork.zygote import UNKNOWN_EXIT_CODE, ZygoteDied, can_fork, open_zygote
-from scaffold.host.identity import identify, is_alive
+from scaffold.host.fork.server import MAX_MESSAGE_BYTES, ChildExited, ExitAck, Forked, ForkRequest
+from scaffold.host.fork.zygote import UNKNOWN_EXIT_CODE, Zygote, ZygoteDied, can_fork, open_zygote
+from scaffold.host.identity import identify, is_alive, own_identity
+from scaffold.host.process.child import start_child
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="a fork is not safe on this system")
 
@@ -168,3 +173,36 @@ async def test_nothing_is_left_when_we_are_killed(tmp_path, env, process_in, eve
     ours.kill()
     await ours.wait()
     await eventually(lambda: not any(map(is_alive, left)))
+
+
+@pytest.fixture
+async def line(tmp_path, env):
+    """A zygote whose other end the test plays, so that its socket can be full."""
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    near.setblocking(False)
+    with far:
+        made = Zygote(await start_child(["sleep", "60"], cwd=tmp_path, env=env, log=tmp_path / "log"), near)
+        yield made, near, far
+        await made.close()
+
+
+async def test_an_exit_is_acknowledged_even_if_the_socket_was_full_at_first(line, tmp_path):
+    """The zygote keeps the child's pid until then; a lost acknowledgement would keep it for good."""
+    made, near, far = line
+    loop = asyncio.get_running_loop()
+    asked = asyncio.create_task(made.fork("main", "", log=tmp_path / "child.log"))
+    message, descriptors, *_ = await loop.run_in_executor(None, socket.recv_fds, far, MAX_MESSAGE_BYTES, 2)
+    for fd in descriptors:
+        os.close(fd)
+    number = decode(message, type=ForkRequest).number
+    far.send(encode(Forked(number, own_identity())))
+    child = await asked
+    sent = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            near.send(b"full")
+            sent += 1
+    far.send(encode(ChildExited(number, 0)))
+    assert await child.wait() == 0
+    received = [await loop.run_in_executor(None, far.recv, MAX_MESSAGE_BYTES) for _ in range(sent + 1)]
+    assert decode(received[-1], type=ExitAck).number == number

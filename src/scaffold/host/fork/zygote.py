@@ -133,10 +133,20 @@ class Zygote:
                     answer.set_exception(OSError(errno, os.strerror(errno)))
             case ChildExited(number=number, code=code):
                 self._children.pop(number).end(code)
-                with contextlib.suppress(OSError):  # if the zygote is gone, its children's pids are free anyway
-                    self._line.send(encode(ExitAck(number)))
+                self._acknowledge(number)
             case _:
                 assert_never(reply)
+
+    def _acknowledge(self, number: int) -> None:
+        """Let the zygote reap a child whose exit is known here; until then the child's pid is not reused."""
+        if self._gone:
+            return  # the zygote's children are not its own any more, so nothing waits for this
+        try:
+            self._line.send(encode(ExitAck(number)))
+        except BlockingIOError:
+            asyncio.get_running_loop().call_later(SEND_RETRY_S, self._acknowledge, number)
+        except OSError:
+            self._leave()
 
     def _begin(self, number: int, identity: ProcessIdentity) -> None:
         forked = self._children[number] = _ForkedProcess(identity)
