@@ -11,6 +11,7 @@ import _socket
 import _thread
 import os
 import sys
+import time
 from collections.abc import Sequence
 
 UNCATCHABLE = (9, 19)
@@ -18,6 +19,7 @@ BACKLOG = 4096
 """More than any client opens at once: when the queue is full, Linux uses SYN cookies and may lose the first data."""
 CHUNK_BYTES = 65536
 MAX_CONNECTIONS = 200
+PAUSE_S = 0.05
 STACK_BYTES = 262_144
 """Per thread, two for each connection: their stacks count towards the command's memory limit."""
 SIGNAL_DEFAULTS = (13, 25)
@@ -94,6 +96,8 @@ def serve(listener: _socket.socket, name: str, slots: _queue.SimpleQueue[None]) 
             _thread.start_new_thread(_relay_connection, (_socket.socket(fileno=fd), name, slots))
         except (OSError, RuntimeError):  # the client closed before it was accepted, or no thread could be started
             slots.put(None)
+            # Without descriptors or threads left, the next try would fail at once, too. No event tells of new ones.
+            time.sleep(PAUSE_S)  # noqa: TID251 - runs alone in the sandbox, without a clock
 
 
 def _relay_connection(near: _socket.socket, name: str, slots: _queue.SimpleQueue[None]) -> None:
