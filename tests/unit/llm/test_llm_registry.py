@@ -5,7 +5,7 @@ import pytest
 from scaffold.core.model import Usage
 from scaffold.llm.registry.cards import known_models, model_card
 from scaffold.llm.registry.model_name import parse_model
-from scaffold.llm.registry.prices import find_family
+from scaffold.llm.registry.prices import PricePeriod, Prices, TokenRate, find_family
 
 TODAY = date(2026, 11, 1)
 MILLION = 1_000_000
@@ -100,3 +100,14 @@ def test_every_listed_model_has_a_complete_description():
         assert known.window_tokens
         assert known.prices.on(TODAY)[0].output > 0
         assert model_card(parse_model(known.model)) == known
+
+
+def test_a_day_before_the_first_known_prices_has_those():
+    periods = (PricePeriod(date(2026, 1, 1), (rate(2.0),)), PricePeriod(date(2026, 6, 1), (rate(1.0),)))
+    prices = Prices(periods)
+    days = (date(2025, 1, 1), date(2026, 3, 1), date(2026, 7, 1))
+    assert [prices.on(day)[0].input for day in days] == [2.0, 2.0, 1.0]
+
+
+def rate(dollars):
+    return TokenRate(above=0, input=dollars, cached=None, written=None, output=dollars)

@@ -49,7 +49,8 @@ class Prices(Struct, frozen=True):
     def on(self, day: date) -> Sequence[TokenRate]:
         """Return the rates of `day` (UTC), smallest `above` first."""
         running = [period for period in self.periods if period.since is None or period.since <= day]
-        return (running or self.periods)[-1].rates
+        # Before the first known period, its prices are the nearest.
+        return (running or self.periods[:1])[-1].rates
 
     def cost_usd(self, usage: Usage, day: date) -> float:
         """Return the cost in US dollars of one request with `usage` on `day`."""

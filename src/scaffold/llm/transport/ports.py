@@ -29,7 +29,7 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
     deadlines: Deadlines
 
     def __repr__(self) -> str:
-        return f"Post({self.url!r}, {len(self.body)} bytes)"
+        return f"HttpRequest({self.url!r}, {len(self.body)} bytes)"
 
 
 class HttpResponse(Protocol):
@@ -75,4 +75,4 @@ class LiveContext(Struct, frozen=True, kw_only=True):
     """None: the defaults of each provider."""
 
     def __repr__(self) -> str:
-        return "Line()"
+        return "LiveContext()"
