@@ -60,7 +60,7 @@ async def test_without_bash_only_portable_commands_are_allowed(tmp_path):
     commands = ["ls -la | head -3", "touch a && ls 'x y'", r"ls a\ b", "ls a$", "cat .env"]
     assert [(await rich.judge(each, ground)).decision for each in commands] == [*["allow"] * 4, "deny"]
     assert [(await poor.judge(each, ground)).decision for each in commands] == ["allow", "allow", "ask", "ask", "deny"]
-    assert "bash is not installed on this machine" in (await poor.judge(r"ls a\ b", ground)).reason
+    assert "bash is not installed" in (await poor.judge(r"ls a\ b", ground)).reason
 
 
 async def test_without_the_second_parser_complex_commands_ask(tmp_path):
