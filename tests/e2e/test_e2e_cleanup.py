@@ -10,7 +10,7 @@ import pytest
 
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def one_that_is_killed(scenario):
     scenario.plan(plan_of(g=[action("slow", effects=["x"], check="test -f slow")]))
     scenario.cassette(slow=[write("slow", "s\n"), shell("sleep 50")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: scenario.commands() and [*scenario.cache.glob("runs/*/*/attempts/*/slow")], PATIENCE_S)
+    assert wait_until(lambda: scenario.commands() and [*scenario.cache.glob("runs/*/*/attempts/*/slow")], TIMEOUT_S)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     assert wait_until(lambda: not scenario.processes())
@@ -111,7 +111,7 @@ def test_an_active_run_is_left_alone(scenario):
     scenario.plan(plan_of(g=[action("slow", effects=["x"], check="test -f slow")]))
     scenario.cassette(slow=[shell("sleep 3"), write("slow", "s\n")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, PATIENCE_S)
+    assert wait_until(scenario.commands, TIMEOUT_S)
     (step,) = said(scenario, "cleanup")["steps"]
     assert (step["kind"], step["verdict"]) == ("run", "kept")
     assert str(running.pid) in step["why"]
@@ -119,7 +119,7 @@ def test_an_active_run_is_left_alone(scenario):
         refused = scenario.scaffold("purge", *flags)
         assert refused.returncode == 1
         assert "scaffold stop" in refused.stderr
-    assert running.wait(PATIENCE_S) == 0
+    assert running.wait(TIMEOUT_S) == 0
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ def tape(scenario):
 def crashed(scenario, phase, number, *, victim):
     """Execute a request whose worker, or owner, dies at that point; continue, and return the points passed."""
     tape(scenario)
-    counter, owner, calm = scenario.home / "points", scenario.home / "owner", dict(scenario.environ)
+    counter, owner, environ_before = scenario.home / "points", scenario.home / "owner", dict(scenario.environ)
     counter.write_text("")
     scenario.environ |= {
         "PYTHONPATH": str(HARNESS),
@@ -66,7 +66,7 @@ def crashed(scenario, phase, number, *, victim):
         **({"CRASH_OWNER": str(owner)} if victim == "owner" else {}),
     }
     done = scenario.request("a text", "--tier", "builder", "--yes")
-    scenario.environ = calm
+    scenario.environ = environ_before
     assert done.returncode == (-9 if victim == "owner" else 0), done.stdout + done.stderr
     if victim == "owner":
         done = scenario.scaffold("resume", "--yes")

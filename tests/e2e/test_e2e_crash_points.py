@@ -57,10 +57,10 @@ def crashed_at(scenario, number, command, **harness):
     """
     counter = scenario.home / "points"
     counter.write_text("")
-    calm = dict(scenario.environ)
+    environ_before = dict(scenario.environ)
     scenario.environ |= {"PYTHONPATH": str(HARNESS), "CRASH_COUNTER": str(counter), "CRASH_AT": str(number), **harness}
     first = scenario.call(command)
-    scenario.environ = calm
+    scenario.environ = environ_before
     said = first.stdout
     if first.returncode == -9 and (scenario.status()["run"] or {}).get("status") != "completed":
         again = scenario.call(command)

@@ -24,12 +24,12 @@ MOST_STEPS = 8
 @pytest.fixture
 def scenario(tmp_path):
     made = Scenario(tmp_path)
-    patience(made, 0.2)
+    set_wait_s(made, 0.2)
     yield made
     assert made.processes() == [], "a process was left behind"
 
 
-def patience(scenario, seconds):
+def set_wait_s(scenario, seconds):
     """Configure how long workers wait for a human."""
     scenario.configure(inbox={"wait_s": seconds})
 
@@ -139,7 +139,7 @@ def test_two_actions_with_the_same_request_wait_for_one_decision(scenario):
 @pytest.mark.slow
 def test_a_living_run_continues_automatically(scenario):
     """BX-13: the worker waits a while, and the answer reaches the same attempt."""
-    patience(scenario, 60)
+    set_wait_s(scenario, 60)
     one_that_asks(scenario)
     running = scenario.start(scenario.run_command(*NO_SANDBOX))
     assert wait_until(lambda: inbox(scenario), seconds=20)
@@ -194,7 +194,7 @@ def test_resuming_with_yolo_asks_nothing_more(scenario):
 @pytest.mark.slow
 def test_a_run_resumed_by_the_same_input_takes_the_flags_too(scenario):
     """RA-13, AL-27: `run --yes --yolo` on an interrupted run withdraws the open approval, as `resume --yolo` does."""
-    patience(scenario, 600)
+    set_wait_s(scenario, 600)
     one_that_asks(scenario)
     process = scenario.start(scenario.run_command(*NO_SANDBOX))
     assert wait_until(lambda: inbox(scenario), 20)
@@ -257,7 +257,7 @@ def test_a_cancelled_run_has_no_open_items(scenario):
 @pytest.mark.parametrize("victim", ["run", "worker"])
 def test_nothing_is_asked_twice_after_a_kill_of_run_or_worker(scenario, victim):
     """BX-13, BX-15, BX-17: the question outlives both; decided while both are dead, the decision counts."""
-    patience(scenario, 60)
+    set_wait_s(scenario, 60)
     one_that_asks(scenario)
     running = scenario.start(scenario.run_command(*NO_SANDBOX))
     assert wait_until(lambda: inbox(scenario), seconds=20)
@@ -306,19 +306,19 @@ def carried_on(scenario, number, **harness):
     counter = scenario.home / "points"
     counter.write_text("")
     crashing = {"PYTHONPATH": str(HARNESS), "CRASH_COUNTER": str(counter), "CRASH_AT": str(number), **harness}
-    calm = dict(scenario.environ)
+    environ_before = dict(scenario.environ)
     for _ in range(MOST_STEPS):
         status = scenario.status()
         if (status["run"] or {}).get("status") == "completed":
             break
-        scenario.environ = calm | crashing
+        scenario.environ = environ_before | crashing
         if status["run"] is None:
             scenario.run(*NO_SANDBOX)
         elif status["inbox"]:
             scenario.scaffold("approve", status["inbox"][0]["id"])
         else:
             scenario.scaffold("resume")
-        scenario.environ = calm
+        scenario.environ = environ_before
         assert wait_until(lambda: scenario.processes() == [], seconds=20)
     return counter.read_text().splitlines()
 

@@ -10,14 +10,14 @@ from support.scenario import Scenario, action, wait_until, write
 from support.terminal import CTRL_C, CTRL_D, Screen
 
 IDLE = r"/help$"
-PATIENCE_S = 30
+TIMEOUT_S = 30
 
 
 @pytest.fixture
 def scenario(tmp_path):
     made = Scenario(tmp_path)
     yield made
-    assert wait_until(lambda: not made.processes(), PATIENCE_S), "a process was left behind"
+    assert wait_until(lambda: not made.processes(), TIMEOUT_S), "a process was left behind"
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_plan_is_refined_accepted_and_executed_while_the_conversation_continue
     screen.answer("y")
     screen.wait_for(r"is running in the background")
     screen.wait_for(r"new conversation")
-    assert wait_until(lambda: scenario.status()["run"]["status"] == "completed", PATIENCE_S)
+    assert wait_until(lambda: scenario.status()["run"]["status"] == "completed", TIMEOUT_S)
     screen.type_line("/goals")
     screen.wait_for(r"greeting: completed")
     screen.type_line("/tasks greeting")
@@ -121,7 +121,7 @@ def test_ctrl_c_stops_planning_cleanly_and_leaves_no_owner(scenario, talk):
     screen = talk("--model", name)
     screen.wait_for(IDLE)
     screen.type_line("greet somebody")
-    assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), PATIENCE_S)
+    assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), TIMEOUT_S)
     screen.send(CTRL_C)
     screen.wait_for(r"stopped; the conversation is kept")
     assert scenario.status()["run"]["status"] == "paused"

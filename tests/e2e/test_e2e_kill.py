@@ -12,7 +12,7 @@ import pytest
 from scaffold.host.fork.zygote import can_fork
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def killed_at_random(scenario, seed, times, victims):
             for pid in victims(scenario, running.pid, dice):
                 with contextlib.suppress(ProcessLookupError):  # it may have ended by itself just now
                     os.kill(pid, signal.SIGKILL)
-        running.wait(PATIENCE_S)
+        running.wait(TIMEOUT_S)
         if running.returncode == 0:
             break
         assert wait_until(lambda: not scenario.processes()), "what was killed left processes behind"
@@ -118,7 +118,7 @@ def test_a_killed_zygote_does_not_stop_the_run(scenario):
     killed = []
 
     def victims(scenario, pid, dice):
-        assert wait_until(scenario.commands, PATIENCE_S)
+        assert wait_until(scenario.commands, TIMEOUT_S)
         killed.extend(map(int, the_zygote(scenario, pid, dice)))
         return killed
 
@@ -153,9 +153,9 @@ def test_random_kills_of_random_processes(scenario, seed):
 def test_the_first_interrupt_stops_the_run_cleanly(scenario):
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, PATIENCE_S)
+    assert wait_until(scenario.commands, TIMEOUT_S)
     running.send_signal(signal.SIGINT)
-    assert running.wait(PATIENCE_S) == 130
+    assert running.wait(TIMEOUT_S) == 130
     status = scenario.status()
     assert status["run"]["status"] == "paused"
     assert {each["status"] for each in status["actions"]} <= {"pending", "completed", "landing"}
@@ -168,10 +168,10 @@ def test_the_second_interrupt_ends_everything_at_once(scenario):
     scenario.plan(plan_of(g=[action("long", effects=["x"], check="true")]))
     scenario.cassette(long=[shell("trap '' TERM INT; sleep 50"), write("a", "a")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, PATIENCE_S)
+    assert wait_until(scenario.commands, TIMEOUT_S)
     running.send_signal(signal.SIGINT)
     running.send_signal(signal.SIGINT)
-    assert running.wait(PATIENCE_S) == 130
+    assert running.wait(TIMEOUT_S) == 130
     assert wait_until(lambda: not scenario.processes())
 
 
@@ -180,11 +180,11 @@ def test_another_terminal_can_stop_a_run_and_cancel_it(scenario):
     """SC-17: stop leaves it resumable; cancel is final, and what landed stays landed."""
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, PATIENCE_S)
+    assert wait_until(scenario.commands, TIMEOUT_S)
     stopped = scenario.scaffold("stop")
     assert stopped.returncode == 0, stopped.stderr
     assert "paused" in stopped.stdout
-    assert running.wait(PATIENCE_S) == 130
+    assert running.wait(TIMEOUT_S) == 130
     assert scenario.scaffold("cancel").returncode == 0
     status = scenario.status()
     assert status["run"]["status"] == "cancelled"
@@ -198,18 +198,18 @@ def test_another_terminal_can_stop_a_run_and_cancel_it(scenario):
 def test_two_orchestrators_never_execute_the_same_run(scenario):
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, PATIENCE_S)
+    assert wait_until(scenario.commands, TIMEOUT_S)
     second = scenario.scaffold("resume", scenario.status()["run"]["id"])
     assert second.returncode == 1
     assert "is executing run" in second.stderr
-    assert running.wait(PATIENCE_S) == 0
+    assert running.wait(TIMEOUT_S) == 0
 
 
 @pytest.mark.slow
 def test_an_interrupted_run_is_shown_as_such(scenario):
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, PATIENCE_S)
+    assert wait_until(scenario.commands, TIMEOUT_S)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     assert scenario.status()["run"]["status"] == "interrupted"
@@ -223,11 +223,11 @@ def test_landing_waits_while_the_session_branch_is_checked_out(scenario):
     scenario.plan(plan_of(g=[action("a", effects=["x"], check="true")]))
     scenario.cassette(a=[shell("sleep 1"), write("a", "a")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: "session-" in scenario.git("branch"), PATIENCE_S)
+    assert wait_until(lambda: "session-" in scenario.git("branch"), TIMEOUT_S)
     branch = scenario.status()["run"]["session_branch"]
     elsewhere = scenario.home / "mine"
     scenario.git("worktree", "add", "-q", str(elsewhere), branch)
-    assert running.wait(PATIENCE_S) == 3
+    assert running.wait(TIMEOUT_S) == 3
     assert (scenario.status()["run"]["status"], scenario.status()["queue"][0]["action"]) == ("paused", "a")
     scenario.git("worktree", "remove", str(elsewhere))
     assert scenario.scaffold("resume").returncode == 0

@@ -103,10 +103,10 @@ def test_a_kill_during_a_review_or_its_record_does_not_change_the_outcome(scenar
     """BX-15, BX-2, SC-16: no ref moves, so nothing can be half done."""
     counter = scenario.home / "points"
     counter.write_text("")
-    calm = dict(scenario.environ)
+    environ_before = dict(scenario.environ)
     scenario.environ |= {"PYTHONPATH": str(HARNESS), "CRASH_COUNTER": str(counter), "CRASH_AT": str(number)}
     first = played(scenario, verdict())
-    scenario.environ = calm
+    scenario.environ = environ_before
     assert first.returncode in {0, -9}, first.stdout + first.stderr
     assert len(counter.read_text().splitlines()) >= number, "the point was never passed"
     if first.returncode == -9 and scenario.status()["run"]["status"] != "completed":

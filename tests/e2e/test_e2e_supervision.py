@@ -14,7 +14,7 @@ import pytest
 from support.scenario import Scenario, calls_entry, create_actions, shell, text_entry, wait_until, write
 
 TASK = "Build a shop, with docs"
-PATIENCE_S = 90
+TIMEOUT_S = 90
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def workers(scenario):
 
 def until_it_runs(scenario, process):
     """Wait until a worker runs."""
-    assert wait_until(lambda: process.poll() is not None or _begun(scenario), PATIENCE_S)
+    assert wait_until(lambda: process.poll() is not None or _begun(scenario), TIMEOUT_S)
 
 
 def _begun(scenario):
@@ -196,8 +196,8 @@ def test_a_killed_supervisor_is_replaced_and_the_run_ends_as_usual(scenario):
     assert len(killed) == 2
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    assert wait_until(lambda: len(set(supervisors(scenario)) - set(killed)) == 2, PATIENCE_S)
-    assert process.wait(PATIENCE_S) == 0
+    assert wait_until(lambda: len(set(supervisors(scenario)) - set(killed)) == 2, TIMEOUT_S)
+    assert process.wait(TIMEOUT_S) == 0
     expect_the_end(scenario)
 
 
@@ -209,7 +209,7 @@ def test_a_stopped_supervisor_is_replaced(scenario):
     until_it_runs(scenario, process)
     stopped = supervisors(scenario)[0]
     os.kill(stopped, signal.SIGSTOP)
-    assert process.wait(PATIENCE_S) == 0
+    assert process.wait(TIMEOUT_S) == 0
     assert stopped not in scenario.processes()
     expect_the_end(scenario)
 
@@ -221,7 +221,7 @@ def test_a_killed_owner_leaves_no_process_and_the_next_one_continues(scenario):
     process = scenario.start(scenario.request_command(TASK, "--yes"))
     until_it_runs(scenario, process)
     process.send_signal(signal.SIGKILL)
-    process.wait(PATIENCE_S)
+    process.wait(TIMEOUT_S)
     assert wait_until(lambda: not scenario.processes(), 5.0), "an orphan lived on"
     status = scenario.status()
     assert status["run"]["status"] == "interrupted"
@@ -242,7 +242,7 @@ def test_a_stopped_owner_loses_its_run_and_changes_nothing_when_it_continues(sce
     assert done.returncode == 0, done.stdout + done.stderr
     expect_the_end(scenario)
     process.send_signal(signal.SIGCONT)
-    assert process.wait(PATIENCE_S) != 0
+    assert process.wait(TIMEOUT_S) != 0
     expect_the_end(scenario)
 
 
@@ -267,7 +267,7 @@ def expect_the_same_end(scenario, seed, kills):
             process = scenario.start(scenario.request_command(TASK, "--yes"))
         if process.poll() == 0:
             break
-    if process.wait(PATIENCE_S) != 0:
+    if process.wait(TIMEOUT_S) != 0:
         done = scenario.request(TASK, "--yes")
         assert done.returncode == 0, done.stdout + done.stderr
     expect_the_end(scenario)

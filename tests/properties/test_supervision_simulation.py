@@ -1,4 +1,4 @@
-"""Whole runs on virtual time, with everything that can go wrong drawn from a seed.
+"""Whole runs on virtual time, with all faults drawn from a seed.
 
 `SCAFFOLD_SEED=123 pytest tests/properties/test_supervision_simulation.py` replays one; docs/design/012-simulator.md.
 """
@@ -6,7 +6,7 @@
 import os
 import re
 import shutil
-import subprocess  # noqa: TID251 - planted bugs live in a process of their own
+import subprocess  # noqa: TID251 - planted bugs run in a separate process
 import sys
 from pathlib import Path
 
@@ -18,72 +18,72 @@ ROOT = Path(__file__).parents[2]
 REPLAYED = os.environ.get("SCAFFOLD_SEED")
 QUICK = [range(int(REPLAYED), int(REPLAYED) + 1)] if REPLAYED else [range(n, n + 5) for n in range(0, 15, 5)]
 MANY = [range(n, n + 100) for n in range(1000, 2000, 100)]
-PATIENCE = 300
-"""How many seeds a planted bug may stay unseen."""
+MAX_SEEDS = 300
+"""How many seeds may pass before a planted bug is found."""
 
 
-def told(seed: int, folder: Path) -> Outcome:
+def run_seed(seed: int, folder: Path) -> Outcome:
     place = (folder / f"{seed}").resolve()
     outcome = simulate(seed, place)
     shutil.rmtree(place)
     return outcome
 
 
-def expect_sound(seeds: range, folder: Path) -> None:
+def expect_no_violations(seeds: range, folder: Path) -> None:
     """Simulate the seeds and fail at the first violation, with all events of the run."""
     for seed in seeds:
-        outcome = told(seed, folder)
-        story = "\n".join(outcome.trace)
+        outcome = run_seed(seed, folder)
+        trace = "\n".join(outcome.trace)
         found = "\n".join(outcome.violations)
-        assert not outcome.violations, f"{story}\n\nSCAFFOLD_SEED={seed} shows again:\n{found}"
+        assert not outcome.violations, f"{trace}\n\nSCAFFOLD_SEED={seed} reproduces this:\n{found}"
 
 
 @pytest.mark.parametrize("seeds", QUICK, ids=lambda seeds: f"from-{seeds.start}")
 def test_a_simulated_run_ends_and_loses_no_landed_work_whatever_fails(seeds, tmp_path):
     """BX-15, BX-8, BX-2, BX-17, SC-15, SC-16, SC-20, OR-3: crashes at any write, stalls, lost wake-ups, people."""
-    expect_sound(seeds, tmp_path)
+    expect_no_violations(seeds, tmp_path)
 
 
 @pytest.mark.parametrize("seed", [2231], ids=["a goal cancelled while its candidate moves the branch"])
 def test_seeds_that_failed_once_pass(seed, tmp_path):
     """BX-15, SC-17: each of these failed before it was fixed."""
-    expect_sound(range(seed, seed + 1), tmp_path)
+    expect_no_violations(range(seed, seed + 1), tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seeds", MANY, ids=lambda seeds: f"from-{seeds.start}")
 def test_a_thousand_faulty_runs_pass_too(seeds, tmp_path):
-    """BX-15: the same, for long."""
-    expect_sound(seeds, tmp_path)
+    """BX-15: the same, with many more seeds."""
+    expect_no_violations(seeds, tmp_path)
 
 
 def test_the_same_seed_replays_the_same_run(tmp_path):
     """BX-15: a failure can be examined again, event by event."""
     for seed in range(40, 48):
-        first, second = told(seed, tmp_path), told(seed, tmp_path)
+        first, second = run_seed(seed, tmp_path), run_seed(seed, tmp_path)
         assert first.violations == ()
-        assert first.trace, f"nothing happened with seed {seed}"
-        assert first == second, f"seed {seed} tells two stories"
+        assert first.trace, f"no event happened with seed {seed}"
+        assert first == second, f"seed {seed} gave two different runs"
 
 
-WEATHER = {
+FAULT_PATTERNS = {
     "an owner took the run over": r"RunClaimed\(pid=owner, fence=[2-9]",
     "an owner took it over many times": r"RunClaimed\(pid=owner, fence=1\d",
     "a supervisor was killed": r"SupervisorEnded\(goal='\w+', code=-9\)",
     "a worker was lost": r"AttemptEnded\(.*outcome='lost'",
     "a worker hung": r"AttemptEnded\(.*outcome='timeout'|signal 9 in phase executing",
-    "work was in conflict": r"AttemptEnded\(.*outcome='conflict'",
-    "a candidate was a lie": r"AttemptEnded\(.*outcome='contract_failed'.*must_exist",
+    "work conflicted": r"AttemptEnded\(.*outcome='conflict'",
+    "a candidate violated its contract": r"AttemptEnded\(.*outcome='contract_failed'.*must_exist",
     "an action was done already": r"AttemptEnded\(.*outcome='recorded'",
     "an action failed for good": r"ActionStatusChanged\(action='\w+', status='failed', reason='\w+ after \d attempts?",
     "the budget was spent": r"RunStatusChanged\(status='paused', reason='the budget is used up'",
-    "a person set a goal aside": r"GoalStatusChanged\(goal='\w+', status='paused', reason='set aside",
-    "a person cancelled an action": r"ActionStatusChanged\(action='\w+', status='cancelled'",
+    "a user set a goal aside": r"GoalStatusChanged\(goal='\w+', status='paused', reason='set aside",
+    "a user cancelled an action": r"ActionStatusChanged\(action='\w+', status='cancelled'",
     "a compound was broken down": r"PlanExtended\(goal='\w+', under='",
     "another way was found": r"PlanningTurnEnded\(event='replan'.*outcome='done'",
     "a proposal was refused": r"PlanningTurnEnded\(event='\w+'.*outcome='refused'",
-    "a thinker was killed": r"PlanningTurnEnded\(event='\w+'.*outcome='lost'",
+    "a planner was killed": r"PlanningTurnEnded\(event='\w+'.*outcome='lost'",
     "a goal was reached": r"GoalStatusChanged\(goal='\w+', status='completed'",
     "a goal failed": r"GoalStatusChanged\(goal='\w+', status='failed'",
 }
@@ -93,22 +93,22 @@ WEATHER = {
 @pytest.mark.timeout(900)
 def test_the_faults_of_the_simulation_are_of_every_kind(tmp_path):
     """BX-15: a simulation without failures would prove nothing."""
-    unseen = dict(WEATHER)
-    for seed in range(PATIENCE):
-        story = "\n".join(told(seed, tmp_path).trace)
-        unseen = {kind: sign for kind, sign in unseen.items() if not re.search(sign, story)}
+    unseen = dict(FAULT_PATTERNS)
+    for seed in range(MAX_SEEDS):
+        trace = "\n".join(run_seed(seed, tmp_path).trace)
+        unseen = {kind: sign for kind, sign in unseen.items() if not re.search(sign, trace)}
         if not unseen:
             break
-    assert not unseen, f"{PATIENCE} seeds did not bring this"
+    assert not unseen, f"{MAX_SEEDS} seeds did not cause this"
 
 
 PLANTED = {
-    "conclude checks no fence": (
+    "end_attempt does not check the fence": (
         "run/attempt_end.py",
         "        if fence is None:\n            store.runs.check(run.id, fence=run.fence)\n",
         "        fence = None\n",
     ),
-    "an attempt is queued without a look at the slots in its transaction": (
+    "an attempt is queued without counting the slots in its transaction": (
         "orchestrator/dispatch.py",
         " or not free_slots(store, run, goal):",
         ":",
@@ -118,7 +118,7 @@ PLANTED = {
         "                store.intents.settle(intent.id, done=intent.new == landed)\n",
         "                pass\n",
     ),
-    "effects are facts when a candidate is handed in": (
+    "effects are facts when a candidate is submitted": (
         "worker/attempt_record.py",
         "            store.actions.move(attempt.action_id, Landing())\n",
         (
@@ -134,7 +134,7 @@ PLANTED = {
         '"executor_failed", "timeout", "lost"}',
     ),
 }
-"""A file below src/scaffold, what stands there, and what stands there with the bug."""
+"""A file below src/scaffold, its correct text, and the text with the bug."""
 
 
 @pytest.mark.slow
@@ -142,17 +142,17 @@ PLANTED = {
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_found(bug, tmp_path):
     """BX-15: a simulator counts once it has found something."""
-    file, sound, wrong = PLANTED[bug]
+    file, correct, wrong = PLANTED[bug]
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", ".mypy_cache"))
     planted = tmp_path / "src" / "scaffold" / file
-    assert planted.read_text().count(sound) == 1, f"{file} has changed: plant the bug anew"
-    planted.write_text(planted.read_text().replace(sound, wrong))
+    assert planted.read_text().count(correct) == 1, f"{file} has changed: adapt the planted bug"
+    planted.write_text(planted.read_text().replace(correct, wrong))
     found = subprocess.run(
-        [sys.executable, "-m", "simulator", "0", str(PATIENCE)],
+        [sys.executable, "-m", "simulator", "0", str(MAX_SEEDS)],
         env={"PYTHONPATH": f"{tmp_path / 'src'}:{ROOT / 'tests'}", "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert found.returncode == 1, f"{PATIENCE} seeds did not show it; {found.stderr}"
+    assert found.returncode == 1, f"{MAX_SEEDS} seeds did not find it; {found.stderr}"
     assert found.stdout.startswith("seed "), found.stderr

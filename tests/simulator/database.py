@@ -26,11 +26,11 @@ class Database:
         self.changes = 0
         """How many commits have changed something."""
         self._seen = self.sqlite._raw.total_changes
-        self.witnesses: list[Callable[[], None]] = []
+        self.listeners: list[Callable[[], None]] = []
 
-    def open(self, process: Process, clock: VirtualClock, chaos: FaultInjector) -> Store:
+    def open(self, process: Process, clock: VirtualClock, faults: FaultInjector) -> Store:
         """Return the store as `process` sees it."""
-        return Store(Connection(_Line(self, process, chaos)), clock)
+        return Store(Connection(_ProcessConnection(self, process, faults)), clock)
 
     def commit(self) -> bool:
         """Commit the open transaction and call the callbacks; return whether it changed anything."""
@@ -39,13 +39,13 @@ class Database:
             return False
         self._seen = self.sqlite._raw.total_changes
         self.changes += 1
-        for witness in self.witnesses:
-            witness()
+        for listener in self.listeners:
+            listener()
         return True
 
 
-class _Line:
-    """A process's connection to the shared database: as much of `store.connection.Driver` as a store uses.
+class _ProcessConnection:
+    """A process's connection to the shared database: the part of `DatabaseDriver` that a store uses.
 
     Transactions never span an await, so one connection to SQLite serves all processes of a loop.
     """
@@ -53,10 +53,10 @@ class _Line:
     name = NAME
     read_only = None
 
-    def __init__(self, database: Database, process: Process, chaos: FaultInjector) -> None:
+    def __init__(self, database: Database, process: Process, faults: FaultInjector) -> None:
         self._database = database
         self._process = process
-        self._chaos = chaos
+        self._faults = faults
         self._own = 0
 
     @property
@@ -77,13 +77,13 @@ class _Line:
 
     def begin(self, *, durable: bool) -> None:
         self._process.require_alive()
-        if self._chaos.locked():
+        if self._faults.locked():
             raise StoreError(f"{NAME}: another process holds the database lock", "Wait for it or end it.")
         self._database.sqlite.begin(durable=False)
 
     def commit(self) -> None:
         self._process.require_alive()
-        self._chaos.moment(self._process, self._commit)
+        self._faults.execute_write(self._process, self._commit)
 
     def _commit(self) -> None:
         self._own += self._database.commit()

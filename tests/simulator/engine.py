@@ -18,7 +18,7 @@ Ended = Callable[[int], None]
 class ProcessFactory(Protocol):
     """Creates simulated processes."""
 
-    chaos: FaultInjector
+    faults: FaultInjector
 
     def spawn(self, name: str, main: Main, ended: Ended) -> Process:
         """Start a process; `ended` gets its exit code once all its tasks have ended."""
@@ -26,19 +26,19 @@ class ProcessFactory(Protocol):
 
 
 class SimulatedEngine:
-    """Implements `orchestrator.engine.Engine` for one owner. Every call is refused once that is dead."""
+    """Implements `orchestrator.engine.Engine` for one owner. Every call is refused once the owner is dead."""
 
     def __init__(
         self,
-        nursery: ProcessFactory,
+        factory: ProcessFactory,
         owner: Process,
         work: Callable[[Process, AttemptId], Coroutine[Any, Any, int]],
-        pursue: Callable[[Process, GoalId], Coroutine[Any, Any, int]],
+        supervise: Callable[[Process, GoalId], Coroutine[Any, Any, int]],
     ) -> None:
-        self._nursery = nursery
+        self._factory = factory
         self._owner = owner
         self._work = work
-        self._pursue = pursue
+        self._supervise = supervise
         self._exits: asyncio.Queue[ProcessExit] = asyncio.Queue()
         self._workers: dict[AttemptId, Process] = {}
         self._supervisors: dict[GoalId, Process] = {}
@@ -50,8 +50,8 @@ class SimulatedEngine:
 
     async def start_attempt(self, attempt: Attempt) -> None:
         """Start a worker for a queued attempt; OSError if the machine cannot start a process."""
-        await self._ready()
-        self._workers[attempt.id] = self._nursery.spawn(
+        await self._wait_to_start()
+        self._workers[attempt.id] = self._factory.spawn(
             f"worker of {attempt.number}",
             partial(self._work, attempt_id=attempt.id),
             lambda code: self._exits.put_nowait(AttemptExit(attempt.id, code)),
@@ -59,10 +59,10 @@ class SimulatedEngine:
 
     async def start_supervisor(self, goal: GoalId) -> ProcessIdentity:
         """Start the supervisor of a goal; OSError if the machine cannot start a process."""
-        await self._ready()
-        self._supervisors[goal] = process = self._nursery.spawn(
+        await self._wait_to_start()
+        self._supervisors[goal] = process = self._factory.spawn(
             "supervisor",
-            partial(self._pursue, goal_id=goal),
+            partial(self._supervise, goal_id=goal),
             lambda code: self._exits.put_nowait(SupervisorExit(goal, code)),
         )
         return process.identity
@@ -84,15 +84,15 @@ class SimulatedEngine:
         for process in self.children:
             await self._end(process)
 
-    async def _ready(self) -> None:
+    async def _wait_to_start(self) -> None:
         self._owner.require_alive()
-        await asyncio.sleep(self._nursery.chaos.latency_s())
+        await asyncio.sleep(self._factory.faults.latency_s())
         self._owner.require_alive()
-        if self._nursery.chaos.strikes(self._nursery.chaos.odds.refused):
-            raise OSError("no process to spare")
+        if self._factory.faults.happens(self._factory.faults.rates.no_process):
+            raise OSError("cannot start a process")
 
     async def _end(self, process: Process | None) -> None:
         self._owner.require_alive()
         if process is not None and not process.dead:
-            self._nursery.chaos.kill(process)
-            await process.bury()
+            self._factory.faults.kill(process)
+            await process.unwind()

@@ -1,4 +1,4 @@
-"""Which faults occur, and when: all of it drawn from one seeded source of chance."""
+"""Which faults occur, and when: everything is drawn from one seeded random number generator."""
 
 from collections.abc import Callable, Sequence
 from random import Random  # noqa: TID251 - seeded
@@ -15,42 +15,42 @@ class FaultRates(Struct, frozen=True, kw_only=True):
     """The probability of each kind of fault, each time that it could happen."""
 
     crash: float = 0.0
-    """That a process dies at one of its writes: half of them just before, half just after it is kept."""
+    """That a process dies at one of its writes: half of them just before, half just after the commit."""
     locked: float = 0.0
-    """That the database cannot be had for a write."""
-    deaf: float = 0.0
-    """That a ring of a doorbell is lost, late, or heard twice."""
-    slow: float = 0.0
-    """That a git command takes long."""
-    refused: float = 0.0
-    """That the machine has no process to spare."""
+    """That the database is locked for a write."""
+    lost_wakeup: float = 0.0
+    """That a wake-up is lost, late, or delivered twice."""
+    slow_git: float = 0.0
+    """That a git command takes a long time."""
+    no_process: float = 0.0
+    """That the machine cannot start another process."""
 
 
 NO_FAULTS = FaultRates()
 
 
 class FaultInjector:
-    """Decides the fate of every write, wake-up and wait of the simulated processes."""
+    """Injects faults into the writes, wake-ups and waits of the simulated processes."""
 
-    def __init__(self, chance: Random, odds: FaultRates, bury: Callable[[Process], None]) -> None:
-        """`bury` is called once for each process that dies."""
-        self.chance = chance
-        self.odds = odds
-        self._bury = bury
+    def __init__(self, rng: Random, rates: FaultRates, on_death: Callable[[Process], None]) -> None:
+        """`on_death` is called once for each process that dies."""
+        self.rng = rng
+        self.rates = rates
+        self._on_death = on_death
 
-    def strikes(self, odds: float) -> bool:
+    def happens(self, probability: float) -> bool:
         """Return whether an event of this probability happens."""
-        return odds > 0 and self.chance.random() < odds
+        return probability > 0 and self.rng.random() < probability
 
     def draw(self, weights: Sequence[tuple[Drawn, float]]) -> Drawn:
         """Return one of the items, by their weights."""
-        things, chances = zip(*weights, strict=True)
-        return self.chance.choices(things, chances)[0]
+        items, each_weight = zip(*weights, strict=True)
+        return self.rng.choices(items, each_weight)[0]
 
-    def moment(self, process: Process, effect: Callable[[], None]) -> None:
+    def execute_write(self, process: Process, effect: Callable[[], None]) -> None:
         """Execute a write of a process, unless it dies; raises Killed if it dies before or after."""
-        dies = self.strikes(self.odds.crash)
-        if dies and self.strikes(0.5):
+        dies = self.happens(self.rates.crash)
+        if dies and self.happens(0.5):
             self.kill(process)
         effect()
         if dies:
@@ -58,23 +58,23 @@ class FaultInjector:
 
     def locked(self) -> bool:
         """Return whether another process holds the lock of the database."""
-        return self.strikes(self.odds.locked)
+        return self.happens(self.rates.locked)
 
     def latency_s(self) -> float:
         """Return how long a git command takes."""
-        return self.chance.uniform(0.0, 2.0) if self.strikes(self.odds.slow) else 0.001
+        return self.rng.uniform(0.0, 2.0) if self.happens(self.rates.slow_git) else 0.001
 
-    def ring_fate(self) -> tuple[float, ...]:
-        """Return after how many seconds each wake-up arrives."""
-        if not self.strikes(self.odds.deaf):
+    def wake_delays(self) -> tuple[float, ...]:
+        """Return after how many seconds a wake-up arrives, each time that it does."""
+        if not self.happens(self.rates.lost_wakeup):
             return (0.0,)
-        late = self.chance.uniform(0.0, 3.0)
+        late = self.rng.uniform(0.0, 3.0)
         return self.draw((((), 2), ((late,), 2), ((0.0, late), 1)))
 
     def kill(self, process: Process) -> None:
         """Kill a process; raises Killed if it is the current one."""
         if not process.dead:
             process.dead = process.signalled = True
-            self._bury(process)
+            self._on_death(process)
         if CURRENT.get() is process:
             raise Killed(process.name)

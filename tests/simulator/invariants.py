@@ -1,4 +1,4 @@
-"""Invariants at every commit, and at the end of a run; each in a function named after it."""
+"""Invariants at every commit and at the end of a run; one function for each."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -34,8 +34,8 @@ from simulator.memory_git import Objects
 from simulator.worker import SimulatedWorktrees
 
 OWN_FAILURES = frozenset({"contract_failed", "gate_failed", "executor_failed", "timeout"})
-"""Said here anew, as it was promised: the product's own list may be wrong."""
-AT_WORK = frozenset({"workspace", "executing", "verifying", "critiquing"})
+"""Repeated here as promised, because the list in the code may be wrong."""
+WORKING_PHASES = frozenset({"workspace", "executing", "verifying", "critiquing"})
 BUSY = frozenset({"running", "verifying", "landing"})
 
 
@@ -46,16 +46,16 @@ class InvariantChecker:
         """`store` belongs to no process: it is never killed and never writes."""
         self.violations: list[str] = []
         self.trace: list[StoredEvent] = []
-        self.acknowledged: list[Commit] = []
-        """What was told to have landed, in that order."""
+        self.reported: list[Commit] = []
+        """Commits that were reported as landed, in that order."""
         self._store = store
         self._run_id = run_id
         self._objects = objects
         self._own_failures: Counter[str] = Counter()
         self._statuses: dict[str, str] = {}
-        self._handed_in: set[tuple[str, int]] = set()
-        database.witnesses.append(self._look)
-        objects.moved.append(self._moved)
+        self._submitted: set[tuple[str, int]] = set()
+        database.listeners.append(self._check_commit)
+        objects.moved.append(self._check_ref)
 
     @property
     def run(self) -> Run:
@@ -64,7 +64,7 @@ class InvariantChecker:
         assert run is not None
         return run
 
-    def _look(self) -> None:
+    def _check_commit(self) -> None:
         """Check what a commit changed; one without an event changed no state."""
         seen = self.trace[-1].seq if self.trace else 0
         if self._store.events.last_seq(self._run_id) == seen:
@@ -73,63 +73,63 @@ class InvariantChecker:
         self.trace += new
         run = self.run
         for recorded in new:
-            self._note(self._told(run, recorded.event))
+            self._record(self._check_event(run, recorded.event))
 
-    def _moved(self, ref: str, old: str | None, new: str | None) -> None:
+    def _check_ref(self, ref: str, old: str | None, new: str | None) -> None:
         run = self.run
         if ref == f"refs/heads/{run.session_branch}":
-            self._note(the_branch_only_grows(self._objects, old, new))
+            self._record(the_branch_only_grows(self._objects, old, new))
 
-    def _note(self, found: Iterator[str]) -> None:
+    def _record(self, found: Iterator[str]) -> None:
         self.violations += [f"at event {len(self.trace)}: {each}" for each in found]
 
-    def _told(self, run: Run, event: Event) -> Iterator[str]:
+    def _check_event(self, run: Run, event: Event) -> Iterator[str]:
         match event:
             case AttemptQueued():
                 yield from nothing_starts_in_a_goal_that_is_not_active(self._store, run, event)
                 yield from caps_are_kept(self._store, run)
                 yield from one_attempt_at_a_time(self._store, run)
-            case AttemptPhaseChanged(phase=phase) if phase in AT_WORK:
+            case AttemptPhaseChanged(phase=phase) if phase in WORKING_PHASES:
                 yield from caps_are_kept(self._store, run)
             case PlanningTurnEnded(event="replan"):
                 yield from replans_are_bounded(self._store, run)
             case AttemptPhaseChanged(action=key, number=number, phase="candidate"):
-                self._handed_in.add((key, number))
+                self._submitted.add((key, number))
             case AttemptEnded(action=key, number=number, outcome=outcome) if outcome in OWN_FAILURES:
                 self._own_failures[key] += 1
-                if (key, number) in self._handed_in:
-                    yield from a_candidate_is_the_owners(event)
+                if (key, number) in self._submitted:
+                    yield from a_submitted_candidate_belongs_to_the_owner(event)
                 yield from own_failures_are_bounded(self._store, run, key, self._own_failures[key])
             case ActionStatusChanged():
                 yield from self._action_moved(run, event)
             case ActionLanded():
-                self.acknowledged.append(event.commit)
-                yield from what_is_told_to_land_is_on_the_branch(self._objects, run, event.commit)
+                self.reported.append(event.commit)
+                yield from reported_landings_are_on_the_branch(self._objects, run, event.commit)
             case FactStateChanged(state="holds"):
-                yield from what_is_told_to_land_is_on_the_branch(self._objects, run, event.commit)
+                yield from reported_landings_are_on_the_branch(self._objects, run, event.commit)
 
     def _action_moved(self, run: Run, event: ActionStatusChanged) -> Iterator[str]:
         was, self._statuses[event.action] = self._statuses.get(event.action), event.status
         if event.status == "failed":
-            yield from an_action_fails_for_its_own_failures_alone(
+            yield from an_action_fails_only_for_its_own_failures(
                 self._store, run, event.action, self._own_failures[event.action]
             )
         action = self._store.actions.by_key(run.id, event.action)
         if was == "failed" and event.status == "pending" and action is not None and not action.extra_attempts:
-            del self._own_failures[event.action]  # forgiven by a human
+            del self._own_failures[event.action]  # a human granted another attempt
 
 
 def caps_are_kept(store: Store, run: Run) -> Iterator[str]:
     """SC-15: no more attempts run at a time than the run and their goal allow."""
-    working = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in AT_WORK]
+    working = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in WORKING_PHASES]
     if len(working) > run.settings.tier.agents:
-        yield f"{len(working)} attempts work, and the run allows {run.settings.tier.agents}"
+        yield f"{len(working)} attempts run, but the run allows {run.settings.tier.agents}"
     if len(working) < 2:
         return
     goals = Counter(action.goal_id for each in working if (action := store.actions.get(each.action_id)))
     for goal in store.goals.of_run(run.id):
         if goals[goal.id] > goal.worker_cap:
-            yield f"{goals[goal.id]} attempts work in {goal.name}, which allows {goal.worker_cap}"
+            yield f"{goals[goal.id]} attempts run in {goal.name}, which allows {goal.worker_cap}"
 
 
 def one_attempt_at_a_time(store: Store, run: Run) -> Iterator[str]:
@@ -143,7 +143,7 @@ def replans_are_bounded(store: Store, run: Run) -> Iterator[str]:
     for goal in store.goals.of_run(run.id):
         fruitless = store.turns.count_without_progress_of_goal(goal.id, "replan")
         if fruitless > run.settings.limits.replans:
-            yield f"{goal.name} was replanned {fruitless} times in vain"
+            yield f"{goal.name} was replanned {fruitless} times without a new fact"
 
 
 def nothing_starts_in_a_goal_that_is_not_active(store: Store, run: Run, event: AttemptQueued) -> Iterator[str]:
@@ -159,10 +159,10 @@ def own_failures_are_bounded(store: Store, run: Run, key: str, failures: int) ->
     action = store.actions.by_key(run.id, key)
     most = run.settings.limits.attempts + (action.extra_attempts if action else 0)
     if failures > most:
-        yield f"{key} failed {failures} times, and {most} are allowed"
+        yield f"{key} failed {failures} times, but only {most} are allowed"
 
 
-def an_action_fails_for_its_own_failures_alone(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:
+def an_action_fails_only_for_its_own_failures(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:
     """SC-20: crashes, conflicts, budgets and people do not count as failures."""
     action = store.actions.by_key(run.id, key)
     if (
@@ -173,17 +173,17 @@ def an_action_fails_for_its_own_failures_alone(store: Store, run: Run, key: str,
         yield f"{key} failed permanently after {failures} own failures: {reason_of(action.state)}"
 
 
-def a_candidate_is_the_owners(event: AttemptEnded) -> Iterator[str]:
+def a_submitted_candidate_belongs_to_the_owner(event: AttemptEnded) -> Iterator[str]:
     """BX-8: a worker that has submitted cannot change how its attempt ends."""
     if event.outcome == "executor_failed":
-        yield f"attempt {event.number} of {event.action} was handed in, and its worker ended it: {event.error}"
+        yield f"attempt {event.number} of {event.action} was submitted, but its worker ended it: {event.error}"
 
 
-def what_is_told_to_land_is_on_the_branch(objects: Objects, run: Run, commit: str) -> Iterator[str]:
+def reported_landings_are_on_the_branch(objects: Objects, run: Run, commit: str) -> Iterator[str]:
     """BX-2: a landing, or a fact, is reported only after its commit is on the session branch."""
     tip = objects.refs.get(f"refs/heads/{run.session_branch}")
     if tip is None or commit not in objects.commits or not objects.contains(tip, commit):
-        yield f"{commit} is told to have landed, and is not on {run.session_branch}"
+        yield f"{commit} is reported as landed, but is not on {run.session_branch}"
 
 
 def the_branch_only_grows(objects: Objects, old: str | None, new: str | None) -> Iterator[str]:
@@ -196,14 +196,14 @@ class FinalState:
     """The state at the end of a run."""
 
     def __init__(
-        self, store: Store, run: Run, objects: Objects, bench: SimulatedWorktrees, witness: InvariantChecker
+        self, store: Store, run: Run, objects: Objects, worktrees: SimulatedWorktrees, checker: InvariantChecker
     ) -> None:
         self.store = store
         self.run = run
         self.objects = objects
-        self.bench = bench
-        self.trace = witness.trace
-        self.acknowledged = witness.acknowledged
+        self.worktrees = worktrees
+        self.trace = checker.trace
+        self.reported = checker.reported
         self.attempts = store.attempts.of_run(run.id)
         self.goals = store.goals.of_run(run.id)
         tip = objects.refs[f"refs/heads/{run.session_branch}"]
@@ -212,26 +212,26 @@ class FinalState:
     def violations(self) -> list[str]:
         """Return all violations."""
         checks = (
-            facts_are_shown_by_what_landed,
-            landings_and_the_branch_tell_the_same,
-            acknowledged_landings_are_still_there,
+            facts_are_proven_by_landed_attempts,
+            landings_match_the_branch,
+            reported_landings_stay_on_the_branch,
             no_work_is_lost,
-            every_goal_has_come_to_an_end_with_a_reason,
+            every_goal_has_ended_with_a_reason,
             the_run_ends_as_its_goals_did,
             nothing_is_left_running,
-            events_tell_what_the_rows_say,
+            events_match_the_rows,
         )
         return [f"{check.__name__}: {each}" for check in checks for each in check(self)]
 
 
-def facts_are_shown_by_what_landed(end: FinalState) -> Iterator[str]:
+def facts_are_proven_by_landed_attempts(end: FinalState) -> Iterator[str]:
     """BX-2: each fact has evidence from an attempt that landed or had nothing to change, at a commit on the branch."""
     attempts = {attempt.id: attempt for attempt in end.attempts}
     for goal in end.goals:
         for fact in end.store.facts.of_goal(goal.id):
             by = {attempts.get(each.attempt_id) for each in fact.evidence if each.attempt_id}
             if not any(_made(end, attempt, fact.assertion) for attempt in by):
-                yield f"{fact.assertion} is a fact, and no landed attempt made it"
+                yield f"{fact.assertion} is a fact, but no landed attempt made it"
             if fact.commit not in {*end.branch, *end.objects.history(end.run.base_sha)}:
                 yield f"{fact.assertion} is a fact at {fact.commit}, which is not on the branch"
 
@@ -243,48 +243,48 @@ def _made(end: FinalState, attempt: Attempt | None, assertion: str) -> bool:
     return action is not None and assertion in action.effects
 
 
-def landings_and_the_branch_tell_the_same(end: FinalState) -> Iterator[str]:
+def landings_match_the_branch(end: FinalState) -> Iterator[str]:
     """BX-2, BX-8: one commit for each landed action, and each is recorded once."""
     recorded = sorted(attempt.head_sha or "" for attempt in end.attempts if attempt.outcome == "landed")
     if recorded != sorted(end.branch):
-        yield f"recorded {recorded}, and on the branch are {sorted(end.branch)}"
+        yield f"recorded {recorded}, but the branch has {sorted(end.branch)}"
     keys = Counter(_trailer(end.objects.commits[commit].message) for commit in end.branch)
     yield from (f"{key} landed {count} times" for key, count in keys.items() if count > 1)
 
 
 def _trailer(message: str) -> str:
     lines = (line.removeprefix("Scaffold-Action: ") for line in message.splitlines() if line.startswith("Scaffold-A"))
-    return next(lines, "nobody")
+    return next(lines, "no action")
 
 
-def acknowledged_landings_are_still_there(end: FinalState) -> Iterator[str]:
+def reported_landings_stay_on_the_branch(end: FinalState) -> Iterator[str]:
     """BX-2: every reported landing has happened."""
-    yield from (f"{commit} is gone from the branch" for commit in end.acknowledged if commit not in end.branch)
+    yield from (f"{commit} is no longer on the branch" for commit in end.reported if commit not in end.branch)
 
 
 def no_work_is_lost(end: FinalState) -> Iterator[str]:
     """BX-2: all work of a worker is in the branch, or pinned by a ref."""
     kept = {commit for tip in end.objects.refs.values() for commit in end.objects.history(tip)}
     contents = {item for commit in kept for item in end.objects.files(commit).items()}
-    for (folder, path), content in end.bench.owed.items():
+    for (folder, path), content in end.worktrees.owed.items():
         if (path, content) not in contents:
-            yield f"{path} with {content!r} of {folder.name} is nowhere"
+            yield f"{path} with {content!r} of {folder.name} is lost"
     for attempt in end.attempts:
         rescued = end.objects.refs.get(refs.rescue_ref(attempt.id))
         if attempt.outcome != "landed" and attempt.head_sha and attempt.head_sha not in kept:
-            yield f"the candidate {attempt.head_sha} of a {attempt.outcome} attempt is kept by nothing, but {rescued}"
+            yield f"the candidate {attempt.head_sha} of a {attempt.outcome} attempt has no ref; rescue ref: {rescued}"
 
 
-def every_goal_has_come_to_an_end_with_a_reason(end: FinalState) -> Iterator[str]:
+def every_goal_has_ended_with_a_reason(end: FinalState) -> Iterator[str]:
     """OR-3: completed with its goal state, or failed, cancelled or paused with a reason."""
     for goal in end.goals:
         lacking = end.store.goals.unmet(goal.id)
         if isinstance(goal.state, Completed) and lacking:
             yield f"{goal.name} is completed without {lacking}"
         elif isinstance(goal.state, Failed | Paused) and not goal.state.reason:
-            yield f"{goal.name} is {status_of(goal.state)} for no reason"
+            yield f"{goal.name} is {status_of(goal.state)} without a reason"
         elif isinstance(goal.state, Planning | Active):
-            yield f"{goal.name} is {status_of(goal.state)} still"
+            yield f"{goal.name} is still {status_of(goal.state)}"
 
 
 def the_run_ends_as_its_goals_did(end: FinalState) -> Iterator[str]:
@@ -299,7 +299,7 @@ def the_run_ends_as_its_goals_did(end: FinalState) -> Iterator[str]:
     else:
         expected = {"cancelled"}
     if status_of(end.run.state) not in expected:
-        yield f"the run is {end.run.state}, and its goals are {sorted(statuses)}"
+        yield f"the run is {end.run.state}, but its goals are {sorted(statuses)}"
 
 
 def nothing_is_left_running(end: FinalState) -> Iterator[str]:
@@ -312,22 +312,22 @@ def nothing_is_left_running(end: FinalState) -> Iterator[str]:
         yield "the run has an owner"
     if not isinstance(run.state, Paused):
         busy = [action.key for action in store.actions.of_run(run.id) if status_of(action.state) in BUSY]
-        yield from (f"{key} is at work" for key in busy)
+        yield from (f"{key} is still running" for key in busy)
 
 
-def events_tell_what_the_rows_say(end: FinalState) -> Iterator[str]:
+def events_match_the_rows(end: FinalState) -> Iterator[str]:
     """BX-15: the state of everything can be derived from the events alone."""
-    told: dict[tuple[str, str], tuple[str, str | None]] = {}
+    from_events: dict[tuple[str, str], tuple[str, str | None]] = {}
     for recorded in end.trace:
         match recorded.event:
             case RunStatusChanged(status=status, reason=reason):
-                told["run", ""] = status, reason
+                from_events["run", ""] = status, reason
             case GoalStatusChanged(goal=name, status=status, reason=reason):
-                told["goal", name] = status, reason
+                from_events["goal", name] = status, reason
             case ActionStatusChanged(action=key, status=status, reason=reason):
-                told["action", key] = status, reason
+                from_events["action", key] = status, reason
             case AttemptEnded(action=key, number=number, outcome=outcome, error=error):
-                told["attempt", f"{key} {number}"] = outcome, error
+                from_events["attempt", f"{key} {number}"] = outcome, error
     rows = {("run", ""): (status_of(end.run.state), reason_of(end.run.state))}
     rows |= {("goal", goal.name): (status_of(goal.state), reason_of(goal.state)) for goal in end.goals}
     actions = end.store.actions.of_run(end.run.id)
@@ -336,5 +336,5 @@ def events_tell_what_the_rows_say(end: FinalState) -> Iterator[str]:
     ended = [attempt for attempt in end.attempts if attempt.outcome is not None]
     rows |= {("attempt", f"{keys[each.action_id]} {each.number}"): (each.outcome, each.error) for each in ended}
     for thing, row in rows.items():
-        if told.get(thing, ("pending", None)) != row and row[0] != "planning":
-            yield f"{thing} is {row}, and the events say {told.get(thing)}"
+        if from_events.get(thing, ("pending", None)) != row and row[0] != "planning":
+            yield f"{thing} is {row}, but the events say {from_events.get(thing)}"

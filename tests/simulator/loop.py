@@ -12,27 +12,27 @@ from simulator.processes import CURRENT, Process
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 TICK_S = 1e-6
-"""How far each reading advances the clock: no two moments are equal."""
+"""How far each reading advances the clock, so that no two times are equal."""
 
-Fate = Callable[[], tuple[float, ...]]
-"""After how many seconds each a ring is heard; an empty tuple means never."""
+WakeDelays = Callable[[], tuple[float, ...]]
+"""After how many seconds a wake-up is delivered, each time; an empty tuple means never."""
 
 
-def at_once() -> tuple[float, ...]:
+def immediately() -> tuple[float, ...]:
     """Deliver each wake-up once, immediately."""
     return (0.0,)
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Runs what is ready in order; what a frozen process would do is kept for later, what is rung may be lost.
+    """Runs what is ready in order; handles of a frozen process are kept for later, wake-ups may be lost.
 
-    Threads are not used: what others put into one is done at once.
+    Threads are not used: calls in an executor run immediately.
     """
 
-    def __init__(self, ring_fate: Fate = at_once) -> None:
+    def __init__(self, wake_delays: WakeDelays = immediately) -> None:
         self._virtual_s = 0.0
         super().__init__()
-        self.ring_fate = ring_fate
+        self.wake_delays = wake_delays
         self.set_exception_handler(_keep_quiet)
         self.set_task_factory(_adopted)
 
@@ -58,7 +58,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return done
 
     def _run_once(self) -> None:
-        self._hear()
+        self._read_pipes()
         self._wake()
         if not self._ready:
             self._jump()
@@ -72,16 +72,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             else:
                 handle._run()
 
-    def _hear(self) -> None:
+    def _read_pipes(self) -> None:
         """Read the named pipes that were written to."""
         for key, _ in self._selector.select(0):
             handle = key.data[0]
             process = handle._context.get(CURRENT)
             if process is None or not process.frozen:
-                self._ring(key.fileobj, handle)
+                self._delay_wake_up(key.fileobj, handle)
 
-    def _ring(self, descriptor: int, handle: asyncio.Handle) -> None:
-        delays = self.ring_fate()
+    def _delay_wake_up(self, descriptor: int, handle: asyncio.Handle) -> None:
+        delays = self.wake_delays()
         if delays != (0.0,):
             with contextlib.suppress(BlockingIOError):
                 os.read(descriptor, 4096)
@@ -103,13 +103,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Jump to the next due event; AssertionError if there is none."""
         while self._scheduled and self._scheduled[0]._cancelled:
             heapq.heappop(self._scheduled)._scheduled = False
-        assert self._scheduled, "nothing will ever happen again"
+        assert self._scheduled, "no event is scheduled: the simulation is stuck"
         self._virtual_s = max(self._virtual_s, self._scheduled[0]._when)
         self._wake()
 
 
 class VirtualClock:
-    """The time of the loop, as the product's processes see it. Implements `core.ports.Clock`."""
+    """The time of the loop, as Scaffold's processes see it. Implements `core.ports.Clock`."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop

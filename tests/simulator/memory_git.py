@@ -1,6 +1,6 @@
 """Git in memory: commits of whole trees, refs with compare-and-swap, merges by path.
 
-It understands the plumbing that conducting, recovering and landing use, and nothing else.
+It understands the plumbing that owners, recovery and landing use, and nothing else.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Objects:
         """Worktrees whose files were added to an index to be pinned."""
         self.indexes: dict[str, Files] = {}
         self.moved: list[Callable[[str, str | None, str | None], None]] = []
-        """Told of each ref that was moved: its name, where it was, where it is."""
+        """Called for each moved ref with its name, its old and its new commit."""
 
     def tree(self, files: Files) -> str:
         """Store a tree and return its id: the same for the same files."""
@@ -89,8 +89,8 @@ class Objects:
         old = self.refs.pop(ref, None)
         if new is not None:
             self.refs[ref] = new
-        for witness in self.moved:
-            witness(ref, old, new)
+        for callback in self.moved:
+            callback(ref, old, new)
 
     def move_all(self, moves: Mapping[str, str | None]) -> None:
         """Move several refs at once."""
@@ -120,16 +120,16 @@ class Objects:
 class MemoryGit:
     """Git as one process calls it; replaces `git.command.Git`."""
 
-    def __init__(self, objects: Objects, process: Process, chaos: FaultInjector, cwd: Path) -> None:
+    def __init__(self, objects: Objects, process: Process, faults: FaultInjector, cwd: Path) -> None:
         self._objects = objects
         self._process = process
-        self._chaos = chaos
+        self._faults = faults
         self.cwd = cwd
         self.environ: Mapping[str, str] = {}
 
     def at(self, path: Path) -> "MemoryGit":
         """Return the same git at the top of another checkout."""
-        return MemoryGit(self._objects, self._process, self._chaos, path)
+        return MemoryGit(self._objects, self._process, self._faults, path)
 
     async def __call__(
         self,
@@ -142,7 +142,7 @@ class MemoryGit:
     ) -> GitResult:
         """Execute a command, some time later; GitFailed if its exit code is not among `ok`."""
         self._process.require_alive()
-        await asyncio.sleep(self._chaos.latency_s())
+        await asyncio.sleep(self._faults.latency_s())
         self._process.require_alive()
         code, out = self._answer(args, stdin.decode(), env or {})
         if code not in ok:
@@ -258,5 +258,5 @@ class MemoryGit:
         """Change a ref that has its expected value; the process may die right before or right after."""
         if self._objects.refs.get(ref) != old:
             return 128, ""
-        self._chaos.moment(self._process, change)
+        self._faults.execute_write(self._process, change)
         return 0, ""

@@ -19,19 +19,27 @@ from scaffold.store.database import Store
 from simulator.faults import FaultInjector
 from simulator.plans import primitive
 
-Fate = Literal["good", "nothing", "nonsense", "refused", "broken"]
-FATES: tuple[tuple[Fate, float], ...] = (("good", 14), ("nothing", 2), ("nonsense", 2), ("refused", 1), ("broken", 2))
-"""Proposes what helps | nothing at all | what does not fit | what is never sound | there is no reply."""
+Behaviour = Literal["good", "nothing", "nonsense", "refused", "broken"]
+BEHAVIOURS: tuple[tuple[Behaviour, float], ...] = (
+    ("good", 14),
+    ("nothing", 2),
+    ("nonsense", 2),
+    ("refused", 1),
+    ("broken", 2),
+)
+"""Makes a useful proposal | proposes nothing | proposes something that does not apply | is rejected | gets no reply."""
 
 
 class SimulatedPlanner:
     """Proposes useful and useless changes. Implements `orchestrator.supervisor.Thinks`."""
 
-    def __init__(self, context: RunContext, run: Run, chaos: FaultInjector, fate: Callable[[], Fate]) -> None:
+    def __init__(
+        self, context: RunContext, run: Run, faults: FaultInjector, behaviour: Callable[[], Behaviour]
+    ) -> None:
         self._context = context
         self._run = run
-        self._chaos = chaos
-        self._fate = fate
+        self._faults = faults
+        self._behaviour = behaviour
 
     async def decompose(self, goal_id: GoalId, compound: ActionId) -> PlanningResult:
         """Propose children of a compound that provide its effects."""
@@ -63,9 +71,9 @@ class SimulatedPlanner:
         propose: Callable[[], tuple[DraftChange, ...]],
         also: Callable[[Store], None] = lambda _: None,
     ) -> PlanningResult:
-        turn, fate = self._begin(event, goal_id, compound), self._fate()
-        await asyncio.sleep(self._chaos.chance.uniform(0.1, 4.0))
-        match fate:
+        turn, behaviour = self._begin(event, goal_id, compound), self._behaviour()
+        await asyncio.sleep(self._faults.rng.uniform(0.1, 4.0))
+        match behaviour:
             case "broken":
                 return self._ended(turn, ModelFailed("there is no reply", retryable=True))
             case "refused":
@@ -76,7 +84,7 @@ class SimulatedPlanner:
                 return self._written(turn, (_nonsense(self._goal(goal_id)),), also)
             case "good":
                 changes = propose()
-                await asyncio.sleep(self._chaos.chance.uniform(0.0, 1.0))
+                await asyncio.sleep(self._faults.rng.uniform(0.0, 1.0))
                 return self._written(turn, changes, also)
 
     def _begin(self, event: PlanningEvent, goal_id: GoalId, compound: ActionId | None) -> PlanningTurn:
@@ -125,13 +133,13 @@ class SimulatedPlanner:
         last = self._context.store.actions.last_position(self._run.id) + 1
         stem = f"{parent.key if parent else self._goal(goal_id).name}n{last}"
         specs: list[ActionSpec] = []
-        for number in range(self._chaos.chance.randint(1, 3)):
+        for number in range(self._faults.rng.randint(1, 3)):
             needs = specs[-1].effects if specs else ()
             above = parent.key if parent else None
-            specs.append(primitive(self._chaos.chance, f"{stem}s{number}", preconditions=needs, parent=above))
+            specs.append(primitive(self._faults.rng, f"{stem}s{number}", preconditions=needs, parent=above))
         *others, final = specs
         covering = primitive(
-            self._chaos.chance, final.key, preconditions=final.preconditions, parent=final.parent, effects=wanted
+            self._faults.rng, final.key, preconditions=final.preconditions, parent=final.parent, effects=wanted
         )
         return (CreateActions(self._goal(goal_id).name, (*others, covering)),)
 
@@ -142,9 +150,9 @@ class SimulatedPlanner:
             for action in self._context.store.actions.of_goal(goal_id)
             if action.kind == "primitive" and isinstance(action.state, Failed) and not action.extra_attempts
         ]
-        if not failed or not self._chaos.strikes(0.4):
+        if not failed or not self._faults.happens(0.4):
             return ()
-        return (UpdateAction(self._chaos.chance.choice(failed).key, "pending", "in another way"),)
+        return (UpdateAction(self._faults.rng.choice(failed).key, "pending", "in another way"),)
 
     def _goal(self, goal_id: GoalId) -> Goal:
         goal = self._context.store.goals.get(goal_id)
@@ -162,6 +170,6 @@ class SimulatedPlanner:
 def _nonsense(goal: Goal) -> DraftChange:
     """Return a change that never applies: its parent is missing."""
     spec = ActionSpec(
-        key=ActionKey("odd"), description="Odd", parent=ActionKey("nobody"), effects=(Assertion("odd_done"),)
+        key=ActionKey("odd"), description="Odd", parent=ActionKey("missing"), effects=(Assertion("odd_done"),)
     )
     return CreateActions(goal.name, (spec,))

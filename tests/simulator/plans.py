@@ -9,7 +9,7 @@ from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 MOST_GOALS = 3
 MOST_ACTIONS = 12
 SHARED = ("shared/one.txt", "shared/two.txt")
-"""Files that actions of all goals change: who comes second finds a conflict."""
+"""Files that actions of all goals change: the second one to land finds a conflict."""
 
 
 def effect_of(key: str) -> Assertion:
@@ -22,41 +22,41 @@ def file_of(key: str) -> str:
     return f"{key}.txt"
 
 
-def primitive(chance: Random, key: str, **fields: object) -> ActionSpec:
+def primitive(rng: Random, key: str, **fields: object) -> ActionSpec:
     """Return an action that writes its own file, and maybe one that others write, too."""
-    shared = (chance.choice(SHARED),) if chance.random() < 0.35 else ()
-    contract = Contract(must_exist=(file_of(key),)) if chance.random() < 0.7 else None
+    shared = (rng.choice(SHARED),) if rng.random() < 0.35 else ()
+    contract = Contract(must_exist=(file_of(key),)) if rng.random() < 0.7 else None
     given = {"effects": (effect_of(key),), "files": (file_of(key), *shared), "contract": contract} | fields
     return ActionSpec(key=ActionKey(key), description=f"Make {key}", **given)
 
 
-def plan_at_random(chance: Random) -> Plan:
+def plan_at_random(rng: Random) -> Plan:
     """Return one to three goals of up to twelve actions each, all of which can be reached as the plan is written."""
-    return Plan(goals=tuple(_goal(chance, f"g{number}") for number in range(chance.randint(1, MOST_GOALS))))
+    return Plan(goals=tuple(_goal(rng, f"g{number}") for number in range(rng.randint(1, MOST_GOALS))))
 
 
-def _goal(chance: Random, name: str) -> GoalSpec:
-    size = min(chance.randint(1, MOST_ACTIONS), chance.randint(1, MOST_ACTIONS))
+def _goal(rng: Random, name: str) -> GoalSpec:
+    size = min(rng.randint(1, MOST_ACTIONS), rng.randint(1, MOST_ACTIONS))
     actions: list[ActionSpec] = []
     while len(actions) < size:
-        key, needs = f"{name}a{len(actions)}", _needs(chance, actions)
-        shape = chance.random()
+        key, needs = f"{name}a{len(actions)}", _needs(rng, actions)
+        shape = rng.random()
         if shape < 0.1:
             actions.append(_compound(key, needs, effect_of(key)))
         elif shape < 0.25 and len(actions) + 2 <= size:
-            actions += _family(chance, key, needs)
+            actions += _family(rng, key, needs)
         else:
-            actions.append(primitive(chance, key, preconditions=needs))
+            actions.append(primitive(rng, key, preconditions=needs))
     effects = [effect for action in actions for effect in action.effects]
-    wanted = effects if chance.random() < 0.7 else chance.sample(effects, chance.randint(1, len(effects)))
+    wanted = effects if rng.random() < 0.7 else rng.sample(effects, rng.randint(1, len(effects)))
     return GoalSpec(
         name=name, description=f"Have {name}", goal_state=tuple(dict.fromkeys(wanted)), actions=tuple(actions)
     )
 
 
-def _needs(chance: Random, earlier: list[ActionSpec]) -> tuple[Assertion, ...]:
+def _needs(rng: Random, earlier: list[ActionSpec]) -> tuple[Assertion, ...]:
     known = [effect for action in earlier for effect in action.effects]
-    return tuple(dict.fromkeys(chance.sample(known, min(len(known), chance.choice((0, 0, 1, 1, 2))))))
+    return tuple(dict.fromkeys(rng.sample(known, min(len(known), rng.choice((0, 0, 1, 1, 2))))))
 
 
 def _compound(key: str, needs: tuple[Assertion, ...], *effects: Assertion) -> ActionSpec:
@@ -65,7 +65,7 @@ def _compound(key: str, needs: tuple[Assertion, ...], *effects: Assertion) -> Ac
     )
 
 
-def _family(chance: Random, key: str, needs: tuple[Assertion, ...]) -> list[ActionSpec]:
+def _family(rng: Random, key: str, needs: tuple[Assertion, ...]) -> list[ActionSpec]:
     """Return a compound with children that are part of the plan."""
-    children = [primitive(chance, f"{key}c{number}", parent=ActionKey(key)) for number in range(chance.randint(1, 3))]
+    children = [primitive(rng, f"{key}c{number}", parent=ActionKey(key)) for number in range(rng.randint(1, 3))]
     return [_compound(key, needs, effect_of(children[-1].key)), *children]

@@ -6,30 +6,30 @@ from typing import Any
 
 from scaffold.core.model import ProcessIdentity
 
-BURIAL_ROUNDS = 100
+UNWIND_ROUNDS = 100
 
 
 class Killed(BaseException):
-    """Raised in a dead simulated process: nothing that it still tries happens, and no code catches this."""
+    """Raised in a dead simulated process: nothing that it still tries has an effect, and no code catches this."""
 
 
 class Process:
-    """One simulated process: after its death everything it could reach refuses its tasks."""
+    """One simulated process: after its death, store and git refuse its calls."""
 
     def __init__(self, pid: int, name: str) -> None:
         self.name = name
         self.identity = ProcessIdentity(pid, "", "simulated")
-        """Of a boot that is not this one: nothing in the product takes it for a process of this machine."""
+        """With the id of another boot, so that Scaffold never mistakes it for a process of this machine."""
         self.dead = False
         self.frozen = False
         self.held: list[asyncio.Handle] = []
-        """What it would do next, were it not frozen."""
+        """What it does next once it continues."""
         self.tasks: list[asyncio.Task[Any]] = []
         self.signalled = False
-        """Whether it was killed, and did not end by itself."""
+        """Whether it was killed instead of exiting."""
 
     def require_alive(self) -> None:
-        """Raise Killed if this process is gone."""
+        """Raise Killed if this process is dead."""
         if self.dead:
             raise Killed(self.name)
 
@@ -38,17 +38,17 @@ class Process:
         self.tasks = [each for each in self.tasks if not each.done()]
         self.tasks.append(task)
 
-    async def bury(self) -> None:
+    async def unwind(self) -> None:
         """Let the tasks of a dead process unwind; AssertionError if they do not."""
-        for _ in range(BURIAL_ROUNDS):
+        for _ in range(UNWIND_ROUNDS):
             left = [task for task in self.tasks if not task.done()]
             if not left:
                 return
             for task in left:
                 task.cancel()
             await asyncio.sleep(0)
-        raise AssertionError(f"{self.name} goes on after its death: {left}")
+        raise AssertionError(f"{self.name} continues after its death: {left}")
 
 
 CURRENT: ContextVar[Process | None] = ContextVar("process", default=None)
-"""Whose code is running; None for the world outside of the processes."""
+"""The process whose code is running; None outside all processes."""

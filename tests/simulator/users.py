@@ -12,9 +12,9 @@ from scaffold.orchestrator.owner.control import retry_action, retry_goal
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
 
 if TYPE_CHECKING:
-    from simulator.world import World
+    from simulator.world import Simulation
 
-WHIMS = (
+REQUESTS = (
     ("pause goal", 3),
     ("resume goal", 3),
     ("stop goal", 2),
@@ -29,55 +29,55 @@ WHIMS = (
 )
 
 
-async def act_at_random(world: "World") -> None:
+async def act_at_random(simulation: "Simulation") -> None:
     """Let users act at random while faults occur; then resume most of what they paused."""
-    for _ in range(world.chance.choice((0, 0, 1, 3, 8))):
-        await asyncio.sleep(world.chance.uniform(0.5, 12.0))
-        if not world.storming:
+    for _ in range(simulation.rng.choice((0, 0, 1, 3, 8))):
+        await asyncio.sleep(simulation.rng.uniform(0.5, 12.0))
+        if not simulation.under_faults:
             break
-        _follow(world, world.chaos.draw(WHIMS))
-    await world.calm.wait()
-    for goal in _goals(world):
-        if goal.state == Paused(PAUSED_BY_USER) and world.chaos.strikes(0.7):
-            _wish(world, "resume", goal)
-    for goal in _goals(world):
-        if isinstance(goal.state, Failed) and world.chaos.strikes(0.3):
-            _retry(world, goal)
+        _perform(simulation, simulation.faults.draw(REQUESTS))
+    await simulation.faults_ended.wait()
+    for goal in _goals(simulation):
+        if goal.state == Paused(PAUSED_BY_USER) and simulation.faults.happens(0.7):
+            _request(simulation, "resume", goal)
+    for goal in _goals(simulation):
+        if isinstance(goal.state, Failed) and simulation.faults.happens(0.3):
+            _retry(simulation, goal)
 
 
-def _follow(world: "World", whim: str) -> None:
-    goal = world.chance.choice(_goals(world))
-    actions = world.context.store.actions.of_goal(goal.id)
-    match whim.split():
+def _perform(simulation: "Simulation", request: str) -> None:
+    goal = simulation.rng.choice(_goals(simulation))
+    actions = simulation.context.store.actions.of_goal(goal.id)
+    match request.split():
         case ["retry", "goal"]:
-            _retry(world, goal)
+            _retry(simulation, goal)
         case ["retry", "action"]:
-            _retry(world, world.chance.choice(actions))
+            _retry(simulation, simulation.rng.choice(actions))
         case [kind, "goal"]:
-            _wish(world, kind, goal)
+            _request(simulation, kind, goal)
         case [kind, "action"]:
-            _wish(world, kind, goal, world.chance.choice(actions))
+            _request(simulation, kind, goal, simulation.rng.choice(actions))
         case [kind, _]:
-            with world.context.store.transaction():
-                world.context.store.runs.ask(world.run_id, kind)
+            with simulation.context.store.transaction():
+                simulation.context.store.runs.ask(simulation.run_id, kind)
 
 
-def _wish(world: "World", kind: ControlRequestKind, goal: Goal, action: Action | None = None) -> None:
-    wish = ControlRequest(
+def _request(simulation: "Simulation", kind: ControlRequestKind, goal: Goal, action: Action | None = None) -> None:
+    control_request = ControlRequest(
         id=ControlRequestId(new_id()),
-        run_id=world.run_id,
+        run_id=simulation.run_id,
         kind=kind,
         goal_id=goal.id,
         action_id=None if action is None else action.id,
-        created_at=world.clock.now(),
+        created_at=simulation.clock.now(),
     )
-    with world.context.store.transaction():
-        world.context.store.control_requests.add(wish)
+    with simulation.context.store.transaction():
+        simulation.context.store.control_requests.add(control_request)
 
 
-def _retry(world: "World", what: Goal | Action) -> None:
+def _retry(simulation: "Simulation", what: Goal | Action) -> None:
     """Retry a failure; a retry of anything else is refused, as for real users."""
-    store, run = world.context.store, world.witness.run
+    store, run = simulation.context.store, simulation.checker.run
     try:
         if isinstance(what, Goal):
             retry_goal(store, run, what)
@@ -87,5 +87,5 @@ def _retry(world: "World", what: Goal | Action) -> None:
         return
 
 
-def _goals(world: "World") -> tuple[Goal, ...]:
-    return world.context.store.goals.of_run(world.run_id)
+def _goals(simulation: "Simulation") -> tuple[Goal, ...]:
+    return simulation.context.store.goals.of_run(simulation.run_id)

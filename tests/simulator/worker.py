@@ -21,8 +21,10 @@ from simulator.processes import Process
 STALE = 3
 COST_USD = 0.1
 
-Fate = Literal["good", "slow", "twice", "fails", "lies", "idles", "finds", "breaks", "dies", "early", "hangs", "mute"]
-FATES: tuple[tuple[Fate, float], ...] = (
+Behaviour = Literal[
+    "good", "slow", "twice", "fails", "lies", "idles", "finds", "breaks", "dies", "early", "hangs", "mute"
+]
+BEHAVIOURS: tuple[tuple[Behaviour, float], ...] = (
     ("good", 60),
     ("slow", 8),
     ("twice", 4),
@@ -36,18 +38,18 @@ FATES: tuple[tuple[Fate, float], ...] = (
     ("hangs", 0.4),
     ("mute", 0.4),
 )
-"""Works | takes long | hands in twice | fails its contract | hands in what does not keep it | changes nothing |
-finds it done already | has no model | is killed at work | ends before it begins | never ends | never ends, and gives
-no sign of life."""
+"""Works | takes a long time | submits twice | fails its contract | submits work that violates it | changes nothing |
+finds the work done | has no model | is killed while it works | exits before it starts | never ends | never ends, and
+sends no heartbeat."""
 
 
 class SimulatedWorktrees:
-    """The worktrees of all attempts, and the work in them that must not be lost."""
+    """The worktrees of all attempts, and the work in them that must be kept."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self.owed: dict[tuple[Path, str], str] = {}
-        """What a worker wrote last, by worktree and path, while that worktree was not pinned yet."""
+        """The last content written, by worktree and path, until that worktree is pinned."""
 
     def open(self, folder: Path, base: Commit) -> None:
         """Check out `base`."""
@@ -75,18 +77,23 @@ class SimulatedWorker:
     """Executes one attempt, well or badly."""
 
     def __init__(
-        self, context: RunContext, process: Process, chaos: FaultInjector, bench: SimulatedWorktrees, fate: Fate
+        self,
+        context: RunContext,
+        process: Process,
+        faults: FaultInjector,
+        worktrees: SimulatedWorktrees,
+        behaviour: Behaviour,
     ) -> None:
         self._context = context
         self._process = process
-        self._chaos = chaos
-        self._bench = bench
-        self._fate = fate
+        self._faults = faults
+        self._worktrees = worktrees
+        self._behaviour = behaviour
 
-    async def carry_out(self, attempt_id: AttemptId) -> int:
+    async def execute(self, attempt_id: AttemptId) -> int:
         """Return the exit code of the worker process."""
         await self._work(0.01, 0.3)
-        if self._fate == "early":
+        if self._behaviour == "early":
             return 1
         store = self._context.store
         attempt = store.attempts.get(attempt_id)
@@ -95,74 +102,76 @@ class SimulatedWorker:
         if attempt is None or run is None or action is None:
             raise LookupError(attempt_id)
         try:
-            await self._claimed(run, attempt, action)
+            await self._execute_claimed(run, attempt, action)
         except StaleFence:
             return STALE
         return 0
 
-    async def _claimed(self, run: Run, attempt: Attempt, action: Action) -> None:
+    async def _execute_claimed(self, run: Run, attempt: Attempt, action: Action) -> None:
         folder = self._context.attempt_folder(run.id, attempt.id)
         with self._context.store.transaction():
             self._context.store.attempts.claim(
                 attempt.id, fence=attempt.fence, worker=self._process.identity, worktree=str(folder), log_file=""
             )
         try:
-            gave_up = await self._attempted(run, attempt, action, folder)
+            failure = await self._attempt(run, attempt, action, folder)
         except StaleFence:
             raise
         except BudgetExceeded as spent:
-            gave_up = AttemptEnd("budget", spent.what)
+            failure = AttemptEnd("budget", spent.what)
         except ScaffoldError as error:
-            gave_up = AttemptEnd("executor_failed", error.in_full)
-        if gave_up is None:
+            failure = AttemptEnd("executor_failed", error.in_full)
+        if failure is None:
             await worktree.remove(self._context.repository, folder)
-            self._bench.close(folder)
+            self._worktrees.close(folder)
         else:
-            await self._give_up(run, attempt, gave_up)
+            await self._give_up(run, attempt, failure)
 
     async def _give_up(self, run: Run, attempt: Attempt, ending: AttemptEnd) -> None:
         pinned = await rescue_and_remove(self._context, run, attempt.id)
         end_attempt(self._context.store, run, attempt.id, ending, head=pinned, fence=attempt.fence)
 
-    async def _attempted(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> AttemptEnd | None:
+    async def _attempt(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> AttemptEnd | None:
         """Return None once a candidate is submitted."""
         record = AttemptRecorder(self._context, attempt, action)
-        self._bench.open(folder, attempt.base_sha)
+        self._worktrees.open(folder, attempt.base_sha)
         record.enter("executing")
         self._pay(run, attempt)
         await self._make(attempt, action, folder)
         record.answered(f"made {action.key}", iteration=1)
-        head = self._bench.commit(folder, attempt.base_sha, f"Work on {action.key}")
+        head = self._worktrees.commit(folder, attempt.base_sha, f"Work on {action.key}")
         record.enter("verifying")
         await self._work(0.05, 1.0)
-        if self._fate in {"fails", "idles"}:
+        if self._behaviour in {"fails", "idles"}:
             return AttemptEnd("contract_failed", "it does not pass")
-        if self._fate == "finds":
+        if self._behaviour == "finds":
             head = attempt.base_sha
         await refs.pin(self._context.git, refs.work_ref(attempt.id), head)
         passed = CheckResult(name="change", verdict="pass", detail="says the worker")
         record.hand_in(head, Verification(commit=head, results=(passed,)))
-        if self._fate == "twice":
+        if self._behaviour == "twice":
             await self._work(0.0, 1.0)
             record.hand_in(head, Verification(commit=head, results=(passed,)))
         return None
 
     async def _make(self, attempt: Attempt, action: Action, folder: Path) -> None:
-        """Write the action's files one after another, with the faults of its fate."""
+        """Write the action's files one after another, with the faults of its behaviour."""
         await self._work(0.1, 2.0)
         store = self._context.store
         content = f"{action.key} by attempt {attempt.number}"
-        for path in () if self._fate in {"idles", "finds"} else action.files:
+        for path in () if self._behaviour in {"idles", "finds"} else action.files:
             own = path == file_of(action.key)
-            self._bench.write(folder, "scratch.txt" if own and self._fate in {"fails", "lies"} else path, content)
+            self._worktrees.write(
+                folder, "scratch.txt" if own and self._behaviour in {"fails", "lies"} else path, content
+            )
             with store.transaction():
                 store.attempts.beat(attempt.id, fence=attempt.fence, at=self._context.clock.monotonic())
             await self._work(0.1, 1.5)
-        match self._fate:
+        match self._behaviour:
             case "breaks":
                 raise ScaffoldError("the model gives no reply", "Ask another one.")
             case "dies":
-                self._chaos.kill(self._process)
+                self._faults.kill(self._process)
             case "slow":
                 await self._work(5.0, 15.0)
             case "hangs":
@@ -171,7 +180,7 @@ class SimulatedWorker:
                 await self._work(10_000.0, 10_000.0)
 
     async def _hang(self, attempt: Attempt) -> None:
-        """Send heartbeats for ever."""
+        """Send heartbeats forever."""
         while True:
             with self._context.store.transaction():
                 self._context.store.attempts.beat(attempt.id, fence=attempt.fence, at=self._context.clock.monotonic())
@@ -185,4 +194,4 @@ class SimulatedWorker:
             store.attempts.account(attempt.id, usage=Usage(cost_usd=COST_USD, requests=1), fence=attempt.fence)
 
     async def _work(self, least_s: float, most_s: float) -> None:
-        await asyncio.sleep(self._chaos.chance.uniform(least_s, most_s))
+        await asyncio.sleep(self._faults.rng.uniform(least_s, most_s))

@@ -1,4 +1,4 @@
-"""One run from its plan to its end: owners and users come and go, faults occur, then stop, and the run must end."""
+"""One run from its plan to its end: owners start and die, users intervene, faults stop, and the run must end."""
 
 import asyncio
 import os
@@ -36,11 +36,11 @@ from simulator.worker import SimulatedWorker, SimulatedWorktrees
 
 KILLED = -9
 BROKEN = 1
-STORM_S = 25.0
-"""How long things go wrong."""
-PATIENCE_S = 900.0
-"""How long, in all, a run may take until it is over."""
-GLANCE_S = 0.5
+FAULTS_S = 25.0
+"""How long faults occur."""
+TIMEOUT_S = 900.0
+"""How long a whole run may take."""
+POLL_S = 0.5
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -51,65 +51,67 @@ class Outcome(Struct, frozen=True, kw_only=True):
     trace: tuple[str, ...]
     """Every event of the run, with its time."""
     seconds: float
-    """Virtual ones."""
+    """Virtual seconds."""
 
 
-class World:
-    """Everything around the processes: machine, repository, users."""
+class Simulation:
+    """The environment of the processes: machine, repository, users."""
 
     def __init__(self, seed: int, folder: Path, loop: VirtualLoop) -> None:
-        self.chance = Random(seed)
+        self.rng = Random(seed)
         self.loop = loop
         self.clock = VirtualClock(loop)
-        self.chaos = FaultInjector(self.chance, _odds(self.chance), self._buried)
-        loop.ring_fate = self.chaos.ring_fate
+        self.faults = FaultInjector(self.rng, _fault_rates(self.rng), self._on_death)
+        loop.wake_delays = self.faults.wake_delays
         self.database = Database()
         self.objects = Objects()
-        self.bench = SimulatedWorktrees(self.objects)
+        self.worktrees = SimulatedWorktrees(self.objects)
         self.failures: list[str] = []
-        """What no process may end with."""
-        self.calm = asyncio.Event()
+        """Errors with which a process must not end."""
+        self.faults_ended = asyncio.Event()
         self._folder = folder
         self._outside = copy_context()
         self._processes: list[Process] = []
         self._owners: dict[Process, SimulatedEngine] = {}
-        self._hopeless: dict[str, bool] = {}
-        self._errands: set[asyncio.Task[None]] = set()
-        self.context = self._context_of(Process(1, "nobody"), NO_FAULTS)
-        self.run_id = self._lay_out()
-        self.witness = InvariantChecker(self.context.store, self.run_id, self.database, self.objects)
+        self._always_fails: dict[str, bool] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.context = self._context_of(Process(1, "outside"), NO_FAULTS)
+        self.run_id = self._open_run()
+        self.checker = InvariantChecker(self.context.store, self.run_id, self.database, self.objects)
 
     @property
-    def storming(self) -> bool:
+    def under_faults(self) -> bool:
         """Return whether faults still occur."""
-        return self.loop.time() < STORM_S
+        return self.loop.time() < FAULTS_S
 
     @property
-    def broken(self) -> bool:
+    def has_violation(self) -> bool:
         """Return whether a violation was found already."""
-        return bool(self.failures or self.witness.violations)
+        return bool(self.failures or self.checker.violations)
 
-    async def live(self) -> None:
+    async def run_to_end(self) -> None:
         """Run until the end, or the first violation."""
-        meddling = [asyncio.create_task(each) for each in (self._calm_down(), self._stall(), act_at_random(self))]
-        while not self._over() and not self.broken:
-            if self.loop.time() > PATIENCE_S:
-                self.failures.append(f"after {PATIENCE_S:g} s the run is not over")
+        background = [
+            asyncio.create_task(each) for each in (self._end_faults(), self._freeze_processes(), act_at_random(self))
+        ]
+        while not self._over() and not self.has_violation:
+            if self.loop.time() > TIMEOUT_S:
+                self.failures.append(f"after {TIMEOUT_S:g} s the run has not ended")
                 break
-            self._tend()
-            await asyncio.sleep(GLANCE_S)
-        for each in meddling:
+            self._restart_owner()
+            await asyncio.sleep(POLL_S)
+        for each in background:
             each.cancel()
-        await asyncio.wait(meddling)
-        self.failures += [f"{each.exception()!r}" for each in meddling if not each.cancelled() and each.exception()]
+        await asyncio.wait(background)
+        self.failures += [f"{each.exception()!r}" for each in background if not each.cancelled() and each.exception()]
         await self._shut_down()
 
     def violations(self) -> list[str]:
         """Return all violations."""
-        found = self.failures + self.witness.violations
+        found = self.failures + self.checker.violations
         if found:
             return found
-        return FinalState(self.context.store, self.witness.run, self.objects, self.bench, self.witness).violations()
+        return FinalState(self.context.store, self.checker.run, self.objects, self.worktrees, self.checker).violations()
 
     def spawn(self, name: str, main: Main, ended: Ended) -> Process:
         """Start a process; `ended` gets its exit code once all its tasks have ended."""
@@ -118,28 +120,28 @@ class World:
         context = self._outside.copy()
         context.run(CURRENT.set, process)
         task = self.loop.create_task(main(process), context=context)
-        self._do(self._see_off(process, task, ended))
+        self._start_task(self._wait_for_exit(process, task, ended))
         return process
 
     def configure(self, **changes: object) -> None:
         """Change the run's settings, as a user does who resumes it with others."""
         with self.context.store.transaction():
-            settings = with_settings(self.witness.run.settings, **changes)
+            settings = with_settings(self.checker.run.settings, **changes)
             self.context.store.runs.configure(self.run_id, settings)
 
-    def _lay_out(self) -> RunId:
+    def _open_run(self) -> RunId:
         base = self.objects.commit(self.objects.tree({"README.md": "# Sample"}), (), "First")
         settings = make_settings(
             repository=str(self._folder),
             model="simulated",
-            planner=self.chance.random() < 0.7,
-            agents=self.chance.randint(1, 4),
-            attempts=self.chance.randint(1, 3),
-            replans=self.chance.randint(1, 3),
+            planner=self.rng.random() < 0.7,
+            agents=self.rng.randint(1, 4),
+            attempts=self.rng.randint(1, 3),
+            replans=self.rng.randint(1, 3),
             attempt_timeout_s=20.0,
-            budget_usd=self.chance.uniform(0.3, 4.0) if self.chance.random() < 0.3 else None,
+            budget_usd=self.rng.uniform(0.3, 4.0) if self.rng.random() < 0.3 else None,
         )
-        plan, store = plan_at_random(self.chance), self.context.store
+        plan, store = plan_at_random(self.rng), self.context.store
         survey = CheckoutStatus(Commit(base), "main", dirty=False)
         work = RunInput(request="simulated", source="", plan=plan)
         run = open_run(store, work, survey=survey, settings=settings, now=self.clock.now())
@@ -147,17 +149,17 @@ class World:
             for goal in store.goals.of_run(run.id):
                 self.database.sqlite.change(
                     "UPDATE goal SET worker_cap = :cap WHERE id = :id",
-                    {"cap": self.chance.randint(1, 3), "id": goal.id},
+                    {"cap": self.rng.randint(1, 3), "id": goal.id},
                 )
         return run.id
 
-    def _context_of(self, process: Process, odds: FaultRates | None = None) -> RunContext:
-        """Return the context of a process; with its own `odds`, it is not affected by the faults."""
-        chaos = self.chaos if odds is None else FaultInjector(self.chance, odds, self._buried)
-        git: Any = MemoryGit(self.objects, process, chaos, self._folder)
+    def _context_of(self, process: Process, rates: FaultRates | None = None) -> RunContext:
+        """Return the context of a process; with its own `rates`, it is not affected by the faults."""
+        faults = self.faults if rates is None else FaultInjector(self.rng, rates, self._on_death)
+        git: Any = MemoryGit(self.objects, process, faults, self._folder)
         return RunContext(
             repository=Repository(self._folder, self._folder / ".git", git),
-            store=self.database.open(process, self.clock, chaos),
+            store=self.database.open(process, self.clock, faults),
             clock=self.clock,
             cache=self._folder / "cache",
             environ={},
@@ -165,101 +167,101 @@ class World:
 
     def _over(self) -> bool:
         """Return whether nothing will change any more: the run has ended, or users left it paused."""
-        run = self.witness.run
+        run = self.checker.run
         if any(not each.dead for each in self._owners):
             return False
         if isinstance(run.state, Completed | Cancelled):
             return True
-        if self.storming or isinstance(run.state, Failed):
-            return not self.storming
+        if self.under_faults or isinstance(run.state, Failed):
+            return not self.under_faults
         goals = self.context.store.goals.of_run(self.run_id)
         open_goals = [goal for goal in goals if not isinstance(goal.state, Completed | Failed | Cancelled)]
-        put_down = isinstance(run.state, Paused) and run.owner is None
-        return put_down and all(goal.state == Paused(PAUSED_BY_USER) for goal in open_goals)
+        left_paused = isinstance(run.state, Paused) and run.owner is None
+        return left_paused and all(goal.state == Paused(PAUSED_BY_USER) for goal in open_goals)
 
-    def _tend(self) -> None:
+    def _restart_owner(self) -> None:
         """Resume a run without an owner, or whose owner seems to hang."""
-        run = self.witness.run
+        run = self.checker.run
         if isinstance(run.state, Completed | Failed | Cancelled):
             return
         alive = [each for each in self._owners if not each.dead]
-        if (not alive and (not self.storming or self.chaos.strikes(0.3))) or (
+        if (not alive and (not self.under_faults or self.faults.happens(0.3))) or (
             alive
             and all(each.frozen for each in alive)
             and is_lease_expired(self.context, run)
-            and self.chaos.strikes(0.3)
+            and self.faults.happens(0.3)
         ):
-            self._take_charge()
+            self._start_owner()
 
-    def _take_charge(self) -> None:
-        process = self.spawn("owner", self._own, lambda _: None)
-        self._owners[process] = SimulatedEngine(self, process, self._work, self._pursue)
+    def _start_owner(self) -> None:
+        process = self.spawn("owner", self._run_owner, lambda _: None)
+        self._owners[process] = SimulatedEngine(self, process, self._run_worker, self._run_supervisor)
 
-    async def _own(self, process: Process) -> int:
+    async def _run_owner(self, process: Process) -> int:
         run_context = self._context_of(process)
         run = await take_over_run_when_free(run_context, self.run_id)
         await self._end_leftovers()
-        conductor = await recover_run_owner(run_context, run, self._owners[process], baseline=_no_gates)
-        await conductor.execute()
+        owner = await recover_run_owner(run_context, run, self._owners[process], baseline=_no_gates)
+        await owner.execute()
         return 0
 
     async def _end_leftovers(self) -> None:
-        """Kill the workers that owners before have left, as the product does by their identity; supervisors may linger.
+        """Kill the workers of earlier owners, as Scaffold does by their identity; supervisors may still run.
 
-        They are of no boot that it knows: it takes them for dead, and this is where they die.
+        Their boot id is unknown to Scaffold, which takes them for dead, so they are killed here.
         """
         recorded = {attempt.worker for attempt in self.context.store.attempts.open_of_run(self.run_id)}
         for process in self._processes:
             if process.identity in recorded and not process.dead:
-                self.chaos.kill(process)
-                await process.bury()
+                self.faults.kill(process)
+                await process.unwind()
 
-    async def _work(self, process: Process, attempt_id: AttemptId) -> int:
-        fate = self._fate(attempt_id)
-        return await SimulatedWorker(self._context_of(process), process, self.chaos, self.bench, fate).carry_out(
-            attempt_id
-        )
+    async def _run_worker(self, process: Process, attempt_id: AttemptId) -> int:
+        behaviour = self._worker_behaviour(attempt_id)
+        return await SimulatedWorker(
+            self._context_of(process), process, self.faults, self.worktrees, behaviour
+        ).execute(attempt_id)
 
-    async def _pursue(self, process: Process, goal_id: GoalId) -> int:
-        await asyncio.sleep(self.chance.uniform(0.01, 0.3))
+    async def _run_supervisor(self, process: Process, goal_id: GoalId) -> int:
+        await asyncio.sleep(self.rng.uniform(0.01, 0.3))
         run_context = self._context_of(process)
         run = require_run(run_context.store, self.run_id)
         return await supervise_goal(
-            run_context, run, goal_id, SimulatedPlanner(run_context, run, self.chaos, self._thought)
+            run_context, run, goal_id, SimulatedPlanner(run_context, run, self.faults, self._planner_behaviour)
         )
 
-    def _fate(self, attempt_id: AttemptId) -> worker.Fate:
+    def _worker_behaviour(self, attempt_id: AttemptId) -> worker.Behaviour:
         attempt = self.context.store.attempts.get(attempt_id)
         action = None if attempt is None else self.context.store.actions.get(attempt.action_id)
         if action is None:
             raise LookupError(attempt_id)
-        if action.key not in self._hopeless:
-            self._hopeless[action.key] = self.chance.random() < 0.07
-        if self._hopeless[action.key]:
-            return self.chaos.draw((("fails", 2), ("idles", 1), ("breaks", 1)))
-        return self.chaos.draw(worker.FATES) if self.storming else "good"
+        if action.key not in self._always_fails:
+            self._always_fails[action.key] = self.rng.random() < 0.07
+        if self._always_fails[action.key]:
+            return self.faults.draw((("fails", 2), ("idles", 1), ("breaks", 1)))
+        return self.faults.draw(worker.BEHAVIOURS) if self.under_faults else "good"
 
-    def _thought(self) -> planner.Fate:
-        return self.chaos.draw(planner.FATES) if self.storming else "good"
+    def _planner_behaviour(self) -> planner.Behaviour:
+        return self.faults.draw(planner.BEHAVIOURS) if self.under_faults else "good"
 
-    async def _calm_down(self) -> None:
-        """Stop all faults after a while: from then on the run must come to its end."""
-        await asyncio.sleep(STORM_S)
-        self.chaos.odds = NO_FAULTS
+    async def _end_faults(self) -> None:
+        """Stop all faults after a while: from then on the run must end."""
+        await asyncio.sleep(FAULTS_S)
+        self.faults.rates = NO_FAULTS
         self.configure(budget_usd=None)
-        self.calm.set()
+        self.faults_ended.set()
 
-    async def _stall(self) -> None:
-        """Freeze processes at times, and let them continue later."""
-        while self.storming:
-            await asyncio.sleep(self.chance.uniform(1.0, 15.0))
+    async def _freeze_processes(self) -> None:
+        """Freeze processes at random times, and let them continue later."""
+        while self.under_faults:
+            await asyncio.sleep(self.rng.uniform(1.0, 15.0))
             alive = [each for each in self._processes if not each.dead and not each.frozen]
             owners = [each for each in alive if each in self._owners]
             if alive:
-                process = self.chance.choice(owners if owners and self.chaos.strikes(0.5) else alive)
+                process = self.rng.choice(owners if owners and self.faults.happens(0.5) else alive)
                 process.frozen = True
-                self._do(self._release(process, self.chance.choice((0.5, 3.0, 9.0, 30.0))))
-            if self.chaos.strikes(0.05):
+                self._start_task(self._release(process, self.rng.choice((0.5, 3.0, 9.0, 30.0))))
+            if self.faults.happens(0.05):
                 self._power_cut()
 
     async def _release(self, process: Process, after_s: float) -> None:
@@ -267,29 +269,29 @@ class World:
         self.loop.thaw(process)
 
     def _power_cut(self) -> None:
-        """Kill every process of the machine at once."""
+        """Kill all processes of the machine at the same time."""
         for process in self._processes:
             if not process.dead:
-                self.chaos.kill(process)
+                self.faults.kill(process)
 
-    def _buried(self, process: Process) -> None:
+    def _on_death(self, process: Process) -> None:
         self.loop.thaw(process)
-        self._do(process.bury())
+        self._start_task(process.unwind())
 
-    async def _see_off(self, process: Process, task: "asyncio.Task[int]", ended: Ended) -> None:
+    async def _wait_for_exit(self, process: Process, task: "asyncio.Task[int]", ended: Ended) -> None:
         """Wait for a process to end; its children end a moment after it."""
         await asyncio.wait([task])
         code = self._code(process, task)
         process.dead = True
-        await process.bury()
+        await process.unwind()
         for child in self._owners[process].children if process in self._owners else ():
-            self.loop.call_later(self.chance.uniform(0.0, 4.0), self._cut_off, child)
+            self.loop.call_later(self.rng.uniform(0.0, 4.0), self._kill_child, child)
         ended(code)
 
-    def _cut_off(self, child: Process) -> None:
+    def _kill_child(self, child: Process) -> None:
         """End a child whose lifeline broke; a frozen one ends when it continues."""
         if not child.dead:
-            self.chaos.kill(child)
+            self.faults.kill(child)
 
     def _code(self, process: Process, task: "asyncio.Task[int]") -> int:
         if process.signalled:
@@ -301,33 +303,35 @@ class World:
             self.failures.append(f"{process.name} ended with {error!r}")
         return BROKEN
 
-    def _do(self, errand: Any) -> None:
-        """Do something outside of all processes."""
-        task = self.loop.create_task(errand, context=self._outside.copy())
-        self._errands.add(task)
-        task.add_done_callback(self._errands.discard)
+    def _start_task(self, work: Any) -> None:
+        """Start a task outside all processes."""
+        task = self.loop.create_task(work, context=self._outside.copy())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _shut_down(self) -> None:
         self._power_cut()
-        while self._errands:
-            await asyncio.wait(self._errands)
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
 
 def _expected(error: BaseException) -> bool:
     """Return whether a process may end with this error: superseded, or a fault of the machine."""
     if isinstance(error, StaleFence | RunBusy | Killed):
         return True
-    return isinstance(error, ScaffoldError) and ("database lock" in error.what or "no process to spare" in error.what)
+    return isinstance(error, ScaffoldError) and (
+        "database lock" in error.what or "cannot start a process" in error.what
+    )
 
 
-def _odds(chance: Random) -> FaultRates:
-    """Return the fault rates of a run: some are high in one kind only."""
+def _fault_rates(rng: Random) -> FaultRates:
+    """Return the fault rates of a run: some are high for one kind only."""
     return FaultRates(
-        crash=chance.choice((0.0, 0.005, 0.02, 0.05)),
-        locked=chance.choice((0.0, 0.0, 0.005)),
-        deaf=chance.choice((0.0, 0.2, 0.6)),
-        slow=chance.choice((0.0, 0.02, 0.1)),
-        refused=chance.choice((0.0, 0.0, 0.02)),
+        crash=rng.choice((0.0, 0.005, 0.02, 0.05)),
+        locked=rng.choice((0.0, 0.0, 0.005)),
+        lost_wakeup=rng.choice((0.0, 0.2, 0.6)),
+        slow_git=rng.choice((0.0, 0.02, 0.1)),
+        no_process=rng.choice((0.0, 0.0, 0.02)),
     )
 
 
@@ -336,35 +340,35 @@ def simulate(seed: int, folder: Path) -> Outcome:
     (folder / ".git").mkdir(parents=True)
     loop = VirtualLoop()
     try:
-        world = loop.run_until_complete(_lived(seed, folder, loop))
+        simulation = loop.run_until_complete(_simulated(seed, folder, loop))
     finally:
         loop.close()
     return Outcome(
         seed=seed,
-        violations=tuple(world.violations()),
-        trace=tuple(_lines(world)),
+        violations=tuple(simulation.violations()),
+        trace=tuple(_lines(simulation)),
         seconds=loop.time(),
     )
 
 
-async def _lived(seed: int, folder: Path, loop: VirtualLoop) -> World:
-    world = World(seed, folder, loop)
-    await world.live()
-    return world
+async def _simulated(seed: int, folder: Path, loop: VirtualLoop) -> Simulation:
+    simulation = Simulation(seed, folder, loop)
+    await simulation.run_to_end()
+    return simulation
 
 
-def _lines(world: World) -> list[str]:
+def _lines(simulation: Simulation) -> list[str]:
     """Return the events, with keys for the ids that differ from run to run."""
-    store = world.context.store
-    keys = {action.id: action.key for action in store.actions.of_run(world.run_id)}
+    store = simulation.context.store
+    keys = {action.id: action.key for action in store.actions.of_run(simulation.run_id)}
     names = (
         keys
-        | {world.run_id: "RUN", f"pid={os.getpid()}": "pid=owner"}
-        | {goal.id: goal.name for goal in store.goals.of_run(world.run_id)}
+        | {simulation.run_id: "RUN", f"pid={os.getpid()}": "pid=owner"}
+        | {goal.id: goal.name for goal in store.goals.of_run(simulation.run_id)}
     )
-    for attempt in store.attempts.of_run(world.run_id):
+    for attempt in store.attempts.of_run(simulation.run_id):
         names[attempt.id] = f"{keys[attempt.action_id]}#{attempt.number}"
-    lines = [f"{each.seq} {each.at:%H:%M:%S.%f} {each.event}" for each in world.witness.trace]
+    lines = [f"{each.seq} {each.at:%H:%M:%S.%f} {each.event}" for each in simulation.checker.trace]
     for name, readable in names.items():
         lines = [line.replace(name, readable) for line in lines]
     return lines

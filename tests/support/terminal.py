@@ -15,7 +15,7 @@ from support.scenario import wait_until
 ARMED = r"^y yes .*a always(   \(\d+ more\))?$"
 """The row of answers once a key counts."""
 
-PATIENCE_S = 15
+TIMEOUT_S = 15
 ENTER, ESCAPE, CTRL_C, CTRL_D, ALT_ENTER = "\r", "\x1b", "\x03", "\x04", "\x1b\r"
 
 
@@ -47,7 +47,7 @@ class Screen:
             dimensions=(rows, columns),
             encoding="utf-8",
             echo=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
         )
 
     def send(self, keys):
@@ -79,7 +79,7 @@ class Screen:
 
     def wait_for(self, pattern, *, times=1):
         """Wait until a regular expression is found this many times; return the text."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while len(re.findall(pattern, self.text, re.MULTILINE)) < times:
             more = self.read()
             found = len(re.findall(pattern, self.text, re.MULTILINE)) >= times
@@ -92,7 +92,7 @@ class Screen:
         self.read()  # a row that is not whole yet looks the same
         self.wait_for(ARMED)
         self.send(key)
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while re.search(r"^y yes ", self.text, re.MULTILINE) and time.monotonic() < end:
             self.read()
             if not re.search(ARMED, self.text, re.MULTILINE):
@@ -100,10 +100,10 @@ class Screen:
 
     def wait_for_exit(self):
         """Wait for the command's end and return its exit code, or minus the signal it died of."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while self.read() and time.monotonic() < end:
             pass
-        assert wait_until(lambda: not self.child.isalive(), PATIENCE_S), f"it did not end:\n{self.text}"
+        assert wait_until(lambda: not self.child.isalive(), TIMEOUT_S), f"it did not end:\n{self.text}"
         return self.child.exitstatus if self.child.signalstatus is None else -self.child.signalstatus
 
     def close(self):

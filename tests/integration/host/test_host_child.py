@@ -136,7 +136,7 @@ async def test_a_child_that_leads_no_group_is_ended_too(child, tmp_path, process
 
 
 async def test_a_child_that_cannot_be_ended_is_named():
-    """With zero patience nothing is signalled, so the test can use its own process."""
+    """With a timeout of zero nothing is signalled, so the test can use its own process."""
     ours = own_identity()
     with pytest.raises(ScaffoldError, match=f"process {ours.pid} is still running 0 s") as caught:
         await kill_orphan(ours, timeout_s=0)

@@ -229,7 +229,7 @@ async def test_a_failure_of_another_kind_does_not_change_the_limit(
     assert user.endpoints.in_flight(HOST) == 0
 
 
-async def test_a_cooldown_longer_than_the_patience_is_reported_at_once(
+async def test_a_cooldown_longer_than_the_time_limit_is_reported_at_once(
     mine: SharedThrottle, theirs: SharedThrottle
 ) -> None:
     """RA-21: no request waits in vain, and the error says when to retry."""
@@ -253,7 +253,9 @@ async def test_cooldowns_of_one_call_add_up(mine: SharedThrottle, theirs: Shared
         await waiting
 
 
-async def test_waiting_for_a_free_place_uses_no_patience(mine: SharedThrottle, clock: FakeClock) -> None:
+async def test_waiting_for_a_free_place_does_not_count_against_the_time_limit(
+    mine: SharedThrottle, clock: FakeClock
+) -> None:
     others = await _limit(mine, 2, retry_after_s=1.0)
     (waiting,) = _start(mine, 1, timeout_s=2)
     await pass_time(clock, 100)

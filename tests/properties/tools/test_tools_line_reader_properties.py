@@ -38,11 +38,11 @@ def test_a_file_is_decoded_without_its_byte_order_mark(text, encoding):
 
 
 def test_nothing_is_read_after_the_timeout():
-    patience = Deadline(60)
+    deadline = Deadline(60)
     with tempfile.TemporaryFile() as file:
         file.write(b"text")
         file.flush()
-        assert list(decode_chunks(file.fileno(), UTF_8, patience)) == ["text", ""]
-        patience.end()
-        assert list(decode_chunks(file.fileno(), UTF_8, patience)) == []
+        assert list(decode_chunks(file.fileno(), UTF_8, deadline)) == ["text", ""]
+        deadline.end()
+        assert list(decode_chunks(file.fileno(), UTF_8, deadline)) == []
     assert Deadline(0).expired

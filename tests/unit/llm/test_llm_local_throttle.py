@@ -85,7 +85,7 @@ async def test_after_a_refusal_half_as_many_enter_until_answers_come():
     await waiting
 
 
-async def test_a_request_with_less_patience_than_the_cooldown_fails_at_once():
+async def test_a_request_with_less_time_than_the_cooldown_fails_at_once():
     clock = FakeClock()
     way = throttle(clock)
     [ticket] = await entered(way, 1)

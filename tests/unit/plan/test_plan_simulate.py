@@ -154,7 +154,7 @@ def test_a_compound_whose_child_failed_fails_with_it():
 
 
 def test_a_failed_attempt_is_followed_by_another():
-    seed = next(seed for seed in range(100) if [t.succeeds for t in luck(seed)["one"]][:2] == [False, True])
+    seed = next(seed for seed in range(100) if [t.succeeds for t in trials(seed)["one"]][:2] == [False, True])
     simulation = simulate(plan("a", action("one", gives="a")), seed=seed, failure_rate=0.5, pace=EVEN)
     assert simulation.actions[0].attempts == (
         SimulatedAttempt(start_s=0, end_s=100, succeeded=False),
@@ -162,33 +162,33 @@ def test_a_failed_attempt_is_followed_by_another():
     )
 
 
-def luck(seed, *, rate=0.5, pace=EVEN):
+def trials(seed, *, rate=0.5, pace=EVEN):
     return draw_attempts(plan("a", action("one", gives="a"), action("two")), seed=seed, failure_rate=rate, pace=pace)
 
 
 def test_results_depend_only_on_the_seed_on_every_platform():
     pace = AttemptTiming(mean_s=100, spread=0.5)
-    assert luck(7, pace=pace) == {
+    assert trials(7, pace=pace) == {
         "one": (DrawnAttempt(82, succeeds=False), DrawnAttempt(115, succeeds=False), DrawnAttempt(104, succeeds=False)),
         "two": (DrawnAttempt(56, succeeds=True), DrawnAttempt(54, succeeds=False), DrawnAttempt(57, succeeds=False)),
     }
-    assert luck(8, pace=pace) != luck(7, pace=pace)
+    assert trials(8, pace=pace) != trials(7, pace=pace)
 
 
 def test_attempts_take_the_configured_time_and_at_least_a_second():
     spans = {
         trial.duration_s
         for seed in range(200)
-        for each in luck(seed, pace=AttemptTiming(mean_s=4, spread=0.5)).values()
+        for each in trials(seed, pace=AttemptTiming(mean_s=4, spread=0.5)).values()
         for trial in each
     }
     assert spans == {2, 3, 4, 5, 6}
-    assert luck(0, pace=AttemptTiming(mean_s=0))["one"][0].duration_s == 1
+    assert trials(0, pace=AttemptTiming(mean_s=0))["one"][0].duration_s == 1
 
 
 @pytest.mark.parametrize(("rate", "outcome"), [(0.0, True), (1.0, False)])
 def test_the_failure_rate_ranges_from_never_to_always(rate, outcome):
-    assert {trial.succeeds for seed in range(50) for trial in luck(seed, rate=rate)["one"]} == {outcome}
+    assert {trial.succeeds for seed in range(50) for trial in trials(seed, rate=rate)["one"]} == {outcome}
 
 
 def test_a_plan_continues_from_its_current_state():
