@@ -52,9 +52,9 @@ class Provider(Struct, frozen=True):
     def _look(self, path: str) -> Any:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         connection.request("GET", path)
-        told = json.loads(connection.getresponse().read())
+        data = json.loads(connection.getresponse().read())
         connection.close()
-        return told
+        return data
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 def _measured(there: Provider, script: str, agents: int, **more: int) -> Mapping[str, float]:
     there.forget()
-    told: Mapping[str, float] = ours(script, there.port, agents, REQUESTS, DELAY_MS, *more.values())
+    result: Mapping[str, float] = ours(script, there.port, agents, REQUESTS, DELAY_MS, *more.values())
     if there.told().requests != agents * REQUESTS + 1:
         raise AssertionError(script, there.told())
-    return told
+    return result

@@ -24,8 +24,8 @@ def rows(*, quick: bool) -> Iterator[Row]:
                 flags = ["-c"] if number else []
                 argv = ask(f"{wire}:bench-{REQUESTS - 1}-0-cached", *flags, task=f"Go on with part {number} of it.")
                 said(argv, cwd=place.cwd, env=place.env)
-            told = place.provider.told()
-        if told.requests != calls * REQUESTS:
-            raise AssertionError(told)
-        fresh = told.input_tokens - told.cached_tokens
-        yield row(f"ralph-uncached-{wire}", fresh, told.input_tokens, unit="tokens", goal=UNCACHED)
+            result = place.provider.told()
+        if result.requests != calls * REQUESTS:
+            raise AssertionError(result)
+        fresh = result.input_tokens - result.cached_tokens
+        yield row(f"ralph-uncached-{wire}", fresh, result.input_tokens, unit="tokens", goal=UNCACHED)

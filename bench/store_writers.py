@@ -40,11 +40,11 @@ def rows(*, quick: bool) -> Iterator[Row]:
         attempts = _lay_out(path)
         (alone,) = _write(path, attempts[:1], for_s)
         together = _write(path, attempts, for_s)
-    commits = [told.commits for told in together]
+    commits = [result.commits for result in together]
     one, all_ = alone.commits / for_s, sum(commits) / for_s
     yield row(f"store-commits-of-1-against-{WRITERS}-writers", one, all_, unit="per s", goal=2.0)
     yield row(f"store-share-of-{WRITERS}-writers", max(commits), max(1, min(commits)), unit="commits", goal=4.0)
-    longest = max(told.longest_s for told in together)
+    longest = max(result.longest_s for result in together)
     yield row(f"store-longest-wait-of-{WRITERS}-writers", longest, 1.0, unit="s", goal=1.0)
 
 
@@ -90,11 +90,11 @@ def _write(path: Path, attempts: list[AttemptId], for_s: float) -> list[Told]:
 
 def _told(pipe: int) -> Told:
     with os.fdopen(pipe, "rb") as file:
-        told = file.read()
+        result = file.read()
     _, status = os.wait()
-    if status != 0 or not told:
+    if status != 0 or not result:
         raise AssertionError(status)
-    return decode(told, type=Told)
+    return decode(result, type=Told)
 
 
 def _be_a_writer(path: Path, attempt: AttemptId, start: float, for_s: float, writing: int) -> None:
@@ -102,8 +102,8 @@ def _be_a_writer(path: Path, attempt: AttemptId, start: float, for_s: float, wri
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         with closing(Store.open(path, clock=SystemClock())) as store:
-            told = _work(store, attempt, start, start + for_s)
-        os.write(writing, encode(told))
+            result = _work(store, attempt, start, start + for_s)
+        os.write(writing, encode(result))
         os._exit(0)
     finally:
         sys.excepthook(*sys.exc_info())

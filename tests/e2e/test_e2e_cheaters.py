@@ -43,5 +43,5 @@ def test_honest_work_is_never_refused(case, tmp_path):
 
 def test_every_case_is_in_the_documentation():
     """BX-5: what is published is what is tried."""
-    told = set(re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE))
-    assert told == {case.name for case in (*CHEATS, *HONEST)}
+    documented = set(re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE))
+    assert documented == {case.name for case in (*CHEATS, *HONEST)}

@@ -192,9 +192,9 @@ def test_unlanded_work_is_listed_and_salvaged(scenario):
     ],
 )
 def test_work_that_cannot_be_salvaged_is_reported(scenario, args, words):
-    told = scenario.scaffold("salvage", *args)
-    assert told.returncode == 64
-    assert words in told.stderr
+    output = scenario.scaffold("salvage", *args)
+    assert output.returncode == 64
+    assert words in output.stderr
 
 
 @pytest.mark.slow

@@ -89,8 +89,8 @@ def expect_one_contract(scenario):
     assert [seal[0] for seal in seals] == ["draft", "final"]
     assert [digest for _, _, digest in seals] == [hashlib.sha256(body.encode()).hexdigest() for _, body, _ in seals]
     assert in_force == seals[1][1]
-    told = [(event["phase"], event["sha256"]) for event in events if event["type"] == "contract_sealed"]
-    assert told == [(phase, digest) for phase, _, digest in seals], "sealed once, and told once"
+    parts = [(event["phase"], event["sha256"]) for event in events if event["type"] == "contract_sealed"]
+    assert parts == [(phase, digest) for phase, _, digest in seals], "sealed once, and told once"
     assert [commands_in(body) for _, body, _ in seals] == [[LINE], [LINE, SECOND]]
     mirrors = [scenario.repo / ".scaffold" / "contracts" / f"{name}.json" for name in ("kept-draft", "kept")]
     assert [commands_in(mirror.read_text()) for mirror in mirrors] == [[LINE], [LINE, SECOND]]
@@ -121,9 +121,9 @@ def expect_the_end(scenario):
 
 def expect_nothing_asked_twice(scenario, events):
     """Check that no attempt asked for a contract that was sealed before it began."""
-    told = [json.loads(line) for line in scenario.journal("texts", "kept").splitlines()]
+    journal = [json.loads(line) for line in scenario.journal("texts", "kept").splitlines()]
     for phase, taken in (("draft", DRAFTS[-1]), ("final", FINALS[-1])):
-        asked = [each["attempt"] for each in told if each["type"] == "text" and each["text"] == taken]
+        asked = [each["attempt"] for each in journal if each["type"] == "text" and each["text"] == taken]
         kinds = [(event["type"], event.get("phase")) for event in events]
         before = [kind for kind, _ in kinds[: kinds.index(("contract_sealed", phase))]]
         assert max(asked) <= before.count("attempt_queued"), f"asked for a {phase} contract that was sealed"

@@ -62,11 +62,11 @@ def test_an_action_without_a_contract_gets_one_before_its_work_and_a_stricter_on
     assert [seal["phase"] for seal in held["seals"]] == ["draft", "final"]
     assert (held["last"]["weak"], held["last"]["red_on_base"]) == (False, [ADDS, NEGATIVE])
     assert "(final, sealed as " in scenario.scaffold("contract", "add").stdout
-    told = [json.loads(line) for line in scenario.journal("sums", "add").splitlines()]
-    words = [(each.get("role", "worker"), each["text"]) for each in told if each["type"] == "text"]
+    journal = [json.loads(line) for line in scenario.journal("sums", "add").splitlines()]
+    words = [(each.get("role", "worker"), each["text"]) for each in journal if each["type"] == "text"]
     assert words[0] == ("drafter", contract(ADDS))
     assert words[1] == ("worker", "first try")
-    assert any(each["type"] == "prompt" and f"[fail] {NEGATIVE}" in each["text"] for each in told)
+    assert any(each["type"] == "prompt" and f"[fail] {NEGATIVE}" in each["text"] for each in journal)
 
 
 @pytest.mark.slow

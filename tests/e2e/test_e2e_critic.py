@@ -62,8 +62,8 @@ def test_iterations_continue_until_the_work_is_good_enough_or_stops_improving(sc
     """AL-5, AL-6: below the threshold, malformed, DONE while it fails, no change, no critic."""
     done = scenario.scaffold("run", "four texts", "--model", request(scenario), "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    told = sorted(line.split("critic   ")[1] for line in done.stdout.splitlines() if "critic   " in line)
-    assert told == [
+    lines = sorted(line.split("critic   ")[1] for line in done.stdout.splitlines() if "critic   " in line)
+    assert lines == [
         "better: 5/9 after iteration 1",
         "better: 8/9 after iteration 2",
         "hasty: 4/9 after iteration 1",

@@ -119,8 +119,8 @@ def test_a_compound_that_cannot_be_broken_down_is_named_with_the_reason(scenario
     )
     done = scenario.scaffold("run", "a shop", "--model", model, "--yes")
     assert done.returncode == 1, done.stdout + done.stderr
-    told = done.stdout.partition("\n\n")[2]
-    assert "store  failed: could not be decomposed" in told
+    output = done.stdout.partition("\n\n")[2]
+    assert "store  failed: could not be decomposed" in output
     refused = scenario.scaffold("resume")
     assert (refused.returncode, "scaffold retry" in refused.stderr) == (64, True)
 
@@ -136,8 +136,8 @@ def test_a_goal_has_no_more_workers_than_the_user_sets(scenario):
     scenario.cassette(**{key: [shell("sleep 0.5"), write(key, "x\n")] for key in ("left", "right")})
     done = scenario.run("--agents", "5", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    told = [line.split()[1:3] for line in done.stdout.splitlines() if line[:2].isdigit()]
-    assert told.index(["check", "left"]) < told.index(["start", "right"])
+    lines = [line.split()[1:3] for line in done.stdout.splitlines() if line[:2].isdigit()]
+    assert lines.index(["check", "left"]) < lines.index(["start", "right"])
 
 
 @pytest.mark.slow

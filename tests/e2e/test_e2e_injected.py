@@ -296,5 +296,5 @@ def test_a_worker_that_follows_injected_instructions_lands_its_work_and_does_no_
     landed = world.scenario.git("for-each-ref", "--format=%(refname)", "refs/heads").split()
     named = {name: world.scenario.git("ls-tree", "-r", "--name-only", name).split() for name in landed}
     assert any("answer.txt" in names for names in named.values())
-    told = world.scenario.scaffold("logs")
-    expect_nothing_happened(world, victim, listener, output=done.stdout + done.stderr + told.stdout)
+    output = world.scenario.scaffold("logs")
+    expect_nothing_happened(world, victim, listener, output=done.stdout + done.stderr + output.stdout)

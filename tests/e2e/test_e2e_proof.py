@@ -50,7 +50,7 @@ def gates_of(scenario):
     return [each["command"] for each in json.loads(scenario.scaffold("baseline", "--json").stdout)["gates"]]
 
 
-def told(done):
+def events_of(done):
     """Return the events of a run with --json."""
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -61,8 +61,8 @@ def test_test_results_are_known_before_work_and_are_evidence_after_it(scenario):
     one_action(scenario)
     done = scenario.run("--yes", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
-    types = [event["type"] for event in told(done)]
-    baseline = told(done)[types.index("baseline_captured")]
+    types = [event["type"] for event in events_of(done)]
+    baseline = events_of(done)[types.index("baseline_captured")]
     assert (baseline["gate"], baseline["passed"], baseline["failed"]) == ("test", 1, 1)
     assert types.index("baseline_captured") < types.index("attempt_queued")
     status = scenario.status()
@@ -130,7 +130,7 @@ def test_a_given_plan_is_stopped_likewise_and_its_goals_fail(scenario):
     one_action(scenario)
     done = scenario.run("--yes", "--json", *UNHELD)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert told(done)[-1]["run"]["status"] == "failed"
+    assert events_of(done)[-1]["run"]["status"] == "failed"
     assert [each["status"] for each in scenario.status()["goals"]] == ["failed"]
     assert [each["attempts"] for each in scenario.status()["actions"]] == [[]]
     tool.write_text("#!/bin/sh\n")

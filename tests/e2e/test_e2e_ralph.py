@@ -39,11 +39,11 @@ def test_a_call_that_needs_approval_is_denied_and_the_work_continues(scenario, c
     """RA-13: without a terminal and without --yolo, writing and commands are denied, and the model is told so."""
     model = replies(scenario, call, "I was not allowed to")
     done = scenario.scaffold("ralph", "make it", "--model", model, "--output-format", "stream-json")
-    told = {event["type"]: event for event in map(json.loads, done.stdout.splitlines())}
-    assert (done.returncode, told["result"]["result"]) == (0, "I was not allowed to")
+    data = {event["type"]: event for event in map(json.loads, done.stdout.splitlines())}
+    assert (done.returncode, data["result"]["result"]) == (0, "I was not allowed to")
     assert not (scenario.repo / "made.txt").exists()
-    assert told["approval"]["decision"] == "deny"
-    assert told["tool_result"]["content"].startswith("Denied: ")
+    assert data["approval"]["decision"] == "deny"
+    assert data["tool_result"]["content"].startswith("Denied: ")
 
 
 def test_reading_needs_no_approval(scenario):
@@ -57,8 +57,8 @@ def test_reading_needs_no_approval(scenario):
 def test_with_yolo_it_works_and_reports_usage_in_json(scenario):
     model = replies(scenario, write("made.txt", "x"), "made")
     done = scenario.scaffold("ralph", "make it", "--model", model, "--yolo", "--output-format", "json")
-    told = json.loads(done.stdout)
-    assert (told["result"], told["turns"], told["stop_reason"], told["error"]) == ("made", 2, "end", None)
+    data = json.loads(done.stdout)
+    assert (data["result"], data["turns"], data["stop_reason"], data["error"]) == ("made", 2, "end", None)
     assert (scenario.repo / "made.txt").read_text() == "x"
 
 
@@ -82,7 +82,7 @@ def test_a_missing_directory_is_reported_as_such(scenario, args):
     gone = scenario.home / "gone"
     gone.mkdir()
     model = replies(scenario, "hi") if args[0] == "ralph" else ""
-    told = subprocess.run(
+    finished = subprocess.run(
         ["sh", "-c", f"rmdir {gone}; exec {shlex.join(scenario.command(*args))}"],
         cwd=gone,
         env=scenario.environ | {"SCAFFOLD_MODEL": model},
@@ -90,21 +90,21 @@ def test_a_missing_directory_is_reported_as_such(scenario, args):
         text=True,
         check=False,
     )
-    assert told.returncode == 64
-    assert told.stderr.startswith("error: the current directory no longer exists\n")
+    assert finished.returncode == 64
+    assert finished.stderr.startswith("error: the current directory no longer exists\n")
 
 
 def test_the_command_is_called_by_its_name_alone():
-    told = subprocess.run([RALPH, "--bogus"], capture_output=True, text=True, check=False)
-    assert told.returncode == 64
-    assert "`ralph --help`" in told.stderr
+    finished = subprocess.run([RALPH, "--bogus"], capture_output=True, text=True, check=False)
+    assert finished.returncode == 64
+    assert "`ralph --help`" in finished.stderr
     assert "--debug" in subprocess.run([RALPH, "--help"], capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize(("closed", "code"), [("2>&-", 0), (">/dev/full", 1)])
 def test_closed_output_is_reported_in_at_most_two_lines(scenario, closed, code):
     command = shlex.join(scenario.command("ralph", "hi", "--model", replies(scenario, "hi")))
-    told = subprocess.run(
+    finished = subprocess.run(
         ["sh", "-c", f"{command} {closed}"],
         cwd=scenario.repo,
         env=scenario.environ,
@@ -112,9 +112,9 @@ def test_closed_output_is_reported_in_at_most_two_lines(scenario, closed, code):
         text=True,
         check=False,
     )
-    assert told.returncode == code, told.stderr
-    assert told.stdout == ("hi\n" if code == 0 else "")
-    assert len(told.stderr.splitlines()) == (0 if code == 0 else 2)
+    assert finished.returncode == code, finished.stderr
+    assert finished.stdout == ("hi\n" if code == 0 else "")
+    assert len(finished.stderr.splitlines()) == (0 if code == 0 else 2)
 
 
 def test_without_a_task_it_says_so(scenario):

@@ -23,7 +23,7 @@ def conversation(scenario):
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         ("/help", "/tasks [list | ready | show N]"),
         ("/model", "* cassette:"),
@@ -37,12 +37,12 @@ def conversation(scenario):
         ("/mode plan", "continues in mode plan"),
     ],
 )
-def test_a_command_is_answered_without_a_model(scenario, conversation, command, told):
+def test_a_command_is_answered_without_a_model(scenario, conversation, command, expected):
     """RA-18, SC-19: the cassette is gone, so no model could answer."""
     (scenario.home / "talk.yaml").unlink()
     done = scenario.scaffold("ralph", "-c", command)
     assert (done.returncode, done.stderr) == (0, "")
-    assert told in done.stdout
+    assert expected in done.stdout
 
 
 def test_a_mode_is_stored_for_the_next_call(scenario, conversation):

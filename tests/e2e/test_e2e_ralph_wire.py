@@ -55,11 +55,11 @@ async def test_a_task_is_done_with_tools_on_every_wire(scenario, wire, flags):
     """RA-1, RA-2: each provider's wire carries a whole turn, streamed or not; tokens and money are counted."""
     async with serve(wire, [MADE, DONE]) as server:
         code, out, err = await ralph(scenario, server, "make it", "--yolo", "--output-format", "json", *flags)
-    told = json.loads(out)
-    assert (code, told["result"], told["turns"], told["stop_reason"], told["error"]) == (0, "made", 2, "end", None), err
+    data = json.loads(out)
+    assert (code, data["result"], data["turns"], data["stop_reason"], data["error"]) == (0, "made", 2, "end", None), err
     assert (scenario.repo / "made.txt").read_text() == "x"
-    assert told["usage"]["input_tokens"] == 200
-    assert told["usage"]["cost_usd"] > 0
+    assert data["usage"]["input_tokens"] == 200
+    assert data["usage"]["cost_usd"] > 0
     assert [bool(request.json.get("stream")) for request in server.requests] == [not flags] * 2
     assert KEY not in out + err
 
@@ -260,7 +260,7 @@ async def test_a_run_works_with_a_live_model_too(scenario):
             scenario.scaffold, "run", "--plan", str(scenario.home / "plan.yaml"), "--model", server.model, "--yes"
         )
         assert done.returncode == 0, done.stderr
-    told = json.loads((await asyncio.to_thread(scenario.scaffold, "status", "--json")).stdout)
-    assert [each["result"] for each in told["actions"]] == ["made"]
-    assert told["run"]["budget"]["spent_usd"] > 0
-    assert told["run"]["budget"]["reserved_usd"] == 0
+    data = json.loads((await asyncio.to_thread(scenario.scaffold, "status", "--json")).stdout)
+    assert [each["result"] for each in data["actions"]] == ["made"]
+    assert data["run"]["budget"]["spent_usd"] > 0
+    assert data["run"]["budget"]["reserved_usd"] == 0

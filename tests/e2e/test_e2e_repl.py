@@ -180,7 +180,7 @@ def test_commands_are_answered_without_a_model(scenario, talk):
     """RA-18, SC-19: the cassette has no reply, so any request would be an error."""
     screen = talk("--model", record_replies(scenario), "--max-budget-usd", "2")
     screen.wait_for(IDLE)
-    for command, told in (
+    for command, result in (
         ("/help", r"/resume \[ID\] +list this directory's"),
         ("/model", r"anthropic:claude"),
         ("/model nonsense:x", r"✗ "),
@@ -196,7 +196,7 @@ def test_commands_are_answered_without_a_model(scenario, talk):
         ("/resume nothing", "there is no conversation `nothing`"),
     ):
         screen.type_line(command)
-        screen.wait_for(told)
+        screen.wait_for(result)
     screen.wait_for("^plan ")
     screen.type_line("/exit")
     assert screen.wait_for_exit() == 0
@@ -366,13 +366,13 @@ def test_a_subagent_asks_under_its_name_and_its_end_wakes_the_session(scenario, 
     spawn = {"name": "subagent", "args": {"task": "count the beans"}}
     model = record_replies(scenario, spawn, "Somebody is at it.", "The beans are counted.")
     path = scenario.home / "talk.yaml"
-    told = yaml.safe_load(path.read_text())
+    output = yaml.safe_load(path.read_text())
     count = {"role": "agent", "action": "sub-1", "turn": 1}
-    told["replies"][:0] = [
+    output["replies"][:0] = [
         {"when": count, "tool_calls": [shell("echo seven > out/beans")]},
         {"when": {"role": "agent", "action": "sub-1"}, "text": "seven beans"},
     ]
-    path.write_text(yaml.safe_dump(told))
+    path.write_text(yaml.safe_dump(output))
     screen = talk("--model", model, "--allow-category", "subagent")
     screen.wait_for(IDLE)
     screen.type_line("go")
@@ -396,13 +396,13 @@ def test_messages_after_a_stop_are_shown_and_wait_for_the_user(scenario, talk):
     spawn = {"name": "subagent", "args": {"task": "count the beans"}}
     model = record_replies(scenario, spawn, shell("touch out/began; sleep 60"), "The beans are counted.")
     path = scenario.home / "talk.yaml"
-    told = yaml.safe_load(path.read_text())
+    output = yaml.safe_load(path.read_text())
     count = {"role": "agent", "action": "sub-1", "turn": 1}
-    told["replies"][:0] = [
+    output["replies"][:0] = [
         {"when": count, "tool_calls": [HELD]},
         {"when": {"role": "agent", "action": "sub-1"}, "text": "seven beans"},
     ]
-    path.write_text(yaml.safe_dump(told))
+    path.write_text(yaml.safe_dump(output))
     screen = talk("--model", model, "--yolo")
     screen.wait_for(IDLE)
     screen.type_line("go")

@@ -65,13 +65,13 @@ def expect_judged_once(scenario):
 @pytest.mark.slow
 def test_work_continues_once_its_review_approves(scenario):
     """SC-7, BX-1: an invalid verdict is requested again; the reviewer's changes of files do not land."""
-    told = played(
+    finished = played(
         scenario,
         shell("cat first.txt; echo x > scratch.txt"),
         verdict(citations=[{"file": "scratch.txt", "line": 1}]),
         verdict(),
     )
-    assert told.returncode == 0, told.stdout + told.stderr
+    assert finished.returncode == 0, finished.stdout + finished.stderr
     expect_judged_once(scenario)
     assert "scratch.txt:1: the file is empty or not in the commit" in scenario.journal("chain", "look")
 
@@ -79,8 +79,8 @@ def test_work_continues_once_its_review_approves(scenario):
 @pytest.mark.slow
 def test_a_rejection_blocks_dependents_and_shows_its_findings(scenario):
     """SC-7, SC-20: without a planner that is the end, with the reason."""
-    told = played(scenario, verdict("reject", summary="It is not whole."))
-    assert told.returncode != 0
+    finished = played(scenario, verdict("reject", summary="It is not whole."))
+    assert finished.returncode != 0
     shown = actions_of(scenario)
     assert {key: each["status"] for key, each in shown.items()} == {
         "first": "completed",
@@ -88,7 +88,7 @@ def test_a_rejection_blocks_dependents_and_shows_its_findings(scenario):
         "second": "blocked",
     }
     assert [each["outcome"] for each in shown["look"]["attempts"]] == ["gate_failed"]
-    assert "rejected: It is not whole." in told.stdout
+    assert "rejected: It is not whole." in finished.stdout
 
 
 SAMPLE = (88, 109)

@@ -185,10 +185,10 @@ def test_a_conflict_is_pinned_and_redone_on_the_new_base(scenario):
     assert "left" in final
     assert "right" in final
     loser = next(each["key"] for each in scenario.status()["actions"] if len(each["attempts"]) == 2)
-    told = scenario.journal("g", loser)
-    assert "conflict" in told
-    assert "+[ left]" in told
-    assert "+[ right]" in told
+    journal = scenario.journal("g", loser)
+    assert "conflict" in journal
+    assert "+[ left]" in journal
+    assert "+[ right]" in journal
 
 
 @pytest.mark.slow
@@ -309,8 +309,8 @@ def test_json_output_is_one_event_per_line_and_ends_with_the_result(scenario):
 def test_a_dry_run_opens_no_cassette_and_changes_nothing(scenario):
     two_goals(scenario)
     (scenario.home / "cassette.yaml").unlink()
-    told = json.loads(scenario.run("--dry-run").stdout)
-    assert set(told["run"]) == {"tier", "tier_confidence", "base_branch", "base_sha", "agents", "budget"}
+    data = json.loads(scenario.run("--dry-run").stdout)
+    assert set(data["run"]) == {"tier", "tier_confidence", "base_branch", "base_sha", "agents", "budget"}
     assert not (scenario.repo / ".git" / "scaffold").exists()
 
 

@@ -171,9 +171,9 @@ def test_a_worker_that_prints_secrets_leaves_none_in_logs_events_and_stores(scen
     steps += ["not yet"]
     scenario.cassette(one=steps)
     done = scenario.run("--yes", "--yolo")
-    told = scenario.scaffold("logs"), scenario.scaffold("status"), scenario.scaffold("status", "--json")
+    result = scenario.scaffold("logs"), scenario.scaffold("status"), scenario.scaffold("status", "--json")
     assert done.returncode == 1, done.stdout + done.stderr
-    output = "".join(each.stdout + each.stderr for each in (done, *told))
+    output = "".join(each.stdout + each.stderr for each in (done, *result))
     for where, data in {"the output": output.encode(), **kept(scenario)}.items():
         expect_no_canary(data, where)
     journals = b"".join(path.read_bytes() for path in (scenario.repo / ".scaffold").rglob("*.jsonl"))

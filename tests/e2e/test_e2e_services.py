@@ -72,8 +72,8 @@ def test_leftover_services_are_reported_and_removed_once_the_daemon_is_back(scen
     assert scenario.scaffold("trust").returncode == 0
     done = scenario.run("--yes", "--sandbox", "off")
     [name] = docker.up
-    [told] = [line for line in done.stdout.splitlines() if "could not be stopped" in line]
-    assert told.endswith(f"/docker' compose -p {name} down --volumes --remove-orphans`")
+    [result] = [line for line in done.stdout.splitlines() if "could not be stopped" in line]
+    assert result.endswith(f"/docker' compose -p {name} down --volumes --remove-orphans`")
     kept = scenario.scaffold("cleanup")
     assert f"kept    services {name}\n    compose could not stop it; run `" in kept.stdout
     (docker.home / "no daemon").unlink()

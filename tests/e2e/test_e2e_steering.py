@@ -168,8 +168,8 @@ def test_notify_tells_the_users_command_how_the_run_ended_and_a_project_cannot_s
     scenario.plan(plan_of(g=[action("make", effects=["made"], check="test -s made.txt")]))
     scenario.cassette(make=[write("made.txt", "x\n")])
     assert scenario.run("--yes").returncode == 0
-    told = json.loads((scenario.home / "told").read_text())
-    assert told == {"event": "done", "run": scenario.status()["run"]["id"], "text": told["text"]}
+    data = json.loads((scenario.home / "told").read_text())
+    assert data == {"event": "done", "run": scenario.status()["run"]["id"], "text": data["text"]}
     assert not (scenario.home / "owned").exists()
 
 
@@ -194,8 +194,8 @@ def test_notify_reports_failed_planning(scenario):
     folder.joinpath("config.yaml").write_text(f"notify: cat >> {scenario.home}/told\n")
     scenario.replies({"when": {"role": "planner"}, "text": "I would rather not."})
     assert scenario.request("build a shop", "--yes").returncode == 4
-    told = json.loads((scenario.home / "told").read_text())
-    assert (told["event"], "the plan was rejected" in told["text"]) == ("failed", True)
+    data = json.loads((scenario.home / "told").read_text())
+    assert (data["event"], "the plan was rejected" in data["text"]) == ("failed", True)
 
 
 @pytest.mark.slow
@@ -210,8 +210,8 @@ def test_an_interrupted_run_is_mentioned_when_another_one_starts(scenario):
     left = scenario.status()["run"]["id"]
     scenario.cassette(name="other.yaml", make=[write("made.txt", "x\n")])
     other = ("run", "--plan", str(scenario.home / "plan.yaml"), "--model", f"cassette:{scenario.home}/other.yaml")
-    told = scenario.scaffold(*other).stderr
-    assert f"`scaffold resume {left}`, or end it with `scaffold cancel {left}`" in told
+    output = scenario.scaffold(*other).stderr
+    assert f"`scaffold resume {left}`, or end it with `scaffold cancel {left}`" in output
     assert scenario.scaffold("cancel", left).returncode == 0
     assert "was interrupted" not in scenario.scaffold(*other).stderr
 

@@ -76,8 +76,8 @@ def test_a_task_longer_than_any_command_line_reaches_a_subagent_whole(scenario):
     )
     done, events = ralph(scenario, model, *FREE)
     assert done.returncode == 0, done.stderr
-    told = [event["content"] for event in events if event["type"] == "tool_result"]
-    assert json.loads(told[1])["subagents"][0]["result"] == "read to the end"
+    output = [event["content"] for event in events if event["type"] == "tool_result"]
+    assert json.loads(output[1])["subagents"][0]["result"] == "read to the end"
 
 
 def test_an_agent_starts_two_subagents_waits_for_them_and_uses_their_results(scenario):
@@ -347,8 +347,8 @@ def test_whenever_a_parent_is_killed_each_subagent_ends_and_is_reported_once(sce
         done = scenario.scaffold("ralph", "-c", "go on", "--model", model)
         sessions += done.returncode == 0
         ended = rows(scenario, "SELECT id FROM subagent WHERE status <> 'running'")
-        told = rows(scenario, "SELECT sender FROM envelope WHERE sender LIKE '%/sub-%' AND channel IS NULL")
-        assert sorted(ended) == sorted(told)
+        result = rows(scenario, "SELECT sender FROM envelope WHERE sender LIKE '%/sub-%' AND channel IS NULL")
+        assert sorted(ended) == sorted(result)
         assert len(ended) == len(rows(scenario, "SELECT id FROM subagent"))
     assert sessions > 10
 

@@ -66,8 +66,8 @@ def test_a_projects_rule_denies_what_its_user_allowed_and_never_allows(scenario)
     assert scenario.scaffold("trust").returncode == 0
     flags = ("--model", f"cassette:{tape}", "--allow", "shell:echo *", "--output-format", "stream-json")
     done = scenario.scaffold("ralph", "say it", *flags)
-    told = [event for event in map(json.loads, done.stdout.splitlines()) if event["type"] == "tool_result"]
-    assert ["Denied" in each["content"] for each in told] == [True, True], done.stdout
+    data = [event for event in map(json.loads, done.stdout.splitlines()) if event["type"] == "tool_result"]
+    assert ["Denied" in each["content"] for each in data] == [True, True], done.stdout
     assert not (scenario.repo / "made.txt").exists()
 
 

@@ -136,8 +136,8 @@ def expect_agreement(store: Store, history: list[tuple]) -> None:
     with store.transaction():
         store.runs.add(a_run(goal.run_id))
         store.goals.add(goal)
-    told = History(store, goal)
+    result = History(store, goal)
     for name, *arguments in history:
         with store.transaction():
-            getattr(told, name)(*arguments)
-        told.check()
+            getattr(result, name)(*arguments)
+        result.check()

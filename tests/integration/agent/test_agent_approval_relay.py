@@ -197,16 +197,16 @@ async def test_waiting_for_a_human_does_not_count_against_the_timeout(path, chil
 
 
 def gate(path, *, ask=None, refer=None, **rules):
-    told = []
+    messages = []
     gate = ApprovalGate(
         RuleSet(**rules),
         workspace=WorkspacePaths.on_disk(path.parent, path.parent),
         clock=SystemClock(),
-        tell=told.append,
+        tell=messages.append,
         shell=ShellCommandPolicy,
         approver=Delegation(refer) if refer else ask,
     )
-    return told, gate
+    return messages, gate
 
 
 def tool(ran):
@@ -225,7 +225,7 @@ async def test_child_and_parent_gates_together_decide_like_one(path, child):
         asked.append((question.agent, question.subject))
         return {"make a": "allow", "make b": "always"}.get(question.subject, "deny")
 
-    told, parents = gate(path, ask=ask, allow=(parse_rule("shell:make c"),))
+    messages, parents = gate(path, ask=ask, allow=(parse_rule("shell:make c"),))
     with parent_session(path, judge=parents.judge_for) as parent:
         await spawned(parent)
         _, childs = gate(path, refer=referral(child), allow=(parse_rule("shell:make d"),))
@@ -235,7 +235,7 @@ async def test_child_and_parent_gates_together_decide_like_one(path, child):
         await parent.peers.close()
     assert ran == ["make a", "make b", "make b", "make c", "make d"]
     assert asked == [("sub-1", "make a"), ("sub-1", "make b"), ("sub-1", "make e")]
-    assert {approval.agent for approval in told} == {"sub-1"}
+    assert {approval.agent for approval in messages} == {"sub-1"}
 
 
 async def test_a_denial_without_a_user_says_what_would_allow_the_call(path, child):

@@ -45,10 +45,10 @@ def named(parent, name):
     return next(each for each in parent.peers.roster() if each.name == name)
 
 
-def report(path, subagent, **told):
+def report(path, subagent, **fields):
     """Report as the subagent's own process would, over a connection of its own."""
     with closing(UserStore.open(path, clock=SystemClock())) as store, store.transaction():
-        return store.subagents.report(subagent.id, told.pop("outcome"), **told)
+        return store.subagents.report(subagent.id, fields.pop("outcome"), **fields)
 
 
 async def test_a_subagent_starts_as_soon_as_it_is_requested(parent):

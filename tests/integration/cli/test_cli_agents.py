@@ -64,9 +64,9 @@ def test_every_process_is_listed_with_its_activity(context, plan, scaffold, jour
         context.store.goals.supervise(goal.id, DEAD, was=None)
     attempt = work(context, run, "store")
     journal(run, attempt).note("tool_call", id="1", name="shell", args={"command": "make test"})
-    told = scaffold("agents", "--json").json
-    assert told["run"] == run.id
-    orchestrator, supervisor, worker = told["agents"]
+    data = scaffold("agents", "--json").json
+    assert data["run"] == run.id
+    orchestrator, supervisor, worker = data["agents"]
     assert (orchestrator["role"], orchestrator["pid"], orchestrator["alive"]) == (
         "orchestrator",
         own_identity().pid,
@@ -89,7 +89,7 @@ def test_every_process_is_listed_with_its_activity(context, plan, scaffold, jour
     assert worker["last_act"]["text"] == "shell: make test"
     lines = scaffold("agents").out.splitlines()
     assert lines[0].startswith("▶ orchestrator running, active  pid ")
-    assert lines[2].endswith("pid 1, gone")
+    assert lines[2].endswith("pid 1, exited")
     assert lines[4].startswith("▶ implementation store#1 running, executing  pid ")
     assert lines[5].endswith(" ago: shell: make test")
     assert max(map(len, lines)) <= 80
@@ -142,13 +142,13 @@ def test_a_supervisors_planning_turn_is_shown_with_its_subject(context, plan, sc
     turn = a_turn(context, run, goal_id=goal.id, action_id=store.id)
     (member,) = read_summary(context, run).active_agents
     assert (member.name, member.phase, member.since) == ("supervisor shop: store", "decompose", turn.started_at)
-    told = scaffold("status", "--json").json
-    assert told["goals"][0]["supervisor"]["turn"] == {
+    data = scaffold("status", "--json").json
+    assert data["goals"][0]["supervisor"]["turn"] == {
         "event": "decompose",
         "action": "store",
         "since": msgspec.to_builtins(turn.started_at),
     }
-    assert told["run"]["planning"] is False
+    assert data["run"]["planning"] is False
 
 
 def test_a_run_that_is_being_planned_says_so(context, plan, scaffold):

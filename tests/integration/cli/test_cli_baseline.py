@@ -108,9 +108,9 @@ def test_a_gate_that_cannot_find_a_fault_is_shown_as_such(context, plan, scaffol
     with context.store.transaction():
         held = Baseline(environment=CheckEnvironment(fingerprint="env-1"), runs=(shown,))
         context.store.baselines.hold(run.id, held)
-    told = " ".join(scaffold("baseline").out.split())
+    code = " ".join(scaffold("baseline").out.split())
     assert (
         "`make all` fails before the work and does not report individual tests, so it cannot tell good work from bad"
-        in told
+        in code
     )
-    assert "set another command in `quality_gates.build`" in told
+    assert "set another command in `quality_gates.build`" in code

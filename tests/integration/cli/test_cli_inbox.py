@@ -179,9 +179,9 @@ def test_a_paused_run_says_how_to_resume_it(context: RunContext, scaffold, run: 
     approval(context, run, "abc123")
     approval(context, run, "other")
     finish_run(context.store, run, "paused")
-    told = scaffold("reject", "abc123", "--why", "too early").out
-    assert f"continue with `scaffold resume {run.id}`" in told
-    assert "1 more: `scaffold inbox`" in told
+    output = scaffold("reject", "abc123", "--why", "too early").out
+    assert f"continue with `scaffold resume {run.id}`" in output
+    assert "1 more: `scaffold inbox`" in output
     assert context.store.inbox.get("abc123").answer == "too early"
 
 

@@ -27,16 +27,16 @@ def show(context, plan):
 
 
 @pytest.mark.parametrize(
-    ("kind", "detail", "told"),
+    ("kind", "detail", "expected"),
     [
         ("human", "approved as 7f3a: it is fine\nMay it land?", "human: approved as 7f3a: it is fine"),
         ("review", "approve: reads well\nstore.py:1 is right", "review: approve: reads well"),
         ("change", "store.py was changed", "a change: store.py was changed"),
     ],
 )
-def test_the_report_names_the_evidence_of_a_fact(context, show, kind, detail, told):
+def test_the_report_names_the_evidence_of_a_fact(context, show, kind, detail, expected):
     """AL-8, BX-1: not only its kind."""
-    assert f"        {told}\n" in report(read_run_view(context, show(kind, detail)), context.repository.root)
+    assert f"        {expected}\n" in report(read_run_view(context, show(kind, detail)), context.repository.root)
 
 
 def test_a_weak_fact_is_marked_wherever_it_is_shown(context, show, scaffold):

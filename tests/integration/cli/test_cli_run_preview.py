@@ -65,17 +65,17 @@ def test_it_gives_no_advice_for_a_limit_other_than_the_runs(context):
 def test_a_long_plan_is_shortened_and_says_so(context):
     actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(100))
     text = f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}"
-    told = offered(context, text, plan_path="/plan.yaml").text()
-    assert f"and {100 - MAX_ACTIONS} more actions" in told
-    assert told.count(" -> e") == MAX_ACTIONS
+    output = offered(context, text, plan_path="/plan.yaml").text()
+    assert f"and {100 - MAX_ACTIONS} more actions" in output
+    assert output.count(" -> e") == MAX_ACTIONS
 
 
 def test_the_estimate_grows_with_the_plan_or_says_that_there_is_none(context):
     """SC-8: the cost is shown before the work, and who pays."""
     offer = priced(offered(context), "anthropic:claude-sonnet-4-5")
-    told = cost_estimate(offer.run, offer.plan)
-    assert told.startswith("roughly $")
-    low, high = (float(amount.strip("$")) for amount in told.removeprefix("roughly ").split(" to "))
+    estimate = cost_estimate(offer.run, offer.plan)
+    assert estimate.startswith("roughly $")
+    low, high = (float(amount.strip("$")) for amount in estimate.removeprefix("roughly ").split(" to "))
     assert 0 < low < high
     for model, words in (
         ("cassette:/x.yaml", "no estimate needed"),

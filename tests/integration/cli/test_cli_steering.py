@@ -58,14 +58,14 @@ SEND_STDIN = [sys.executable, "-m", "scaffold", "send", "store", "-"]
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("given", "stored"),
     [(b"line one\nline two\n", "line one\nline two"), (b"caf\xe9 \xe2\x82\xac", "caf\\udce9 \u20ac")],
 )
-def test_a_dash_reads_standard_input(context, run, repository, said, told):
+def test_a_dash_reads_standard_input(context, run, repository, given, stored):
     """SC-19: whatever its bytes."""
     strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
-    subprocess.run(SEND_STDIN, input=said, env=strict, cwd=repository, capture_output=True, check=True)
-    assert letters(context, run, "store") == [told]
+    subprocess.run(SEND_STDIN, input=given, env=strict, cwd=repository, capture_output=True, check=True)
+    assert letters(context, run, "store") == [stored]
 
 
 def test_endless_input_is_refused_and_closed_input_is_empty(context, run, repository):

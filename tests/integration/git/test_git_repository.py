@@ -149,8 +149,8 @@ async def test_the_user_s_settings_determine_author_and_committer(repo):
 
 
 async def test_environment_variables_override_them(repo, origin, environ):
-    told = environ | {"GIT_AUTHOR_NAME": "A <B>", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_EMAIL": "c@d"}
-    author, committer = await signatures(await open_repository(origin, environ=told))
+    overridden = environ | {"GIT_AUTHOR_NAME": "A <B>", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_EMAIL": "c@d"}
+    author, committer = await signatures(await open_repository(origin, environ=overridden))
     assert author.email == "a@b"
     assert committer == Signature("Ann Example", "c@d")
 

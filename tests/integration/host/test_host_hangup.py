@@ -29,6 +29,6 @@ os.waitpid(pid, 0)
 @pytest.mark.parametrize("containment", ["free", "contained"])
 async def test_a_command_survives_the_closing_of_our_terminal(tmp_path, env, containment):
     """RA-4: a closed terminal."""
-    told = await run_command([sys.executable, "-c", IN_A_TERMINAL, containment], cwd=tmp_path, env=env, timeout_s=30)
-    assert told.exit_code == 0, told.stderr
+    output = await run_command([sys.executable, "-c", IN_A_TERMINAL, containment], cwd=tmp_path, env=env, timeout_s=30)
+    assert output.exit_code == 0, output.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "done", "hung-up"]

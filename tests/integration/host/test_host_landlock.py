@@ -215,9 +215,9 @@ async def test_a_command_has_no_capabilities_and_none_of_our_descriptors(zone):
     """BX-9"""
     finished = await zone.run("sh", "-c", "grep -E 'Cap|NoNew' /proc/self/status; ls /proc/self/fd | wc -l")
     *lines, descriptors = finished.stdout.decode().splitlines()
-    told = dict(line.split(":\t") for line in lines)
-    bound = told.pop("CapBnd")  # only root may empty it; without new privileges it grants nothing
-    assert told == {**dict.fromkeys(["CapInh", "CapPrm", "CapEff", "CapAmb"], "0" * 16), "NoNewPrivs": "1"}
+    result = dict(line.split(":\t") for line in lines)
+    bound = result.pop("CapBnd")  # only root may empty it; without new privileges it grants nothing
+    assert result == {**dict.fromkeys(["CapInh", "CapPrm", "CapEff", "CapAmb"], "0" * 16), "NoNewPrivs": "1"}
     assert bound == "0" * 16 or os.geteuid() != 0
     assert int(descriptors) == 4  # input, output, errors and the folder that `ls` reads
 

@@ -40,8 +40,8 @@ async def echo():
 class Way:
     """A proxy that allows `named.test`, which is the echo server, and what it reported."""
 
-    def __init__(self, path, port, told):
-        self.path, self.port, self.told = path, port, told
+    def __init__(self, path, port, attempts):
+        self.path, self.port, self.attempts = path, port, attempts
         self._writers = []
 
     async def open(self):
@@ -79,16 +79,16 @@ async def resolve(host, port):
 def proxied(tmp_path, echo):
     @contextlib.asynccontextmanager
     async def opened(*hosts, public=("127.0.0.1",), folder=tmp_path / "proxy", **bounds):
-        told = []
+        messages = []
         async with serve_proxy(
             folder,
             hosts or (f"named.test:{echo}", f"inner.test:{echo}", f"two.test:{echo}", f"gone.test:{echo}"),
             is_public=lambda address: address in public,
             resolve=resolve,
-            tell=told.append,
+            tell=messages.append,
             bounds=ProxyLimits(**bounds),
         ) as path:
-            way = Way(path, echo, told)
+            way = Way(path, echo, messages)
             try:
                 yield way
             finally:
@@ -103,7 +103,7 @@ async def test_an_allowed_host_is_reached_through_a_tunnel_with_half_close(proxi
         writer.write(b"question")
         writer.write_eof()
         assert await reader.read(-1) == b"question"
-        assert way.told == [ConnectionAttempt(f"named.test:{way.port}", "")]
+        assert way.attempts == [ConnectionAttempt(f"named.test:{way.port}", "")]
 
 
 async def test_an_allowed_host_is_reached_by_a_plain_request(proxied):
@@ -131,8 +131,8 @@ async def test_a_host_that_is_not_allowed_or_not_public_is_refused_with_a_reason
         assert tunnelled.startswith(b"HTTP/1.1 %d " % code)
         assert plain.startswith(b"HTTP/1.1 %d " % code)
         assert reason in tunnelled
-        assert reason.decode() in way.told[0].refusal
-        assert [contact.destination for contact in way.told] == [asked, asked]
+        assert reason.decode() in way.attempts[0].refusal
+        assert [contact.destination for contact in way.attempts] == [asked, asked]
 
 
 async def test_only_public_addresses_of_a_name_are_connected_to(proxied):

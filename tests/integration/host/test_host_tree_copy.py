@@ -29,9 +29,9 @@ def source(tmp_path):
 async def test_files_links_modes_and_times_are_the_same_in_the_copy(source, tmp_path):
     copy = tmp_path / "copy"
     await copy_tree(source, copy)
-    told = (copy / "tool").stat()
+    copied = (copy / "tool").stat()
     assert (copy / "tool").read_bytes() == (source / "tool").read_bytes()
-    assert (stat.S_IMODE(told.st_mode), told.st_mtime_ns) == (0o755, 2_000_000_002)
+    assert (stat.S_IMODE(copied.st_mode), copied.st_mtime_ns) == (0o755, 2_000_000_002)
     assert [str((copy / name).readlink()) for name in ("link", "dangling")] == ["deep/er", "nowhere"]
     names = sorted(str(path.relative_to(copy)) for path in copy.rglob("*"))
     assert names == ["dangling", "deep", "deep/er", "deep/er/empty", "link", "same tool", "tool", "ümläut\n"]

@@ -38,10 +38,10 @@ def test_our_costs_equal_those_of_the_data(provider, model):
         written_has_a_price = model.get_prices(day).cache_write_mtok is not None
         cached_has_a_price = model.get_prices(day).cache_read_mtok is not None
         for size, cached, written in SIZES:
-            told = {"cache_read_tokens": cached} if cached_has_a_price else {}
-            told |= {"cache_write_tokens": written} if written_has_a_price else {}
+            result = {"cache_read_tokens": cached} if cached_has_a_price else {}
+            result |= {"cache_write_tokens": written} if written_has_a_price else {}
             theirs = model.calc_price(
-                TheirUsage(input_tokens=size, output_tokens=777, **told),
+                TheirUsage(input_tokens=size, output_tokens=777, **result),
                 provider,
                 genai_request_timestamp=day,
             ).total_price

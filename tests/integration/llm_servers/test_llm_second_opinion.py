@@ -90,8 +90,8 @@ async def test_a_tool_is_called_and_its_result_is_understood(
     result = UserMessage((ToolResult(call.id, call.name, "rain"),))
     final = await model.reply(asked(question, reply.message, result))
     assert (final.message.text, final.stop) == ("It rains in Paris.", "end")
-    told = [message for message in taken(mock)["messages"] if message["role"] == "tool"]
-    assert [(message["tool_call_id"], message["content"]) for message in told] == [(call.id, "rain")]
+    found = [message for message in taken(mock)["messages"] if message["role"] == "tool"]
+    assert [(message["tool_call_id"], message["content"]) for message in found] == [(call.id, "rain")]
 
 
 async def test_the_provider_parses_our_request_correctly(wire_name: str, mock: str, line: LiveContext) -> None:

@@ -58,15 +58,15 @@ async def office(harness):
 
 
 @pytest.fixture
-def told(office):
+def answer(office):
     """Return the answer of a call that succeeds."""
 
-    async def told(name, /, **args):
+    async def answer(name, /, **args):
         result = await call(office, name, args)
         assert not result.failed, result.content
         return json.loads(result.content)
 
-    return told
+    return answer
 
 
 @pytest.fixture
@@ -111,70 +111,70 @@ def test_the_tools_have_their_documented_names(office):
     ]
 
 
-async def test_a_plan_is_passed_on_whole(office, told, refusal):
+async def test_a_plan_is_passed_on_whole(office, answer, refusal):
     """SC-17, SC-18."""
-    assert await told("execute_plan", plan=" Build a shop.\n") == {"note": "run r1 goes on"}
+    assert await answer("execute_plan", plan=" Build a shop.\n") == {"note": "run r1 goes on"}
     assert office.asked == [("plan", "Build a shop.")]
     assert "the plan is empty" in await refusal("execute_plan", plan=" ")
     office.error = ModelError("the model is away", "Try later.")
     assert await refusal("execute_plan", plan="Build.") == "the model is away. Try later."
 
 
-async def test_before_the_first_run_the_lists_are_empty(told, refusal):
+async def test_before_the_first_run_the_lists_are_empty(answer, refusal):
     """SC-17."""
-    assert await told("list_goals") == {"goals": [], "note": "There is no run yet."}
+    assert await answer("list_goals") == {"goals": [], "note": "There is no run yet."}
     assert "call execute_plan or create_project" in await refusal("goal_status", goal="shop")
 
 
-async def test_goals_are_listed_and_shown_from_the_store(harness, office, told, refusal):
+async def test_goals_are_listed_and_shown_from_the_store(harness, office, answer, refusal):
     """SC-17, OR-8: the store is the one source of truth."""
     run = await harness.own(goal("shop", act("store"), act("api", needs=["store_done"])), goal("lab", act("x")))
     office.run_id = run.id
-    listing = await told("list_goals")
+    listing = await answer("list_goals")
     assert [(each["goal"], each["status"], each["actions"]) for each in listing["goals"]] == [
         ("shop", "active", {"pending": 2}),
         ("lab", "active", {"pending": 1}),
     ]
     assert listing["run_status"] == "active"
-    status = await told("goal_status", goal="shop")
+    status = await answer("goal_status", goal="shop")
     assert status["goal_state"] == {"store_done": False, "api_done": False}
     assert [(each["key"], each["status"]) for each in status["actions"]] == [("store", "pending"), ("api", "pending")]
     assert status["counts"] == {"pending": 2}
     assert "Did you mean `shop`?" in await refusal("goal_status", goal="shp")
-    assert (await told("list_projects"))["projects"] == []
+    assert (await answer("list_projects"))["projects"] == []
     assert "is a goal, not a project" in await refusal("project_status", project="shop")
 
 
-async def test_a_goal_is_paused_and_resumed(harness, office, told):
+async def test_a_goal_is_paused_and_resumed(harness, office, answer):
     """SC-17: without an owner a pause takes effect at once; to resume, a process must own the run."""
     run = await harness.own(goal("shop", act("store")))
     office.run_id = run.id
     harness.orphan(run)
-    assert await told("pause_goal", goal="shop") == {
+    assert await answer("pause_goal", goal="shop") == {
         "goal": "shop",
         "status": "paused",
         "note": "Running work finishes and lands.",
     }
     assert state(harness, run.id, "shop") == Paused(PAUSED_BY_USER)
-    assert (await told("start_goal", goal="shop"))["note"] == "it goes on"
+    assert (await answer("start_goal", goal="shop"))["note"] == "it goes on"
     assert state(harness, run.id, "shop") == Active()
     assert office.asked == [("go on", run.id)]
 
 
-async def test_an_active_goal_is_not_started_twice(harness, office, told):
+async def test_an_active_goal_is_not_started_twice(harness, office, answer):
     """SC-17."""
     run = await harness.own(goal("shop", act("store")))
     office.run_id = run.id
-    assert (await told("start_goal", goal="shop"))["note"] == "It is already running."
+    assert (await answer("start_goal", goal="shop"))["note"] == "It is already running."
     assert office.asked == []
 
 
-async def test_cancelling_a_goal_is_final(harness, office, told):
+async def test_cancelling_a_goal_is_final(harness, office, answer):
     """SC-17."""
     run = await harness.own(goal("shop", act("store")), goal("lab", act("x")))
     office.run_id = run.id
     harness.orphan(run)
-    assert (await told("cancel_goal", goal="shop"))["status"] == "cancelled"
+    assert (await answer("cancel_goal", goal="shop"))["status"] == "cancelled"
     assert state(harness, run.id, "shop") == Cancelled()
     assert state(harness, run.id, "lab") == Active()
 
@@ -188,9 +188,9 @@ async def test_only_the_user_can_retry_a_failure(harness, office, refusal):
     assert "has failed: no way" in await refusal("start_goal", goal="shop")
 
 
-async def test_a_project_is_a_goal_with_dependent_tasks(harness, office, told):
+async def test_a_project_is_a_goal_with_dependent_tasks(harness, office, answer):
     """OR-2, OR-6, OR-7, SC-22."""
-    made = await told("create_project", **PROJECT)
+    made = await answer("create_project", **PROJECT)
     assert made["tasks"] == 3
     assert made["created"] is True
     assert office.asked == [("open", "A shop on the web.")]
@@ -201,32 +201,32 @@ async def test_a_project_is_a_goal_with_dependent_tasks(harness, office, told):
         ("docs", "dag", ("done:web-shop-task-2", "done:web-shop-task-1")),
     ]
     assert lint(stored_plan(harness.store, office.run())).valid
-    assert [(each["goal"], each["status"]) for each in (await told("list_projects"))["projects"]] == [
+    assert [(each["goal"], each["status"]) for each in (await answer("list_projects"))["projects"]] == [
         ("Web Shop", "paused")
     ]
-    assert (await told("project_status", project="Web Shop"))["complete"] is False
+    assert (await answer("project_status", project="Web Shop"))["complete"] is False
 
 
-async def test_creating_the_same_project_again_changes_nothing(harness, office, told, refusal):
+async def test_creating_the_same_project_again_changes_nothing(harness, office, answer, refusal):
     """OR-7: safe to repeat."""
-    await told("create_project", **PROJECT)
-    again = await told("create_project", **PROJECT)
+    await answer("create_project", **PROJECT)
+    again = await answer("create_project", **PROJECT)
     assert (again["created"], again["note"]) == (False, "An identical project already exists.")
     assert len(harness.store.actions.of_run(office.run_id)) == 3
     other = PROJECT | {"description": "Another shop."}
     assert "already exists with a different description" in await refusal("create_project", **other)
 
 
-async def test_several_projects_share_one_run_and_a_new_run_follows_an_ended_one(harness, office, told):
+async def test_several_projects_share_one_run_and_a_new_run_follows_an_ended_one(harness, office, answer):
     """OR-8."""
-    await told("create_project", **PROJECT)
+    await answer("create_project", **PROJECT)
     first = office.run_id
-    await told("create_project", name="Lab", description="x", tasks=[{"description": "Look."}])
+    await answer("create_project", name="Lab", description="x", tasks=[{"description": "Look."}])
     assert [each.name for each in harness.store.goals.of_run(first)] == ["Web Shop", "Lab"]
     with harness.store.transaction():
         harness.store.runs.move(first, Active())
         harness.store.runs.move(first, Completed())
-    await told("create_project", name="Attic", description="x", tasks=[{"description": "Look."}])
+    await answer("create_project", name="Attic", description="x", tasks=[{"description": "Look."}])
     assert office.run_id != first
     assert len(harness.store.goals.of_run(first)) == 2
 
@@ -256,29 +256,29 @@ async def test_a_malformed_list_of_tasks_is_refused_whole_with_the_position(harn
     assert harness.store.runs.latest() is None
 
 
-async def test_a_large_project_is_created_in_one_call(harness, office, told):
+async def test_a_large_project_is_created_in_one_call(harness, office, answer):
     """OR-2."""
     tasks = [{"description": f"Step {n}.", "depends_on": [n - 1] if n else []} for n in range(80)]
-    assert (await told("create_project", name="!!", description="x", tasks=tasks))["tasks"] == 80
+    assert (await answer("create_project", name="!!", description="x", tasks=tasks))["tasks"] == 80
     assert harness.store.actions.of_run(office.run_id)[79].key == "project-task-80"
 
 
-async def test_a_project_starts_on_request(harness, office, told):
+async def test_a_project_starts_on_request(harness, office, answer):
     """OR-7, SC-17."""
-    await told("create_project", **PROJECT)
+    await answer("create_project", **PROJECT)
     assert state(harness, office.run_id, "Web Shop") == Paused(PAUSED_BY_USER)
-    started = await told("start_project", project="Web Shop")
+    started = await answer("start_project", project="Web Shop")
     assert started["note"] == "it goes on"
     assert state(harness, office.run_id, "Web Shop") != Paused(PAUSED_BY_USER)
-    assert (await told("pause_project", project="Web Shop"))["status"] == "paused"
-    assert (await told("cancel_project", project="Web Shop"))["status"] == "cancelled"
+    assert (await answer("pause_project", project="Web Shop"))["status"] == "paused"
+    assert (await answer("cancel_project", project="Web Shop"))["status"] == "cancelled"
 
 
-async def test_a_project_in_an_active_run_waits_for_its_start(harness, office, told):
+async def test_a_project_in_an_active_run_waits_for_its_start(harness, office, answer):
     """OR-7, OR-8."""
     run = await harness.own(goal("shop", act("store")))
     office.run_id = run.id
-    await told("create_project", **PROJECT)
+    await answer("create_project", **PROJECT)
     assert state(harness, run.id, "Web Shop") == Paused(PAUSED_BY_USER)
     assert state(harness, run.id, "shop") == Active()
     assert {each.state for each in harness.store.actions.of_run(run.id)} == {Pending()}

@@ -13,7 +13,7 @@ from support.harness import act, goal, poll_until
 TELL = 'cat >> "$HOME/told"; echo " $SCAFFOLD_EVENT $SCAFFOLD_RUN" >> "$HOME/told"'
 
 
-class Told:
+class Notified:
     """A run whose events are sent to a command until `end`."""
 
     def __init__(self, harness, run, command, *, timeout_s=10.0):
@@ -48,30 +48,30 @@ def ask(harness, run, text):
 async def test_inbox_items_and_the_end_are_sent_as_json_and_environment(harness):
     run = await harness.own(goal("g", act("a")))
     old = ask(harness, run, "asked before")
-    told = Told(harness, run, TELL)
+    notifier = Notified(harness, run, TELL)
     await asyncio.sleep(0)
     item = ask(harness, run, "May I?")
-    await poll_until(lambda: told.lines)
+    await poll_until(lambda: notifier.lines)
     with harness.store.transaction():
         harness.store.runs.move(run.id, Completed())
-    await told.end()
-    messages = [(json.loads(line.rpartition("}")[0] + "}"), line.rpartition("}")[2]) for line in told.lines]
+    await notifier.end()
+    messages = [(json.loads(line.rpartition("}")[0] + "}"), line.rpartition("}")[2]) for line in notifier.lines]
     assert messages == [
         ({"event": "inbox", "run": run.id, "text": f"question {item.id}: May I?"}, f" inbox {run.id}"),
         ({"event": "done", "run": run.id, "text": f"run {run.id} is completed"}, f" done {run.id}"),
     ]
-    assert old.id not in "".join(told.lines)
+    assert old.id not in "".join(notifier.lines)
 
 
 async def test_a_failure_is_sent_with_its_reason_and_without_secrets(harness):
     """BX-9: notifications contain no secret."""
     run = await harness.own(goal("g", act("a")))
-    told = Told(harness, run, TELL)
+    notifier = Notified(harness, run, TELL)
     await asyncio.sleep(0)
     with harness.store.transaction():
         harness.store.runs.move(run.id, Failed("the key sk-ant-api03-" + "a1B2" * 20 + " was refused"))
-    await told.end()
-    (line,) = told.lines
+    await notifier.end()
+    (line,) = notifier.lines
     assert '"failed"' in line
     assert "a1B2a1B2" not in line
 
@@ -80,44 +80,44 @@ async def test_the_command_gets_no_key_that_is_not_configured(harness):
     """BX-9: the environment of children is an allowlist, for the user's own command, too."""
     harness.context.environ.update(OPENAI_API_KEY="not-told", BELL_KEY="told", DISPLAY=":7")
     run = await harness.own(goal("g", act("a")), environment=("BELL_KEY",))
-    told = Told(harness, run, 'echo "[$OPENAI_API_KEY] $BELL_KEY $DISPLAY" > "$HOME/told"; exit 0')
+    notifier = Notified(harness, run, 'echo "[$OPENAI_API_KEY] $BELL_KEY $DISPLAY" > "$HOME/told"; exit 0')
     await asyncio.sleep(0)
     ask(harness, run, "one")
-    await poll_until(lambda: told.lines)
-    await told.end()
-    assert told.lines == ["[] told :7"]
+    await poll_until(lambda: notifier.lines)
+    await notifier.end()
+    assert notifier.lines == ["[] told :7"]
 
 
 async def test_an_exhausted_budget_is_sent_once(harness):
     run = await harness.own(goal("g", act("a")), budget_usd=1.0)
-    told = Told(harness, run, TELL)
+    notifier = Notified(harness, run, TELL)
     await asyncio.sleep(0)
     await harness.work(run, "a", "echo x > a", "true", usd=0.45)
-    await poll_until(lambda: told.lines)
-    await told.end()
-    assert [line.rpartition("}")[2].split()[0] for line in told.lines] == ["budget"]
+    await poll_until(lambda: notifier.lines)
+    await notifier.end()
+    assert [line.rpartition("}")[2].split()[0] for line in notifier.lines] == ["budget"]
 
 
 async def test_a_failing_command_raises_one_notice(harness):
     run = await harness.own(goal("g", act("a")))
-    told = Told(harness, run, "echo no bell >&2; exit 3")
+    notifier = Notified(harness, run, "echo no bell >&2; exit 3")
     await asyncio.sleep(0)
     ask(harness, run, "one")
-    await poll_until(lambda: told.warnings)
+    await poll_until(lambda: notifier.warnings)
     ask(harness, run, "two")
-    await told.end()
-    assert told.warnings == ["The `notify` command failed: exit code 3: no bell"]
+    await notifier.end()
+    assert notifier.warnings == ["The `notify` command failed: exit code 3: no bell"]
 
 
 async def test_a_hanging_command_is_ended_and_delays_nothing(harness):
     run = await harness.own(goal("g", act("a")))
-    told = Told(harness, run, 'echo began > "$HOME/told"; sleep 60', timeout_s=0.5)
+    notifier = Notified(harness, run, 'echo began > "$HOME/told"; sleep 60', timeout_s=0.5)
     await asyncio.sleep(0)
     ask(harness, run, "one")
-    await poll_until(lambda: told.lines)
+    await poll_until(lambda: notifier.lines)
     assert (await harness.work(run, "a", "echo x > a")).head, "work goes on meanwhile"
-    await told.end()
-    assert told.warnings == ["The `notify` command failed: it timed out after 0.5 s"]
+    await notifier.end()
+    assert notifier.warnings == ["The `notify` command failed: it timed out after 0.5 s"]
 
 
 async def test_without_a_command_no_events_are_read(harness):

@@ -103,8 +103,8 @@ def test_the_planner_reads_files_but_no_secrets_and_writes_none(context):
     assert set(tools) == {"read_file", "list_dir", "search_files", "file_info"}
     assert "hello" in asyncio.run(tools["read_file"].run({"path": "app.py"})).content
     for path in (".env", "../../etc/passwd", "/etc/passwd"):
-        told = asyncio.run(tools["read_file"].run({"path": path}))
-        assert (told.failed, "hunter2" in told.content, "root:" in told.content) == (True, False, False)
+        result = asyncio.run(tools["read_file"].run({"path": path}))
+        assert (result.failed, "hunter2" in result.content, "root:" in result.content) == (True, False, False)
     found = asyncio.run(tools["search_files"].run({"pattern": "hunter2"}))
     assert "TOKEN=hunter2" not in found.content
 

@@ -85,7 +85,7 @@ async def call(desk, name, /, **args):
     return result.content, result.failed
 
 
-async def told(desk, name, /, **args):
+async def ask(desk, name, /, **args):
     """Return the answer of a call that succeeds."""
     content, failed = await call(desk, name, **args)
     assert not failed, content
@@ -111,7 +111,7 @@ def spec(key, **fields):
 
 
 async def a_goal_is_made(desk):
-    return await told(desk, "goap_create_goal", name="shop", description="A shop.", goal_state=["store", "api"])
+    return await ask(desk, "goap_create_goal", name="shop", description="A shop.", goal_state=["store", "api"])
 
 
 def test_a_planner_has_the_drafting_tools_and_a_supervisor_all_nine(desk):
@@ -123,16 +123,16 @@ def test_a_planner_has_the_drafting_tools_and_a_supervisor_all_nine(desk):
 async def test_a_plan_is_drafted_call_by_call_before_anything_is_stored(store, desk):
     """SC-8, SC-12: the draft holds all of it; applying it stores all of it."""
     assert await a_goal_is_made(desk) == {"goal": "shop", "created": True}
-    made = await told(desk, "goap_create_actions", goal="shop", actions=[spec("all", kind="compound", effects=["api"])])
+    made = await ask(desk, "goap_create_actions", goal="shop", actions=[spec("all", kind="compound", effects=["api"])])
     assert made == {
         "goal": "shop",
         "created": ["all"],
         "not_sound_yet": ["goal `shop` is never reached: no action makes `store` true"],
     }
     children = [spec("store"), spec("api", preconditions=["store"], acceptance="it answers")]
-    made = await told(desk, "goap_create_actions", goal="shop", parent="all", actions=children)
+    made = await ask(desk, "goap_create_actions", goal="shop", parent="all", actions=children)
     assert made == {"goal": "shop", "created": ["store", "api"]}
-    assert (await told(desk, "goap_get_goal", goal="shop"))["actions"] == {"pending": 3}
+    assert (await ask(desk, "goap_get_goal", goal="shop"))["actions"] == {"pending": 3}
     assert store.goals.of_run("run-1") == ()
     with store.transaction():
         apply_changes(store, desk.run, desk.draft.changes, now=THEN)
@@ -143,8 +143,8 @@ async def test_an_item_that_exists_with_the_same_content_is_returned(desk):
     """SC-12: idempotent by name and key; different content is an error."""
     await a_goal_is_made(desk)
     assert (await a_goal_is_made(desk))["note"] == "An identical goal already exists."
-    await told(desk, "goap_create_actions", goal="shop", actions=[spec("store")])
-    again = await told(desk, "goap_create_actions", goal="shop", actions=[spec("store"), spec("api")])
+    await ask(desk, "goap_create_actions", goal="shop", actions=[spec("store")])
+    again = await ask(desk, "goap_create_actions", goal="shop", actions=[spec("store"), spec("api")])
     assert again == {"goal": "shop", "created": ["api"], "existed": ["store"]}
     other = [spec("x"), spec("store", role="testing")]
     assert "actions[1] `store` already exists with a different role" in await refusal(
@@ -186,7 +186,7 @@ async def test_an_item_that_exists_with_the_same_content_is_returned(desk):
 async def test_errors_tell_the_model_how_to_fix_the_call(desk, name, args, words):
     """SC-12: what was wrong with which thing, and what to do."""
     await a_goal_is_made(desk)
-    await told(desk, "goap_create_actions", goal="shop", actions=[spec("store")])
+    await ask(desk, "goap_create_actions", goal="shop", actions=[spec("store")])
     before = desk.draft.changes
     assert words in await refusal(desk, name, **args)
     assert desk.draft.changes == before
@@ -194,8 +194,8 @@ async def test_errors_tell_the_model_how_to_fix_the_call(desk, name, args, words
 
 async def test_the_result_of_a_change_names_the_first_errors(desk):
     """SC-8, SC-12: an unsound draft is reported at once."""
-    await told(desk, "goap_create_goal", name="shop", description="A shop.", goal_state=["a", "b", "c", "d", "e"])
-    made = await told(desk, "goap_create_actions", goal="shop", actions=[spec("a")])
+    await ask(desk, "goap_create_goal", name="shop", description="A shop.", goal_state=["a", "b", "c", "d", "e"])
+    made = await ask(desk, "goap_create_actions", goal="shop", actions=[spec("a")])
     assert len(made["not_sound_yet"]) == 4
     assert made["not_sound_yet"][3] == "... and 1 more"
 
@@ -204,8 +204,8 @@ async def test_goals_and_actions_are_identified_by_name_key_or_id(store):
     """SC-12."""
     lay(store, act("store", effects=("store_works",)), act("api"))
     desk = DraftProposals(store, store.runs.get("run-1"))
-    assert (await told(desk, "goap_check_complete", goal="goal-1"))["goal"] == "shop"
-    changed = await told(desk, "goap_update_action", action="run-1/api", status="skipped", result="bought")
+    assert (await ask(desk, "goap_check_complete", goal="goal-1"))["goal"] == "shop"
+    changed = await ask(desk, "goap_update_action", action="run-1/api", status="skipped", result="bought")
     assert changed == {
         "action": "api",
         "status": "skipped",
@@ -219,18 +219,18 @@ async def test_completeness_follows_from_the_facts(store):
     lay(store, act("store", effects=("store_works",)), act("api", effects=("api_works",)))
     land(store, "store", "Wrote it.")
     desk = DraftProposals(store, store.runs.get("run-1"))
-    assert await told(desk, "goap_check_complete", goal="shop") == {
+    assert await ask(desk, "goap_check_complete", goal="shop") == {
         "goal": "shop",
         "complete": False,
         "unmet": ["api_works"],
     }
-    report = await told(desk, "goap_get_goal", goal="shop")
+    report = await ask(desk, "goap_get_goal", goal="shop")
     assert report["goal_state"] == {"api_works": False, "store_works": True}
     assert report["world_state"] == {"store_works": True}
     assert (report["status"], report["complete"]) == ("active", False)
     land(store, "api", "Wrote that.")
     desk = DraftProposals(store, store.runs.get("run-1"))
-    assert (await told(desk, "goap_check_complete", goal="shop"))["complete"] is True
+    assert (await ask(desk, "goap_check_complete", goal="shop"))["complete"] is True
 
 
 async def test_a_proposal_is_answered_with_the_existing_evidence(store):
@@ -239,13 +239,13 @@ async def test_a_proposal_is_answered_with_the_existing_evidence(store):
     land(store, "store", "Wrote it.")
     desk = DraftProposals(store, store.runs.get("run-1"))
     claims = {"store_works": True, "api_works": True}
-    said = await told(desk, "goap_update_world_state", goal="shop", assertions=claims, evidence="`store`, then api.")
+    said = await ask(desk, "goap_update_world_state", goal="shop", assertions=claims, evidence="`store`, then api.")
     assert (said["holds"], said["not_shown"]) == (["store_works"], ["api_works"])
     assert said["notes"] == [
         "`store_works` already holds: it was proven when `store` landed.",
         "`api` is pending: `api_works` will hold once it has landed with evidence.",
     ]
-    denied = await told(desk, "goap_update_world_state", goal="shop", assertions={"store_works": False}, summary="no")
+    denied = await ask(desk, "goap_update_world_state", goal="shop", assertions={"store_works": False}, summary="no")
     assert denied["notes"] == ["`store_works` is backed by evidence; only a failing check can refute it."]
     with store.transaction():
         apply_changes(store, desk.run, desk.draft.changes, now=THEN)
@@ -264,14 +264,14 @@ async def test_a_list_shows_items_that_need_attention_first_and_counts_the_rest(
     )
     fail(store, "broken", "it cracked")
     desk = DraftProposals(store, store.runs.get("run-1"))
-    listing = await told(desk, "goap_list_actions", goal="shop")
+    listing = await ask(desk, "goap_list_actions", goal="shop")
     assert (listing["found"], len(listing["actions"]), listing["left_out"]) == (62, 50, 12)
     assert listing["actions"][0]["key"] == "broken"
     assert listing["actions"][0]["reason"] == "it cracked"
-    below = await told(desk, "goap_list_actions", goal="shop", parent="top", status="pending")
+    below = await ask(desk, "goap_list_actions", goal="shop", parent="top", status="pending")
     assert below["found"] == 60
     assert below["actions"][0]["not_yet_true"] == ["never"]
-    assert (await told(desk, "goap_list_actions", goal="shop", status="running"))["actions"] == []
+    assert (await ask(desk, "goap_list_actions", goal="shop", status="running"))["actions"] == []
 
 
 async def test_results_are_shortened_with_the_call_that_returns_the_rest(store):
@@ -295,7 +295,7 @@ async def test_results_are_shortened_with_the_call_that_returns_the_rest(store):
     assert [each["action"] for each in answer["results"]][1:] + answer["left_out"] == [f"a{n}" for n in range(6)]
     assert all(len(each["result"]) < 2_100 for each in answer["results"][1:])
     assert answer["rest"] == "Name fewer in `actions` to see more of each."
-    alone = await told(desk, "goap_get_action_results", goal="shop", actions=["run-1/a3"])
+    alone = await ask(desk, "goap_get_action_results", goal="shop", actions=["run-1/a3"])
     assert 7_000 < len(alone["results"][0]["result"]) < RESPONSE_CHARS
     assert store.actions.by_key("run-1", "a3").result == "3" * 10_000
 
@@ -315,7 +315,7 @@ async def test_in_a_draft_actions_are_dispatched_automatically(store):
     """SC-13."""
     lay(store, act("store"))
     desk = DraftProposals(store, store.runs.get("run-1"))
-    said = await told(desk, "goap_dispatch_action", action="store")
+    said = await ask(desk, "goap_dispatch_action", action="store")
     assert said == {
         "action": "store",
         "dispatched": False,

@@ -75,8 +75,8 @@ async def test_a_proposal_is_stored_when_the_agent_says_it_is_done(harness):
     assert keys(harness, run) == ["build", "schema", "pages"]
     (turn,) = harness.store.turns.of_run(run.id)
     assert (turn.outcome, turn.usage.requests, turn.usage.cost_usd) == ("done", 2, 1.0)
-    told = [each.event for each in harness.store.events.since(run.id, 0)]
-    assert told[-2:] == [
+    events = [each.event for each in harness.store.events.since(run.id, 0)]
+    assert events[-2:] == [
         PlanExtended("shop", "build", ("schema", "pages")),
         PlanningTurnEnded("decompose", "shop", "build", "done", None),
     ]

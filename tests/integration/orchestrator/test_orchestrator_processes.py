@@ -50,7 +50,7 @@ async def warm(main, tmp_path):
         await workers.close()
 
 
-async def told(processes, name="a", part="worker"):
+async def output_of(processes, name="a", part="worker"):
     """Have one process do its part; return what it printed."""
     log = processes._main.log(part, name)
     log.unlink(missing_ok=True)
@@ -59,13 +59,13 @@ async def told(processes, name="a", part="worker"):
 
 
 async def test_a_fresh_worker_is_a_separate_program(main):
-    assert await told(FreshProcessStarter(main)) == "fresh worker for a\n"
+    assert await output_of(FreshProcessStarter(main)) == "fresh worker for a\n"
 
 
 async def test_one_zygote_forks_warm_processes(warm):
     """OR-1: each gets its role, and its attempt or goal."""
     processes = warm(WARM)
-    first, second = await told(processes), await told(processes, "shop", "supervisor")
+    first, second = await output_of(processes), await output_of(processes, "shop", "supervisor")
     assert first.startswith("forked for worker a by ")
     assert second.removeprefix("forked for supervisor shop by ") == first.rpartition(" by ")[2]
 
@@ -76,18 +76,18 @@ async def test_a_killed_zygote_is_replaced(warm):
     await workers.preload()
     before = workers._zygote.identity
     os.kill(before.pid, signal.SIGKILL)
-    said = [await told(workers) for _ in range(3)]
-    assert said[-1].startswith("forked for")
+    outputs = [await output_of(workers) for _ in range(3)]
+    assert outputs[-1].startswith("forked for")
     assert workers._zygote.identity != before
 
 
 async def test_after_repeated_deaths_of_zygotes_workers_start_fresh(warm):
     workers = warm(ONCE)
     for _ in range(MAX_ZYGOTES + 2):
-        assert await told(workers) == "fresh worker for a\n"
+        assert await output_of(workers) == "fresh worker for a\n"
     assert workers._made == MAX_ZYGOTES
 
 
 async def test_a_hanging_zygote_is_given_up(warm):
     workers = warm("import time; time.sleep(60)", timeout_s=0.2)
-    assert await told(workers) == "fresh worker for a\n"
+    assert await output_of(workers) == "fresh worker for a\n"

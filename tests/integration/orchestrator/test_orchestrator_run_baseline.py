@@ -44,10 +44,10 @@ async def test_the_gates_are_known_before_the_first_attempt(harness):
     run = await harness.open_run(goal("g", act("a", check=MORE)), **gated())
     ending = await harness.run_to_end(run, a=["echo more >> list"])
     assert ending.state == Completed()
-    told = [each.event for each in harness.store.events.since(run.id, 0)]
-    captured = next(at for at, event in enumerate(told) if isinstance(event, BaselineCaptured))
-    assert captured < next(at for at, event in enumerate(told) if isinstance(event, AttemptQueued))
-    assert (told[captured].gate, told[captured].commit, told[captured].reused) == ("test", run.base_sha, False)
+    kept = [each.event for each in harness.store.events.since(run.id, 0)]
+    captured = next(at for at, event in enumerate(kept) if isinstance(event, BaselineCaptured))
+    assert captured < next(at for at, event in enumerate(kept) if isinstance(event, AttemptQueued))
+    assert (kept[captured].gate, kept[captured].commit, kept[captured].reused) == ("test", run.base_sha, False)
     assert (harness.context.projections / "baselines" / f"{run.id}.json").read_bytes().startswith(b"{")
     assert await harness.worktrees(spare=False) == 0
 
@@ -233,5 +233,5 @@ async def test_a_slow_setup_is_announced_before_it_runs(harness):
     """AL-10: the user can see what a run waits for."""
     run = await harness.own(goal("g", act("a")), setup=("true",), trusted=True, **UNSANDBOXED)
     await ensure_baseline(harness.context, run)
-    told = [notice.text for notice in events(harness, run, NoticeRaised)]
-    assert told == ["Setting up the check environment: true"]
+    notices = [notice.text for notice in events(harness, run, NoticeRaised)]
+    assert notices == ["Setting up the check environment: true"]

@@ -248,13 +248,13 @@ async def test_a_model_that_cannot_be_opened_is_reported_and_not_tried_again(har
 async def test_the_length_of_a_prompt_does_not_grow_with_the_project(harness, size):
     """OR-4: the whole request, tools included, stays below 4 K tokens at 10, 100 and 1,000 actions."""
     run = await grown(harness, size)
-    told = ScriptedAgentModel("nothing", "nothing", "nothing")
-    await decompose(harness, run, told, "more")
-    await replan(harness, run, told, unmet=("end",), why="everything failed " * 200)
-    await SupervisorAgent(harness.context, run, told.opened).judge(
+    model = ScriptedAgentModel("nothing", "nothing", "nothing")
+    await decompose(harness, run, model, "more")
+    await replan(harness, run, model, unmet=("end",), why="everything failed " * 200)
+    await SupervisorAgent(harness.context, run, model.opened).judge(
         goal_of(harness, run).id, "much happened " * 200, None
     )
-    first = [request for request in told.asked if request.caller.turn == 1]
+    first = [request for request in model.asked if request.caller.turn == 1]
     assert [request.caller.event for request in first] == ["decompose", "replan", "judge"]
     for request in first:
         assert 500 < tokens(request) < MOST_TOKENS, request.caller.event

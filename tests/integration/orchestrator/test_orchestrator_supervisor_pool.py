@@ -40,8 +40,8 @@ INIT = identify(1)
 
 def supervisors(harness, run):
     """Return how the supervisors of a run ended, in order."""
-    told = [each.event for each in harness.store.events.since(run.id, 0)]
-    return [event.code for event in told if isinstance(event, SupervisorEnded)]
+    events = [each.event for each in harness.store.events.since(run.id, 0)]
+    return [event.code for event in events if isinstance(event, SupervisorEnded)]
 
 
 async def carried(harness, run, pursue, work=None):

@@ -18,7 +18,7 @@ class Door:
     """Tools behind a gate, with what ran, was reported and was asked."""
 
     def __init__(self, root, *, answers=None, asking=None, mode="default", refer=None, **rules):
-        self.ran, self.told, self.asked = [], [], []
+        self.ran, self.approvals, self.asked = [], [], []
         self.mode = mode
         self.clock = FakeClock()
         self.answers = list(answers or ())
@@ -27,7 +27,7 @@ class Door:
             RuleSet(**rules),
             workspace=WorkspacePaths.on_disk(root, root.parent / "home"),
             clock=self.clock,
-            tell=self.told.append,
+            tell=self.approvals.append,
             shell=ShellCommandPolicy,
             approver=Delegation(refer) if refer else ask,
             mode=lambda: self.mode,
@@ -54,7 +54,7 @@ class Door:
 
     @property
     def decided(self):
-        return [(approval.decision, approval.rule) for approval in self.told]
+        return [(approval.decision, approval.rule) for approval in self.approvals]
 
 
 async def test_without_a_user_the_call_is_denied_with_what_would_allow_it(tmp_path):
@@ -68,7 +68,7 @@ async def test_without_a_user_the_call_is_denied_with_what_would_allow_it(tmp_pa
         "what you would have done."
     )
     assert door.ran == []
-    [approval] = door.told
+    [approval] = door.approvals
     assert (approval.tool, approval.category, approval.decision, approval.rule) == (
         "write_file",
         "file_write",
@@ -91,7 +91,7 @@ async def test_an_allowed_call_runs_silently(tmp_path):
     await free.shell("ls -la")
     await free.write("a.py")
     await free("read_file", "file_read", path="a.py")
-    assert (len(free.ran), free.told) == (3, [])
+    assert (len(free.ran), free.approvals) == (3, [])
     ruled = Door(tmp_path, allow=(parse_rule("shell:git add"),))
     await ruled.shell("git add x")
     assert (len(ruled.ran), ruled.decided) == (1, [("allow", "shell:git add")])
@@ -284,7 +284,7 @@ async def test_after_three_denials_a_category_backs_off_and_others_do_not(tmp_pa
     door = Door(tmp_path, allow=(parse_rule("shell:git *"), parse_rule("write_file:*")), answers=["deny"] * 4)
     for _ in range(3):
         await door.shell("rm x")
-    assert "asks" not in door.told[-1].rule
+    assert "asks" not in door.approvals[-1].rule
     paused = await door.shell("git add x")
     assert "denied too often; try again in 1.0 s" in paused.content
     assert not (await door.write("a")).failed
@@ -386,4 +386,8 @@ async def test_denials_of_one_subagent_delay_no_other_agent(tmp_path):
     assert rules == ["category", "category", "category", "pause"]
     assert (await door.gate.judge_for("sub-2", wish)).rule == "category"
     await door.shell("make")
-    assert [(approval.agent, approval.rule) for approval in door.told[-2:]] == [("sub-2", "category"), ("", "category")]
+    latest = door.approvals[-2:]
+    assert [(approval.agent, approval.rule) for approval in latest] == [
+        ("sub-2", "category"),
+        ("", "category"),
+    ]

@@ -36,7 +36,7 @@ def rules(*prefixes: tuple[str, ...]) -> tuple[Rule, ...]:
     return tuple(Rule("shell", format_pattern(prefix)) for prefix in prefixes)
 
 
-def told(context: str, word: str) -> tuple[Rule, ...]:
+def rules_in(context: str, word: str) -> tuple[Rule, ...]:
     found = re.search(word + r":(\[.*\])", context)
     return rules(tuple(json.loads(found[1]))) if found else ()
 
@@ -48,9 +48,9 @@ async def judged(reader: CommandParser, case: dict) -> PolicyDecision | None:
         case "shell" | "git" if context.startswith(("RO", "TEST")):
             if named := dialect_of(payload):
                 return decide_windows_command(*named, PLACE)
-            allow = rules(*TESTING) if context.startswith("TEST") else told(context, "user")
+            allow = rules(*TESTING) if context.startswith("TEST") else rules_in(context, "user")
             return await decide_command(
-                payload, DecisionContext(workspace=PLACE, allow=allow, deny=told(context, "deny")), reader
+                payload, DecisionContext(workspace=PLACE, allow=allow, deny=rules_in(context, "deny")), reader
             )
         case "git" if payload.startswith("write "):
             return await called("write_file", path=payload.split()[1])

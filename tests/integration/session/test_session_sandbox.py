@@ -127,10 +127,10 @@ async def test_a_system_folder_cannot_be_a_confined_workspace(folder, home):
 
 async def test_a_user_is_warned_of_a_missing_sandbox_unless_it_is_turned_off(home):
     """BX-9"""
-    told = await missing_sandbox_notice(SandboxSettings(), Path("/"))
-    assert told is not None
-    assert "the workspace contains the system's own files" in told
-    assert "start in a subfolder" in told
+    notices = await missing_sandbox_notice(SandboxSettings(), Path("/"))
+    assert notices is not None
+    assert "the workspace contains the system's own files" in notices
+    assert "start in a subfolder" in notices
     assert await missing_sandbox_notice(SandboxSettings(mode="off"), Path("/")) is None
 
 

@@ -167,19 +167,19 @@ def test_an_action_moves_by_its_table_and_records_an_event(store, clock: FakeClo
     }
     actions = {was: replace(each, result="old words") for was, each in actions.items()}
     store_run(store, *actions.values())
-    told = []
+    messages = []
     for was, action in actions.items():
         if was in moves.get(to, ()):
             with store.transaction():
                 store.actions.move(action.id, target)
             assert store.actions.get(action.id) == replace(action, state=target, updated_at=clock.now())
-            told.append(ActionStatusChanged(action.key, to, reason_of(target)))
+            messages.append(ActionStatusChanged(action.key, to, reason_of(target)))
         else:
             wrong = f"action '{action.key}' cannot go from {was} to {to}"
             with pytest.raises(IllegalTransition, match=wrong), store.transaction():
                 store.actions.move(action.id, target)
             assert store.actions.get(action.id) == action
-    assert events_of(store) == told
+    assert events_of(store) == messages
 
 
 def test_a_result_stays_until_another_one_replaces_it(store: Store) -> None:

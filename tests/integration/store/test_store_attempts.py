@@ -79,11 +79,11 @@ def test_opening_an_attempt_records_an_event(store: Store) -> None:
 def test_an_action_has_one_open_attempt_at_a_time(store: Store) -> None:
     """BX-8: exactly-once dispatch."""
     claim(store, FIRST)
-    told = events_of(store)
+    events = events_of(store)
     with store.transaction(), pytest.raises(IllegalTransition, match="already has an open attempt"):
         store.attempts.open(an_attempt(ACTION, 2))
     assert store.attempts.of_action(ACTION.id) == (store.attempts.get(FIRST.id),)
-    assert events_of(store) == told
+    assert events_of(store) == events
     _end(store)
     with store.transaction():
         store.attempts.open(an_attempt(ACTION, 2))
@@ -177,10 +177,10 @@ def test_advancing_sets_new_values_and_keeps_the_rest(store: Store) -> None:
 
 def test_staying_in_a_phase_records_no_event(store: Store) -> None:
     claim(store, FIRST, phase="executing")
-    told = events_of(store)
+    events = events_of(store)
     with store.transaction():
         store.attempts.advance(FIRST.id, fence=1, phase="executing", answer=AgentAnswer("more", 2))
-    assert events_of(store) == told
+    assert events_of(store) == events
     assert store.attempts.get(FIRST.id).result == "more"
 
 
@@ -273,11 +273,11 @@ def test_failures_add_up_until_a_retry_resets_them(store: Store) -> None:
 def test_an_older_fence_writes_nothing(store: Store, write) -> None:
     """BX-8: fences on every write."""
     claim(store, replace(FIRST, fence=2))
-    before, told = store.attempts.get(FIRST.id), events_of(store)
+    before, events = store.attempts.get(FIRST.id), events_of(store)
     with pytest.raises(StaleFence, match="its fence is 2, not 1"), store.transaction():
         write(store, 1)
     assert store.attempts.get(FIRST.id) == before
-    assert events_of(store) == told
+    assert events_of(store) == events
 
 
 @pytest.mark.parametrize("write", LATE_WRITES)
@@ -285,11 +285,11 @@ def test_after_the_end_no_write_is_accepted(store: Store, write) -> None:
     """BX-8: a worker that was given up cannot come back."""
     claim(store, FIRST)
     _end(store)
-    before, told = store.attempts.get(FIRST.id), events_of(store)
+    before, events = store.attempts.get(FIRST.id), events_of(store)
     with pytest.raises(StaleFence, match="it is ended"), store.transaction():
         write(store, 1)
     assert store.attempts.get(FIRST.id) == before
-    assert events_of(store) == told
+    assert events_of(store) == events
 
 
 @pytest.mark.parametrize("write", LATE_WRITES[:2])

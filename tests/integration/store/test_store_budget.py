@@ -243,11 +243,11 @@ async def test_reservations_of_the_dead_count_as_spent_once(run: Store, second: 
         await a_budget(store, clock, B).reserve(cost(0.125))
     assert run.runs.reserved("run-1") == 0.25
     assert run.attempts.get(A.id).usage == Usage(cost_usd=None, requests=2)
-    told = [event.text for event in events_of(run) if isinstance(event, NoticeRaised)]
-    assert len(told) == 2
-    assert f"process {OWNER.pid} died during a request" in told[0]
-    assert "$0.25, counts as spent" in told[0]
-    assert "an unknown cost" in told[1]
+    notices = [event.text for event in events_of(run) if isinstance(event, NoticeRaised)]
+    assert len(notices) == 2
+    assert f"process {OWNER.pid} died during a request" in notices[0]
+    assert "$0.25, counts as spent" in notices[0]
+    assert "an unknown cost" in notices[1]
 
 
 async def test_a_dead_process_in_the_queue_blocks_no_one(run: Store, clock: FakeClock) -> None:

@@ -96,11 +96,11 @@ def test_a_stale_fact_may_turn_out_refuted_and_be_shown_again(store: Store) -> N
 def test_withdrawing_twice_changes_nothing(store: Store) -> None:
     _show(store)
     _withdraw(store, "stale")
-    told = events_of(store)
+    events = events_of(store)
     _withdraw(store, "stale")
     _withdraw(store, "stale", assertion="never shown")
     assert _unmet(store) == [2, 1]
-    assert events_of(store) == told
+    assert events_of(store) == events
 
 
 def test_holding_and_counting_leave_out_what_does_not_hold(store: Store) -> None:

@@ -48,19 +48,19 @@ def test_a_goal_moves_by_its_table_and_records_an_event(store: Store, clock: Fak
     with store.transaction():
         for goal in goals.values():
             store.goals.add(goal)
-    told = []
+    messages = []
     for was, goal in goals.items():
         if was in GOAL_TRANSITIONS[to]:
             with store.transaction():
                 store.goals.move(goal.id, target)
             assert store.goals.get(goal.id) == replace(goal, state=target, updated_at=clock.now())
-            told.append(GoalStatusChanged(goal.name, to, reason_of(target)))
+            messages.append(GoalStatusChanged(goal.name, to, reason_of(target)))
         else:
             wrong = f"goal '{goal.name}' cannot go from {was} to {to}"
             with pytest.raises(IllegalTransition, match=wrong), store.transaction():
                 store.goals.move(goal.id, target)
             assert store.goals.get(goal.id) == goal
-    assert events_of(store) == told
+    assert events_of(store) == messages
 
 
 def test_missing_assertions_of_a_goal_come_in_its_own_order(store: Store) -> None:

@@ -53,9 +53,9 @@ def test_a_turn_records_events_when_it_begins_and_ends(store: Store) -> None:
     assert store.turns.open_of_run("run-1") == ()
     (kept,) = store.turns.of_run("run-1")
     assert (kept.outcome, kept.error, kept.ended_at is not None) == ("refused", "why", True)
-    told = [recorded.event for recorded in store.events.since("run-1", 0)]
-    assert PlanningTurnStarted("decompose", "shop", "a") in told
-    assert PlanningTurnEnded("decompose", "shop", "a", "refused", "why") in told
+    events = [recorded.event for recorded in store.events.since("run-1", 0)]
+    assert PlanningTurnStarted("decompose", "shop", "a") in events
+    assert PlanningTurnEnded("decompose", "shop", "a", "refused", "why") in events
 
 
 def test_a_turn_ends_once(store: Store) -> None:

@@ -155,8 +155,8 @@ def test_several_processes_may_create_a_schema_at_once(postgres_url: str) -> Non
 def test_durable_transactions_wait_for_the_disk_and_others_do_not(store: Store, durable: bool, level: str) -> None:
     for wanted in (not durable, durable):
         with store.transaction(durable=wanted):
-            told = store._connection.rows("SHOW synchronous_commit")[0]["synchronous_commit"]
-            assert (told == level) is (wanted is durable)
+            result = store._connection.rows("SHOW synchronous_commit")[0]["synchronous_commit"]
+            assert (result == level) is (wanted is durable)
 
 
 def test_a_failed_transaction_cannot_be_committed(store: Store) -> None:

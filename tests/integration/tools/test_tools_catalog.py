@@ -39,8 +39,8 @@ def test_all_tools_have_the_names_arguments_and_categories_used_by_cassettes_and
 
 def test_the_first_tools_are_the_built_in_ones_unchanged(tools, tmp_path):
     few = builtin_tools(Workspace(tmp_path, {"PATH": os.environ["PATH"]}))
-    told = [[(tool.name, tool.description, tool.schema) for tool in each] for each in (few, tools[: len(few)])]
-    assert told[0] == told[1]
+    result = [[(tool.name, tool.description, tool.schema) for tool in each] for each in (few, tools[: len(few)])]
+    assert result[0] == result[1]
 
 
 def test_read_only_tools_are_marked_as_such(tools):

@@ -31,8 +31,8 @@ async def test_a_secret_in_long_output_is_not_written_to_disk(tmp_path, lines):
         outputs=tmp_path / "out",
         clean=REDACTOR.clean,
     )
-    told = await run_spooled(command)
-    assert told.finished.exit_code == 0
+    output = await run_spooled(command)
+    assert output.finished.exit_code == 0
     assert kept(tmp_path / "out") == [(b"[redacted:MY_TOKEN] \xff\n" + b"x" * 99) * lines]
 
 
@@ -40,8 +40,8 @@ async def test_output_without_secrets_is_stored_unchanged(tmp_path):
     """RA-4: nothing is written twice, and only the file is left."""
     argv = [sys.executable, "-c", f"print({NOISE!r} * 1000, end='')"]
     command = CommandSpec(argv=argv, cwd=tmp_path, env={}, timeout_s=60, outputs=tmp_path / "out", clean=REDACTOR.clean)
-    told = await run_spooled(command)
-    assert len(told.kept) == 1
+    output = await run_spooled(command)
+    assert len(output.kept) == 1
     assert kept(tmp_path / "out") == [NOISE.encode() * 1000]
 
 

@@ -94,12 +94,12 @@ async def test_output_too_long_to_show_is_stored_whole(kept):
 
 async def test_both_streams_may_be_too_long(kept):
     output, file = await kept("seq 1 10000; seq 1 10000 >&2")
-    told = [line for line in output.content.splitlines() if " are in " in line]
-    assert [line.split(" are in ")[0] for line in told] == [
+    lines = [line for line in output.content.splitlines() if " are in " in line]
+    assert [line.split(" are in ")[0] for line in lines] == [
         "--- all 48894 bytes of stdout",
         "--- all 48894 bytes of stderr",
     ]
-    assert len({line.split(" are in ")[1] for line in told}) == len(list(file.parent.iterdir())) == 2
+    assert len({line.split(" are in ")[1] for line in lines}) == len(list(file.parent.iterdir())) == 2
 
 
 async def test_short_output_is_not_stored(kept, tmp_path):

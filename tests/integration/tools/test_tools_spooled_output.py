@@ -93,8 +93,8 @@ def test_shortened_output_says_how_much_is_missing(total):
 
 async def test_short_output_is_shown_whole(tmp_path):
     command = CommandSpec(argv=["sh", "-c", "echo a; echo b >&2"], cwd=tmp_path, env=os.environ, timeout_s=9)
-    told = await run_spooled(command)
-    assert (told.stdout, told.stderr, told.kept) == ("a", "b", ())
+    output = await run_spooled(command)
+    assert (output.stdout, output.stderr, output.kept) == ("a", "b", ())
 
 
 @pytest.mark.slow

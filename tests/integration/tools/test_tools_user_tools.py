@@ -124,8 +124,8 @@ async def test_a_typed_and_documented_function_becomes_a_tool(load, root):
 
 
 async def test_nothing_of_a_tool_file_is_imported_into_our_process(load, tmp_path):
-    told = f"import os\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
-    text = f"{told}def f() -> int:\n    'Give.'\n    return 1\n"
+    code = f"import os\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+    text = f"{code}def f() -> int:\n    'Give.'\n    return 1\n"
     tools, _ = await load(handmade_probe=text)
     assert "handmade_probe" not in sys.modules
     assert (tmp_path / "pid").read_text() != str(os.getpid())

@@ -67,7 +67,7 @@ class CandidateRepository:
     def __init__(self, harness, folder):
         self.harness = harness
         self.folder = folder
-        self.told = []
+        self.reported = []
         self.kept = {}
         self.slots = Slots(folder / "slots", 1)
 
@@ -89,11 +89,11 @@ class CandidateRepository:
         return Tree(git=git, base=base, commit=commit, environ=environ)
 
     async def capture(self, base, *gates, given=frozenset(), left_out=()):
-        def told(run, reused):
-            self.told.append((run.gate.name, reused))
+        def report(run, reused):
+            self.reported.append((run.gate.name, reused))
             self.keep(run)
 
-        means = BaselineInputs(find=self.find, slots=self.slots, on_gate_run=told)
+        means = BaselineInputs(find=self.find, slots=self.slots, on_gate_run=report)
         detection = DetectedGates(kind="python", gates=gates or (TEST,), given=given)
         tree = await self.tree(base, base)
         return await capture_baseline(

@@ -103,8 +103,8 @@ async def test_the_end_of_a_long_output_is_kept(tree):
 
 
 async def test_a_check_gets_only_the_given_environment(tree):
-    told = Tree(git=tree.git, base=tree.base, commit=tree.commit, environ={**tree.environ, "SCAFFOLD_RUN": "r1"})
-    assert verdicts(await verify_contract(contract('test "$SCAFFOLD_RUN" = r1', 'test -z "$SECRET"'), told)) == [
+    other_tree = Tree(git=tree.git, base=tree.base, commit=tree.commit, environ={**tree.environ, "SCAFFOLD_RUN": "r1"})
+    assert verdicts(await verify_contract(contract('test "$SCAFFOLD_RUN" = r1', 'test -z "$SECRET"'), other_tree)) == [
         "pass",
         "pass",
     ]

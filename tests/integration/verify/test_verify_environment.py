@@ -153,8 +153,8 @@ async def test_the_users_own_virtual_environment_is_used_in_place(project):
     await project.harness.sh(f"'{PYTHON}' -m venv --without-pip .venv")
     environment = await project.prepared("uv sync", trusted=False)
     async with project.tree(environment) as tree:
-        told = await check_output(tree, "python -c 'import sys; print(sys.prefix)'")
-    assert (told, environment.copies) == (str(project.repo / ".venv"), ())
+        output = await check_output(tree, "python -c 'import sys; print(sys.prefix)'")
+    assert (output, environment.copies) == (str(project.repo / ".venv"), ())
 
 
 async def test_a_copied_virtual_environment_names_its_new_checkout(project):
@@ -181,10 +181,10 @@ async def test_go_and_cargo_find_their_fetched_modules(project):
     provide(project, "cargo", '#!/bin/sh\nmkdir -p "$CARGO_HOME"; echo fetched > "$CARGO_HOME/index"\n')
     environment = await project.prepared("go mod download", "cargo fetch --locked")
     async with project.tree(environment) as tree:
-        told = await check_output(
+        output = await check_output(
             tree, 'cat "$GOMODCACHE/m/flags" "$CARGO_HOME/index"; echo $GOPROXY $CARGO_NET_OFFLINE'
         )
-    assert told.split() == ["-modcacherw", "fetched", "off", "true"]
+    assert output.split() == ["-modcacherw", "fetched", "off", "true"]
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])

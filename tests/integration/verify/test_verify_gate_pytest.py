@@ -265,9 +265,9 @@ async def test_an_exit_code_without_a_failing_test_is_a_separate_outcome(tmp_pat
 
 
 async def test_processes_started_by_tests_inherit_nothing_of_ours(tmp_path):
-    told = "import os\n\n\ndef test_a():\n    assert not [n for n in os.environ if 'SCAFFOLD' in n]\n"
-    told += "    assert 'scribe' not in os.environ.get('PYTEST_ADDOPTS', '') + os.environ.get('PYTHONPATH', '')\n"
-    shown = await run_gate_once(write_files(tmp_path, {"test_a.py": told}), PYTEST)
+    code = "import os\n\n\ndef test_a():\n    assert not [n for n in os.environ if 'SCAFFOLD' in n]\n"
+    code += "    assert 'scribe' not in os.environ.get('PYTEST_ADDOPTS', '') + os.environ.get('PYTHONPATH', '')\n"
+    shown = await run_gate_once(write_files(tmp_path, {"test_a.py": code}), PYTEST)
     assert dict(shown.outcomes) == {"test_a.py::test_a": "passed"}, shown.detail
     assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith((".", "_"))) == ["test_a.py"]
 

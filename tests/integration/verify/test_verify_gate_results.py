@@ -55,7 +55,7 @@ async def test_a_baseline_is_captured_once_and_its_failures_are_repeated(candida
     assert outcomes["test_calc.py::test_known_to_fail"] == "failed"
     await candidates.harness.sh(f"git worktree remove --force {candidates.folder}/tree-{base[:8]}")
     again = await candidates.capture(base)
-    assert (again, candidates.told) == (captured, [("test", False), ("test", True)])
+    assert (again, candidates.reported) == (captured, [("test", False), ("test", True)])
 
 
 async def test_an_import_error_at_the_base_is_no_baseline(candidates):

@@ -59,8 +59,8 @@ async def test_a_setuptools_development_link_does_too(project):
     environment = await project.prepared("python3 -m venv .venv", "python setup.py --quiet develop")
     async with project.tree(environment) as tree:
         await proven(project, tree, environment)
-        told = await check_output(tree, "python -c 'import calc; calc.say()'", cwd=tree.git.cwd.parent)
-        assert told == f"{tree.git.cwd}/src/calc/__init__.py"
+        output = await check_output(tree, "python -c 'import calc; calc.say()'", cwd=tree.git.cwd.parent)
+        assert output == f"{tree.git.cwd}/src/calc/__init__.py"
         assert {copied.target for copied in environment.copies} == {".venv", "src/calc.egg-info"}
 
 

@@ -70,7 +70,7 @@ async def sandboxed(project, tmp_path):
     return inside
 
 
-async def means_of(project, name="scaffold_run", told=None):
+async def means_of(project, name="scaffold_run", notices=None):
     return ComposeContext(
         name=name,
         repository=project.harness.context.repository,
@@ -79,7 +79,7 @@ async def means_of(project, name="scaffold_run", told=None):
         shared=project.cache / "services",
         environ=child_environment(project.environ),
         clean=str,
-        tell=str if told is None else told.append,
+        tell=str if notices is None else notices.append,
     )
 
 
@@ -280,22 +280,22 @@ async def test_services_of_a_killed_owner_are_stopped_by_the_next_start_and_at_t
 
 async def test_services_that_cannot_be_stopped_are_reported_with_the_command(project, docker, port, tmp_path):
     """BX-4: the daemon is gone when a check ends; the user needs to know what is left, and it stays recorded."""
-    told = []
-    services = Services((f"compose @{port}",), await means_of(project, told=told))
+    messages = []
+    services = Services((f"compose @{port}",), await means_of(project, notices=messages))
     ended = await unsandboxed(services, f"touch '{docker.home}/no daemon'", tmp_path)
     await stop_leftovers(services.compose_context)
     program = shlex.quote(str(docker.programs / "docker"))
-    assert (ended.exit_code, docker.up, told[0].count("\n")) == (0, ["scaffold_run_1"], 0)
+    assert (ended.exit_code, docker.up, messages[0].count("\n")) == (0, ["scaffold_run_1"], 0)
     line = (
         "the compose services are still running and could not be stopped: `docker compose -p scaffold_run_1 "
         "down --volumes --remove-orphans --rmi local --timeout 5` exited with code 1: Cannot connect to the Docker "
         "daemon. Once that works, run `scaffold cleanup` or "
         f"`{program} compose -p scaffold_run_1 down --volumes --remove-orphans`"
     )
-    assert told == [line, line]
+    assert messages == [line, line]
     (docker.home / "no daemon").unlink()
     await stop_leftovers(services.compose_context)
-    assert (docker.up, len(told), list(services.compose_context.shared.glob("*.json"))) == ([], 2, [])
+    assert (docker.up, len(messages), list(services.compose_context.shared.glob("*.json"))) == ([], 2, [])
 
 
 async def test_services_in_use_are_not_stopped_at_the_end_of_a_run(project, docker, port):

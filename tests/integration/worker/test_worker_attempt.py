@@ -115,7 +115,7 @@ async def test_removing_everything_is_a_change_too(harness):
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "expected"),
     [
         ("git init -q sub; echo x > sub/a", "another git repository in sub"),
         ("git checkout -q --orphan new; echo x > a", "`git rev-list"),
@@ -124,13 +124,13 @@ async def test_removing_everything_is_a_change_too(harness):
     ],
     ids=["nested repository", "unborn branch", "another commit", "no history"],
 )
-async def test_uncommittable_work_is_returned_to_the_agent(harness, broken, told):
+async def test_uncommittable_work_is_returned_to_the_agent(harness, broken, expected):
     """It may repair in the same attempt what it did to git."""
     await harness.sh("git checkout -q --orphan elsewhere; git commit -qm other; git checkout -q main")
     run = await begin(harness, **UNSANDBOXED)
     mended = "rm -rf sub; git checkout -qf --detach main; echo x > a"
     assert isinstance(await harness.work(run, "a", broken, mended), CandidateReady)
-    assert told in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text()
+    assert expected in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text()
 
 
 @pytest.mark.slow

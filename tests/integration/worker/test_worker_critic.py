@@ -24,7 +24,7 @@ def prompts(harness, role=None):
     return [each["text"] for each in journal(harness) if each["type"] == "prompt" and each.get("role") == role]
 
 
-def told(harness, run):
+def notices_of(harness, run):
     events = [each.event for each in harness.store.events.since(run.id, 0)]
     return [event.text for event in events if isinstance(event, NoticeRaised)]
 
@@ -160,7 +160,7 @@ async def test_without_a_usable_critique_passing_is_enough(harness, critiques, w
     assert isinstance(
         await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], critiques), CandidateReady
     )
-    (warning,) = told(harness, run)
+    (warning,) = notices_of(harness, run)
     assert warning.startswith("a was not critiqued: ")
     assert why in warning
     assert (scores(harness, run), await handed(harness, run)) == ([], "one")
@@ -172,7 +172,7 @@ async def test_a_budget_that_ends_before_the_critique_loses_no_work(harness):
     assert isinstance(
         await run_criticised(harness, run, "a", ["echo one > a"], {1: [critique_text(3)]}, usd=1.0), CandidateReady
     )
-    assert "a was not critiqued: " in told(harness, run)[0]
+    assert "a was not critiqued: " in notices_of(harness, run)[0]
 
 
 async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
@@ -185,7 +185,7 @@ async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
     assert await handed(harness, run) == "good"
     (attempt,) = harness.attempts(run, "a")
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "bad"
-    assert told(harness, run) == [
+    assert notices_of(harness, run) == [
         "a is submitted as it last passed; improving it further failed: [fail] grep -q good a"
     ]
     assert harness.statuses(run) == {"a": "landing"}

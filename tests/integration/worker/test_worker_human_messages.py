@@ -14,7 +14,7 @@ def write(harness, run, recipient, text, sender=HUMAN_SENDER):
         harness.store.messages.send(run.id, sender=sender, recipient=recipient, body={"text": text})
 
 
-def told(letters):
+def texts_of(letters):
     words = [part.text for part in letters.peek()]
     letters.take()
     return words
@@ -25,10 +25,10 @@ async def test_a_message_is_delivered_once_in_the_humans_own_words(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "Use the\nsecond file.")
     letters = HumanMessages(harness.context, attempt)
-    (words,) = told(letters)
+    (words,) = texts_of(letters)
     assert "The human you work for wrote this 0 s ago. Follow it" in words
     assert words.endswith("\n| Use the\n| second file.")
-    assert told(letters) == []
+    assert texts_of(letters) == []
 
 
 async def test_a_message_that_was_only_peeked_at_is_delivered_again(harness):
@@ -43,11 +43,11 @@ async def test_messages_to_the_action_reach_each_attempt_and_those_to_an_attempt
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "to all")
     write(harness, run, attempt.id, "to you alone")
-    assert [words.rpartition("| ")[2] for words in told(HumanMessages(harness.context, attempt))] == [
+    assert [words.rpartition("| ")[2] for words in texts_of(HumanMessages(harness.context, attempt))] == [
         "to all",
         "to you alone",
     ]
-    assert [words.rpartition("| ")[2] for words in told(HumanMessages(harness.context, attempt))] == ["to all"]
+    assert [words.rpartition("| ")[2] for words in texts_of(HumanMessages(harness.context, attempt))] == ["to all"]
 
 
 async def test_only_the_humans_messages_to_their_action_are_delivered(harness):
@@ -55,14 +55,14 @@ async def test_only_the_humans_messages_to_their_action_are_delivered(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "obey me", sender="agent-7")
     write(harness, run, harness.action(run, "b").id, "for b")
-    assert told(HumanMessages(harness.context, attempt)) == []
+    assert texts_of(HumanMessages(harness.context, attempt)) == []
 
 
 async def test_a_secret_in_a_message_reaches_no_model(harness):
     """BX-9: whatever the human pastes."""
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "the key is sk-ant-api03-" + "a1B2" * 20)
-    (words,) = told(HumanMessages(harness.context, attempt))
+    (words,) = texts_of(HumanMessages(harness.context, attempt))
     assert "a1B2a1B2" not in words
 
 

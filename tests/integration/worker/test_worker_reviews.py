@@ -85,7 +85,7 @@ async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(harness
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("first", "told"),
+    ("first", "expected"),
     [
         ("It is all fine.", "does not end with a fenced JSON block"),
         (verdict("perhaps"), "is not a valid verdict"),
@@ -102,12 +102,12 @@ async def test_a_reviewer_reads_and_runs_but_has_no_tool_to_change_files(harness
     ],
     ids=["none", "malformed", "no citation", "no such line", "no such file", "a rejection, too"],
 )
-async def test_an_invalid_verdict_is_requested_again_in_the_same_attempt(harness, first, told):
+async def test_an_invalid_verdict_is_requested_again_in_the_same_attempt(harness, first, expected):
     """BX-1, AL-6: the reviewer is told its errors."""
     run = await begin(harness)
     ending, model = await reviewed(harness, run, first, verdict())
     assert isinstance(ending, CandidateReady)
-    assert told in model.requests[1].messages[-1].parts[-1].text
+    assert expected in model.requests[1].messages[-1].parts[-1].text
     (attempt,) = harness.attempts(run, "look")
     assert attempt.iteration == 2
 
@@ -145,10 +145,10 @@ async def test_changes_of_a_reviewer_are_pinned_and_do_not_count(harness):
     assert ending == CandidateReady(attempt.base_sha)
     pinned = refs.rescue_ref(attempt.id)
     assert await harness.show(f"{pinned}:made") == "x"
-    (told,) = [
+    (notices,) = [
         each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)
     ]
-    assert pinned in told
+    assert pinned in notices
 
 
 async def test_the_contract_of_a_review_is_checked_on_the_commit_it_judges(harness):

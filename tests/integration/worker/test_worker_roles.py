@@ -59,11 +59,11 @@ async def test_a_prompt_has_the_facts_and_results_of_its_preconditions(harness):
         await harness.work(run, key, f"echo x > {key}")
         await queue.step()
     _, request = await worked(harness, run, "b", CassetteEntry(text="done"))
-    told = request.messages[0].parts[0].text
+    text = request.messages[0].parts[0].text
     facts = {fact.assertion: fact.commit[:8] for fact in harness.store.facts.of_goal(harness.action(run, "a").goal_id)}
     holding = "\n".join(f"- {name} (shown at {facts[name]})" for name in ("a_done", "other_done"))
-    assert f"# What already holds\n{holding}\n" in told
-    assert told.endswith("# What was done before\n## a: Do a.\ndone with a")
+    assert f"# What already holds\n{holding}\n" in text
+    assert text.endswith("# What was done before\n## a: Do a.\ndone with a")
 
 
 async def test_a_child_gets_what_its_compound_builds_on(harness):

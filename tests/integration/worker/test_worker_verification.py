@@ -68,10 +68,10 @@ async def test_a_worse_gate_is_returned_with_its_new_failures(harness):
 @pytest.mark.slow
 async def test_work_is_pinned_while_old_tests_replace_its_own(harness, tmp_path):
     """BX-3, BX-15: a worker killed then leaves a worktree without the new tests."""
-    told = (
+    code = (
         f"git for-each-ref --format='%(refname) %(objectname)' refs/scaffold > {tmp_path}/refs; ls > {tmp_path}/files"
     )
-    old = f"import subprocess\n\n\ndef test_old():\n    subprocess.run({told!r}, shell=True, check=True)\n"
+    old = f"import subprocess\n\n\ndef test_old():\n    subprocess.run({code!r}, shell=True, check=True)\n"
     (harness.repo / "test_old.py").write_text(old)
     await harness.sh("git add -A; git commit -qm tests")
     run = await harness.own(

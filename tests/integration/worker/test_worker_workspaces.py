@@ -47,11 +47,11 @@ async def test_a_warning_contains_no_secret(harness):
     await harness.sh(f"git submodule --quiet deinit --force {TOKEN}; rm -rf .git/modules/{TOKEN}")
     run = await harness.own(goal("g", act("a")))
     await open_workspace(harness.context, await harness.queue(run, "a"))
-    (told,) = [
+    (notices,) = [
         each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)
     ]
-    assert told.startswith("The submodule [redacted:")
-    assert TOKEN not in told
+    assert notices.startswith("The submodule [redacted:")
+    assert TOKEN not in notices
 
 
 @pytest.mark.slow
@@ -80,10 +80,11 @@ async def test_an_unavailable_submodule_raises_one_notice(harness):
     for key in ("a", "b"):
         workspace = await open_workspace(harness.context, await harness.queue(run, key))
         assert not list((workspace.path / "lib").iterdir())
-    told = [each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
-    assert len(told) == 1
-    assert told[0].startswith("The submodule lib stays empty")
-    assert "git submodule update --init" in told[0]
+    events = [each.event for each in harness.store.events.since(run.id, 0)]
+    notices = [event.text for event in events if isinstance(event, NoticeRaised)]
+    assert len(notices) == 1
+    assert notices[0].startswith("The submodule lib stays empty")
+    assert "git submodule update --init" in notices[0]
 
 
 async def test_work_of_a_killed_worker_in_a_submodule_is_rescued(harness):

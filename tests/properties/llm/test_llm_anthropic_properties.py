@@ -138,12 +138,12 @@ def streams(draw: st.DrawFn) -> bytes:
 def streamed(blocks: Sequence[Json], reason: str, *, first: Json, last: Json, piece: int, end: str = "\n") -> bytes:
     """Return a reply as the bytes of its events, whose deltas have `piece` characters."""
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": first}
-    told = [{"type": "message_start", "message": message | {"stop_reason": None}}, {"type": "ping"}]
+    parts = [{"type": "message_start", "message": message | {"stop_reason": None}}, {"type": "ping"}]
     for index, block in enumerate(blocks):
-        told += [{"index": index, **event} for event in block_events(block, piece)]
-    told += [{"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": last}]
-    told += [{"type": "message_stop"}]
-    lines = [f"event: {event['type']}{end}data: {json.dumps(event, ensure_ascii=piece % 2 == 0)}" for event in told]
+        parts += [{"index": index, **event} for event in block_events(block, piece)]
+    parts += [{"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": last}]
+    parts += [{"type": "message_stop"}]
+    lines = [f"event: {event['type']}{end}data: {json.dumps(event, ensure_ascii=piece % 2 == 0)}" for event in parts]
     return "".join(f"{line}{end}{end}" for line in lines).encode()
 
 
@@ -183,9 +183,9 @@ def hear(*chunks: bytes) -> WireReply:
         said = "".join(part.text for part in parts if isinstance(part, part_type))
         assert "".join(delta.text for delta in deltas if isinstance(delta, delta_type)) == said
     for order, call in enumerate(heard.message.tool_calls):
-        told = [delta for delta in deltas if isinstance(delta, ToolCallDelta) and delta.index == order]
-        assert {delta.name for delta in told} == {call.name}
-        assert json.loads("".join(delta.arguments for delta in told)) == call.args
+        result = [delta for delta in deltas if isinstance(delta, ToolCallDelta) and delta.index == order]
+        assert {delta.name for delta in result} == {call.name}
+        assert json.loads("".join(delta.arguments for delta in result)) == call.args
     return heard
 
 

@@ -75,7 +75,7 @@ def theirs(message) -> list[dict[str, Any]]:
         ]
         reply = {"role": "assistant", "content": text} | ({"tool_calls": made} if made else {})
         return [reply] if text or made else []
-    told = [part for part in message.parts if isinstance(part, ToolResult)]
+    result = [part for part in message.parts if isinstance(part, ToolResult)]
     rest = [part for part in message.parts if isinstance(part, Image) or (isinstance(part, Text) and part.text)]
     content: Any = "\n".join(part.text for part in rest if isinstance(part, Text))
     if any(isinstance(part, Image) for part in rest):
@@ -88,7 +88,7 @@ def theirs(message) -> list[dict[str, Any]]:
             }
             for part in rest
         ]
-    results = [{"role": "tool", "tool_call_id": part.call_id, "content": part.content} for part in told]
+    results = [{"role": "tool", "tool_call_id": part.call_id, "content": part.content} for part in result]
     return results + ([{"role": "user", "content": content}] if content else [])
 
 
@@ -110,9 +110,9 @@ def streams(draw: st.DrawFn) -> bytes:
         deltas.append({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]})
         deltas += [{"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in more]
     finish = draw(st.sampled_from(["length", "content_filter", "tool_calls" if made else "stop"]))
-    told = {"prompt_tokens": draw(st.integers(10, 99)), "completion_tokens": draw(st.integers(0, 99))}
-    usage = told | {
-        "total_tokens": sum(told.values()),
+    counts = {"prompt_tokens": draw(st.integers(10, 99)), "completion_tokens": draw(st.integers(0, 99))}
+    usage = counts | {
+        "total_tokens": sum(counts.values()),
         "prompt_tokens_details": {"cached_tokens": draw(st.integers(0, 9))},
     }
     choices = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]

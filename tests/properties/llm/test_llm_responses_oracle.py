@@ -164,9 +164,9 @@ def streams(draw: st.DrawFn) -> bytes:
     output = [events[-1]["item"] for events in items]
     reason = draw(st.sampled_from([None, None, "max_output_tokens", "content_filter"]))
     status = "incomplete" if reason else "completed"
-    told = {"input_tokens": draw(st.integers(10, 99)), "output_tokens": draw(st.integers(0, 99))}
-    usage = told | {
-        "total_tokens": sum(told.values()),
+    counts = {"input_tokens": draw(st.integers(10, 99)), "output_tokens": draw(st.integers(0, 99))}
+    usage = counts | {
+        "total_tokens": sum(counts.values()),
         "input_tokens_details": {"cached_tokens": draw(st.integers(0, 9)), "cache_write_tokens": 0},
         "output_tokens_details": {"reasoning_tokens": 0},
     }

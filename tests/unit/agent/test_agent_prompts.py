@@ -29,9 +29,9 @@ def test_each_built_in_role_has_its_own_prompt_on_a_common_base():
     assert {"implementation", "testing", *REVIEWS} == BUILT_IN_ROLES
     prompts = {role: system_prompt(role) for role in BUILT_IN_ROLES}
     assert len(set(prompts.values())) == len(BUILT_IN_ROLES)
-    for role, told in prompts.items():
-        assert told.startswith(GROUND), role
-        assert "{role}" not in told
+    for role, result in prompts.items():
+        assert result.startswith(GROUND), role
+        assert "{role}" not in result
 
 
 @pytest.mark.parametrize("role", ["release_notes", "../ground", "ground", "verdict", "a/b", ""])
@@ -54,19 +54,19 @@ def test_a_review_prompt_asks_for_a_verdict_at_the_end(role):
 
 def test_a_work_prompt_states_its_limits_and_does_not_mention_verdicts():
     """AL-32."""
-    told = system_prompt("implementation")
-    assert "in your final message and do not change it" in told
-    assert "verdict" not in told
+    text = system_prompt("implementation")
+    assert "in your final message and do not change it" in text
+    assert "verdict" not in text
 
 
 def test_a_folders_prompt_replaces_only_the_role_specific_part(folder):
     """SC-6: neither the rules of all workers nor the form of a verdict."""
     (folder / "code_review.md").write_text("\ufeffBe kind, {role}.\r\n\r\nAlways.\n")
-    told, notices = prompt("code_review", folder)
-    assert told.startswith(GROUND)
-    assert "\n\nBe kind, code_review.\n\nAlways.\n\n" in told
-    assert told.endswith(VERDICT)
-    assert "Your role: code review." not in told
+    text, notices = prompt("code_review", folder)
+    assert text.startswith(GROUND)
+    assert "\n\nBe kind, code_review.\n\nAlways.\n\n" in text
+    assert text.endswith(VERDICT)
+    assert "Your role: code review." not in text
     assert notices == []
 
 
@@ -92,8 +92,8 @@ def test_the_first_folder_with_a_prompt_wins(folder, tmp_path):
 def test_an_unusable_prompt_file_raises_a_notice_and_the_next_one_is_used(folder, content, why):
     """SC-6: a notice, then the built-in prompt."""
     (folder / "testing.md").write_bytes(content)
-    told, notices = prompt("testing", folder)
-    assert told == system_prompt("testing")
+    text, notices = prompt("testing", folder)
+    assert text == system_prompt("testing")
     assert notices == [f"The prompt {folder}/testing.md is not used: {why}."]
 
 
@@ -119,8 +119,8 @@ def test_only_regular_files_inside_the_folder_are_read(folder, tmp_path, odd):
             place.symlink_to(place)
         case "link to nothing":
             place.symlink_to(folder / "nothing")
-    told, notices = prompt("testing", folder)
-    assert told == system_prompt("testing")
+    text, notices = prompt("testing", folder)
+    assert text == system_prompt("testing")
     assert len(notices) == (0 if odd == "link to nothing" else 1)
 
 
@@ -129,9 +129,9 @@ def test_a_role_name_cannot_lead_out_of_the_folder(folder, role):
     """SC-6: a role whose name cannot be a file name gets a built-in prompt, without a notice."""
     (folder.parent / "secret.md").write_text("the secret")
     (folder / ".hidden.md").write_text("the secret")
-    told, notices = prompt(role, folder)
-    assert "the secret" not in told
-    assert "as an expert in this role" in told
+    text, notices = prompt(role, folder)
+    assert "the secret" not in text
+    assert "as an expert in this role" in text
     assert notices == []
 
 

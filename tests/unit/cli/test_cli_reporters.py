@@ -41,20 +41,20 @@ def lines(capsys):
 
 def test_the_stream_is_one_event_per_line_from_session_to_result(capsys):
     """RA-2: text and thinking come in chunks, calls and results whole; the last line is the whole object."""
-    told = reporter_for("stream-json")
-    told.session(session_id="s1", model="m")
-    told.on_delta(ThinkingDelta("hm"))
-    told.on_delta(TextDelta("I wi"))
-    told.on_delta(TextDelta("ll look"))
-    told.on_delta(ToolCallDelta(0, "read_file", '{"pa'))
-    told.note("text", text="I will look")
-    told.note("tool_call", id="c1", name="read_file", args={"path": "a"})
-    told.note("usage", input_tokens=1)
-    told.note("approval", tool="shell", decision="deny")
-    told.note("tool_result", id="c1", name="read_file", content="1 a", failed=False)
-    told.note("notice", text="careful")
-    told.note("news", text="Your subagent sub-1 ended")
-    told.result(END)
+    reporter = reporter_for("stream-json")
+    reporter.session(session_id="s1", model="m")
+    reporter.on_delta(ThinkingDelta("hm"))
+    reporter.on_delta(TextDelta("I wi"))
+    reporter.on_delta(TextDelta("ll look"))
+    reporter.on_delta(ToolCallDelta(0, "read_file", '{"pa'))
+    reporter.note("text", text="I will look")
+    reporter.note("tool_call", id="c1", name="read_file", args={"path": "a"})
+    reporter.note("usage", input_tokens=1)
+    reporter.note("approval", tool="shell", decision="deny")
+    reporter.note("tool_result", id="c1", name="read_file", content="1 a", failed=False)
+    reporter.note("notice", text="careful")
+    reporter.note("news", text="Your subagent sub-1 ended")
+    reporter.result(END)
     events = lines(capsys)
     assert [event.pop("type") for event in events] == [
         *("session", "thinking", "text", "text", "tool_call", "approval", "tool_result", "notice", "notice", "result")
@@ -66,44 +66,44 @@ def test_the_stream_is_one_event_per_line_from_session_to_result(capsys):
 
 
 def test_text_that_was_not_streamed_is_printed_whole(capsys):
-    told = reporter_for("stream-json")
-    told.on_delta(TextDelta("first"))
-    told.note("text", text="first")
-    told.note("usage", input_tokens=1)
-    told.note("text", text="second")
+    reporter = reporter_for("stream-json")
+    reporter.on_delta(TextDelta("first"))
+    reporter.note("text", text="first")
+    reporter.note("usage", input_tokens=1)
+    reporter.note("text", text="second")
     assert [event["text"] for event in lines(capsys)] == ["first", "second"]
 
 
 def test_text_of_a_broken_stream_is_marked_as_void(capsys):
     """RA-21: what was shown before a stream broke is said to be void, and comes again."""
-    told = reporter_for("stream-json")
-    told.on_delta(TextDelta("hal"))
-    told.on_delta(StreamReset("the connection was lost"))
-    told.on_delta(RetryWait(1.5, "the endpoint is busy"))
-    told.on_delta(TextDelta("half"))
-    told.note("text", text="half")
+    reporter = reporter_for("stream-json")
+    reporter.on_delta(TextDelta("hal"))
+    reporter.on_delta(StreamReset("the connection was lost"))
+    reporter.on_delta(RetryWait(1.5, "the endpoint is busy"))
+    reporter.on_delta(TextDelta("half"))
+    reporter.note("text", text="half")
     kinds = [(event["type"], event.get("notice")) for event in lines(capsys)]
     assert kinds == [("text", None), ("notice", "superseded"), ("notice", "waiting"), ("text", None)]
 
 
 def test_json_output_is_only_the_object(capsys):
-    told = reporter_for("json")
-    told.session(session_id="s1")
-    told.on_delta(TextDelta("x"))
-    told.note("notice", text="careful")
-    told.result(END)
+    reporter = reporter_for("json")
+    reporter.session(session_id="s1")
+    reporter.on_delta(TextDelta("x"))
+    reporter.note("notice", text="careful")
+    reporter.result(END)
     assert lines(capsys) == [dict(END)]
 
 
 def test_text_output_is_the_answer_and_notices_go_to_standard_error(capsys):
-    told = reporter_for("text")
+    reporter = reporter_for("text")
     for delta in (TextDelta("x"), ThinkingDelta("y"), ToolCallDelta(0, "z", "{}")):
-        told.on_delta(delta)
-    told.on_delta(RetryWait(2.0, "busy"))
-    told.on_delta(StreamReset("lost"))
-    told.note("notice", text="careful\x1b[2J")
-    told.note("tool_call", name="shell", args={})
-    told.result(END)
+        reporter.on_delta(delta)
+    reporter.on_delta(RetryWait(2.0, "busy"))
+    reporter.on_delta(StreamReset("lost"))
+    reporter.note("notice", text="careful\x1b[2J")
+    reporter.note("tool_call", name="shell", args={})
+    reporter.result(END)
     out, err = capsys.readouterr()
     assert out == "done\n"
     assert err == "waiting 2 s: busy\nasking again: lost\ncareful\\x1b[2J\n"
@@ -144,14 +144,14 @@ def test_subagents_count_towards_usage_but_not_turns():
     """RA-11: `usage` is of all, `turns` of the agent alone; one unknown price makes the sum unknown."""
     own = Usage(input_tokens=10, output_tokens=1, cost_usd=0.5, requests=2)
     others = Usage(input_tokens=5, cached_input_tokens=4, output_tokens=2, cost_usd=0.25, requests=3)
-    told = result_json(session="s", model="m", result="", usage=own, stop="end", others=others)
-    assert told["usage"] == {
+    result = result_json(session="s", model="m", result="", usage=own, stop="end", others=others)
+    assert result["usage"] == {
         "input_tokens": 15,
         "cached_input_tokens": 4,
         "output_tokens": 3,
         "cost_usd": 0.75,
         "requests": 5,
     }
-    assert told["turns"] == 2
+    assert result["turns"] == 2
     free = result_json(session="s", model="m", result="", usage=own, stop="end", others=Usage(cost_usd=None))
     assert free["usage"]["cost_usd"] is None

@@ -11,10 +11,10 @@ def test_text_that_utf_8_cannot_encode_is_escaped_and_the_rest_is_kept(text, car
 
 
 @pytest.mark.parametrize(
-    ("names", "told"), [((), ""), (("a",), "a"), (("a", "b"), "a, b"), (("a", "b", "c", "d"), "a, b and 2 more")]
+    ("names", "expected"), [((), ""), (("a",), "a"), (("a", "b"), "a, b"), (("a", "b", "c", "d"), "a, b and 2 more")]
 )
-def test_a_long_list_of_names_shows_a_few_and_counts_the_rest(names, told):
-    assert join_limited(names, 2) == told
+def test_a_long_list_of_names_shows_a_few_and_counts_the_rest(names, expected):
+    assert join_limited(names, 2) == expected
 
 
 @pytest.mark.parametrize(

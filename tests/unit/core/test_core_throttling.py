@@ -83,9 +83,9 @@ def test_requests_refused_together_count_once_and_only_lengthen_the_cooldown() -
 
 def test_a_refusal_during_a_cooldown_may_know_of_more_requests_in_flight() -> None:
     first = after_rate_limit(UNTHROTTLED, NOW, 5.0, 10, 0.0)
-    told = after_rate_limit(first, NOW + 1, None, 60, 0.0)
-    assert (told.max_in_flight, told.restore_at, told.cooldowns) == (30, 60, 1)
-    assert told.cooldown_until_s == first.cooldown_until_s
+    state = after_rate_limit(first, NOW + 1, None, 60, 0.0)
+    assert (state.max_in_flight, state.restore_at, state.cooldowns) == (30, 60, 1)
+    assert state.cooldown_until_s == first.cooldown_until_s
 
 
 def test_answers_raise_the_limit_step_by_step_until_there_is_none() -> None:

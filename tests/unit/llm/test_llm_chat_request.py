@@ -186,8 +186,8 @@ def test_a_message_without_text_is_not_sent(message):
 @pytest.mark.parametrize("foreign", ["call_" + "x" * 60, "with space", "ä", "", "line\n"])
 def test_ids_from_another_wire_are_replaced_consistently_in_calls_and_results(foreign):
     body = asked(replied(ToolCall(foreign, "look", {})), user(ToolResult(foreign, "look", "seen")))
-    called, told = body["messages"][1]["tool_calls"][0]["id"], body["messages"][2]["tool_call_id"]
-    assert called == told
+    called, result = body["messages"][1]["tool_calls"][0]["id"], body["messages"][2]["tool_call_id"]
+    assert called == result
     assert called.startswith("call_")
     assert len(called) <= 64
     assert called != foreign

@@ -191,8 +191,8 @@ def test_a_message_without_text_is_not_sent(message):
 
 @pytest.mark.parametrize("foreign", ["x" * 65, "functions.look:0", "ä", "", "line\n"])
 def test_ids_from_another_wire_are_replaced_consistently_in_calls_and_results(foreign):
-    call, told = asked(replied(ToolCall(foreign, "look", {})), user(ToolResult(foreign, "look", "seen")))["input"]
-    assert call["call_id"] == told["call_id"] != foreign
+    call, result = asked(replied(ToolCall(foreign, "look", {})), user(ToolResult(foreign, "look", "seen")))["input"]
+    assert call["call_id"] == result["call_id"] != foreign
     assert len(call["call_id"]) <= 64
 
 

@@ -175,14 +175,14 @@ async def test_one_overload_response_starts_a_cooldown_for_the_others():
     clock = FakeClock()
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
     wish = ModelError("Too many.", "Wait.", transient=True, limited=True, retry_after_s=9.0)
-    told, other = Flaky(clock, failures=1, error=wish), Flaky(clock, failures=0)
-    asking = asyncio.create_task(retrying(told, clock, throttle=throttle).reply(REQUEST))
+    limited, other = Flaky(clock, failures=1, error=wish), Flaky(clock, failures=0)
+    asking = asyncio.create_task(retrying(limited, clock, throttle=throttle).reply(REQUEST))
     for _ in range(5):
         await asyncio.sleep(0)
     late = asyncio.create_task(retrying(other, clock, throttle=throttle).reply(REQUEST))
     await settle(asking, clock)
     await settle(late, clock)
-    assert told.tries[1][1] == pytest.approx(9, abs=0.5)
+    assert limited.tries[1][1] == pytest.approx(9, abs=0.5)
     assert other.tries[0][1] == pytest.approx(9, abs=0.5)
 
 

@@ -14,10 +14,10 @@ def conversation(*exchanges):
         if isinstance(exchange, str):
             messages.append(UserMessage((Text(exchange),)))
             continue
-        told = exchange if isinstance(exchange, list) else [exchange]
-        ids = [f"call-{at}-{index}" for index in range(len(told))]
-        calls = [ToolCall(each, name, {"of": of}) for each, (name, of, _) in zip(ids, told, strict=True)]
-        answers = [ToolResult(each, name, answer) for each, (name, _, answer) in zip(ids, told, strict=True)]
+        result = exchange if isinstance(exchange, list) else [exchange]
+        ids = [f"call-{at}-{index}" for index in range(len(result))]
+        calls = [ToolCall(each, name, {"of": of}) for each, (name, of, _) in zip(ids, result, strict=True)]
+        answers = [ToolResult(each, name, answer) for each, (name, _, answer) in zip(ids, result, strict=True)]
         messages += [AssistantMessage(tuple(calls)), UserMessage(tuple(answers))]
     return messages
 

@@ -90,12 +90,12 @@ def test_omitted_items_are_counted_with_the_command_that_shows_them():
 
 def test_a_goal_is_described_in_two_sentences():
     """OR-4: the goal in one or two sentences."""
-    told = judge_prompt(situation(goal=a_goal(description="Sell things. To people! Not to others. Never.")), "why")
-    assert "# Goal: shop\nSell things. To people!\n" in told
+    text = judge_prompt(situation(goal=a_goal(description="Sell things. To people! Not to others. Never.")), "why")
+    assert "# Goal: shop\nSell things. To people!\n" in text
 
 
 def test_a_failure_is_described_with_its_lesson_and_the_approach():
-    told = replan_prompt(
+    text = replan_prompt(
         situation(
             failures=(FailedAction(action=replace(SCHEMA, guidance="By hand."), attempts=failure("boom").attempts),)
         ),
@@ -103,8 +103,8 @@ def test_a_failure_is_described_with_its_lesson_and_the_approach():
         "`schema` failed permanently",
         still=False,
     )
-    assert "- schema [implementation] -> store; 1 attempt; last error: boom Other approach tried: By hand." in told
-    assert "# Stop" not in told
+    assert "- schema [implementation] -> store; 1 attempt; last error: boom Other approach tried: By hand." in text
+    assert "# Stop" not in text
 
 
 @example(words="w" * 3_000, names=[f"{at:290}" for at in range(60)], still=True)
@@ -127,9 +127,9 @@ def test_a_prompt_stays_short_whatever_the_store_holds(words, names, still):
         turns=(replace(BEFORE, outcome="failed", error=words),) * 20,
         compound=compound,
     )
-    for told in (
+    for text in (
         decompose_prompt(now, compound),
         replan_prompt(now, names, words, still=still),
         judge_prompt(now, words),
     ):
-        assert len(told) < 10_000
+        assert len(text) < 10_000

@@ -51,7 +51,7 @@ def subagent(number, **changes):
     return StoredSubagent(**{**fields, **changes})
 
 
-def told(inquiry, **changes):
+def answer(inquiry, **changes):
     fields = {
         "model": "b",
         "models": ["a", "b"],
@@ -64,20 +64,20 @@ def told(inquiry, **changes):
 
 def test_the_listing_marks_the_current_model():
     """RA-1."""
-    assert told(ShowModels()).split("\n")[:2] == ["* b", "  a"]
+    assert answer(ShowModels()).split("\n")[:2] == ["* b", "  a"]
 
 
 def test_the_listing_marks_the_current_mode():
     """RA-5."""
-    lines = told(ShowMode()).split("\n")
+    lines = answer(ShowMode()).split("\n")
     assert [line[0] for line in lines[:5]] == [" ", "*", " ", " ", " "]
     assert lines[1].startswith("* plan")
 
 
 def test_help_lists_keys_only_for_an_interactive_prompt():
     """RA-18."""
-    assert "Ctrl-C" in told(Help(), interactive=True)
-    shot = told(Help())
+    assert "Ctrl-C" in answer(Help(), interactive=True)
+    shot = answer(Help())
     assert "Ctrl-C" not in shot
     assert "/compact" not in shot
     assert "/cost" in shot
@@ -86,35 +86,35 @@ def test_help_lists_keys_only_for_an_interactive_prompt():
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 def test_help_fits_the_width(width):
     """RA-18."""
-    assert all(len(line) <= max(34, width) for line in told(Help(), interactive=True, width=width).split("\n"))
+    assert all(len(line) <= max(34, width) for line in answer(Help(), interactive=True, width=width).split("\n"))
 
 
 def test_tasks_are_listed_completely_ready_ones_only_or_singly():
     """RA-18: list, ready, show."""
-    assert told(ShowTasks(), todos=TODOS).split("\n") == [
+    assert answer(ShowTasks(), todos=TODOS).split("\n") == [
         "[x] 1. first",
         "[>] 2. second (high)",
         "[ ] 4. third",
         "1 of 3 completed",
     ]
-    assert told(ShowTasks("ready"), todos=TODOS).split("\n")[0] == "[ ] 4. third"
-    assert "status in_progress, priority high" in told(ShowTasks("show", 2), todos=TODOS)
+    assert answer(ShowTasks("ready"), todos=TODOS).split("\n")[0] == "[ ] 4. third"
+    assert "status in_progress, priority high" in answer(ShowTasks("show", 2), todos=TODOS)
     with pytest.raises(UsageError, match="no task 3"):
-        told(ShowTasks("show", 3), todos=TODOS)
-    assert told(ShowTasks("ready"), todos=TODOS[:1]) == "No task is pending."
+        answer(ShowTasks("show", 3), todos=TODOS)
+    assert answer(ShowTasks("ready"), todos=TODOS[:1]) == "No task is pending."
 
 
 def test_subagents_are_listed_and_shown():
     """RA-18, SC-19."""
     roster = (subagent(1), subagent(2, status="running", ended_at=None, result=None))
-    assert told(ShowAgents(), roster=roster).split("\n") == [
+    assert answer(ShowAgents(), roster=roster).split("\n") == [
         "sub-1  success    30 s  count the beans",
         "sub-2  running    1 m 30 s  count the beans",
     ]
     for name in ("1", "sub-1", "abc/sub-1"):
-        assert "result: seven" in told(ShowAgents(name), roster=roster)
+        assert "result: seven" in answer(ShowAgents(name), roster=roster)
     with pytest.raises(UsageError, match="no subagent `9`"):
-        told(ShowAgents("9"), roster=roster)
+        answer(ShowAgents("9"), roster=roster)
     assert subagent_usage(roster).requests == 4
     assert subagent_usage(()) is None
 
@@ -122,19 +122,19 @@ def test_subagents_are_listed_and_shown():
 def test_costs_are_shown_for_the_session_in_total_by_model_and_remaining():
     """RA-18."""
     spending = UsageSummary(total=USED + USED, now=USED, models={"a": USED, "b": USED}, limit_usd=1.0, left_usd=0.75)
-    lines = told(ShowCost(), spending=spending).split("\n")
+    lines = answer(ShowCost(), spending=spending).split("\n")
     assert lines[0] == "this session  $0.25, 10,000 tokens in (75% cached), 300 out, 2 requests"
     assert [line.split("  ")[0] for line in lines] == ["this session", "", "", "conversation", "budget"]
     assert lines[-1].endswith("$0.75 left of $1.00")
     unknown = Usage(cost_usd=None, requests=1)
-    assert "cost unknown, 0 tokens in, 0 out, 1 request" in told(ShowCost(), spending=UsageSummary(total=unknown))
+    assert "cost unknown, 0 tokens in, 0 out, 1 request" in answer(ShowCost(), spending=UsageSummary(total=unknown))
 
 
 def test_tools_are_listed_with_their_permission():
     """RA-13."""
-    assert "file_write: asks you  echo" in told(ShowTools(), tools=(ECHO,))
-    assert "file_write: allowed (--yolo)  echo" in told(ShowTools(), tools=(ECHO,), rules=RuleSet(yolo=True))
-    assert "file_write: denied  echo" in told(
+    assert "file_write: asks you  echo" in answer(ShowTools(), tools=(ECHO,))
+    assert "file_write: allowed (--yolo)  echo" in answer(ShowTools(), tools=(ECHO,), rules=RuleSet(yolo=True))
+    assert "file_write: denied  echo" in answer(
         ShowTools(), tools=(ECHO,), rules=RuleSet(categories={"file_write": "deny"})
     )
 

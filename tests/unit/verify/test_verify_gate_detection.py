@@ -17,7 +17,7 @@ def found(files):
     return detect_gates(ProjectFiles(files, lambda path: files[path].encode()))
 
 
-def told(detection):
+def gates_of(detection):
     return [(gate.kind, gate.command, gate.runner, gate.folder) for gate in detection.gates]
 
 
@@ -76,7 +76,7 @@ def test_the_first_manifest_decides_the_project_type(files, kind):
 )
 def test_gates_of_python_projects(files, gates):
     """AL-9: test, build, lint and type check as far as a project has them."""
-    assert told(found(files)) == gates
+    assert gates_of(found(files)) == gates
 
 
 @pytest.mark.parametrize(
@@ -133,19 +133,19 @@ def test_gates_of_python_projects(files, gates):
 )
 def test_gates_of_node_projects(files, gates):
     """AL-9: scripts of package.json, in a workspace those of its packages where the top tests nothing."""
-    assert told(found(files)) == gates
+    assert gates_of(found(files)) == gates
 
 
 def test_gates_of_go_and_rust_projects():
     """AL-9: a repository without tests has no test gate."""
-    assert told(found({"go.mod": "module x", "a_test.go": "", ".golangci.yml": ""})) == [
+    assert gates_of(found({"go.mod": "module x", "a_test.go": "", ".golangci.yml": ""})) == [
         ("test", "go test ./...", "go", ""),
         ("build", "go build ./...", "exit", ""),
         ("lint", "golangci-lint run", "findings", ""),
     ]
     assert [gate.command for gate in found({"go.mod": "module x"}).gates] == ["go build ./...", "go vet ./..."]
     used = {"go.work": "go 1.22\n\nuse (\n\t./api\n\t./gone\n)\n", "api/go.mod": "", "api/a_test.go": ""}
-    assert told(found(used))[0] == ("test", "go test ./...", "go", "api")
+    assert gates_of(found(used))[0] == ("test", "go test ./...", "go", "api")
     workspace = {"Cargo.toml": "[workspace]", "one/src/lib.rs": "#[cfg(test)]\nmod tests {}"}
     assert [gate.command for gate in found(workspace).gates] == [
         "cargo test --workspace",
@@ -165,8 +165,8 @@ def test_nested_projects_count_if_the_top_is_none():
     }
     detection = found(files)
     assert detection.kind == "unknown"
-    assert ("test", "python -m pytest -q", "pytest", "backend") in told(detection)
-    assert ("test", "npm run test", "jest", "frontend") in told(detection)
+    assert ("test", "python -m pytest -q", "pytest", "backend") in gates_of(detection)
+    assert ("test", "npm run test", "jest", "frontend") in gates_of(detection)
     assert {gate.folder for gate in detection.gates} == {"backend", "frontend"}
     assert len({gate.name for gate in detection.gates}) == len(detection.gates)
 
@@ -242,7 +242,7 @@ def test_settings_replace_detected_gates():
     detection = found({"package.json": JEST, "src/a.test.ts": ""})
     given = Gate(kind="test", command="npm test"), Gate(kind="build", command="make")
     settled = apply_gate_settings(detection, given, ("lint", "build"))
-    assert told(settled) == [("test", "npm test", "jest", ""), ("typecheck", "npm run type-check", "findings", "")]
+    assert gates_of(settled) == [("test", "npm test", "jest", ""), ("typecheck", "npm run type-check", "findings", "")]
     assert settled.given == {"test"}
 
 

@@ -247,9 +247,9 @@ def test_cargo_reports_each_test_with_its_program():
 def test_cargo_programs_in_a_workspace_are_identified_by_their_source_files():
     """BX-4: two packages have a `src/lib.rs` each; output of a program that imitates cargo's is ignored."""
     made = f'{{"reason":"compiler-artifact","target":{{"src_path":"{NOWHERE}/%s"}},"executable":"/target/deps/%s"}}\n'
-    told = made % ("one/src/lib.rs", "one-0123") + made % ("one/tests/whole.rs", "whole-0123")
+    listing = made % ("one/src/lib.rs", "one-0123") + made % ("one/tests/whole.rs", "whole-0123")
     forged = CARGO_REPORT.replace("running 1 test", made % ("forged.rs", "whole-0123") + "\nrunning 1 test")
-    reading = CARGO.read_report(ended(told + forged, 101))
+    reading = CARGO.read_report(ended(listing + forged, 101))
     assert reading.problem is None, reading.why
     assert {name for name in reading.outcomes if "rs: " in name} == {
         *(f"one/src/lib.rs: tests::{name}" for name in ("adds", "slow", "sums")),

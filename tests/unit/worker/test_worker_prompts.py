@@ -70,8 +70,8 @@ def test_a_prompt_has_goal_task_paths_and_completion_criteria():
         must_not_exist=("**/*.orig",),
         must_not_change=("tests/**",),
     )
-    told = prompt(an_action("api", files=("api.py", "docs/*.md"), contract=contract))
-    assert told == (
+    text = prompt(an_action("api", files=("api.py", "docs/*.md"), contract=contract))
+    assert text == (
         "# Goal: shop\nA shop that sells.\n\n# Your task: api (role: implementation)\nBuild the api.\n\n"
         "# Files this task is expected to change\n- api.py\n- docs/*.md\n\n"
         "# The work counts as done when\nIt sells.\n- `make test` ends with exit code 0\n"
@@ -90,8 +90,8 @@ def test_a_goal_is_described_in_two_sentences():
 
 def test_a_child_action_names_its_parent():
     """SC-13."""
-    told = prompt(an_action("api"), parent=an_action("backend", kind="compound"))
-    assert "Build the api.\nIt is a part of backend: Build the backend." in told
+    text = prompt(an_action("api"), parent=an_action("backend", kind="compound"))
+    assert "Build the api.\nIt is a part of backend: Build the backend." in text
 
 
 def test_a_prompt_lists_the_facts_and_their_commits():
@@ -104,9 +104,9 @@ def test_a_prompt_lists_the_facts_and_their_commits():
 def test_a_prompt_has_the_results_of_its_providers():
     """OR-9, SC-11: the stored answers of earlier actions, not conversations."""
     before = (an_action("store", result="The store keeps things."), an_action("log"))
-    told = prompt(an_action("api"), *before)
-    assert told.endswith("# What was done before\n## store: Build the store.\nThe store keeps things.")
-    assert "log" not in told
+    text = prompt(an_action("api"), *before)
+    assert text.endswith("# What was done before\n## store: Build the store.\nThe store keeps things.")
+    assert "log" not in text
 
 
 @pytest.mark.parametrize("role", ["code_review", "reviewer", "testing"])
@@ -114,23 +114,23 @@ def test_a_verifying_action_gets_full_results_paths_and_commits(role):
     """SC-13, SC-7: the results, the paths that changed, and the commits."""
     store = an_action("store", effects=("stored", "listed"), result="r" * 9_000)
     facts = (a_fact("stored", paths=("b.py", "a.py")), a_fact("listed", paths=("b.py",)), a_fact("other", paths=("z",)))
-    told = prompt(an_action("look", role=role), store, facts=facts)
-    assert "# Commits of the work that you verify (see `git show COMMIT`)\n- c0ffee12: stored, listed\n\n" in told
-    assert "# Paths it changed\n- a.py\n- b.py\n\n" in told
-    assert told.endswith("# What its agents reported\n## store: Build the store.\n" + "r" * 9_000)
+    text = prompt(an_action("look", role=role), store, facts=facts)
+    assert "# Commits of the work that you verify (see `git show COMMIT`)\n- c0ffee12: stored, listed\n\n" in text
+    assert "# Paths it changed\n- a.py\n- b.py\n\n" in text
+    assert text.endswith("# What its agents reported\n## store: Build the store.\n" + "r" * 9_000)
 
 
 def test_another_approach_comes_before_the_failures():
     """SC-20."""
-    told = prompt(an_action("api", guidance="Use a queue."), briefing="It failed so.")
-    assert told.index("# Another approach to take\nUse a queue.") < told.index("# What earlier attempts showed")
-    assert told.endswith("# What earlier attempts showed\nIt failed so.")
+    text = prompt(an_action("api", guidance="Use a queue."), briefing="It failed so.")
+    assert text.index("# Another approach to take\nUse a queue.") < text.index("# What earlier attempts showed")
+    assert text.endswith("# What earlier attempts showed\nIt failed so.")
 
 
 def test_long_texts_are_shortened_in_the_middle_with_a_notice():
-    told = prompt(an_action("api"), an_action("store", result="a" * 3000 + "b" * 3000))
-    assert len(told) < 4400
-    assert "a\n… 2000 characters omitted …\nb" in told
+    text = prompt(an_action("api"), an_action("store", result="a" * 3000 + "b" * 3000))
+    assert len(text) < 4400
+    assert "a\n… 2000 characters omitted …\nb" in text
     assert clip("short", 5) == "short"
 
 
@@ -142,9 +142,9 @@ def test_the_length_of_a_prompt_does_not_grow_with_the_plan(role):
         before = [an_action(f"a{n}", effects=(f"f{n}",), result="said " * 2_000) for n in range(number)]
         facts = tuple(a_fact(f"f{n}", paths=(f"src/module_{n}.py",)) for n in range(number))
         files = tuple(f"src/module_{n}.py" for n in range(number))
-        told = prompt(an_action("look", role=role, files=files), *before, facts=facts, briefing="b" * 100_000)
-        sizes.append(len(told) // 4)
-        assert number == 10 or "more actions" in told
+        text = prompt(an_action("look", role=role, files=files), *before, facts=facts, briefing="b" * 100_000)
+        sizes.append(len(text) // 4)
+        assert number == 10 or "more actions" in text
     assert max(sizes) < (13_000 if role == "implementation" else 22_000)
     assert sizes[2] < 1.2 * sizes[1]
 
@@ -157,9 +157,9 @@ def test_failures_are_returned_to_the_agent_in_full():
         CheckResult(name="must_exist: x", verdict="fail"),
         CheckResult(name="lint", verdict="warn", detail="untidy"),
     )
-    told = summarize_failures(Verification(commit="c", results=results))
-    assert told == "[fail] make test\nExpected exit code 0.\n1 failed\n\n[fail] must_exist: x"
-    assert failure_prompt(Verification(commit="c", results=results)).endswith(told)
+    text = summarize_failures(Verification(commit="c", results=results))
+    assert text == "[fail] make test\nExpected exit code 0.\n1 failed\n\n[fail] must_exist: x"
+    assert failure_prompt(Verification(commit="c", results=results)).endswith(text)
 
 
 def test_a_failed_gate_lists_only_new_failures():
@@ -172,8 +172,8 @@ def test_a_failed_gate_lists_only_new_failures():
         detail="1 failed, 1 passed",
     )
     fine = GateResult(gate=Gate(kind="lint", command="ruff check"), verdict="pre_existing")
-    told = summarize_failures(Verification(commit="c", results=(), gates=(fine, gate)))
-    assert told == "[new_failure] test (api): `pytest -q`\n- test_a.py::test_x: new failure\n1 failed, 1 passed"
+    text = summarize_failures(Verification(commit="c", results=(), gates=(fine, gate)))
+    assert text == "[new_failure] test (api): `pytest -q`\n- test_a.py::test_x: new failure\n1 failed, 1 passed"
 
 
 def test_the_list_of_failures_is_bounded():
@@ -181,9 +181,9 @@ def test_the_list_of_failures_is_bounded():
     gate = GateResult(
         gate=Gate(kind="test", command="pytest"), verdict="new_failure", tests=tests, counts={"new_failure": 300}
     )
-    told = summarize_failures(Verification(commit="c", results=(), gates=(gate,)))
-    assert told.count("new failure") == 20
-    assert told.endswith("- … and 280 more")
+    text = summarize_failures(Verification(commit="c", results=(), gates=(gate,)))
+    assert text.count("new failure") == 20
+    assert text.endswith("- … and 280 more")
     many = tuple(CheckResult(name=f"check {number}", verdict="fail", detail="x" * 10_000) for number in range(50))
     assert len(summarize_failures(Verification(commit="c", results=many))) < FAILURES_CHARS + 100
 
@@ -223,9 +223,9 @@ def test_a_critic_gets_task_checks_and_change_all_bounded():
 
 def test_a_critique_becomes_the_agents_next_message():
     """AL-5: with the score, bounded."""
-    told = improve_prompt(Critique(total=5, remarks="Handle the empty basket."))
-    assert told.startswith("The work passes its checks. A critic gave it 5 of 9.")
-    assert told.endswith("Handle the empty basket.\n\nTotal: 5/9")
+    text = improve_prompt(Critique(total=5, remarks="Handle the empty basket."))
+    assert text.startswith("The work passes its checks. A critic gave it 5 of 9.")
+    assert text.endswith("Handle the empty basket.\n\nTotal: 5/9")
     assert len(improve_prompt(Critique(total=5, remarks="x" * 60_000))) < 13_000
 
 

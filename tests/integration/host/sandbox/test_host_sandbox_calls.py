@@ -76,8 +76,8 @@ async def test_optional_calls_look_unimplemented(answers):
 
 
 async def test_ordinary_calls_are_allowed(answers):
-    told = await answers(GRANTED)
-    assert (told["getpid"], told["unshare files"], told["socketpair"]) == ("fine", "fine", "EFAULT")
+    result = await answers(GRANTED)
+    assert (result["getpid"], result["unshare files"], result["socketpair"]) == ("fine", "fine", "EFAULT")
 
 
 LEND = """

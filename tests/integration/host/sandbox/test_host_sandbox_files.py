@@ -21,8 +21,8 @@ async def test_the_workspace_is_writable(inside, workspace):
 @pytest.mark.parametrize("place", ["{beside}", "/tmp", "/var/tmp", "/etc", "/run", "/dev", "/", "$HOME", "/proc"])
 async def test_everything_else_is_read_only(said, tmp_path, place, listing):
     """BX-9"""
-    told = await said(f"touch {place.format(beside=tmp_path)}/planted-{os.getpid()}")
-    assert "touch: cannot touch" in told
+    output = await said(f"touch {place.format(beside=tmp_path)}/planted-{os.getpid()}")
+    assert "touch: cannot touch" in output
     assert f"planted-{os.getpid()}" not in listing(tmp_path)
 
 
@@ -53,8 +53,8 @@ async def test_programs_cannot_see_other_files_in_temporary_folders(said, tmp_pa
 
 async def test_a_hidden_file_cannot_be_read_moved_removed_or_linked(said, workspace):
     """BX-9"""
-    told = await said("cat .env; ln .env a; mv .env b; rm .env; cp .env c; cat a b c; echo x > .env; chmod 777 .env")
-    assert "canary" not in told
+    output = await said("cat .env; ln .env a; mv .env b; rm .env; cp .env c; cat a b c; echo x > .env; chmod 777 .env")
+    assert "canary" not in output
     assert (workspace / ".env").read_text() == "TOKEN=canary\n"
 
 
@@ -63,8 +63,8 @@ async def test_a_hidden_folder_is_empty_and_stays_empty(said, workspace):
     keys = workspace / "keys"
     keys.mkdir()
     (keys / "id").write_text("canary")
-    told = await said("cat keys/id; ls -A keys; touch keys/x; mv keys k; cat k/id", changes={"hidden": (keys,)})
-    assert "canary" not in told
+    output = await said("cat keys/id; ls -A keys; touch keys/x; mv keys k; cat k/id", changes={"hidden": (keys,)})
+    assert "canary" not in output
     assert [path.name for path in keys.iterdir()] == ["id"]
 
 
@@ -103,11 +103,11 @@ async def test_of_a_hidden_folder_only_the_workspace_inside_it_is_visible(inside
 
 async def test_a_sealed_path_that_does_not_exist_cannot_be_created_and_leaves_no_trace(said, workspace, listing):
     """BX-9"""
-    told = await said(
+    data = await said(
         "mkdir .git; echo x > .mcp.json; ln -s /etc .mcp.json; mkdir -p .claude; mv .env .git; mkdir -p deep/er/hooks;"
         "rm -rf .git .mcp.json .claude deep; cp -r /etc/ssl .git; cat .mcp.json; : | tee .git"
     )
-    assert told.count("cannot") >= 6
+    assert data.count("cannot") >= 6
     assert listing(workspace) == [".env"]
 
 
@@ -161,8 +161,8 @@ async def test_the_path_to_a_sealed_link_cannot_be_redirected(said, workspace, t
 
 async def test_a_dangling_sealed_link_cannot_be_given_a_target(said, workspace, listing):
     (workspace / ".mcp.json").symlink_to("later.json")
-    told = await said("echo evil > .mcp.json; echo evil > later.json")
-    assert told.count("later.json") == 1
+    data = await said("echo evil > .mcp.json; echo evil > later.json")
+    assert data.count("later.json") == 1
     assert listing(workspace) == [".env", ".mcp.json"]
 
 
@@ -171,9 +171,9 @@ async def test_links_planted_in_the_workspace_do_not_mislead_the_next_command(sa
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "key").write_text("canary")
     await said(f"ln -s {tmp_path}/private p; ln -s /etc e; ln -s /proc/self/root r")
-    told = await said("cat p/key; touch e/planted r/etc/planted; cat r/etc/shadow")
-    assert "canary" not in told
-    assert told.count("Read-only file system") == 2
+    output = await said("cat p/key; touch e/planted r/etc/planted; cat r/etc/shadow")
+    assert "canary" not in output
+    assert output.count("Read-only file system") == 2
 
 
 @pytest.mark.parametrize("name", ["with space", "new\nline", "Zoë", "-rf", "$HOME", "a'b\"c"])

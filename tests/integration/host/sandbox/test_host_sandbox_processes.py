@@ -65,8 +65,8 @@ async def test_stdin_and_long_output_pass_through(inside):
 
 async def test_it_has_no_capabilities_and_can_gain_none(said):
     """BX-9: even if we run as root."""
-    told = await said("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; grep ^Cap /proc/1/status")
-    lines = dict(line.split(":\t") for line in told.splitlines())
+    output = await said("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; grep ^Cap /proc/1/status")
+    lines = dict(line.split(":\t") for line in output.splitlines())
     assert {value for name, value in lines.items() if name.startswith("Cap")} == {"0" * 16}
     assert (lines["NoNewPrivs"], lines["Seccomp"]) == ("1", "2")
 
