@@ -120,7 +120,7 @@ def test_every_tool_does_what_it_says(scenario):
     assert said[11].startswith("exit code 0")
     assert "\n3" in said[11]
     assert "\n10" in said[12]
-    assert "127.0.0.1 is not on the internet" in said[13]
+    assert "127.0.0.1 is on this machine or its network" in said[13]
     assert json.loads(said[15]) == [{"name": "alpha_pure", "version": "1.0", "added": True}]
     assert "alpha_pure" in said[16]
     assert said[17:19] == ['{"words": 3}\n--- printed\ncounting', '{"letters": 4}\n--- printed\ncounting']
