@@ -58,11 +58,13 @@ class CandidateVerifier:
         A fact that also fails without the candidate is refuted and does not count against it.
         """
         verification = await self._prove(action, attempt, merged, tip)
+        # The other facts are rechecked only for work that passes by itself: their checks cost a checkout each.
         if not verification.passed:
             return CandidateResult(verification=verification)
         changed = await commits.changed_paths(self._context.git, tip, merged)
         claims = affected_claims(self._context.store, self._run, changed, besides=action.id)
         tested = await self.fact_refresher.test(claims, merged)
+        # A check that already fails at the tip is not the candidate's fault, so it must not refuse the candidate.
         broken = [each for each in tested if each.failures and await self._held_before(each.claim, tip)]
         renewed = tuple(_rechecked(claims, tested, verification))
         return CandidateResult(verification=verification, changed=changed, rechecked=renewed, broken=tuple(broken))
@@ -103,6 +105,7 @@ class CandidateVerifier:
         baseline = self._known_baseline()
         applicable = baseline if baseline is not None and await self._gates_at(baseline, merged) else None
         request, marks = self._proof_request(action, attempt, applicable), {"SCAFFOLD_ACTION": action.key}
+        # Paths and globs are read from git, so work without a command to run needs no worktree.
         if applicable is None and (request.contract is None or not request.contract.commands):
             return await prove_candidate(request, self._checkout.tree_without_checkout(tip, merged, marks))
         async with self._checkout.tree(self._environment(), base=tip, commit=merged, marks=marks) as tree:
@@ -111,6 +114,7 @@ class CandidateVerifier:
     async def _gates_at(self, baseline: Baseline, at: Commit) -> bool:
         """Return whether any gates apply at a commit: from the baseline, or added by the work."""
         gates = self._run.settings.gates
+        # A repository without gates may get its first one from this very candidate.
         if baseline.runs or not gates.enabled:
             return bool(baseline.runs)
         found = apply_gate_settings(await detect_at_commit(self._context.git, at), gates.given, gates.off)
@@ -151,6 +155,7 @@ def _red_before(verification: Verification | None) -> tuple[str, ...] | None:
     """Return the checks that failed on the base; None if the worker did not run them there."""
     if verification is None:
         return None
+    # Empty: nothing failed on the base, so the facts are weak. None: nothing is known about the base.
     return verification.failed_on_base or (() if verification.weak else None)
 
 

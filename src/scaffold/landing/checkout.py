@@ -57,6 +57,8 @@ class Checkout:
         marks: Mapping[str, str] | None = None,
     ) -> AsyncIterator[Tree]:
         """Check out a commit in the clean worktree, provision its check environment, and yield it."""
+        # The reset deletes ignored files, among them the installed
+        # environment; `reprovision` puts that back afterwards.
         async with reprovision(environment, self._folder):
             git = await self._check_out(commit)
         await self._remove_temporary()  # caches that another candidate's checks left behind
@@ -72,6 +74,7 @@ class Checkout:
 
     async def close(self) -> None:
         """Stop leftover services; remove the worktree and the checks' temporary folder."""
+        # Containers may still have files of the worktree mounted, so they stop before it goes.
         await stop_leftover_services(self._context, self._run)
         await worktree.remove(self._context.repository, self._folder)
         await self._remove_temporary()
@@ -81,6 +84,8 @@ class Checkout:
 
     async def _check_out(self, commit: Commit) -> Git:
         git = self._context.git.at(self._folder)
+        # Checks may have damaged the worktree, even its `.git`; what does not
+        # look fresh after the reset is created anew.
         if (self._folder / ".git").is_file() and await recycle_worktree(git, commit):
             await check_out_submodules(git)
             return git

@@ -44,6 +44,7 @@ class FactRefresher:
     def mark_stale(self, changed: Collection[str], tip: Commit) -> None:
         """Mark facts stale that depend on the changed paths, except those proven at the tip itself."""
         with owner_transaction(self._context.store, self._run, durable=True):
+            # A fact that was proven at this very tip has seen the change already.
             for claim in shown_before(tip, affected_claims(self._context.store, self._run, changed)):
                 mark_stale(self._context.store, claim)
 

@@ -86,7 +86,10 @@ class MergeQueue:
             if not waiting:
                 return await self._settle()
             try:
+                # Git would move a branch that is checked out without its files, so that
+                # the user's next commit reverts the landing.
                 return await self._hold() or await self._land(waiting[0])
+            # A cancellation ends the attempt while its checks run here; only a fence of the run means another owner.
             except StaleFence:
                 if not self._withdrawn(waiting[0]):
                     raise
@@ -120,6 +123,7 @@ class MergeQueue:
     async def _hold(self) -> BranchHeld | None:
         """Return the worktree that has the session branch checked out, unless its folder was deleted; else None."""
         for each in await worktree.worktrees_on_branch(self._context.repository, self._run.session_branch):
+            # A deleted folder holds nothing. Git's lock is for worktrees on disks that are not always mounted.
             if each.locked or each.path.exists():
                 return BranchHeld(each.path)
         return None
@@ -128,13 +132,18 @@ class MergeQueue:
         action = self._context.store.actions.get(attempt.action_id)
         if action is None or attempt.head_sha is None:
             raise LookupError(attempt.id)
+        # A review, or a tester that changed nothing, hands in its base: there is nothing to merge.
         if attempt.head_sha == attempt.base_sha:
             return await self._record(action, attempt)
+        # The first try assumes that nobody else moved the branch, which saves
+        # reading it; the ref update compares anyway.
         tip = self._landed
         for _ in range(MAX_LANDING_TRIES):
             tip = tip or await self._tip()
             step = await self._land_on(tip, action, attempt, attempt.head_sha)
             if isinstance(step, CandidateRefused):
+                # A refusal on an outdated tip says nothing: the user's commit may have
+                # fixed what failed. Try again on the current one.
                 if tip == await session_tip(self._context, self._run):
                     return self._refuse(attempt, step)
             elif step is not None:
@@ -173,6 +182,7 @@ class MergeQueue:
         """
         tip = await session_tip(self._context, self._run)
         landed = self._landed or last_landed(self._context.store, self._run)
+        # A landing records its own changes, so only what others put on top since then can have made facts stale.
         before = landed or self._run.base_sha
         if landed is not None and landed != tip:
             await require_landed_on_branch(self._context, self._run, landed, tip)
@@ -201,6 +211,7 @@ class MergeQueue:
         self, action: Action, attempt: Attempt, head: Commit, proven: CandidateResult, tip: Commit
     ) -> CandidateLanded | BranchHeld | CandidateRefused | None:
         """Move the session branch to the verified commit and record it; None if the branch moved meanwhile."""
+        # The checks took minutes, in which the user may have checked the branch out.
         hold = await self._hold()
         if hold is not None:
             return hold
@@ -208,6 +219,8 @@ class MergeQueue:
         if isinstance(intent, CandidateRefused):
             return intent
         work = refs.work_ref(attempt.id)
+        # The ref transaction also needs the work ref at `head`. An owner that took over moves that ref first, so this
+        # update fails if it comes too late: see `_claim_candidate` in record.py.
         if not await refs.move_and_delete(
             self._context.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=head
         ):
@@ -237,6 +250,8 @@ class MergeQueue:
         )
         with owner_transaction(store, self._run, durable=True):
             lacking = store.facts.lacking(action.goal_id, action.preconditions)
+            # The phase, the evidence and the intent are one transaction: after a crash
+            # `resolve_intent` finds all it needs to record.
             if not lacking:
                 store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
                 store.intents.add(intent)

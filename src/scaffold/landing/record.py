@@ -93,6 +93,7 @@ def record_landed(
     with owner_transaction(store, run, durable=True):
         for intent in store.intents.open_of_run(run.id):
             if intent.attempt_id == attempt_id:
+                # An earlier try on another tip may have left an open intent of the same attempt; it did not land.
                 store.intents.settle(intent.id, done=intent.new == landed)
         store.attempts.advance(attempt_id, fence=attempt.fence, phase="recorded", head_sha=landed)
         store.attempts.end(attempt_id, outcome="landed")
@@ -109,6 +110,7 @@ def record_landed(
             )
         for tested in renewed:
             record_recheck(store, tested, now)
+        # The facts in `renewed` are proven at `landed` by now, so only those that nobody tested become stale.
         for claim in shown_before(landed, affected_claims(store, run, changed, besides=action.id)):
             mark_stale(store, claim)
 
@@ -129,6 +131,8 @@ async def record_without_commit(context: RunContext, run: Run, attempt: Attempt,
     if since & paths:
         return f"changed since it was reviewed: {', '.join(sorted(since & paths))}"
     with owner_transaction(store, run, durable=True):
+        # A fact may have been refuted while the review waited; the transaction
+        # keeps that from happening after this check.
         lacking = store.facts.lacking(action.goal_id, action.preconditions)
         if lacking:
             return f"its preconditions no longer hold: {', '.join(lacking)}"
@@ -163,10 +167,12 @@ async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> Inten
     """
     attempt = _require_attempt(context.store, intent.attempt_id)
     candidate = await _claim_candidate(context, run, attempt)
+    # The branch is read only after the candidate was taken: before that, the previous owner's git could still move it.
     tip = await session_tip(context, run)
     if await commits.is_ancestor(context.git, intent.new, tip):
         await record_recovered_landing(context, run, intent.attempt_id, intent.new)
         return "recorded"
+    # The ref comes before the row that names the commit; otherwise git could collect a commit that the store relies on.
     await refs.pin(context.git, refs.work_ref(attempt.id), candidate)
     with owner_transaction(context.store, run, durable=True):
         context.store.intents.settle(intent.id, done=False)
@@ -199,6 +205,7 @@ async def _claim_candidate(context: RunContext, run: Run, attempt: Attempt) -> C
         author=identity.author,
         committer=identity.committer,
     )
+    # At any other commit, an earlier recovery has moved it already, or the landing deleted it.
     if await refs.resolve(context.git, work) == head:
         await refs.move(context.git, work, new=candidate, old=head)
     return candidate

@@ -66,6 +66,7 @@ def record_recheck(store: Store, tested: RecheckResult, at: datetime) -> None:
         attempt = next((each.attempt_id for each in fact.evidence if each.attempt_id is not None), None)
         shown = Verification(commit=tested.commit, results=tested.results, gates=tested.gates)
         evidence = evidence_of(shown, attempt, tested.commit, at)
+        # No recheck repeats a human's approval or the change itself, so this evidence would be lost.
         kept = [each for each in fact.evidence if each.kind in {"human", "change"}]
         store.facts.show(
             fact.goal_id,
@@ -100,6 +101,7 @@ def reopen_action(store: Store, claim: Claim) -> None:
     if isinstance(goal.state, Cancelled) or (reached and not store.goals.unmet(goal.id)):
         return
     above = [each for each in map(store.actions.get, store.actions.lineage(action.id)[1:]) if each is not None]
+    # Parents go first: an action below a compound that is not running never becomes ready.
     for compound in reversed(above):
         if isinstance(compound.state, Completed):
             store.actions.move(compound.id, Running())

@@ -56,6 +56,7 @@ def group_claims(shown: Iterable[tuple[Fact, Action]], *, besides: ActionId | No
 
 def shown_before(tip: Commit, claims: Sequence[Claim]) -> tuple[Claim, ...]:
     """Return the claims without the facts that were proven at the tip itself."""
+    # Facts of one action may be proven at different commits, so each fact is judged by itself.
     left = [msgspec.structs.replace(each, facts=tuple(f for f in each.facts if f.commit != tip)) for each in claims]
     return tuple(claim for claim in left if claim.facts)
 

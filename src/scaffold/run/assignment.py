@@ -40,11 +40,13 @@ def read_assignment(store: Store, attempt_id: AttemptId) -> Assignment:
     action = store.actions.get(attempt.action_id) if attempt else None
     goal = store.goals.get(action.goal_id) if action else None
     run = store.runs.get(action.run_id) if action else None
+    # A worker that is started twice for one attempt ends here; `claim` decides between two that get past this.
     if attempt is None or action is None or goal is None or run is None or attempt.status != "queued":
         raise StaleFence(
             f"attempt {attempt_id} is not waiting for a worker", "Nothing to do: another process has taken it."
         )
     needs = inherited_preconditions(store, action)
+    # A child builds on what its compound waited for, so inherited preconditions count as its own.
     before = {each.id: each for need in needs for each in store.actions.providers(goal.id, need)}
     relevant = {*needs, *goal.desired}
     return Assignment(

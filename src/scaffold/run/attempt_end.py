@@ -52,10 +52,13 @@ def end_attempt(
     """
     reason = utf8_safe(end.error)
     with store.transaction(durable=True):
+        # The check is in the transaction that writes: an owner that was replaced
+        # meanwhile must not end its successor's attempt.
         if fence is None:
             store.runs.check(run.id, fence=run.fence)
         store.attempts.end(attempt_id, outcome=end.outcome, error=reason, head_sha=head, fence=fence)
         attempt = _require_attempt(store, attempt_id)
+        # The raise rolls back the end above: a candidate belongs to the merge queue, whatever happens to its worker.
         if fence is not None and attempt.phase not in WORKER_PHASES:
             raise StaleFence(
                 f"attempt {attempt_id} has submitted its candidate",
@@ -67,6 +70,7 @@ def end_attempt(
             block_unreachable_actions(store, _action_of(store, attempt).goal_id)
             return
         store.actions.move(attempt.action_id, Pending())  # an action is blocked from pending only
+        # A decision in the moment before has nothing left to wake the action up, so it must not be blocked any more.
         if end.item is not None and store.inbox.is_open(end.item):
             store.actions.move(attempt.action_id, blocked_on_inbox(end.item))
 

@@ -101,6 +101,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
     def _journals(self) -> Path:
         """The folder of all journals: in the projections, or next to the store if those cannot be written."""
         preferred = self.projections / "logs"
+        # `lexists`: while a sandboxed command runs, a socket may stand in place of a
+        # missing `.scaffold`, and nothing can be written below it.
         existing = next(path for path in (preferred, *preferred.parents) if os.path.lexists(path))
         if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
             return preferred

@@ -9,6 +9,7 @@ from scaffold.core.model import Attempt, Run
 from scaffold.core.ports import Clock
 from scaffold.store.database import Store
 
+# The owner stops a worker after 60 s without a heartbeat: `orchestrator/owner/worker_exits.py`.
 HEARTBEAT_S = 5.0
 
 
@@ -34,5 +35,6 @@ async def send_heartbeats(store: Store, attempt: Attempt, clock: Clock) -> Async
 async def _heartbeat_loop(store: Store, attempt: Attempt, clock: Clock) -> None:
     while True:
         await clock.sleep(HEARTBEAT_S)
+        # A heartbeat that fails must not end the attempt: the worker's next write says whether it was taken away.
         with suppress(StaleFence, StoreError), store.transaction():
             store.attempts.beat(attempt.id, fence=attempt.fence, at=clock.monotonic())

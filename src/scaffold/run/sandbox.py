@@ -33,6 +33,8 @@ async def open_sandbox(context: RunContext, run: Run, root: Path, *, name: str) 
         root=root,
         home=Path.home(),
         temporary=context.temporary(run.id, name),
+        # The state folder has the contracts and results that decide about the
+        # work; the git directory itself must stay readable.
         private=(dirs.config, dirs.data, context.cache, state, *top_level_secrets(context.repository.root)),
         shown=(context.repository.common_dir,),
         tracked=tuple(os.listdir(root)),  # noqa: PTH208 - a new worktree contains only tracked files
