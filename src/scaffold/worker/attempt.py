@@ -39,13 +39,16 @@ class Worker:
         """Claim the attempt and run it to its end; StaleFence if another process ended it meanwhile."""
         run_context, run, attempt = self._run_context, self._task.run, self._task.attempt
         folder = run_context.attempt_folder(run.id, attempt.id)
+        # The claim comes before anything is created: a second process for the same attempt fails here.
         with run_context.store.transaction():
             run_context.store.attempts.claim(
                 attempt.id, fence=attempt.fence, worker=identity, worktree=str(folder), log_file=log_file
             )
         ending = await self._run_with_timeout()
+        # A folder with thousands of cache files would block the event loop, and with it the heartbeats.
         await asyncio.to_thread(remove_temporary_folder, run_context, run, name=attempt.id)
         match ending:
+            # The attempt's outcome is the owner's to write from here on.
             case CandidateReady():
                 await release_workspace(run_context, attempt)
             case AttemptEnd():
@@ -54,6 +57,7 @@ class Worker:
 
     async def _conclude(self, ending: AttemptEnd) -> None:
         run_context, run, attempt = self._run_context, self._task.run, self._task.attempt
+        # The pin comes first: once the attempt has ended, its worktree may be removed or given to another attempt.
         pinned = await rescue_and_release(run_context, run, attempt.id)
         end_attempt(
             run_context.store,
@@ -71,6 +75,7 @@ class Worker:
             async with deadline:
                 return await self._work()
         except TimeoutError:
+            # A TimeoutError of something inside is an error of its own, not the end of the attempt's time.
             if not deadline.expired():
                 raise
             return AttemptEnd("timeout", f"not finished after {seconds:g} s")
@@ -78,6 +83,7 @@ class Worker:
             return AttemptEnd("budget", error.what)
         except HumanDecisionRequired as error:
             return AttemptEnd("waiting", error.what, error.item)
+        # It is a ScaffoldError, too, and must not be recorded: the attempt belongs to someone else by now.
         except StaleFence:
             raise
         except ScaffoldError as error:

@@ -72,12 +72,14 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         if contract is None or contract.empty:
             return ()
         results = await run_checks(contract, self.tree(self.workspace.base))
+        # Files that the checks left behind are not the agent's work, and must not be committed as such.
         await worktree.restore(self.workspace.git, self.workspace.base)
         return results
 
     def end_without_progress(self, stuck: NoProgress) -> AttemptEnd:
         """Return the ending of an attempt without progress, with the next escalation in its error."""
         settings, action = self.task.run.settings, self.task.action
+        # The store counts this failure only when the attempt ends.
         spent = self.run_context.store.actions.failures(action.id) + 1
         left = settings.limits.attempts + action.extra_attempts - spent
         escalation = next_escalation(attempts_left=left, planner=settings.planning.planner)

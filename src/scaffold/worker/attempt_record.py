@@ -33,6 +33,7 @@ class AttemptRecorder:
     def answered(self, words: str, *, iteration: int) -> None:
         """Record the agent's whole final answer, before its work is verified."""
         store, attempt = self._context.store, self._attempt
+        # A reply may contain lone surrogates, which neither database stores as text.
         text = self._context.redactor.clean(utf8_safe(words))
         with store.transaction():
             store.attempts.advance(
@@ -60,6 +61,7 @@ class AttemptRecorder:
     def hand_in(self, head: Commit, verification: Verification) -> None:
         """Offer a verified commit for landing; from here on the run's owner decides about it."""
         store, attempt = self._context.store, self._attempt
+        # Durable, because the owner may land the candidate in the next moment, which no power cut can undo in git.
         with store.transaction(durable=True):
             store.attempts.advance(
                 attempt.id, fence=attempt.fence, phase="candidate", head_sha=head, verification=verification

@@ -113,6 +113,7 @@ class ChangeLoop:
             move = await self._iteration(prompt, iteration)
             match move:
                 case AttemptEnd():
+                    # An agent that gets stuck while it improves must not lose work that has passed.
                     return await self._last_passed_or(move)
                 case HandIn():
                     if move.reason == "nothing_changed":
@@ -131,17 +132,22 @@ class ChangeLoop:
         record, workspace = self._context.record, self._context.workspace
         work = await _commit_all(self._context)
         if isinstance(work, WorkCommit):
+            # The row of this attempt is new; without the earlier answer the landing would record no result.
             record.answered(before.result or "", iteration=before.iteration)
             record.enter("verifying")
             verification = await self._verifier.verify(work.head)
             if verification.passed:
                 return await self._hand_in(verification)
+        # The approval was for that change alone. The agent starts over from the
+        # base, not from work that no longer passes.
         await worktree.restore(workspace.git, workspace.base)
         record.enter("executing")
         return None
 
     async def _iteration(self, prompt: str, iteration: int) -> NextStep | AttemptEnd:
         """Run one iteration; once something has passed, stop early enough to hand that in."""
+        # Without it, the deadline of the whole attempt would end an improvement
+        # and the work that had already passed with it.
         spare = None if self._passed is None else max(0.0, self._context.human.left_s - HAND_IN_RESERVE_S)
         deadline = asyncio.timeout(spare)
         try:
@@ -157,6 +163,7 @@ class ChangeLoop:
         try:
             finish = await self._agent.turn(prompt)
         except (BudgetExceeded, ModelError) as error:
+            # The budget and the model concern the improvement only, once something can be handed in.
             if self._passed is None:
                 raise
             return AttemptEnd("executor_failed", error.in_full)
@@ -167,10 +174,12 @@ class ChangeLoop:
         record, settings = self._context.record, self._context.task.run.settings
         record.answered(finish.text, iteration=iteration)
         work = await _commit_all(self._context)
+        # Trees are compared, not commits: each commit of the same files has another time and another id.
         left = work.tree if isinstance(work, WorkCommit) else work
         changed = left != self._last.left
         if changed:
             record.enter("verifying")
+            # `DONE` answers a critique; in a first answer it is just a word.
             asked = self._last.critique is not None and requests_end(finish.text)
             self._last = await self._judged(work, iteration, asked_for_end=asked)
         last, critique = self._last, self._last.critique
@@ -201,6 +210,7 @@ class ChangeLoop:
         judged = IterationResult(left=work.tree, verification=verification, asked_for_end=asked_for_end)
         if not judged.passed:
             return judged
+        # Before the critic is asked: if it fails or takes too long, this work can still be handed in.
         self._passed = judged
         if self._critic is None or asked_for_end:
             return judged
@@ -223,6 +233,7 @@ class ChangeLoop:
         """Restore passing work as it was committed, and return the prompt of the next iteration."""
         last = self._last
         if last.passed:
+            # The worktree keeps what the checks of passing work left behind, such as caches and reports.
             await worktree.restore(self._context.workspace.git, last.verification.commit)
         self._context.record.enter("executing", verification=last.verification)
         if last.critique is not None:
@@ -245,10 +256,12 @@ class ChangeLoop:
         if self._passed is None:
             return gave_up
         context, key = self._context, self._context.task.action.key
+        # The unfinished improvement gets a rescue ref; what is handed in is older.
         await rescue_work(context.run_context, context.task.run, context.task.attempt.id)
         why = gave_up.error.partition("\n")[0]
         text = f"{key} is submitted as it last passed; improving it further failed: {why}"
         inform(context.run_context, context.task.run.id, text)
+        # From `critiquing` a phase goes back to `executing` only, so `verifying` takes two steps.
         context.record.enter("executing")
         context.record.enter("verifying")
         return await self._hand_in(self._passed.verification)
@@ -259,10 +272,14 @@ class ChangeLoop:
         try:
             rejected = await approve_protected_change(context, head)
         except HumanDecisionRequired:
+            # The rescue takes a snapshot of the worktree, and the approval is for
+            # exactly this change: remove what the checks left.
             await worktree.restore(context.workspace.git, head)
             raise
         if rejected is not None:
             return rejected
+        # The ref comes before the row: a candidate in the store always has its
+        # commit, even if this process dies in between.
         await refs.pin(context.run_context.git, refs.work_ref(context.task.attempt.id), head)
         context.record.hand_in(head, verification)
         return CandidateReady(head)
@@ -277,6 +294,8 @@ async def _commit_all(context: AttemptContext) -> WorkCommit | Verification:
     message = f"Work on {context.task.action.key}"
     try:
         head = await commits.commit_all_info(git, message, author=identity.author, committer=identity.committer)
+        # An agent may have checked out another commit or rewritten history; its
+        # work would then revert what the base contains.
         if await commits.contains(git, head, base):
             return WorkCommit(head.commit, head.tree)
     except GitError as error:

@@ -70,6 +70,7 @@ async def _answer(side_agent: SideAgent, prompt: str) -> Critique | str:
 
 
 def _read(finish: TurnResult) -> Critique | MalformedCritique:
+    # The text of a refusal may quote a score from the diff.
     return MalformedCritique("It was a refusal.") if finish.stop == "refused" else read_critique(finish.text)
 
 

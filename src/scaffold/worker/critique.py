@@ -23,10 +23,12 @@ SCORE_FORMAT = (
 _MARKED = re.compile(r"[*_`|>#~]+")
 _LISTED = re.compile(r"^(?:[-+]|[0-9]{1,3}[.)]) +")
 _SCORE = r"(?: \([^()]*\))? ?[:=-]? ?(?P<score>[0-9]{1,9}(?:\.[0-9]{1,9})?)"
+# The lookahead keeps `2/3.5` from being read as `2/3`.
 _OF = r"(?: ?(?:/|of|out of) ?{}(?![0-9.][0-9])|\.?$)(?P<rest>.*)"
 _CRITERION = re.compile(
     rf"(?P<name>correctness|readability|edge[ -]?cases?){_SCORE}{_OF.format(MAX_SCORE)}", re.IGNORECASE
 )
+# Critics like to show the sum: `Total: 3 + 2 + 2 = 7/9`.
 _SUM = r"(?: ?[:=-] ?[0-9](?: ?\+ ?[0-9]){1,4}(?= ?=))?"
 _TOTAL = re.compile(rf"(?:the )?total(?: score)?{_SUM}{_SCORE}{_OF.format(MAX_TOTAL)}", re.IGNORECASE)
 _DONE = re.compile(r"DONE ?[.!]?")
@@ -193,6 +195,7 @@ NextStep = HandIn | Improve | StopFailed
 
 def decide_next_step(view: IterationState) -> NextStep:
     """Return the step after an iteration; only work that passes is handed in, whatever agent or critic say."""
+    # Without a change, checks and critic would only say the same again.
     if not view.changed:
         return HandIn("nothing_changed") if view.passed else StopFailed("nothing_changed")
     if not view.passed:

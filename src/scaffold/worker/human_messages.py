@@ -35,6 +35,7 @@ class HumanMessages:
     def take(self) -> None:
         """Mark the messages of the last `peek` as delivered: they are in the conversation now."""
         looked, self._looked = self._looked, ()
+        # A message to the action stays for later attempts, so this process remembers that its own agent has it.
         self._delivered.update(envelope.seq for envelope in looked)
         own = [envelope for envelope in looked if envelope.recipient == self._attempt.id]
         if own:

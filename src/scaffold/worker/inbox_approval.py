@@ -42,6 +42,7 @@ def worker_rules(permissions: PermissionSettings, *, confined: bool) -> RuleSet:
 
     A stricter setting of the user for a category wins.
     """
+    # File tools stay inside the worktree by themselves; commands stay inside only if a sandbox holds them.
     free: tuple[ToolCategory, ...] = ("file_write", "shell", "python") if confined else ("file_write",)
     allowed: dict[ToolCategory, Decision] = dict.fromkeys(free, "allow")
     return RuleSet(
@@ -127,6 +128,8 @@ class InboxApprover:
         Both stay unchanged if one of them already contains the placeholder.
         """
         folder = self._context.attempt_folder(self._task.run.id, self._task.attempt.id)
+        # A call that contains the placeholder literally would otherwise be
+        # approved as another call, one in the worktree.
         if any(WORKTREE_PLACEHOLDER in text for text in (request.subject, request.args, decision.reason)):
             return request, decision
         ported = {
@@ -144,7 +147,11 @@ class InboxApprover:
         try:
             with self._waiting():
                 async with asyncio.timeout(self._wait_s()):
+                    # The store is asked before the first wait: a human may have
+                    # decided the same for an earlier attempt.
                     while (decided := store.inbox.in_force(item)) is None:
+                        # True for an item that was never added, and for one that expired
+                        # or was withdrawn while this worker waits.
                         if not store.inbox.is_open(asked.id):
                             asked = self._ask(item)
                         tick = await poller.past(tick)
@@ -180,8 +187,10 @@ class InboxApprover:
 
 def _replace_worktree_path(folder: Path, text: str) -> str:
     """Return `text`, which may be JSON, with the placeholder in place of the folder's path."""
+    # The path may appear resolved, as commands print it, or escaped, as in the JSON of arguments.
     names = {name for path in (folder, folder.resolve()) for name in (str(path), json.dumps(str(path))[1:-1])}
     longest_first = sorted(map(re.escape, names), key=len, reverse=True)
+    # The lookahead keeps `/attempts/12` from matching the start of `/attempts/123`, another attempt's worktree.
     return re.sub(rf"(?:{'|'.join(longest_first)})(?![\w.-])", WORKTREE_PLACEHOLDER, text)
 
 

@@ -50,6 +50,7 @@ def _paths_to_approve(context: AttemptContext, changed: tuple[str, ...]) -> tupl
     if permissions.yolo:
         return ()
     touched = declared_protected_paths(changed, files, ProtectedAreas.with_added(permissions.areas))
+    # Files that a user's own plan names exactly are the user's declaration; those of a planner are a model's.
     return touched if settings.planning.planner else tuple(path for path in touched if path not in files)
 
 
@@ -64,6 +65,7 @@ async def restore_waiting_change(context: AttemptContext) -> Attempt | None:
     """
     store, base = context.run_context.store, context.workspace.base
     before = _previous_attempt(store, context.task.attempt)
+    # Only a wait for approval leaves finished work; any other end means that the work is to be redone.
     if before is None or before.outcome != "waiting" or before.base_sha != base or before.head_sha is None:
         return None
     if not _was_submitted_for_approval(store, before):

@@ -41,6 +41,7 @@ async def run_review(context: AttemptContext, agent: WatchedAgent) -> CandidateR
             return context.end_without_progress(finish)
         context.record.answered(finish.text, iteration=iteration)
         context.record.enter("verifying")
+        # Before the verdict is examined: the contract's checks must see the base, not what the reviewer changed.
         await _discard_changes(context)
         ending = await _examine(context, parse_review(finish.text))
         if not isinstance(ending, UnusableVerdict):
@@ -59,6 +60,7 @@ async def _examine(context: AttemptContext, review: Review | str) -> CandidateRe
     missing = await unresolved_citations(review, context.run_context.git, base)
     if missing:
         return UnusableVerdict("executor_failed", "\n".join(["These citations do not match the commit:", *missing]))
+    # Another attempt would review the same commit again; the work has to change first, and that is another action.
     if review.verdict == "reject":
         return AttemptEnd("gate_failed", f"rejected: {review_text(review)}", permanent=True)
     results = await context.results_at_base(context.task.action.contract)

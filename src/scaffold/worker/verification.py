@@ -44,6 +44,7 @@ class AttemptVerifier:
             contract = await draft_contract(context, model)
         if contract is None or contract.empty:
             return cls(context, model, None)
+        # Now, while the worktree still shows the base: afterwards it has to be swapped out and back.
         return cls(context, model, await check_on_base(context, contract))
 
     @property
@@ -57,9 +58,11 @@ class AttemptVerifier:
         Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
         """
         git, path = self._context.workspace.git, self._context.workspace.path
+        # Ignored files are deleted, since a candidate lands without them and must pass without them, too.
         async with reprovision(self._context.environment, path):
             await worktree.reset_and_clean(git, head)
         verification = await prove_candidate(self._proof_request(head), self._context.tree(head))
+        # The agent continues in this worktree and must find its files as it left them, not as the checks left them.
         if not verification.passed:
             await worktree.restore(git, head)
         return await self._without_test_only_checks(verification)
@@ -87,6 +90,7 @@ class AttemptVerifier:
         before = self.contract
         try:
             after = await refine_contract(self._context, self._model, passed.commit)
+        # The work has passed its draft; a budget that ends now must not lose it.
         except BudgetExceeded as error:
             key = self._context.task.action.key
             warn(
@@ -97,6 +101,7 @@ class AttemptVerifier:
             return passed
         if after is None or after == before:
             return passed
+        # While the base is checked out, the worktree does not show the work: a rescue would find nothing.
         async with pinned_meanwhile(self._context.run_context, self._context.task.attempt.id, passed.commit):
             self._base_results = await self._check_on_clean_base(after)
             return await self.verify(passed.commit)
@@ -136,5 +141,6 @@ class AttemptVerifier:
         """Store a complete gate run, for reuse at the same commit."""
         store, attempt = self._context.run_context.store, self._context.task.attempt
         with store.transaction():
+            # Results that are kept serve other runs as well, so a worker that was replaced must not add any.
             store.attempts.check(attempt.id, fence=attempt.fence)
             store.baselines.keep(run)

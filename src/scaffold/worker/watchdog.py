@@ -36,6 +36,7 @@ ESCALATION_TEXT: Mapping[Escalation, str] = {
     "human": "A human has to decide how to continue.",
 }
 
+# Addresses, durations and process ids differ each time the same test fails.
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
 
 READ_BYTES = 1 << 20
@@ -112,6 +113,7 @@ class RepeatGuard:
 
     def peek(self) -> Sequence[Text]:
         """Return the nudge, if there is one; the agent peeks before each request, so each call begins a new turn."""
+        # Several equal calls in one reply count as one failure: the model could not react in between.
         self._turn += 1
         return () if self._nudge is None else (Text(self._nudge),)
 
@@ -160,6 +162,7 @@ class WatchedAgent:
     async def turn(self, prompt: str) -> TurnResult | NoProgress:
         """Run the agent's turn; NoProgress if it is idle again after a nudge, or repeats a failing call."""
         finish = await self._until_stuck(prompt)
+        # One nudge for the whole attempt, not for each turn: a second timeout shows that it did not help.
         if isinstance(finish, NoProgress) and finish.outcome == "timeout" and not self._nudged:
             self._nudged = True
             finish = await self._until_stuck(self._nudge)
@@ -184,6 +187,7 @@ class WatchedAgent:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+        # The turn may have ended in the moment it was cancelled; its result counts then.
         if not turn.cancelled():
             return turn.result()
         if self._repeats.cause:
@@ -197,6 +201,7 @@ async def worktree_fingerprint(git: Git, base: Commit) -> str:
         changed = await git("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base)
         others = await git("ls-files", "--others", "--exclude-standard", "-z", "--", ":/")
     except GitError:
+        # An unknown tree must not look unchanged, or the agent would be stopped for git's failure.
         return new_id()
     names = sorted({*changed.records, *others.records})
     return await asyncio.to_thread(_digest, git.cwd, names)
@@ -216,6 +221,7 @@ def _version(path: Path) -> bytes:
     status = path.lstat()
     if path.is_symlink():
         return os.fsencode(path.readlink())
+    # An agent may create pipes and links while this runs; `lstat` alone would leave a gap before `open`.
     with open(path, "rb", opener=_open_nonblocking) as file:
         start = file.read(READ_BYTES)
     rest = b"" if status.st_size <= len(start) else f"{status.st_size} {status.st_mtime_ns}".encode()

@@ -49,6 +49,7 @@ async def pinned_meanwhile(context: RunContext, attempt_id: AttemptId, work: Com
     """
     ref = refs.work_ref(attempt_id)
     await refs.pin(context.git, ref, work)
+    # No `finally`: after an error the ref must stay, because the worktree may show something else.
     yield
     await refs.delete(context.git, ref, old=work)
 
@@ -84,10 +85,14 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
     path = _folder_of(context, attempt)
     pinned = await refs.resolve(context.git, refs.rescue_ref(attempt_id))
     if pinned is None and attempt.phase in UNPINNED_PHASES and path.is_dir():
+        # The work ref is set if the worker died in `pinned_meanwhile` or just before it recorded its
+        # candidate; what the worktree shows then is not, or not only, the work.
         aside = await refs.resolve(context.git, refs.work_ref(attempt_id))
+        # A half checked out worktree is no work: the phase before `executing` is not among UNPINNED_PHASES.
         pinned = aside or await _snapshot(context, run, attempt, path)
         if pinned is not None and not await refs.move(context.git, refs.rescue_ref(attempt_id), new=pinned, old=None):
             return await refs.resolve(context.git, refs.rescue_ref(attempt_id))  # another process was faster
+        # Only after the rescue ref exists, so that at every moment one ref holds the commit.
         if aside is not None:
             await refs.delete(context.git, refs.work_ref(attempt_id), old=aside)
     return pinned
@@ -112,12 +117,14 @@ async def _snapshot(context: RunContext, run: Run, attempt: Attempt, path: Path)
     # In a new folder: the lock of a killed git stays there and does not block the next rescue.
     with tempfile.TemporaryDirectory(dir=folder, prefix=f"{attempt.id}-", ignore_cleanup_errors=True) as own:
         env = {
+            # The common directory: the worktree's own `.git` may be deleted, or point to a repository of the agent's.
             "GIT_DIR": str(context.repository.common_dir),
             "GIT_WORK_TREE": str(path),
             "GIT_INDEX_FILE": f"{own}/index",
         }
         await git("read-tree", attempt.base_sha, env=env)
         await _open_nested(git, path, env)
+        # Exit code 1: single files could not be read, and all others are added.
         await git("add", "--all", "--ignore-errors", "--", ".", env=env, ok=frozenset({0, 1}))
         tree = (await git("write-tree", env=env)).line
     if tree == await commits.tree_of(context.git, attempt.base_sha):
@@ -137,6 +144,8 @@ def _pool(context: RunContext, run_id: RunId) -> WorktreePool:
 
 async def _open_nested(git: Git, path: Path, env: Mapping[str, str]) -> None:
     """Rename `.git` of nested repositories, so that git adds all their files, including their history."""
+    # Git lists a nested repository as a folder and adds it as a mere link to
+    # a commit; repositories may be nested deeper.
     while nested := [name for name in await _untracked(git, env) if name.endswith("/")]:
         for name in nested:
             (path / name / ".git").rename(path / name / "nested.git")

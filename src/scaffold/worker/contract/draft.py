@@ -22,6 +22,7 @@ DIFF_BYTES = 64 * 1024
 async def check_on_base(context: AttemptContext, contract: Contract) -> BaseCheckResults:
     """Return the contract's results on the attempt's base, which must be checked out and is restored afterwards."""
     base, cache = context.workspace.base, base_check_memory(context)
+    # A reset of the worktree takes several git processes; with all results known, no check has touched it.
     all_cached = all(cache.recall(check, base) for check in contract.commands)
     found = await run_on_base(contract, context.tree(base), cache)
     if not all_cached:
@@ -56,6 +57,7 @@ async def draft_contract(context: AttemptContext, model: Model) -> Contract | No
     except CassetteMiss as missing:
         warn(context.run_context, context.task.run.id, f"No contract was drafted: {missing.what}")
         return None
+    # A check that passes before the work cannot tell the work from no work, and its facts would be weak.
     if not required_names(contract).intersection((await check_on_base(context, contract)).red):
         contract = await _redraft(drafter, contract)
     return _seal(context, "draft", contract)
@@ -79,6 +81,7 @@ async def refine_contract(context: AttemptContext, model: Model, head: Commit) -
     if seal is None or seal.phase == "final":
         return contract_in_force(store, action.id)
     diff = await commits.diff_text(context.workspace.git, context.workspace.base, head, limit_bytes=DIFF_BYTES)
+    # The diff is the agent's, and goes to a model: it may contain a secret that the agent copied into a file.
     prompt = refine_prompt(action, seal.contract, context.run_context.redactor.clean(diff))
     try:
         final = await ContractDrafter(context, model, "refine").strengthened(seal.contract, prompt)
@@ -100,7 +103,10 @@ def _seal(context: AttemptContext, phase: ContractPhase, contract: Contract) -> 
     """Seal the contract for a phase and return it; return the sealed one if the phase already has one."""
     store, attempt = context.run_context.store, context.task.attempt
     with store.transaction(durable=True):
+        # A worker that was replaced must not seal a contract for the attempt that follows it.
         store.attempts.check(attempt.id, fence=attempt.fence)
+        # An attempt that died after sealing leaves its contract to the next one;
+        # a second draft could ask for something else.
         existing = next((seal for seal in store.seals.of_action(attempt.action_id) if seal.phase == phase), None)
         seal = existing or store.seals.add(attempt.action_id, phase, contract)
     try_write_contract_files(context)

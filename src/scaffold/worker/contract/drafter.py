@@ -46,6 +46,8 @@ class ContractDrafter:
         while True:
             answer = _read(await self._answer(prompt))
             if isinstance(answer, Contract):
+                # The drafter is a model: without a sandbox its commands are judged like
+                # those of an agent, before anything is sealed.
                 denied = await self._denied(answer)
                 if not denied:
                     return self._with_intent(answer)

@@ -89,6 +89,7 @@ def weakened_prompt(differences: Sequence[str]) -> str:
 
 def intent_of(action: Action) -> str:
     """Return what the planner wants verified; if the description does not say, its first paragraph."""
+    # From the end: the planner's line is appended, and the description itself may quote the prefix.
     _, prefix, intent = action.description.rpartition(INTENT_PREFIX)
     return intent.strip() if prefix else action.description.strip().partition("\n\n")[0]
 
