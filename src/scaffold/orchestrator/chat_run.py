@@ -56,6 +56,7 @@ async def _confirm(context: RunContext, run: Run, dialog: StartDialog) -> str:
     if not agreed:
         save_run(context, run.id)
         return f"The user does not want to start yet. The plan is saved as run {run.id}: `scaffold resume`."
+    # The lease goes first: the new process would find the run busy for as long as this one owns it.
     release_run(context.store, run)
     dialog.start_in_background(run.id)
     return f"Run {run.id} is running in the background. Tell the user so in one line, then end your turn."

@@ -103,6 +103,7 @@ def _create_project(control: ChatRunControl) -> Tool:
         with store.transaction(durable=True):
             written = apply_changes(store, run, project_changes(spec), now=control.context.clock.now())
             goal = store.goals.by_name(run.id, spec.name)
+            # In a running run a new goal may be active already, and a supervisor would start it before the user agreed.
             if written and goal is not None and not isinstance(goal.state, Paused):
                 store.goals.move(goal.id, Paused(PAUSED_BY_USER))
         note = "Start it with start_project." if written else "An identical project already exists."
@@ -176,6 +177,7 @@ async def _start(control: ChatRunControl, run: Run, goal: Goal) -> str:
     if isinstance(goal.state, Failed):
         fix = "Only the user can retry it: `scaffold retry`."
         raise UsageError(f"`{goal.name}` has failed: {goal.state.reason}", fix)
+    # The state alone does not say whether work goes on: a killed owner leaves its goals active.
     owned = run.owner is not None and is_alive(run.owner)
     if owned and isinstance(goal.state, Active):
         return "It is already running."

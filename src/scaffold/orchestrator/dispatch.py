@@ -30,6 +30,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     decision. These are checked in the transaction that opens the attempt.
     """
     store = context.store
+    # Git is asked before the transaction, which must stay short: it holds the only write lock.
     tip = await session_tip(context, run)
     briefing = await attempt_briefing(context, store.attempts.of_action(action_id), tip)
     attempt = Attempt(
@@ -47,6 +48,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         usage=Usage(),
         queued_at=context.clock.now(),
     )
+    # Only here are the caps certain: another supervisor may have taken the last slot since the decision.
     with owner_transaction(store, run):
         goal, action = store.goals.get(goal_id), store.actions.get(action_id)
         if goal is None or not isinstance(goal.state, Active) or not free_slots(store, run, goal):
@@ -54,6 +56,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         if action is None or not isinstance(action.state, Pending):
             return None
         store.attempts.open(attempt)
+        # In the same transaction: an action that is pending with an open attempt would be dispatched again.
         store.actions.move(action_id, Running())
     return attempt
 
@@ -72,10 +75,12 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
             "valid, because files it depends on have changed since. Check the current state."
         )
     parts = [f"Attempt {last.number} ended: {last.outcome}. {last.error or ''}".rstrip()]
+    # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
     head = last.head_sha or await refs.resolve(context.git, refs.rescue_ref(last.id))
     if head is not None and head != last.base_sha:
         work = await commits.diff_text(context.git, last.base_sha, head, limit_bytes=DIFF_BYTES)
         parts.append(f"Its changes, which did not land:\n{work}")
+    # A candidate failed against what landed meanwhile, so its successor has to see both sides.
     if last.phase not in WORKER_PHASES and last.base_sha != tip:
         landed = await commits.diff_text(context.git, last.base_sha, tip, limit_bytes=DIFF_BYTES)
         parts.append(f"Changes that landed meanwhile and are in your base now:\n{landed}")

@@ -50,12 +50,15 @@ async def halt_run(context: RunContext, run: Run, request: RunControl, *, timeou
     """
     if _is_settled(run.state, request):
         raise UsageError(f"run {run.id} is already {status_of(run.state)}", "Run `scaffold status` to see it.")
+    # A dead owner would never answer; its run is taken over below.
     if run.owner is not None and is_alive(run.owner):
         state = await _ask(context, run, request, timeout_s)
+        # A run that was just pausing for another reason when it was asked to cancel has not cancelled.
         if _is_settled(state, request) or (isinstance(state, Paused) and request != "cancel"):
             return state
     mine = take_over_run(context, run.id)
     outcome: AttemptOutcome = "cancelled" if request == "cancel" else "lost"
+    # Before the run is released: a worker of the dead owner may still be writing into its worktree.
     await recover_run(context, mine, outcome=outcome, error=f"the run was ended: {request}")
     await stop_leftover_services(context, mine)
     await worktree.remove(context.repository, context.landing_folder(mine.id))
@@ -213,6 +216,7 @@ def _reopen(store: Store, action_id: ActionId) -> None:
         return
     store.actions.reset_failures(action_id)
     store.actions.move(action_id, Pending())
+    # A failed compound takes its children with it, and its own failure may be why the one above it failed.
     for child in store.actions.children(action_id):
         _reopen(store, child.id)
     if action.parent_id is not None:
@@ -230,7 +234,9 @@ def _reopen_goal(store: Store, run_id: RunId, goal_id: GoalId) -> None:
     for state, name in ((run.state, f"run {run_id}"), (goal.state, f"the goal `{goal.name}`")):
         if isinstance(state, Completed | Cancelled):
             raise UsageError(f"{name} is {status_of(state)}: nothing in it can be retried", "Start a new run.")
+    # The limits count turns since the last new fact; without this the goal would fail again at once.
     store.turns.forgive(goal_id)
+    # Unblock first, then block again what still cannot be reached: another failed action may remain.
     store.actions.unblock(goal_id)
     block_unreachable_actions(store, goal_id)
     if isinstance(goal.state, Failed):

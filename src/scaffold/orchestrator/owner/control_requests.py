@@ -27,11 +27,15 @@ async def apply_control_requests(context: RunContext, run: Run, engine: Engine |
     store = context.store
     for request in store.control_requests.open_of_run(run.id):
         with owner_transaction(store, run, durable=True):
+            # The request stays open until the processes are stopped: if this process
+            # dies in between, the next owner applies it again.
             ended = _apply(store, run, request)
         if engine is not None:
             for attempt in ended:
                 await engine.stop_attempt(attempt, grace_s=STOP_GRACE_S)
         with owner_transaction(store, run, durable=True):
+            # A commit that may be on the branch already cannot be cancelled;
+            # `RunOwner._end` applies the request if it did not land.
             if not (_is_cancellation(request) and _actions_landing(store, request)):
                 store.control_requests.settle(request.id)
 
@@ -80,6 +84,7 @@ def _resume_goal(store: Store, run: Run, goal: Goal) -> None:
         return
     store.goals.move(goal.id, Active())
     now = store.runs.get(run.id)
+    # A goal that is active in a paused run would look as if it were at work; resuming the run resumes it, too.
     if now is not None and isinstance(now.state, Paused):
         store.goals.move(goal.id, now.state)
 
@@ -88,6 +93,7 @@ def _stop_attempts(store: Store, request: ControlRequest) -> tuple[AttemptId, ..
     """End the goal's attempts that a worker is executing; submitted candidates may still land."""
     ended = [attempt for attempt in _open_attempts(store, request) if attempt.phase in WORKER_PHASES]
     for attempt in ended:
+        # Not by `end_attempt`: this is one transaction with the request, and no failure that could block other actions.
         store.attempts.end(attempt.id, outcome="cancelled", error=STOPPED_BY_USER)
         store.actions.move(attempt.action_id, Pending())
     return tuple(attempt.id for attempt in ended)
@@ -111,6 +117,7 @@ def _cancel(store: Store, goal: Goal, request: ControlRequest) -> tuple[AttemptI
 
 def _actions_landing(store: Store, request: ControlRequest) -> frozenset[ActionId]:
     """Return the requested actions whose landing is moving the branch right now."""
+    # An intent is open from just before the ref update until the landing is recorded.
     moving = {intent.attempt_id for intent in store.intents.open_of_run(request.run_id)}
     return frozenset(attempt.action_id for attempt in _open_attempts(store, request) if attempt.id in moving)
 

@@ -80,6 +80,7 @@ class LocalEngine:
 
     def _watch(self, watching: Coroutine[Any, Any, None]) -> None:
         watcher = asyncio.create_task(watching)
+        # The event loop keeps only weak references to its tasks.
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
 

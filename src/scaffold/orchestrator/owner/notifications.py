@@ -122,6 +122,7 @@ class Notifier:
             return
         self._warned = True
         text = self._context.redactor.clean(f"The `notify` command failed: {why}")
+        # The end of a run is reported after its release, when another process may own it already.
         with suppress(StaleFence), owner_transaction(self._context.store, self._run):
             self._context.store.events.append(self._run.id, NoticeRaised("warning", text))
 
@@ -140,6 +141,7 @@ async def notify_until_done(
     async with asyncio.TaskGroup() as deliveries:
         ending = False
         while not ending:
+            # `done` is asked before the feed is read, so that the last round still delivers what the end itself caused.
             ending = done()
             for message in feed.new_notifications():
                 deliveries.create_task(notifier.deliver(message))

@@ -47,6 +47,7 @@ def input_hash(text: str, settings: RunSettings) -> str:
 
     A changed cassette counts as another model.
     """
+    # NUL cannot occur in a name, so no two different inputs have the same content.
     content = f"{settings.model.name}\0{settings.model.cassette_hash}\0{text}"
     return hashlib.sha256(content.encode(errors="surrogateescape")).hexdigest()
 
@@ -73,6 +74,7 @@ def open_run(store: Store, work: RunInput, *, survey: CheckoutStatus, settings: 
         created_at=now,
         updated_at=now,
     )
+    # Goals and actions come with the run: a run that is killed here must not be resumed with half its plan.
     with store.transaction(durable=True):
         store.runs.add(run)
         store.events.append(

@@ -32,6 +32,7 @@ async def own_run(
     starter = starter_for(run)
     try:
         if isinstance(starter, ZygoteProcessStarter):
+            # The zygote imports while the run is recovered and its baseline captured.
             await starter.preload()
         yield await recover_run_owner(context, run, _engine(context, run, starter))
     finally:

@@ -66,6 +66,7 @@ class PlanningPhase:
         """End without a plan; the planner's draft is discarded."""
         if self._stop_cause is None:
             self._stop_cause = cause
+            # The state is written by `run_to_end`, once the turn has been cancelled.
             if self._turn is not None:
                 self._turn.cancel()
 
@@ -86,10 +87,12 @@ class PlanningPhase:
             await asyncio.wait((self._turn, *chores), return_when=asyncio.FIRST_COMPLETED)
             for chore in chores:
                 if chore.done():
+                    # A chore ends only by an error, such as a lease that was lost; the turn must not go on without it.
                     chore.result()
             ending = await self._turn
         except asyncio.CancelledError:
             self._end(self._stop_cause or "stopped")
+            # This task itself was cancelled, by a signal, and not only the planner's turn.
             if self._stop_cause is None:
                 raise
             return self._stop_cause

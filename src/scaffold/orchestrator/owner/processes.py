@@ -91,6 +91,7 @@ class ZygoteProcessStarter:
                     return await zygote.fork(part, name, log=self._main.log(part, name))
             except ZygoteDied:
                 pass
+            # A zygote that hangs may answer later; closed, it cannot fork a second process for the same attempt.
             except TimeoutError:
                 await zygote.close()
         return await self._fresh.start(part, name)

@@ -37,6 +37,7 @@ async def recover_run(
     may call this, while none of its workers or supervisors is running. Safe to repeat, and to be killed at any point.
     """
     store = context.store
+    # Landings come first: they decide whether an attempt still has a candidate, which the rest must not release.
     for intent in store.intents.open_of_run(run.id):
         await resolve_intent(context, run, intent)
     with owner_transaction(store, run):
@@ -64,9 +65,13 @@ async def release_attempt(
     If the worker ended the attempt or submitted its candidate meanwhile, only the worktree is removed.
     """
     if attempt.worker is not None:
+        # Its lifeline should have ended it; a stopped process reads no
+        # lifeline, and could write into the worktree later.
         await kill_orphan(attempt.worker)
+    # The pin comes before the end: if this process dies in between, the attempt is still open and recovered again.
     pinned = await rescue_and_remove(context, run, attempt.id)
     now = context.store.attempts.get(attempt.id)
+    # Read again: the worker may have handed its candidate in just before it was killed.
     if now is not None and now.status != "ended" and now.phase in WORKER_PHASES:
         end_attempt(context.store, run, attempt.id, AttemptEnd(outcome, error), head=pinned)
 
@@ -82,6 +87,7 @@ async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
     kept = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
     for attempt in context.store.attempts.of_run(run.id) if kept else ():
         ref = refs.work_ref(attempt.id)
+        # The ref transaction of the landing deletes it; it stays if the owner died and the branch had moved already.
         if attempt.outcome == "landed" and ref in kept:
             await refs.delete(context.git, ref, old=kept[ref])
 

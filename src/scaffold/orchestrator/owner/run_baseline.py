@@ -144,9 +144,11 @@ async def _captured_in(
         proven = await prove_imports(environment, tree)
         if isinstance(proven, NotReady):
             return proven
+    # Checked out again: the proof may have added variables such as PYTHONPATH, and the gates must run with these.
     async with checkout.tree(proven, base=base, commit=base) as tree:
         if problem := await prove_services(tree.services, tree.enclosure, trusted=run.settings.environment.trusted):
             return problem
+        # Only here is it known where the tools of the checks are: in the provisioned checkout.
         usable = drop_unavailable_gates(detection, tree.git.cwd, tree.environ)
         return await capture_baseline(usable, tree, proven, _baseline_inputs(context, run), left_out=prepared.left_out)
 

@@ -55,6 +55,7 @@ def finish_run(store: Store, run: Run, cause: str, whole: FinalGateStatus = "unp
     A run with all goals completed is completed only if `whole` is `proven`; while `unproven` it is paused.
     """
     with store.transaction(durable=True):
+        # In the transaction: a goal that a human retries now must not be in a run that is completed.
         state = _final_state(state_from_goals(store, run.id), whole) or Paused(PAUSE_REASONS[cause])
         if isinstance(state, Paused):
             _pause_goals(store, run, state)
@@ -114,6 +115,8 @@ def cancel_run(store: Store, run: Run) -> RunState:
     """Cancel a run and everything open in it; landed work stays landed, candidates stay pinned."""
     state = Cancelled()
     for attempt in store.attempts.open_of_run(run.id):
+        # One transaction each: if this process dies in between, the run is still
+        # open, and cancelling it again does the rest.
         end_attempt(store, run, attempt.id, AttemptEnd("cancelled", "the run was cancelled"))
     with store.transaction(durable=True):
         for action in store.actions.of_run(run.id):

@@ -19,6 +19,7 @@ def take_over_run(context: RunContext, run_id: RunId) -> Run:
     store = context.store
     run = require_run(store, run_id)
     me = own_identity()
+    # These checks only give a good message. What decides between two processes is the fence that `take` compares.
     if run.owner is not None and run.owner != me and is_alive(run.owner) and not is_lease_expired(context, run):
         raise RunBusy(
             f"process {run.owner.pid} is executing run {run_id}",
@@ -49,6 +50,7 @@ async def take_over_run_when_free(context: RunContext, run_id: RunId) -> Run:
     run = require_run(context.store, run_id)
     beat = run.heartbeat_at
     while beat is not None and run.heartbeat_at == beat and run.owner is not None and is_alive(run.owner):
+        # An owner that is stopped, or hangs, sends no heartbeat; waiting for one would never end.
         if run.owner == own_identity() or is_lease_expired(context, run):
             break
         await context.clock.sleep(POLL_S)

@@ -76,6 +76,7 @@ class RunOwner:
 
     def request_stop(self, cause: EndCause) -> None:
         """Start nothing new and end: at once for `stopped` and `cancelled`, else once running work has finished."""
+        # The first cause stays, except that stopping and cancelling are stronger than waiting for running work.
         if self._cause == "done" or cause in {"stopped", "cancelled"}:
             self._cause = cause
         if self._cause in {"stopped", "cancelled"}:
@@ -104,6 +105,7 @@ class RunOwner:
     async def _run_tasks(self) -> None:
         """Capture the baseline, then run all tasks until one says the run is over; stop every child at the end."""
         try:
+            # The baseline comes before any supervisor: what it cannot show is found before a model costs money.
             await self._first(
                 self._ensure_baseline(self._context, self.run),
                 renew_lease(self._context, self.run),
@@ -122,6 +124,7 @@ class RunOwner:
                     self._end_overdue_workers(),
                 )
         finally:
+            # Before the end is written: no child may work on in a run that this process has released.
             await self._engine.close(grace_s=STOP_GRACE_S)
 
     async def _first(self, *awaitables: Awaitable[None]) -> None:
@@ -129,6 +132,7 @@ class RunOwner:
         tasks = [asyncio.ensure_future(each) for each in (*awaitables, self._stopping.wait())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            # Several may be done at once; an error of one must not be lost because another ended well.
             for task in done:
                 task.result()
         finally:
@@ -142,6 +146,7 @@ class RunOwner:
             if not isinstance(self.run.state, Active):
                 store.runs.move(self.run.id, Active(), fence=self.run.fence)
             for goal in store.goals.of_run(self.run.id):
+                # A goal that its user paused by itself stays paused when the run is resumed.
                 if isinstance(goal.state, Planning | Paused) and goal.state != Paused(PAUSED_BY_USER):
                     store.goals.move(goal.id, Active())
 
@@ -151,6 +156,7 @@ class RunOwner:
     async def _supervise(self) -> None:
         """Keep supervisors running while new work may start; stop them afterwards."""
         keeper = asyncio.create_task(self._supervisors.keep())
+        # The loop below sleeps until an event; without this, an error of the keeper would go unnoticed.
         keeper.add_done_callback(lambda _: self._wakeup.notify_all())
         try:
             while self._dispatching():
@@ -162,8 +168,10 @@ class RunOwner:
         finally:
             keeper.cancel()
             await asyncio.wait([keeper])
+        # Supervisors would go on queueing attempts that nobody starts, and spend money on turns.
         for goal in self._goals():
             await self._engine.stop_supervisor(goal.id, grace_s=STOP_GRACE_S)
+        # This task must not be the first to end: `_first` would then cancel the workers that are still finishing.
         await asyncio.Event().wait()
 
     async def _start(self) -> None:
@@ -244,6 +252,7 @@ class RunOwner:
                 continue
             open_attempts = self._open_attempts()
             working = [attempt for attempt in open_attempts if attempt.phase in WORKER_PHASES]
+            # A candidate can wait for a held branch for days; it stays pinned and lands when the run is resumed.
             if not self._dispatching() and not (working or (open_attempts and not self._branch_held)):
                 return
             if self._branch_held and not working and not self._can_start():
@@ -252,6 +261,7 @@ class RunOwner:
             if not open_attempts and self._all_goals_paused():
                 self.request_stop("paused")
                 return
+            # Only without open attempts: one that runs may make actions ready that need no human.
             if not open_attempts and self._pause_if_waiting():
                 self.request_stop("waiting")
                 return
@@ -264,6 +274,7 @@ class RunOwner:
         """
         if not isinstance(verdict, Completed) or not self._dispatching():
             return True
+        # The user may have committed to the session branch since the last landing, and broken what the goals rest on.
         await self._queue.recheck_facts()
         if state_from_goals(self._context.store, self.run.id) is None:
             self._wakeup.notify_all()
@@ -288,9 +299,11 @@ class RunOwner:
         One transaction: a decision comes either before it and is seen, or after it and finds the run paused.
         """
         store = self._context.store
+        # Most runs wait for nobody; the transaction below takes the write lock at every wake-up.
         if not any(store.actions.waiting(goal.id) for goal in self._goals()):
             return False
         with owner_transaction(store, self.run, durable=True):
+            # An item that has expired releases its action to ask again, so the run is not waiting for it.
             store.inbox.expire(self.run.id)
             goals = [goal for goal in self._goals() if isinstance(goal.state, Active | Paused)]
             planning = bool(store.turns.open_of_run(self.run.id))
@@ -310,7 +323,9 @@ class RunOwner:
         return self._context.store.goals.of_run(self.run.id)
 
     async def _end(self) -> RunEnding:
+        # The engine has ended them, but nobody handles their exits any more, so their records remain.
         await end_orphaned_supervisors(self._context, self.run)
+        # Workers were killed by the engine and could not end their attempts; their work is pinned here.
         await recover_run(self._context, self.run, outcome="cancelled", error=f"the run was {self._cause}")
         await self._queue.close()
         # a cancellation waits while its action is landing; apply it if that did not land
@@ -331,6 +346,7 @@ async def recover_run_owner(
     context: RunContext, run: Run, engine: Engine, *, baseline: BaselineCapture = ensure_baseline
 ) -> RunOwner:
     """Recover what a dead owner left and return a RunOwner for the run, which this process owns."""
+    # Supervisors first: one that is still alive would open attempts and turns behind the back of the recovery.
     await end_orphaned_supervisors(context, run)
     await ensure_session_branch(context, run)
     await recover_run(context, run)

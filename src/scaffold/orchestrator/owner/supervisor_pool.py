@@ -25,6 +25,7 @@ from scaffold.store.database import Store
 
 MAX_STRIKES = 5
 """How often in a row a supervisor may exit without progress in its goal before the goal fails."""
+# A supervisor that exits after progress, so without a strike, is replaced at once.
 BACKOFF_S = (0.0, 0.1, 0.3, 1.0, 3.0)
 """Seconds before the next supervisor starts, by the number of exits without progress."""
 
@@ -77,6 +78,7 @@ class SupervisorPool:
         """
         while True:
             for goal_id, watch in tuple(self._watches.items()):
+                # The pipe itself is the answer: a supervisor that lives has read the last probe out of it.
                 watch.unheard = watch.unheard + 1 if watch.running and has_pending_wake(self._fifo_path(goal_id)) else 0
                 if watch.unheard > MAX_UNANSWERED_PROBES:
                     await self._engine.stop_supervisor(goal_id, grace_s=STOP_GRACE_S)
@@ -93,6 +95,7 @@ class SupervisorPool:
         """Record a supervisor's exit; fail the goal after too many exits without progress."""
         store, watch = self._context.store, self._watches.setdefault(exited.goal_id, _SupervisorState())
         watch.running = False
+        # A turn that stays open would count as planning at work, and the run would never pause for a human.
         close_lost_turns(store, self._run, exited.goal_id)
         with owner_transaction(store, self._run, durable=True):
             goal = store.goals.get(exited.goal_id)
@@ -102,6 +105,8 @@ class SupervisorPool:
             store.events.append(self._run.id, SupervisorEnded(goal.name, exited.code))
             if not isinstance(goal.state, Active):
                 return
+            # Deaths with progress in between do not count: a supervisor that
+            # dies after each step still reaches its goal.
             watch.strikes = watch.strikes + 1 if _progress_mark(store, goal) == watch.mark else 0
             if watch.strikes >= MAX_STRIKES:
                 store.goals.move(goal.id, Failed(self._no_progress_text(goal, exited)))
@@ -134,9 +139,11 @@ class SupervisorPool:
 
     async def _start(self, goal: Goal, watch: _SupervisorState) -> None:
         store = self._context.store
+        # `running` is set before the start, which awaits, so that a wake-up meanwhile does not start a second one.
         watch.mark, watch.running = _progress_mark(store, goal), True
         identity = await self._engine.start_supervisor(goal.id)
         with owner_transaction(store, self._run):
+            # Read again for the compare-and-set: the start awaited.
             now = store.goals.get(goal.id)
             store.goals.supervise(goal.id, identity, was=now.supervisor if now else None)
             store.events.append(self._run.id, SupervisorStarted(goal.name, identity.pid))

@@ -37,6 +37,7 @@ class WorkerExitHandler:
         A worker that left its attempt open has crashed; the attempt is released.
         """
         attempt = self._context.store.attempts.get(exited.attempt_id)
+        # A worker that died before its claim has done nothing, so the same attempt starts again and nothing is counted.
         if attempt is None or self._launcher.restart_if_unclaimed(attempt):
             return None
         if attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
@@ -74,8 +75,10 @@ class WorkerExitHandler:
         Death by a signal counts as lost, not failed, unless we stopped the worker for its timeout or it happens each
         time.
         """
+        # We killed it ourselves, so the signal says nothing; a worker over its time is a timeout.
         if self._is_overdue(attempt):
             return "timeout"
+        # Without a limit, work that makes the machine kill its worker, say by its memory, would be repeated for ever.
         earlier = reversed(self._context.store.attempts.of_action(attempt.action_id)[:-1])
         lost = sum(1 for _ in takewhile(lambda each: each.outcome == "lost", earlier))
         return "lost" if code < 0 and lost + 1 < MAX_LOST_IN_A_ROW else "executor_failed"

@@ -38,11 +38,13 @@ def next_wake_reason(store: Store, run: Run, goal: Goal) -> str | None:
 
     Also None if the goal state holds, or if the goal only waits for running work or a human.
     """
+    # The supervisor completes the goal by itself; no turn is needed for that.
     if not store.goals.unmet(goal.id):
         return None
     turns = _ended_turns(store, run, goal.id)
     if not turns:
         return "the goal has started"
+    # An interrupted turn has not done its work, so it is repeated even if nothing new has happened.
     if turns[-1].outcome in {"lost", "failed", "budget"}:
         return "your last turn was interrupted; the steps you took in it are done"
     happened = tuple(_describe_events(store, goal, _since_last_turn(store, run, goal)))
@@ -98,6 +100,7 @@ def _since_last_turn(store: Store, run: Run, goal: Goal) -> Sequence[Event]:
         begin = max(0, last - EVENT_PAGE_SIZE)
         page = [recorded.event for recorded in store.events.since(run.id, begin, limit=last - begin)]
         starts = [at for at, event in enumerate(page) if _is_turn_start(event, goal)]
+        # Everything since the turn's start, not its end: what happened while the agent was busy is news to it, too.
         found[:0] = page[starts[-1] + 1 :] if starts else page
         last = 0 if starts else begin
     return found
@@ -119,9 +122,11 @@ def _describe_events(store: Store, goal: Goal, events: Sequence[Event]) -> Itera
                     yield f"attempt {number} of `{key}` ended: {outcome}{f' ({error})' if error else ''}"
             case FactStateChanged(goal=name, assertion=assertion, state=state) if name == goal.name:
                 yield f"`{assertion}` {state if state == 'holds' else f'is {state}'}"
+            # During its turn the agent itself sets actions to pending, as when it retries one.
             case ActionStatusChanged(action=key, status="pending"):
                 if turn_ended and _action_of_goal(store, goal, key):
                     yield f"`{key}` is pending"
+            # A compound that starts by itself leaves children that only the agent may dispatch.
             case ActionStatusChanged(action=key, status="running"):
                 if _ready_below(store, _action_of_goal(store, goal, key)):
                     yield f"`{key}` is running"

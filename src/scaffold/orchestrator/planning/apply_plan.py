@@ -66,9 +66,11 @@ def apply_changes(store: Store, run: Run, changes: Sequence[DraftChange], *, now
     abort the transaction, so that nothing is written. Actions that can run again are unblocked, unreachable ones are
     blocked. A new goal starts at once if the run is active or the goal is persistent; else it waits for the run.
     """
+    # The draft is read again in the transaction: workers and users changed the run while the agent was thinking.
     draft = read_draft(store, run)
     writer = _ChangeWriter(store, run, now)
     for change in changes:
+        # Skipping a compound skips what is below it, which only the progress around the change shows.
         before = draft.progress
         if draft.apply(change):
             writer.write(draft.changes[-1], before, draft.progress)
@@ -214,6 +216,7 @@ class _ChangeWriter:
         goal = new_goal(spec, self._run, now=self._now)
         self._store.goals.add(goal)
         self._store.events.append(self._run.id, PlanExtended(goal.name, None, ()))
+        # `self._run` is as old as the turn; the run may have been paused since.
         run = self._store.runs.get(self._run.id)
         if spec.persistent or (run is not None and isinstance(run.state, Active)):
             self._store.goals.move(goal.id, Active())
@@ -240,6 +243,7 @@ class _ChangeWriter:
 
     def _skip(self, key: ActionKey, reason: str) -> None:
         action = self._action(key)
+        # A failed action can be skipped only by way of pending.
         states = (Pending(), Skipped(reason)) if isinstance(action.state, Failed) else (Skipped(reason),)
         self._store.actions.move_each((action,), *states)
         self._touched[action.goal_id] = None

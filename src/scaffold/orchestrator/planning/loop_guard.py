@@ -65,6 +65,7 @@ def find_repeated_tool(messages: Sequence[Message]) -> str | None:
     seen: set[_Exchange] = set()
     repeats: Counter[_Exchange] = Counter()
     for exchanges in _exchanges(messages):
+        # A reply with one new exchange among old ones is progress, however many of the others it repeats.
         if exchanges <= seen:
             repeats.update(exchanges)
         else:
@@ -84,6 +85,8 @@ def _exchanges(messages: Sequence[Message]) -> Iterator[set[_Exchange]]:
         if isinstance(message, AssistantMessage):
             calls |= {call.id: call for call in message.tool_calls}
         elif answers := [part for part in message.parts if isinstance(part, ToolResult) and part.call_id in calls]:
+            # A set for each reply: the same call twice in one reply is one exchange,
+            # and the order of parallel calls does not matter.
             yield {_exchange(calls[answer.call_id], answer) for answer in answers}
 
 
@@ -92,4 +95,5 @@ def _has_text(message: Message) -> bool:
 
 
 def _exchange(call: ToolCall, answer: ToolResult) -> _Exchange:
+    # Models write the keys of the same arguments in changing order.
     return call.name, msgspec.json.encode(call.args, order="sorted"), answer.content

@@ -75,6 +75,7 @@ def read_only_tools(context: RunContext, run: Run) -> tuple[Tool, ...]:
         tell=_ignore_approval,
         shell=partial(ShellCommandPolicy, context.environ),
     )
+    # The planner works in the user's own checkout, which no run ever changes.
     read_tools = (tool for tool in builtin_tools(workspace) if tool.category == "file_read")
     return tuple(map(gate.guard, with_read_cache(tuple(read_tools), root)))
 

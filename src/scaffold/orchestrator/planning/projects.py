@@ -31,11 +31,13 @@ def project_goal(name: str, description: str, tasks: Sequence[TaskSpec]) -> Goal
         for index, task in enumerate(tasks, 1)
     ]
     if findings := dag_findings(keyed):
+        # Reversed, so that a key that occurs twice names its first task.
         indexes = {task.key: index for index, task in reversed([*enumerate(keyed)])}
         raise PlanInvalid(
             *summarize_problems((_message_with_index(each, indexes), each.fix) for each in findings), findings
         )
     spec = dag_goal(name, keyed, description=description)
+    # A trial on an empty plan applies the limits for what agents propose, so that errors come before a run is opened.
     draft = PlanDraft(Plan(goals=()), PlanProgress())
     for change in project_changes(spec):
         draft.apply(change)
@@ -54,5 +56,6 @@ def project_changes(spec: GoalSpec) -> tuple[DraftChange, ...]:
 
 
 def _actions(spec: GoalSpec) -> Iterator[CreateActions]:
+    # One change may create at most so many actions.
     for first in range(0, len(spec.actions), MAX_ACTIONS):
         yield CreateActions(spec.name, spec.actions[first : first + MAX_ACTIONS], PROJECT_METHOD)

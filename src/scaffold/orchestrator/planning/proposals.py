@@ -87,7 +87,10 @@ class LiveProposals:
         goal = None if action is None else self.store.goals.get(action.goal_id)
         if action is None or goal is None:
             raise LookupError(key)
+        # Otherwise an agent that dispatches a child in the turn that created
+        # it would be refused for its parent's state.
         self._begin_compounds(action)
+        # Read again: starting a compound may have made the action ready.
         self._require_ready(self.store.actions.get(action.id) or action)
         self._require_room(goal)
         attempt = await self._dispatch(goal.id, action.id)
@@ -100,6 +103,7 @@ class LiveProposals:
         """Start the ready compounds above an action, which the supervisor would do a moment later anyway."""
         actions = self.store.actions
         with owner_transaction(self.store, self.run, durable=True):
+            # From the outermost inwards: a compound is ready only once the one around it runs.
             for compound_id in reversed(actions.lineage(action.parent_id)):
                 compound = actions.get(compound_id)
                 if compound is not None and isinstance(compound.state, Pending) and not compound.unmet:

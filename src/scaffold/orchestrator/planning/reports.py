@@ -44,6 +44,7 @@ def find_goal(proposals: ProposalTarget, name: str) -> GoalSpec:
     """Return the goal with that name or id; raises ChangeRejected if there is none."""
     by_id = (goal.name for goal in proposals.store.goals.of_run(proposals.run.id) if goal.id == name)
     draft = proposals.draft
+    # A name wins over an id; the last call raises, with a hint at similar names.
     return draft.goal(name) or draft.known_goal(next(by_id, name))
 
 
@@ -60,6 +61,7 @@ def goal_report(proposals: ProposalTarget, goal: GoalSpec) -> dict[str, Any]:
     held = draft.progress.held(goal.name)
     stored = stored_goal(proposals, goal.name)
     unmet = unmet_assertions(draft, goal)
+    # What is missing comes first, because the end of a long list is cut.
     state = [*unmet, *(name for name in goal.goal_state if name in held)]
     return {
         "goal": goal.name,
@@ -163,6 +165,7 @@ def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[Act
             )
     chosen = [stored[key] for key in dict.fromkeys(keys)] if keys else _with_results(stored)
     room = RESPONSE_CHARS - OVERHEAD_CHARS
+    # Fewer names leave more room for each, as the note `rest` promises.
     share = max(RESULT_CHARS, room // len(chosen)) if keys else RESULT_CHARS
     taken, left = fit_entries((_result(proposals, action, share) for action in chosen), most=MAX_ACTIONS, room=room)
     cut = any("characters omitted" in str(entry.get("result", "")) for entry in taken)
@@ -177,6 +180,7 @@ def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[Act
 def _with_results(stored: Mapping[ActionKey, Action]) -> list[Action]:
     done = [action for action in stored.values() if action.result is not None or status_of(action.state) == "failed"]
     latest = sorted(done, key=lambda action: action.updated_at, reverse=True)
+    # Sorting is stable, so the latest stay first within failures and within the rest.
     return sorted(latest, key=lambda action: status_of(action.state) != "failed")
 
 

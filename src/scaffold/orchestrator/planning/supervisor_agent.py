@@ -104,6 +104,7 @@ class SupervisorAgent:
         async with AsyncExitStack() as stack:
             try:
                 model = await stack.enter_async_context(self._open_model())
+            # Only opening the model is guarded here: an error of the turn itself is part of its result.
             except (ModelError, UsageError) as error:
                 return ModelFailed(self._run_context.redactor.clean(error.in_full), retryable=False)
             return await turn(model)
@@ -111,6 +112,7 @@ class SupervisorAgent:
     def _turn_rules(
         self, goal: Goal, compound: Action | None, extra_changes: Callable[[Store], None] = no_extra_changes
     ) -> TurnRules:
+        # Errors that the plan had before are not this turn's to fix; decomposing one compound could not.
         known = only_errors(read_draft(self._run_context.store, self._run).findings(goal.name))
         return TurnRules(
             tools=lambda proposals: supervisor_tools(GoalScopedProposals(proposals, goal.name)),
@@ -179,6 +181,7 @@ def coverage_findings(draft: PlanDraft, key: ActionKey) -> tuple[Finding, ...]:
     open_children = [
         child
         for child in goal.actions
+        # A child that has ended makes nothing true any more: its effects hold already, or never will.
         if child.parent == key and draft.progress.status(child.key) in {"pending", "blocked", *IN_PROGRESS_STATUSES}
     ]
     if not open_children:

@@ -215,6 +215,7 @@ def _actions_with_taken_keys(context: GoalContext) -> list[Action]:
     shown = {action.id for action in context.ready}
     if compound is not None:
         shown |= {compound.id, *(action.id for action in context.actions if action.parent_id == compound.id)}
+    # The agent must not choose a key that exists; the list is long, so the likeliest collisions come first.
     others = _open_first(action for action in context.actions if action.id not in shown)
     return others if compound is None else sorted(others, key=lambda action: action.parent_id != compound.parent_id)
 

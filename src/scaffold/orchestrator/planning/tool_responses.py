@@ -65,6 +65,7 @@ def fit_entries(entries: Iterable[Mapping[str, Any]], *, most: int, room: int) -
     left = 0
     for entry in entries:
         room -= len(compact_json(entry))
+        # Once one is left out all later ones are: a shorter entry further down would make the order look complete.
         if taken and (left or room < 0 or len(taken) >= most):
             left += 1
         else:

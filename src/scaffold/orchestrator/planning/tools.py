@@ -98,6 +98,7 @@ def _create_actions(proposals: ProposalTarget) -> Tool:
         goal = find_goal(proposals, args["goal"])
         parent = find_action(proposals, args["parent"]).key if args.get("parent") else None
         specs = read_proposed_actions(args["actions"], parent=parent)
+        # Read before the change: repeating a call is no error, and the answer says which actions existed.
         known = {action.key for action in goal.actions}
         proposals.change(CreateActions(goal.name, specs))
         return {

@@ -165,6 +165,8 @@ class _OpenTurn:
             started_at=context.clock.now(),
         )
         with owner_transaction(context.store, run, durable=True):
+            # A supervisor that was replaced but still lives finds its turn
+            # ended, so it can store nothing: see `finish`.
             _close_open(context.store, run, self.turn.goal_id)
             context.store.turns.begin(self.turn)
 
@@ -244,7 +246,9 @@ class _OpenTurn:
         """End the turn as done and apply `extra_changes` in one transaction; an exception rolls both back."""
         store = self.context.store
         with owner_transaction(store, self.run, durable=True):
+            # The fence alone is not enough: two supervisors of one goal have the same, that of their owner.
             store.turns.check(self.turn.id)
+            # Before the end: a ChangeRejected rolls back, and the turn is still open for another round.
             extra_changes(store)
             store.turns.end(self.turn.id, "done")
 
@@ -266,6 +270,7 @@ async def _propose(open_turn: _OpenTurn, agent: Agent, proposals: DraftProposals
             return _end_at_loop(open_turn, proposals, rules, loop)
         if finish.stop == "refused":
             return _refusal(finish)
+        # The plan may have changed since the agent read it; then the rejected changes come back as findings, too.
         findings = tuple(rules.faults(proposals.draft)) or _write(open_turn, proposals, rules)
         if not findings:
             return PlanWritten(proposals.draft.changes, finish.text)
@@ -278,6 +283,7 @@ def _end_at_loop(
 ) -> PlanningResult:
     """End the turn of an agent in a loop: write its proposals if they have no errors, else reject them."""
     findings = tuple(rules.faults(proposals.draft))
+    # A sound proposal is not lost because its agent cannot stop; it would only repeat itself.
     if findings or not proposals.draft.changes:
         return PlanRejected(findings, loop.what)
     findings = _write(open_turn, proposals, rules)
@@ -324,6 +330,7 @@ def _rebase_draft(proposals: DraftProposals, draft: PlanDraft) -> tuple[Finding,
             draft.apply(change)
         except ChangeRejected as rejected:
             findings.append(_outdated_finding(rejected))
+    # The agent's next tool calls must see the plan as it is stored now, not the one that was rejected.
     proposals.draft = draft
     return tuple(findings)
 

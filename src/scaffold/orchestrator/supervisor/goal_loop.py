@@ -89,6 +89,7 @@ class Supervisor:
         """
         try:
             while True:
+                # Both are taken before the state is read, so that a change in between ends the wait below at once.
                 event, seen = self._wakeup.next_event(), self._context.store.data_version()
                 self._collect_turn()
                 commands = self._decide()
@@ -153,6 +154,7 @@ class Supervisor:
     def _with_turn_error(self, reason: str) -> str:
         """Return `reason`, with the error of the goal's last turn if that failed."""
         turns = [turn for turn in self._context.store.turns.of_run(self._run.id) if turn.goal_id == self._goal_id]
+        # The decision knows only that nothing is left to do; why planning did not help is in its last turn.
         if turns and turns[-1].outcome in {"refused", "failed"}:
             return f"{reason}; the last {turns[-1].event} {turns[-1].outcome}: {turns[-1].error}"
         return reason
@@ -216,9 +218,11 @@ class Supervisor:
         result = await self._agent.decompose(self._goal_id, compound)
         if isinstance(result, PlanRejected | ModelFailed):
             tries = self._context.store.turns.count_without_progress(self._goal_id, "decompose", compound)
+            # The count is read from the store, so that a supervisor that dies each time does not try for ever.
             if tries >= MAX_DECOMPOSE_TURNS:
                 self._give_up(compound, f"could not be decomposed: {_ending_text(result)}")
             else:
+                # The wait is part of the turn's task, so the supervisor goes on dispatching meanwhile.
                 await self._wait_before_retry(result, tries)
         self._handle_result(result)
 
@@ -264,6 +268,7 @@ class Supervisor:
         store = self._context.store
         with owner_transaction(store, self._run, durable=True):
             goal = store.goals.get(self._goal_id)
+            # A user may have paused or cancelled the goal while the turn ran.
             if goal is not None and isinstance(goal.state, Active):
                 store.goals.move(self._goal_id, Failed(reason))
 

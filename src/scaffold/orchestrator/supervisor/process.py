@@ -30,6 +30,7 @@ async def supervise_goal(context: RunContext, run: Run, goal_id: GoalId, planner
     fifo = WakeFifo(wake_fifo_path(context, run.id, goal_id), wakeup.notify_all)
     try:
         await Supervisor(context, run, goal_id, wakeup, planner=planner, tell=notify_owner).run()
+    # Another process owns the run, so this end is no failure; its owner starts supervisors of its own.
     except StaleFence:
         return DONE_EXIT_CODE
     except BudgetExceeded:

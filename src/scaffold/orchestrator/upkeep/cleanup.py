@@ -112,10 +112,12 @@ def _worktrees_below(folder: Path, known: set[Path]) -> set[Path]:
 
 async def _clean_up_run(context: RunContext, run: Run) -> None:
     """Take the run over, recover it, remove its leftovers, and release it."""
+    # The run is taken first, so that nobody resumes it while its worktrees are removed.
     mine = take_over_run(context, run.id)
     await recover_run(context, mine)
     await stop_leftover_services(context, mine)
     await worktree.remove(context.repository, context.landing_folder(run.id))
+    # Looked up again: the recovery has ended attempts and pinned their work.
     for ref, commit, attempt in (await _find_leftovers(context, mine)).pins:
         await _unpin(context, ref, commit, attempt)
     if _has_ended(run):
@@ -130,6 +132,7 @@ async def _unpin(context: RunContext, ref: str, commit: Commit, attempt: Attempt
     A landed attempt needs no rescue ref.
     """
     rescue = refs.rescue_ref(attempt.id)
+    # The new ref exists before the old one goes, so that a kill in between leaves two refs and never none.
     if attempt.outcome == "landed" or await refs.move(context.git, rescue, new=commit, old=None):
         await refs.delete(context.git, ref, old=commit)
 

@@ -67,6 +67,7 @@ class Purge(Struct, frozen=True, kw_only=True):
         if self.context is not None:
             require_no_live_run(self.context.store.runs.all())
             await clean_up(self.context, dry=False)
+        # Surveyed again after the cleanup, which has turned worktrees into refs.
         items = await self.survey()
         refs_now = await refs.list_refs(self.repository.git, refs.REF_PREFIX)
         for item in items:
@@ -154,9 +155,11 @@ class Purge(Struct, frozen=True, kw_only=True):
                 yield self._own(folder)
 
     def _own(self, folder: Path) -> PurgeItem:
+        # The user's folders serve all repositories, and a worktree may hold the only copy of unlanded work.
         others = [
             each for each in _repositories(folder) if each != self._worktrees_folder and any(_with_worktrees(each))
         ]
+        # A link may lead anywhere, and deleting the folder must not delete the repository with it.
         inside = folder.is_symlink() or self.repository.root.resolve().is_relative_to(folder.resolve())
         why = "your settings, memory or cached files"
         if others:

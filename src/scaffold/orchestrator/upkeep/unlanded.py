@@ -14,6 +14,7 @@ from scaffold.orchestrator.upkeep.cleanup import attempt_id_of_ref
 from scaffold.store.database import Store
 
 REF_PREFIXES = (f"{refs.REF_PREFIX}rescue/", f"{refs.REF_PREFIX}work/")
+# Git answers 1 if there is no common commit, 128 if HEAD has none yet.
 MERGE_BASE_EXIT_CODES = frozenset({0, 1, 128})
 
 
@@ -47,6 +48,7 @@ async def list_unlanded(git: Git, store: Store | None) -> tuple[UnlandedWork, ..
 
 def select_unlanded(found: tuple[UnlandedWork, ...], name: str) -> UnlandedWork:
     """Return the work whose attempt id starts with `name`; raises UsageError if there is none or several."""
+    # An attempt may have two refs. Its rescue ref is first in `found`, and wins here because it is written last.
     matches = {each.attempt: each for each in reversed(found) if each.attempt.startswith(name)}
     if len(matches) == 1:
         return next(iter(matches.values()))
@@ -87,6 +89,7 @@ async def _describe(git: Git, store: Store | None, ref: str, commit: Commit, att
 async def _guess_base(git: Git, commit: Commit) -> Commit | None:
     answer = await git("merge-base", "HEAD", commit, ok=MERGE_BASE_EXIT_CODES)
     found = Commit(answer.line) if answer.exit_code == 0 else None
+    # Work that HEAD contains by now is its own merge base, which would show no change.
     return found if found and found != commit else await refs.resolve(git, f"{commit}^")
 
 
