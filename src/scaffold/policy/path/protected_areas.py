@@ -17,6 +17,7 @@ AREA_WORDS: tuple[str, ...] = (
 """Whole words in a path, singular or plural: `acl` matches `user_acl.py`, not `dataclasses.py`."""
 AREA_TYPES: tuple[str, ...] = (".sql", ".tf")
 
+# Words are split at capitals and digits as well: `userAcl`, `ACLList` and `acl2` contain the word `acl`.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 

@@ -93,5 +93,6 @@ def normalized_segments(path: str) -> list[str]:
     if not path.isascii():
         visible = "".join(char for char in folded if unicodedata.category(char) != _FORMAT)
         folded = unicodedata.normalize("NFKC", visible)
+    # Windows drops dots and spaces at the end of a name, so `.git.` is `.git` there.
     names = (name.rstrip(". ") or name for name in folded.casefold().split("/"))
     return [name for name in names if name not in {"", "."}]

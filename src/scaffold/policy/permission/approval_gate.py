@@ -125,8 +125,10 @@ class ApprovalGate:
     async def judge_for(self, agent: str, request: PermissionRequest) -> PolicyDecision:
         """Decide the call of a subagent, or our own if `agent` is empty; return `allow` or `deny`, and report it."""
         decision = await self._judge(agent, request)
+        # Another answer may settle the question without deciding this call for good, so it is decided again.
         while decision.decision == "ask":
             decision = await self._asked(agent, request, decision) or await self._judge(agent, request)
+        # Permanent denials do not count: a model that meets one by mistake would lose a whole category.
         if decision.decision == "deny" and decision.rule in COUNTED_RULES:
             denials = self._denials.get((agent, request.category), DenialBackoff())
             self._denials[agent, request.category] = denials.another(self._clock.monotonic())
@@ -147,6 +149,7 @@ class ApprovalGate:
         approver = self._approver
         if isinstance(approver, Delegation):
             return await approver.to(request, decision)
+        # The rule is made before the question, because the user must see what "always" would allow.
         rule = await suggest_rule(request, context_for(self._rules, self._workspace, request.tool), self._shell)
         if approver is None:
             reason = f"{decision.reason}, and no user is available to approve it. {_alternatives(request, rule)}"
@@ -168,13 +171,16 @@ class ApprovalGate:
             answering = tasks.create_task(asking)
             settling = tasks.create_task(self._settles(agent, request))
             await asyncio.wait((answering, settling), return_when=asyncio.FIRST_COMPLETED)
+            # The loser is a question that stays on the screen, or a task that waits for ever.
             answering.cancel()
             settling.cancel()
+        # An answer that came in the same moment counts: the user gave it.
         return None if answering.cancelled() else answering.result()
 
     async def _settles(self, agent: str, request: PermissionRequest) -> None:
         """Return when the answer to another question decides this call too."""
         while True:
+            # The event is taken before the decision, so that an answer in between wakes this task.
             settled = self._settled
             if (await self._judge(agent, request)).decision != "ask":
                 return
@@ -182,6 +188,7 @@ class ApprovalGate:
 
     def _settle(self) -> None:
         """Wake all waiting questions, so that they are decided again."""
+        # A new event for each answer: one that stays set would wake later questions at once.
         self._settled.set()
         self._settled = asyncio.Event()
 
@@ -198,6 +205,7 @@ def _deny_outside(request: PermissionRequest, decision: PolicyDecision) -> Polic
     """Decide a path outside the workspace without a question: tools never write there and limit reads themselves."""
     if (decision.decision, decision.rule) != ("ask", "outside"):
         return decision
+    # File tools open by descriptor inside the workspace and the folders shown to them, whatever was decided here.
     if request.category == "file_read":
         return PolicyDecision("allow", "category", "the tool itself limits what it reads")
     return PolicyDecision("deny", "outside", f"{decision.reason}, and tools never write there")
@@ -255,4 +263,5 @@ def _host(url: str) -> str | None:
         host = urlsplit(url).hostname or ""
     except ValueError:
         return None
+    # A pattern with characters that look alike, or with glob characters, would allow another host than the user sees.
     return host if _HOST.fullmatch(host) else None

@@ -83,6 +83,7 @@ async def decide_call(
     if context.pause_s > 0:
         reason = f"{request.category} was denied too often; try again in {context.pause_s:.1f} s"
         return PolicyDecision("deny", "pause", reason)
+    # Before "always" and the rules: a mode restricts what they allow, too.
     if context.mode in READ_ONLY_MODES and not _changes_nothing(request, found):
         return _by_mode(request, context.mode, found)
     if request.identity in rules.always:
@@ -134,6 +135,7 @@ def _by_path(path: str, reached: tuple[str, ...], workspace: WorkspacePaths, *, 
     invalid = any("\ud800" <= char <= "\udc7f" or "\udd00" <= char <= "\udfff" for char in path)
     if invalid or not path or len(path) > MAX_PATH_CHARS or "\0" in path:
         return PolicyDecision("deny", "path", "the path is empty, too long, contains a NUL or is not valid text")
+    # `reached` has the path as written and with links resolved; each of them must be allowed.
     for each in reached:
         if writes and (entry := protected_entry(each)):
             return PolicyDecision(
@@ -144,6 +146,7 @@ def _by_path(path: str, reached: tuple[str, ...], workspace: WorkspacePaths, *, 
             return PolicyDecision(
                 "deny", f"secret:{entry}", f"{each} contains secrets ({entry}): agents must not access it"
             )
+        # Reading a device or a file of the kernel may block for ever or have an effect.
         if f"{whole}/".startswith(_NOT_FILES):
             return PolicyDecision("deny", "device", f"{each} is not a regular file")
     return None
@@ -151,6 +154,7 @@ def _by_path(path: str, reached: tuple[str, ...], workspace: WorkspacePaths, *, 
 
 def _by_texts(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDecision | None:
     """Return the denial of a foreign tool's call if one of its texts names a protected or secret file, else None."""
+    # Resolving links touches the disk for each text; arguments of thousands of texts must not hold up the session.
     unfollowed = structs.replace(workspace, files=EmptyFileSystem())
     for at, text in enumerate(_texts(request)):
         if denied := _by_text(text, workspace if at < MAX_FOLLOWED else unfollowed):
@@ -169,6 +173,7 @@ def _by_text(text: str, workspace: WorkspacePaths) -> PolicyDecision | None:
     tilde = path == "~" or path.startswith("~/")
     reached = tuple(map(workspace.within, workspace.reached(path, frozenset({workspace.root}), tilde=tilde)))
     denied = _by_path(path, reached, workspace, writes=True)
+    # Most texts are no paths at all, so being too long or oddly encoded is no reason to deny them.
     return denied if denied is not None and denied.rule.startswith(("protected:", "secret:")) else None
 
 
@@ -176,6 +181,7 @@ def _question(request: PermissionRequest) -> PolicyDecision | None:
     """Return the question that a path raises even if its category is allowed; None if there is none."""
     if outside := next((path for path in request.paths if path.startswith("/")), None):
         return PolicyDecision("ask", "outside", f"{outside} is outside the workspace")
+    # A control character could change what the question shows on a terminal.
     if any(ord(char) < 32 or ord(char) == 127 for char in request.subject):
         return PolicyDecision("ask", "path", f"the path contains a control character ({ascii(request.subject)[1:-1]})")
     return None
@@ -196,6 +202,7 @@ def _by_mode(request: PermissionRequest, mode: str, found: PolicyDecision | None
 def _by_category(request: PermissionRequest, rules: RuleSet, found: PolicyDecision | None) -> PolicyDecision:
     """Return the decision by category; a category that the user set to `allow` overrides the question in `found`."""
     decision = rules.of(request.category, confined=request.confined)
+    # A default of `allow`, such as python in a sandbox, does not answer a question that a path or a rule raises.
     asks = found is not None and not (decision == "allow" and request.category in rules.categories)
     if asks and STRICTNESS[decision] < STRICTNESS["ask"]:
         decision = "ask"

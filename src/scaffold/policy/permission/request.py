@@ -77,6 +77,7 @@ def permission_request(call: ToolInvocation, workspace: WorkspacePaths) -> Permi
 
 def canonical_arguments(args: Mapping[str, Any]) -> str:
     """Return the arguments as JSON, sorted by name."""
+    # Sorted and without spaces: equal calls must have equal digests, since an approval is for a digest.
     return json.dumps(args, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
 
 
@@ -87,6 +88,7 @@ def _subject(call: ToolInvocation) -> tuple[SubjectKind, str]:
             return "command", texts["command"]
         case "file_read" | "file_write" if named := [texts[name] for name in _PATHS if name in texts]:
             return "path", named[0]
+        # Its pattern may contain a path that leads out of the workspace.
         case "file_read" if call.tool == "glob" and "pattern" in texts:
             return "path", texts["pattern"]
         case "network" if "url" in texts:

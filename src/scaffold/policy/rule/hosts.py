@@ -27,6 +27,7 @@ METADATA_NAMES = frozenset({
 })  # fmt: skip
 
 _HOST = re.compile(r"(?:^|//|@)(\[[0-9a-fA-F:.%]+\]|[\w.-]+)")
+# Anywhere in the text: services such as nip.io resolve `169-254-169-254.nip.io` to the address in the name.
 _EMBEDDED = re.compile(r"169[.-]254[.-]169[.-]254")
 _NAMED = re.compile(r"[\w.-]+|[0-9a-fA-F.]*:[0-9a-fA-F:.]*(%[\w.-]+)?")
 """A host name in any script, or an address; an IPv6 address may have a zone."""
@@ -41,6 +42,7 @@ _LOCAL_SUFFIXES = (
     ".home.arpa",
     ".corp",
 )
+# Resolvers take the ideographic full stop for a dot, and NFKC leaves it as it is.
 _DOTS = str.maketrans("。", ".")
 _SCHEMES = frozenset({"http", "https"})
 
@@ -54,6 +56,7 @@ def metadata_host(text: str) -> str | None:
 
 def denied_url(url: str) -> PolicyDecision | None:
     """Return the denial if `url` may never be fetched, else None."""
+    # Parsers differ here: `urlsplit` drops tabs and line breaks, and browsers take a backslash for a slash.
     if any(ord(char) < 32 or ord(char) == 127 for char in url) or "\\" in url:
         return PolicyDecision("deny", "network", "the URL contains a backslash or a control character")
     try:
@@ -63,6 +66,7 @@ def denied_url(url: str) -> PolicyDecision | None:
         return PolicyDecision("deny", "network", "the URL is invalid")
     if parts.scheme not in _SCHEMES or not host:
         return PolicyDecision("deny", "network", "only http and https URLs with a host may be fetched")
+    # Both: the text as it stands may hide a host from the parser, and the parsed host may differ from the text.
     if metadata_host(url) or _is_metadata(host):
         return PolicyDecision("deny", "metadata", f"{host} is a cloud metadata service with credentials")
     if _is_local(host):
@@ -86,6 +90,7 @@ def _is_local(host: str) -> bool:
     address = _address(host)
     if address is not None:
         return not is_public(str(address))
+    # A name without a dot is completed with the search domain of this network.
     return "." not in host or host.endswith(_LOCAL_SUFFIXES)
 
 
@@ -103,11 +108,13 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
         address = ip_address(bare)
     except ValueError:
         return _parse_like_libc(bare)
+    # `::ffff:169.254.169.254` connects to the IPv4 address.
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 
 def _parse_like_libc(host: str) -> IPv4Address | None:
     """Parse `0xA9FEA9FE`, `2852039166`, `0251.0376.0251.0376` as the C library does; None if invalid."""
+    # `inet_aton` ignores everything after a space, so only texts of nothing but numbers may reach it.
     if not re.fullmatch(r"(0[xX][0-9a-fA-F]+|\d+)(\.(0[xX][0-9a-fA-F]+|\d+)){0,3}", host) or len(host) > 40:
         return None
     try:

@@ -53,11 +53,13 @@ def parse_pattern(text: str) -> CommandPattern | None:
         return _expression(text[1:-1])
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";|&<>()")
     lexer.whitespace_split = True
+    # A `#` in a pattern is a character like any other.
     lexer.commenters = ""
     try:
         words = tuple(lexer)
     except ValueError:
         return None
+    # A rule is for one simple command; words of operators never occur in one.
     if not words or any(_OPERATOR.fullmatch(word) for word in words):
         return None
     return PrefixPattern(words[:-1] if words[-1] == "*" else words)
@@ -71,6 +73,7 @@ def escape_words(words: Sequence[str]) -> tuple[str, ...]:
 def format_pattern(words: Sequence[str]) -> str:
     """Return the pattern for commands that start with exactly these words."""
     pattern = " ".join(map(_quoted, escape_words(words)))
+    # An empty quotation keeps a path between slashes from being read back as a regular expression.
     return f"''{pattern}" if pattern.startswith("/") and pattern.endswith("/") else pattern
 
 

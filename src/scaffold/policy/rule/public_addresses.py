@@ -27,9 +27,11 @@ def _embedded(address: IPv4Address | IPv6Address) -> tuple[IPv4Address | IPv6Add
         return (address.ipv4_mapped,)
     if address in _NAT64:
         return (IPv4Address(int(address) & 0xFFFF_FFFF),)
+    # 6to4 and Teredo addresses lead through a gateway to the IPv4 address inside them.
     inner = (address.sixtofour, *(address.teredo or ()))
     return (address, *(each for each in inner if each))
 
 
 def _is_global(address: IPv4Address | IPv6Address) -> bool:
+    # Python counts some multicast and reserved addresses as global.
     return address.is_global and not address.is_multicast and not address.is_reserved and address != _AZURE_HOST

@@ -75,6 +75,7 @@ class Rule(Struct, frozen=True):
             case "command":
                 return False
             case "path":
+                # An unknown path fits no rule, although `all` of nothing is true.
                 return bool(request.paths) and all(self._is_at(path) for path in request.paths)
             case "url":
                 return _address_fits(self.pattern, request.subject, strict=True)
@@ -89,6 +90,7 @@ class Rule(Struct, frozen=True):
             case "command":
                 return False
             case "path":
+                # A denial fits generously: also where it is unclear whether the pattern means a path in the workspace.
                 return any(self._is_at(path) or matches(self.pattern, path) for path in request.paths)
             case "url":
                 return _address_fits(self.pattern, request.subject, strict=False)
@@ -130,6 +132,7 @@ def _address_fits(pattern: str, url: str, *, strict: bool) -> bool:
         host = (parts.hostname or "").rstrip(".")
     except ValueError:
         return False
+    # `https://docs.python.org@evil.example/` looks like the allowed host; letters of other scripts do as well.
     if expected is None or not host or (strict and (parts.username is not None or not host.isascii())):
         return False
     if expected["scheme"] not in {None, parts.scheme} or not fnmatchcase(host, expected["host"].casefold()):

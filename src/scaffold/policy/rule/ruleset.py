@@ -93,6 +93,7 @@ def tighten_categories(
     stricter = {
         category: decision
         for category, decision in project.items()
+        # Not only stricter ones: an explicit `ask` for python also holds in a sandbox, where the default is `allow`.
         if STRICTNESS[decision] >= STRICTNESS[user.get(category, DEFAULT_DECISIONS[category])]
     }
     return {**user, **stricter}

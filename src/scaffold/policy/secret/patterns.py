@@ -34,8 +34,10 @@ _PRIVATE_KEY = (
     + _KEY_PREAMBLE
     + r"[A-Za-z0-9+/]{40}[A-Za-z0-9+/=\s\\\"',:|]*+(?:-----END [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----)?"
 )
+# The documentation of AWS uses keys that end in EXAMPLE; they must stay readable.
 _AWS_ID = r"(?![A-Z0-9]{0,12}EXAMPLE)[A-Z0-9]{16}(?![A-Za-z0-9+/])"
 _AWS_VALUE = r"[^\w\n]{1,10}?(?![A-Za-z0-9/+]{0,40}EXAMPLE)([A-Za-z0-9/+]{40,}+)"
+# At least one digit: words such as `Bearer authentication-required-for-all` are no credentials.
 _CREDENTIAL = r"((?=[A-Za-z._~+/-]*+[0-9])[\w.~+/-]{20,}+=*+)"
 DEFAULT_PASSWORDS = (
     r"passw[o0]rd\d{0,4}|postgres(?:ql)?|mysql|mariadb|mongo(?:db)?|rabbitmq|elastic(?:search)?"

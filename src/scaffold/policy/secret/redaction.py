@@ -37,6 +37,7 @@ class Redactor:
         named = [(name, value) for source in known for name, value in source.items()]
         forms = [(form, _plain(name)) for name, value in named for form in _encodings(value)]
         self._forms: Mapping[str, str] = dict(reversed(forms))  # reversed, so the first name of a value wins
+        # Only names of our own make a mark: a forged `[redacted:...]` around a secret would otherwise hide it from us.
         names = sorted({*self._forms.values(), *(shape.name for shape in SECRET_PATTERNS)})
         self._marks = rf"\[redacted:(?:{'|'.join(map(re.escape, names))})\]"
 
@@ -148,6 +149,7 @@ def _encodings(value: str) -> Iterator[str]:
         return
     lines = value.splitlines()
     yield value
+    # Tools show files with line numbers, so the lines of a key do not stand next to each other.
     yield from (line.strip() for line in lines if len(lines) > 1 and len(line.strip()) >= MIN_LINE_CHARS)
     data = value.encode(errors="surrogateescape")
     forms = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
@@ -158,6 +160,7 @@ def _encodings(value: str) -> Iterator[str]:
 
 def _base64(data: bytes, offset: int) -> tuple[str, str]:
     """Return the fixed part of the base64 of `data`, in both alphabets, if it starts `offset` bytes into a group."""
+    # The characters at both ends also encode bits of the neighbouring bytes, so they vary and are left out.
     begin, end = (0, 2, 3)[offset], (offset + len(data)) * 8 // 6
     padded = b"\0" * offset + data
     return base64.b64encode(padded).decode()[begin:end], base64.urlsafe_b64encode(padded).decode()[begin:end]

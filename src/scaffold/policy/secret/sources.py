@@ -79,6 +79,7 @@ def _files(environ: Mapping[str, str], folder: Path) -> Iterator[Path]:
 
 def _secrets_of(file: Path) -> dict[str, str]:
     try:
+        # A named pipe called `.env` would block for ever.
         if not file.is_file():
             return {}
         with file.open("rb") as opened:
@@ -112,6 +113,7 @@ def file_secrets(text: str) -> dict[str, str]:
     random = {name: value for name, value in settings.items() if _looks_random(value)}
     found = (login[1] for login in chain(_LOGIN.finditer(text), _NETRC_PASSWORD.finditer(text)))
     logins = (login for login in found if not _DEFAULT_PASSWORD.fullmatch(login))
+    # Names of settings win over numbers, because they tell the reader which secret was there.
     return {f"login-{number}": login for number, login in enumerate(logins, 1)} | random | secret_values(settings)
 
 

@@ -91,15 +91,18 @@ class _CommandDecision:
         judged: list[PolicyDecision] = []
         folders = frozenset({self._workspace.root})
         for simple in commands:
+            # Denials apply even to a command that could not be parsed: what is visible of it is enough.
             if denied := self._deny_check.denial(simple, folders):
                 return denied
             if isinstance(parsed, ParsedCommand):
                 judged += self._one(simple, folders)
+            # The folder before a `cd` stays possible: it may fail, or run in a subshell of a pipeline.
             folders |= self._entered(simple, folders)
             if len(folders) > MAX_FOLDERS:
                 return _ask("it changes the working directory too often to be analysed")
         if isinstance(parsed, UnparsedCommand):
             return PolicyDecision("ask", "shell", f"the command {parsed.reason}, so its effects are unknown")
+        # Among permissions one by a rule wins, because `read-only` must hold for every part.
         return max(judged, key=lambda each: (STRICTNESS[each.decision], each.rule != "read-only"))
 
     def _reads(self, simple: SimpleCommand) -> ReadAccess | None:
@@ -115,6 +118,7 @@ class _CommandDecision:
     def _one(self, simple: SimpleCommand, folders: frozenset[str]) -> list[PolicyDecision]:
         judged = [found for redirect in simple.redirects if (found := self._redirect(redirect, folders))]
         for name, value in simple.assignments:
+            # Variables such as LD_PRELOAD, PATH or GIT_SSH make an allowed program run another one.
             if name not in HARMLESS_VARIABLES or not _HARMLESS_VALUE.fullmatch(value):
                 judged.append(_ask(f"it sets {name}, which may change what runs"))
         if simple.words:
@@ -125,6 +129,7 @@ class _CommandDecision:
         target = redirect.target
         if redirect.duplicates or target.text in HARMLESS_SINKS:
             return None
+        # Bash expands a glob after a redirect if it matches exactly one file.
         if target.glob:
             return _ask(f"`{target.text}` may be any file")
         if away := self._workspace.away(target, folders):
@@ -187,7 +192,9 @@ class _CommandDecision:
     def _finds_ours(self, folder: str, homes: set[str]) -> bool:
         """Return whether git run in `folder` finds the workspace's repository: the folder exists, with none between."""
         while folder not in homes:
+            # A bare repository needs no `.git`: git takes a folder with HEAD for one, and obeys its settings.
             names = {entry.name.casefold() for entry in self._workspace.files.entries(folder)}
+            # No entries may also mean that the folder cannot be read; with the maximum, the list is cut.
             if self._workspace.outside(folder) or not 0 < len(names) < MAX_ENTRIES or names & {".git", "head"}:
                 return False
             folder = folder.rpartition("/")[0]
@@ -202,6 +209,7 @@ class _CommandDecision:
             named = _rule_match(rule, simple.words)
             if named is None:
                 continue
+            # A rule that spells out the whole command was written for exactly this, risks included.
             if not named.whole and (problem := self._beyond(simple.words, named, folders)):
                 return _ask(f"the rule `{rule}` does not cover it: {problem}")
             return PolicyDecision("allow", str(rule), f"the rule `{rule}` allows it")
@@ -234,6 +242,7 @@ class _CommandDecision:
         for part in path_candidates(word):
             if _looks_like_path(part) and (away := self._away(part, folders)):
                 return f"{away} is outside the workspace"
+            # A text with spaces, such as a commit message, is no path, even if it ends in a protected name.
             spaced = any(char.isspace() for char in part.text)
             if not spaced and (entry := self._workspace.protected(part, folders)):
                 return f"{part.text} is protected ({entry})"
@@ -256,6 +265,7 @@ def _rule_match(rule: Rule, words: tuple[Word, ...]) -> RuleMatch | None:
     texts = tuple(word.text for word in words)
     match parse_pattern(rule.pattern):
         case PrefixPattern(globs=globs) as pattern if globs and pattern.matches(texts):
+            # What the shell still expands is not what the user of the rule had in mind.
             return _match_globs(globs, words) if all(word.literal for word in words[: len(globs)]) else None
         case RegexPattern() as pattern if all(word.literal for word in words) and pattern.matches(texts):
             return RuleMatch(texts, sure=1)
@@ -266,6 +276,7 @@ def _rule_match(rule: Rule, words: tuple[Word, ...]) -> RuleMatch | None:
 def _match_globs(globs: CommandPrefix, words: tuple[Word, ...]) -> RuleMatch:
     texts = tuple(word.text for word in words[: len(globs)])
     open_at = [at for at, glob in enumerate(globs) if escape_words((texts[at],)) != (glob,)]
+    # `git *` must not cover `git --exec-path=...`: a wildcard stands for a word, not for a flag.
     flag = next((texts[at] for at in open_at if texts[at].startswith("-") and not globs[at].startswith("-")), "")
     return RuleMatch(
         texts, sure=open_at[0] if open_at else len(globs), whole=not open_at and len(texts) == len(words), flag=flag
@@ -293,6 +304,7 @@ def find_searched_secret(simple: SimpleCommand, folders: tuple[str, ...], files:
     if not _is_recursive(name, arguments):
         return None
     included, excluded = _values("--include", arguments), _values("--exclude", arguments)
+    # ripgrep skips hidden files, and the flag that changes this is not known as read-only.
     for found in _below(folders, files, hidden=name != "rg"):
         searched = not included or any(fnmatchcase(found, glob) for glob in included)
         if searched and not any(fnmatchcase(found, glob) for glob in excluded):

@@ -39,6 +39,7 @@ MAX_OPERATORS = 150
 _OPERATOR = re.compile(r"&&|\|\||[|&;(){}`<>\n]|\$\{")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _NAMES = {"\0": "a NUL", "\r": "a carriage return", "\v": "a vertical tab", "\f": "a form feed", "\x1b": "an escape"}
+# Shells join the two halves into one word; a person reads two.
 _CONTINUED_WORD = re.compile(r"(?<![ \t])\\\n")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 
@@ -71,6 +72,7 @@ class CommandParser:
         first = parse_with_tree_sitter(command)
         if isinstance(first, ParsedCommand) and len(first.commands) > MAX_COMMANDS:
             return UnparsedCommand(f"has more than {MAX_COMMANDS} parts", first.commands)
+        # Without bash the shell tool falls back to another shell, whose syntax neither parser knows.
         if isinstance(first, ParsedCommand) and not self._bash and parse_plain(command) is None:
             return UnparsedCommand("contains more than plain words, and bash is not installed", first.commands)
         return first
@@ -98,6 +100,7 @@ class CommandParser:
             stdin=command.encode(),
             output=OutputCapture(limit_bytes=MAX_TREE_BYTES),
         )
+        # A missing parser must not look like a command that it rejects: the user has to know why everything asks.
         if done.exit_code in {126, 127}:
             raise ParserMissing(f"{self._parser} cannot be run", "Reinstall the package: it includes shfmt.")
         if done.exit_code != 0 or done.truncated:
@@ -110,6 +113,7 @@ def agreed_result(first: ParsedCommand, second: ParseResult) -> ParseResult:
     match second:
         case UnparsedCommand(reason=reason):
             return UnparsedCommand(reason, first.commands)
+        # Equality of all words, assignments and redirects: a difference means that one of the two reads it unlike bash.
         case ParsedCommand() if second == first:
             return first
         case _:
@@ -129,6 +133,7 @@ def precheck_problem(command: str) -> str | None:
     """Return why `command` must not be parsed, as a phrase after "the command"; None if it may be."""
     if not command.strip(" \t\n"):
         return "is empty"
+    # Such a text cannot be encoded, neither for the parsers nor for the shell.
     if any("\ud800" <= char <= "\udfff" for char in command):
         return "is not valid text (UTF-8)"
     size = len(command.encode())
@@ -144,6 +149,7 @@ def _invisible_problem(command: str) -> str | None:
     if found := _CONTROL.search(command):
         return f"contains {_NAMES.get(found[0], 'a control character')} ({ascii(found[0])[1:-1]})"
     for char in command:
+        # Bash takes a no-break space for part of a word, a person takes it for the end of one.
         if not char.isascii() and unicodedata.category(char) in _INVISIBLE:
             name = unicodedata.name(char, "a character without a name")
             return f"contains an invisible character or a non-ASCII space ({ascii(char)[1:-1]}, {name})"

@@ -48,6 +48,7 @@ class ShellCommandPolicy:
         try:
             return await decide_command(command, await self._with_settings(command, context), self._parser)
         except GitError as failure:
+            # Without the settings nothing can be allowed, but what is denied needs none of them.
             denied = decide_parsed(self._parser.parse_first(command), context)
             asked = PolicyDecision("ask", "git", f"the git config of this repository cannot be read: {failure.what}")
             return denied if denied.decision == "deny" else asked
@@ -65,10 +66,12 @@ class ShellCommandPolicy:
         if pattern is None:
             return None
         with_rule = msgspec.structs.replace(extended, allow=(*extended.allow, Rule("*", pattern)))
+        # A suggestion that would not cover this very command, because of a path or a risky flag, is useless.
         return pattern if decide_parsed(parsed, with_rule).decision == "allow" else None
 
     async def _with_settings(self, command: str, context: DecisionContext) -> DecisionContext:
         """Return the context with the names of the repository's settings if the command may run git."""
+        # Reading the settings runs git, which most commands do not need.
         if "git" not in command:
             return context
         settings = await self._settings.of(Path(context.workspace.root))
@@ -98,6 +101,7 @@ def _first_words(simple: SimpleCommand) -> tuple[str, ...]:
     """Return the first words that identify what the command does; empty for an unknown program."""
     texts = tuple(word.text if word.literal else "" for word in simple.words)
     name, second, third = (*texts, "", "")[:3]
+    # `./pytest` or `/tmp/git` are other programs than the rule would name.
     if name != program_name(simple.words[0]):
         return ()
     if name in BY_NAME:
@@ -107,5 +111,6 @@ def _first_words(simple: SimpleCommand) -> tuple[str, ...]:
     if name not in BY_SUBCOMMAND or not _SUBCOMMAND.fullmatch(second):
         return ()
     if name in LAUNCHERS and second in LAUNCH_SUBCOMMANDS:
+        # `npm run` alone would allow every script.
         return (name, second, third) if third and not third.startswith("-") else ()
     return (name, second)

@@ -52,6 +52,7 @@ class DenyCheck(Struct, frozen=True, kw_only=True):
         )
         if found := next((each for each in reasons if each), None):
             return found
+        # `sudo env sh -c '...'` hides the command that matters; a text deeper than this is at least never allowed.
         for inner in inner_commands(simple) if depth < MAX_DEPTH else ():
             for command in (inner,) if isinstance(inner, SimpleCommand) else self.scan(inner):
                 if judged := self.denial(command, folders, depth + 1):
@@ -76,12 +77,14 @@ class DenyCheck(Struct, frozen=True, kw_only=True):
     def _by_words(self, simple: SimpleCommand, folders: frozenset[str]) -> PolicyDecision | None:
         name = program_name(simple.words[0]) if simple.words else ""
         access = self.reads_of(simple)
+        # `echo .env` prints a name and opens nothing.
         if access is None and name in PRINT_BUILTINS:
             return None
         hosts = [host for word in simple.words[1:] if (host := metadata_host(word.text))] if access is None else []
         if hosts:
             return PolicyDecision("deny", "metadata", f"{hosts[0]} is a cloud metadata service with credentials")
         for word in _read_words(simple, access):
+            # `ls .ssh` shows names only, which are no secret.
             if (access is None or not access.names_only) and (entry := self.workspace.secret(word, folders)):
                 return _secret(word, entry)
             if access is None and (name in WRITERS or name in WRITERS_IN_PLACE):
@@ -101,6 +104,8 @@ def _read_words(simple: SimpleCommand, access: ReadAccess | None) -> Iterator[Wo
         if not any(char.isspace() for char in bare.text.strip()):
             yield from (part for part in path_candidates(bare) if part.text)
         else:
+            # A sure word with spaces is one argument, such as a message; the
+            # pieces of an unsure one may become arguments.
             yield from (Word(piece) for piece in bare.text.split(maxsplit=MAX_PATHS_IN_WORD) if not word.sure)
     for _, value in simple.assignments:
         yield Word(value, tilde=value.startswith("~/"))
@@ -132,6 +137,7 @@ def _plain(simple: SimpleCommand) -> tuple[str, ...]:
     if not simple.words:
         return ()
     words = [program_name(simple.words[0]), *(word.text for word in simple.words[1:])]
+    # Otherwise `git -C . push` would slip past a rule that denies `git push`.
     while words[0] == "git" and len(words) > 1 and words[1].startswith("-"):
         takes_value = words[1] in {
             "-C",

@@ -65,6 +65,7 @@ class _FlagParser:
         ended = False
         for word in arguments:
             if pending is not None:
+                # The program might take it for a flag, if its own list of flags with values differs from ours.
                 if word.glob or (word.text.startswith("-") and not word.text[1:].isdecimal() and word.text != "-"):
                     return f"`{word.text}` may be more than the value of `{pending}`"
                 self._add(pending, word)
@@ -73,6 +74,7 @@ class _FlagParser:
                 if problem := self._unsafe_glob(word, ended=ended):
                     return problem
                 operands.append(word)
+            # A glob such as `-*` expands to names of files, which become flags.
             elif not word.literal:
                 return f"`{word.text}` may expand to any flag"
             elif word.text == "--":
@@ -88,7 +90,9 @@ class _FlagParser:
     def _given(self, operands: list[Word]) -> ParsedArguments | str:
         known = self._known
         if known.text_first is not None and not {name for name, _ in self._flags} & set(known.text_first.split()):
+            # A search text that may expand to file names is checked like a path as well.
             operands = operands[0 if operands and not operands[0].literal else 1 :]
+        # `uniq IN OUT` and `xxd IN OUT` write to their second operand, which a glob may supply.
         if known.most is not None and (len(operands) > known.most or any(word.glob for word in operands)):
             return f"`{operands[-1].text}` may be an output file"
         paths = () if known.no_paths else (*operands, *self._paths)
@@ -129,6 +133,7 @@ class _FlagParser:
 
     def _long_flag(self, text: str) -> tuple[str | None, str | None]:
         name, equals, value = text[2:].partition("=")
+        # Abbreviations are refused: which flag `--out` means depends on the program's version.
         kind = self._long.get(name)
         if kind is None or (kind == "" and equals):
             return None, f"`{text}` is not known to be read-only"

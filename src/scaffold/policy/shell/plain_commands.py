@@ -64,6 +64,7 @@ class _PlainParser:
                 return True
 
     def _word(self, source: str, *, apart: bool) -> bool:
+        # A first word with `=` is an assignment, and a reserved word starts a construct; shells differ in these.
         if not self._words and (self._redirects or not _NAME.fullmatch(source) or source in _RESERVED):
             return False
         self._words.append(Word("".join("".join(part.groups("")) for part in _PART.finditer(source))))

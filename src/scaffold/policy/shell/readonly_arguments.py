@@ -81,6 +81,7 @@ _PRINTF_ASSIGNS = re.compile(r"%[^a-zA-Z%]*[a-zA-Z]*n")
 def _find(arguments: tuple[Word, ...]) -> ReadAnalysis:
     paths: list[Word] = []
     words = list(arguments)
+    # Not `-L`: a search that follows links leaves the workspace.
     while words and (words[0].text[:1] not in {"-", "(", "!", ")", ","} or words[0].text in {"-H", "-P"}):
         word = words.pop(0)
         if word.glob and word.text[0] in "*?[":
@@ -109,6 +110,7 @@ def _sed(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if not scripts:
         scripts = [next((word for word in _operands(arguments)), Word(""))]
     for script in scripts:
+        # The commands `w` and `e` and the flags `w` and `e` of `s` write files and run programs; only known forms pass.
         if not script.literal or not (_is_program(_SED, script.text) or _is_program(_SED_OTHER, script.text)):
             return f"may run or write something with `{script.text[:60]}`"
     return ReadAccess(given.paths)
@@ -127,10 +129,12 @@ def _awk(arguments: tuple[Word, ...]) -> ReadAnalysis:
     given = parse_arguments(arguments, _AWK_FLAGS)
     if isinstance(given, str):
         return given
+    # The program is the first operand, which `text_first` has taken away from the others.
     used = len(arguments) - len(given.operands) - 1
     program = arguments[used] if 0 <= used < len(arguments) else Word("", sure=False)
     if not program.literal or not program.text.strip() or not _is_program(_AWK, program.text):
         return f"may run or write something with `{program.text[:60]}`"
+    # awk takes an operand `name=value` for an assignment, for example to FS.
     if any("=" in word.text or word.glob for word in given.operands):
         return "may set a variable from its arguments"
     return ReadAccess(given.paths)
@@ -141,6 +145,7 @@ def _jq(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if isinstance(given, str):
         return given
     program = next(iter(_operands(arguments)), Word(""))
+    # `env` shows the environment with its keys, `input` and `import` read further files.
     if not program.literal or _JQ_WORDS.search(program.text):
         return f"may read more than its input with `{program.text}`"
     return ReadAccess(given.paths)
@@ -181,12 +186,14 @@ def _date(arguments: tuple[Word, ...]) -> ReadAnalysis:
     given = parse_arguments(arguments, _DATE)
     if isinstance(given, str):
         return given
+    # An operand without `+` is the time to set.
     if not all(word.literal and word.text.startswith("+") for word in given.operands):
         return "may set the clock"
     return ReadAccess()
 
 
 def _echo(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    # The text itself is printed, but a glob lists names of files, also of those outside the workspace.
     return ReadAccess(tuple(word for word in arguments if word.glob), names_only=True)
 
 

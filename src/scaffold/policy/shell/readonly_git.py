@@ -162,6 +162,7 @@ _LISTS: Mapping[str, Mapping[str, FlagSpec]] = {
 HARMLESS_GLOBAL_OPTIONS = frozenset(
     {"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"}
 )
+# Addresses of remotes and proxies may contain a login.
 _SECRET_SETTINGS = ("credential", "extraheader", "token", "password", "secret", "proxy", "cookie", "url")
 _LOOKS_AT_FILES = frozenset({
     *("status", "diff", "diff-files", "diff-index", "blame", "stash", "describe", "grep", "ls-files", "check-ignore"),
@@ -248,6 +249,7 @@ def _write_reason(name: str, given: ParsedArguments) -> str | None:
         return f"creates a tag `{given.operands[0].text}`"
     if name == "config" and any(part in word.text.casefold() for word in given.operands for part in _SECRET_SETTINGS):
         return "may show a password"
+    # git runs the rest of such an address as a command.
     if any(word.text.startswith("ext::") for word in given.operands):
         return "names a transport that runs a program"
     return None
@@ -262,6 +264,7 @@ def _paths(given: ParsedArguments) -> tuple[Word, ...]:
 
 def program_setting(name: str, given: ParsedArguments, settings: Iterable[str]) -> str | None:
     """Return the first of `settings` that makes `git NAME` run a program; None if there is none."""
+    # The placeholders of `%G` check signatures, by the program that `gpg.program` names.
     signed = any(flag in {"format", "pretty"} and value and "%G" in value.text for flag, value in given.flags)
     return next((each for each in sorted(settings) if _would_run(each.casefold(), name, signed=signed)), None)
 
@@ -270,10 +273,12 @@ def _would_run(setting: str, name: str, *, signed: bool) -> bool:
     section, key = setting.partition(".")[0], setting.rpartition(".")[2]
     shows = name in _SHOWS_CONTENT
     match section, key:
+        # A partial clone fetches missing objects whenever they are read, by a transport that may be a program.
         case ("core", "alternaterefscommand" | "pager") | ("pager", _) | ("extensions", "partialclone"):
             return True
         case "remote", "promisor":
             return True
+        # These commands look at the files or refresh the index, which asks fsmonitor and runs that hook.
         case ("core", "fsmonitor" | "hookspath" | "worktree") | ("hook", "post-index-change"):
             return name in _LOOKS_AT_FILES
         case "filter", "clean" | "process" | "smudge":

@@ -109,6 +109,7 @@ def find_risk(words: tuple[Word, ...], rule: tuple[str, ...]) -> str | None:
     known = (RISKY_FLAGS.get(program, _ANY), *((subcommand,) if subcommand else ()))
     texts = [word.text for word in words[len(rule) :]]
     for at, text in enumerate(texts):
+        # `pytest -p no:NAME` switches a plugin off, while any other `-p` imports a module.
         if text == "-p" and _OFF.fullmatch(texts[at + 1] if at + 1 < len(texts) else ""):
             continue
         if any(_is_risky(text, each) for each in known):
@@ -130,5 +131,7 @@ def _is_risky(text: str, known: RiskyFlags) -> bool:
     if text.startswith("--"):
         name = text[2:].partition("=")[0]
         names = known.long.split()
+        # `--forc` is `--force` for programs that use getopt.
         return name in names or (bool(name) and known.abbreviated and any(flag.startswith(name) for flag in names))
+    # Every letter of a group counts: `-vf` contains `-f`.
     return bool(_SHORT.fullmatch(text)) and any(letter in known.letters for letter in text[1:].partition("=")[0])

@@ -105,6 +105,7 @@ def _word(word: _Tree) -> Word:
     first = parts[0]
     opening = first["Value"] if first["Type"] == "Lit" else ""
     tilde = opening.startswith("~")
+    # `~"/x"` is not expanded, since the quote ends the prefix, and `~name` is another user's home.
     if tilde and (opening[1:2] not in {"", "/"} or (opening == "~" and len(parts) > 1)):
         raise _AmbiguousJson("has a word whose `~` is not the home directory")
     text: list[str] = []
@@ -121,6 +122,7 @@ def _word(word: _Tree) -> Word:
             case other:
                 raise _AmbiguousJson(f"has a word that is not literal ({other})")
         text.append(piece)
+    # `[` alone is the command of that name.
     return Word("".join(text), tilde=tilde, glob=glob and text != ["["])
 
 

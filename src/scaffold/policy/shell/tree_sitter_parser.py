@@ -37,6 +37,7 @@ def parse_with_tree_sitter(command: str) -> ParseResult:
     root = Parser(_LANGUAGE).parse(source).root_node
     if root.has_error:
         return UnparsedCommand("is not valid bash or cannot be parsed", tuple(_visible_commands(root)))
+    # The grammar drops an escaped blank without an error, and bash does not.
     if not _is_whole(root, source):
         return UnparsedCommand("contains text that the parser skips")
     try:
@@ -119,6 +120,7 @@ def _redirected(node: Node, link: Connector) -> Iterator[SimpleCommand]:
         redirects.append(redirect)
         words += more
     yield from before
+    # The grammar attaches the redirects to the whole list; bash gives them to its last command.
     yield SimpleCommand((*last.words, *words), last.assignments, (*last.redirects, *redirects), last.link)
 
 
@@ -137,6 +139,7 @@ def _redirect(node: Node) -> tuple[Redirect, list[Word]]:
     if operator not in OPERATORS or not targets:
         raise _AmbiguousNode(f"has an unsupported redirect (`{operator}`)")
     redirect = Redirect(OPERATORS[operator], targets[0], descriptor)
+    # Bash runs a substitution in such a target even out of single quotes.
     if operator in {">&", "<&"} and not redirect.duplicates:
         raise _AmbiguousNode(f"has a target after `{operator}`, which bash expands twice")
     return redirect, targets[1:]

@@ -91,6 +91,7 @@ class _WordUnquoter:
             return False
         if char == "$" and (source[at + 1 : at + 2] in _EXPANDS or source[at + 1 : at + 2] in {"'", '"'}):
             return False
+        # Bash expands a tilde after `=` and `:` in arguments that look like assignments: `make DIR=~/x`.
         if char == "~" and at and source[at - 1] in "=:":
             return False
         self._glob = self._glob or char in _GLOB

@@ -65,6 +65,7 @@ def decide_windows_command(dialect: Dialect, command: str, workspace: WorkspaceP
                 return PolicyDecision(
                     "deny", f"secret:{entry}", f"{word} contains secrets ({entry}): agents must not read it"
                 )
+    # There is no parser for these shells, so quotes, variables, pipes and escapes are refused as a whole.
     if not _PLAIN[dialect].fullmatch(command) or not command.strip():
         return _ask(dialect, "it contains more than plain words")
     name, *rest = [word for word in words if word]

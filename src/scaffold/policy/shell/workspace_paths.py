@@ -95,9 +95,12 @@ class WorkspacePaths(Struct, frozen=True):
 
     def reached(self, text: str, folders: frozenset[str], *, tilde: bool = False) -> tuple[str, ...]:
         """Return every absolute path that `text` may mean in `folders`, each as written and with links resolved."""
+        # Links come before `..`: `link/..` is the parent of the link's target, not the folder with the link.
         named = [os.path.join(folder, text) for folder in sorted(folders)]  # noqa: PTH118 - keeps `..`
         starts = [self.home + text[1:]] if tilde else named
         paths = [path for start in starts for path in (os.path.normpath(start), self.files.real(start))]
+        # POSIX leaves the meaning of two leading slashes to the system, so
+        # `normpath` keeps them; Linux takes them for one.
         return tuple(dict.fromkeys(path.replace("//", "/", 1) if path.startswith("//") else path for path in paths))
 
     def outside(self, path: str) -> bool:
@@ -168,6 +171,7 @@ def _may_be_secret(path: str, files: FileSystem) -> str | None:
             continue
         usual = _DOTTED if name.startswith(".") else () if name in _ANYTHING else _PLAIN
         for each in (*map(DirEntry, usual), *files.entries("/" + "/".join(names[:at]))):
+            # As in a shell, `*` does not match names that begin with a dot.
             hidden = each.name.startswith(".") and not name.startswith(".")
             if hidden or not fnmatchcase(each.name, name):
                 continue

@@ -94,6 +94,7 @@ def _wrapped(words: tuple[Word, ...]) -> Iterator[SimpleCommand | str]:
         before = words[at - 1].text
         if word.text.startswith("-") or "=" in word.text:
             continue
+        # It is not known which flags of a wrapper take a value, so several words may be the start of the command.
         yield word.text if any(map(str.isspace, word.text)) else SimpleCommand(words[at:])
         found += 1
         if found > MAX_INNER or not (before in _VALUE_NEXT or word.text[:1].isdigit() or (takes_file and found == 1)):
