@@ -59,6 +59,7 @@ async def check_changed_paths(
 ) -> tuple[CheckResult, ...]:
     """Return the blocking results and the warnings about the changed paths; empty if there are none."""
     paths = [change.path for change in changes]
+    # Only the constraints that paths alone decide; the others are checked with the contract's commands.
     constraints = Contract(must_not_change=request.contract.must_not_change if request.contract else ())
     found = [
         check_read_only_paths(paths),
@@ -119,8 +120,10 @@ async def _base_layout(request: ProofRequest, tree: Tree, before: frozenset[str]
     targets: set[str] = set()
     base_layout = BaseLayout(before, commands, tests=tests)
     read: set[str] = set()
+    # A script may run another one, which is a check input as well; each round follows one step further.
     while more := sorted(filter(base_layout.is_executed, before - read))[: MAX_TASK_FILES - len(read)]:
         for path in more:
+            # From the base: the candidate could remove from a script the line that names the next one.
             text = (await commits.file_contents(tree.git, tree.base, path) or b"").decode(errors="replace")
             commands += launched_commands(path, text)
             targets |= satisfiable_targets(path, text, base_layout.command_words)
@@ -165,6 +168,7 @@ async def _check_input_reasons(change: PathChange, tree: Tree, base_layout: Base
     if why is None and (follower := imported_before(change, base_layout)):
         before = await commits.file_contents(tree.git, tree.base, change.path) or b""
         after = await commits.file_contents(tree.git, tree.commit, change.path) or b""
+        # An `__init__.py` that had code before is part of the program, and changing it is ordinary work.
         why = f"runs before {follower}" if is_inert(before) and not is_inert(after) else None
     if why is not None:
         yield change.path, why
@@ -173,6 +177,7 @@ async def _check_input_reasons(change: PathChange, tree: Tree, base_layout: Base
 async def _link_reasons(change: PathChange, tree: Tree) -> AsyncIterator[Reason]:
     """Yield the problem of a symbolic link that leaves the repository or can replace a check input."""
     target = (await commits.file_contents(tree.git, tree.commit, change.path) or b"").decode(errors="replace")
+    # By text, not on disk: the link may not be checked out here.
     destination = posixpath.normpath(posixpath.join(posixpath.dirname(change.path), target))
     if target.startswith("/") or destination.partition("/")[0] == "..":
         yield change.path, "points outside the repository"

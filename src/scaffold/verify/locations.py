@@ -81,6 +81,7 @@ def path_from_gate(gate: Gate, path: str) -> str | None:
 def _of_module(gate: Gate, name: str, paths: Collection[str]) -> str | None:
     """Return the file of the longest existing module that the name begins with."""
     parts = name.split(".")
+    # A name does not say where the module ends and the class begins.
     candidates = (path_from_top(gate, "/".join(parts[:length]) + ".py") for length in range(len(parts), 0, -1))
     return next((path for path in candidates if path in paths), None)
 
@@ -90,5 +91,6 @@ def _of_package(gate: Gate, name: str, paths: Collection[str]) -> str | None:
     parts = _FUNCTION.split(name, maxsplit=1)[0].split("/")
     inner = (path_from_gate(gate, path) for path in paths if path.endswith("_test.go"))
     folders = {path.rpartition("/")[0] for path in inner if path is not None}
+    # An import path begins with the module's name, which need not be a folder.
     tail = next((tail for at in range(len(parts) + 1) if (tail := "/".join(parts[at:])) in folders), None)
     return tail if tail is None else path_from_top(gate, tail).rstrip("/")

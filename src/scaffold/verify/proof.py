@@ -19,11 +19,13 @@ async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
     if not changes:
         return unchanged_result(tree.commit)
     path_results = await check_changed_paths(request, tree, changes)
+    # Nothing of the candidate has run so far: what may not be changed must not run, either.
     if any(result.verdict in BLOCKING_CHECK_VERDICTS for result in path_results):
         return Verification(commit=tree.commit, results=path_results)
     paths = tuple(change.path for change in changes)
     verification = await verify_changes(request.contract, tree, paths, red=request.red)
     verification = msgspec.structs.replace(verification, results=(*verification.results, *path_results))
+    # Gates take longest, and work that fails its contract does not land whatever they say.
     if request.baseline is None or not verification.passed:
         return verification
     gates = await judge_gates(request, request.baseline, tree)

@@ -73,6 +73,7 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
     runs, dirty = [], False
     for check in contract.commands:
         known = cache.recall(check, tree.commit)
+        # A check has no other state on one commit in one environment, so each is run there once for all attempts.
         if known is None:
             if dirty:
                 await restore_tracked_files(tree)

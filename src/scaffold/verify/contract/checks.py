@@ -60,6 +60,7 @@ async def verify_changes(
     """
     if not changed:
         return unchanged_result(tree.commit)
+    # Before any command: a changed hook or setting would take effect while the checks run.
     read_only = check_read_only_paths(changed)
     if read_only:
         return Verification(commit=tree.commit, results=(read_only,))
@@ -86,6 +87,7 @@ async def run_checks(contract: Contract, tree: Tree, changed: Sequence[str] = ()
     paths = await commits.listed_paths(tree.git, tree.commit) if needs_paths else ()
     results = list(check_constraints(contract, paths, changed))
     for number, check in enumerate(contract.commands):
+        # Otherwise an added check could prepare the ground for the one after it, by changing what that one reads.
         if number:
             await restore_tracked_files(tree)
         results.append(await run_check(check, tree))
@@ -138,12 +140,14 @@ def _constraint(name: str, *, ok: bool, detail: str) -> CheckResult:
 
 async def restore_tracked_files(tree: Tree) -> None:
     """Restore the tracked files that a check changed; untracked files stay, as the next check may need them."""
+    # A command that was killed may have left the lock of a git that it ran.
     await remove_locks(tree.git)
     await tree.git("checkout", "--force", "--detach", "--quiet", tree.commit)
 
 
 async def run_check(check: Check, tree: Tree) -> CheckResult:
     """Return the result of one command; the tracked files must be as committed. A killed command is run again once."""
+    # Only if a runner is named: other checks may write test files on purpose, for example a formatter.
     tests = await snapshot_files(tree.git, tree.commit, check.command) if runs_tests(check.command) else None
     finished = await _run(check, tree)
     if _was_killed(finished):
@@ -172,6 +176,7 @@ async def _run(check: Check, tree: Tree) -> CommandResult:
 
 def _was_killed(finished: CommandResult) -> bool:
     """Return True if a signal ended the command, or SIGKILL a child of its shell (exit code 137)."""
+    # We sent these signals ourselves.
     if finished.timed_out or finished.crowded:
         return False
     return finished.signal is not None or finished.exit_code == SIGKILL_EXIT
@@ -186,6 +191,7 @@ def check_verdict(check: Check, finished: CommandResult) -> tuple[CheckVerdict, 
     if finished.signal is not None:
         return "error", f"Killed by signal {finished.signal} twice."
     ok, expected = _meets_expectation(check, finished)
+    # A check may expect 127, so the expectation comes first.
     if not ok and finished.exit_code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
         return "error", f"The command could not be run (exit code {finished.exit_code})."
     if ran_nothing(check.command, finished):
@@ -198,6 +204,7 @@ def _meets_expectation(check: Check, finished: CommandResult) -> tuple[bool, str
         case ExitCode(code=code):
             return finished.exit_code == code, f"exit code {code}"
         case OutputContains(text=text):
+            # Standard output only: an error message that quotes the text must not count as the text.
             return text in finished.stdout.decode(errors="replace"), f"`{text}` in the output"
         case _:
             assert_never(check.expect)

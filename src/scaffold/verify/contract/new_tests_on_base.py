@@ -35,7 +35,9 @@ async def still_red_on_base(
     try:
         green = set()
         for check in checks:
+            # Again for each check, because the one before may have changed the new tests.
             await restore_tracked_files(base)
+            # `literal`: a path may contain characters that git would take for a pattern.
             await tree.git("checkout", tree.commit, "--", *(f":(top,literal){path}" for path in added))
             if (await run_check(check, base)).verdict == "pass":
                 green.add(check.command)

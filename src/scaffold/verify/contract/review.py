@@ -150,6 +150,7 @@ async def _line_counts(git: Git, commit: Commit, files: Sequence[str]) -> Mappin
     if not files:
         return {}
     paths = [f":(literal,top){file}" for file in files]
+    # One process counts the lines of all files: the empty pattern matches each line.
     options = ("--count", "--text", "--null", "--full-name", "--no-recurse-submodules", "-e", "")
     result = await git("grep", *options, commit, "--", *paths, ok=frozenset({0, 1}))
     counted = _COUNTED.findall(result.out)

@@ -23,6 +23,7 @@ def strengthen(draft: Contract, answer: Contract) -> Contract:
     required = {_comparable(check) for check in answer.commands if check.required}
     kept = tuple(_tightened(check, required) for check in draft.commands)
     known = {_comparable(check) for check in kept}
+    # Reversed twice: of two equal checks the first one counts, and the order stays.
     added = {_comparable(check): check for check in reversed(answer.commands) if _comparable(check) not in known}
     return structs.replace(
         draft,
@@ -47,6 +48,7 @@ def _of_commands(draft: Contract, final: Contract) -> Iterator[str]:
             yield f"`{check.command}` was removed"
         elif check.required and not any(each.required for each in same):
             yield f"`{check.command}` was required and is now optional"
+        # A check without a timeout has the default one, so naming a longer one relaxes it.
         elif min(map(_timeout_s, same)) > _timeout_s(check):
             yield f"`{check.command}` had a timeout of {_timeout_s(check):g} s and now has a longer one"
 

@@ -81,6 +81,7 @@ def _file_states(top: Path, paths: Collection[str], *, compiled: bool) -> dict[s
             status = os.lstat(top / path)
         except OSError:
             continue
+        # The mtime can be set back by any program, the ctime by none.
         found[path] = (status.st_ino, status.st_size, status.st_ctime_ns)
     return found
 

@@ -34,10 +34,12 @@ def ran_nothing(command: str, finished: CommandResult) -> bool:
 
 def _pytest(finished: CommandResult) -> bool:
     idle = finished.exit_code == 0 and _PYTEST_IDLE.search(finished.stdout) is not None
+    # The exit code alone is not enough: a run in which all tests were skipped ends with 0.
     return idle or finished.exit_code == PYTEST_COLLECTED_NOTHING
 
 
 def _unittest(finished: CommandResult) -> bool:
+    # unittest prints its summary on standard error.
     ran = _UNITTEST_RAN.search(finished.stderr)
     if ran is None:
         return False
@@ -57,6 +59,7 @@ def _cargo(finished: CommandResult) -> bool:
 
 def _jest(finished: CommandResult) -> bool:
     printed = finished.stdout + b"\n" + finished.stderr
+    # jest prints its summary on standard error, vitest on standard output.
     results = _JEST_RESULT.findall(printed)
     return _JEST_NOTHING.search(printed) is not None or (bool(results) and not any(map(_JEST_RAN.search, results)))
 

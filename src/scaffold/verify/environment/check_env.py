@@ -27,6 +27,7 @@ def check_environ(environment: CheckEnvironment | None, top: Path, environ: Mapp
     kept = {name: value for name, value in environ.items() if name not in DROPPED_VARIABLES}
     first = [_filled(folder, top) for folder in environment.path]
     own = {name: _filled(value, top) for name, value in environment.variables.items()}
+    # The checkout's own programs come first; without them, checks would test with the tools of the user's shell.
     return kept | FIXED_VARIABLES | own | {"PATH": os.pathsep.join([*first, kept.get("PATH", os.defpath)])}
 
 

@@ -68,6 +68,7 @@ async def installed_folders(git: Git, *, ignored: bool) -> tuple[str, ...]:
         sorted(
             name
             for name in names
+            # A folder in `node_modules` is copied with it.
             if _matches_any(name, INSTALLED_PATTERNS) and NODE_MODULES not in Path(name).parts[:-1]
         )
     )
@@ -114,6 +115,7 @@ def _identity(program: Path) -> str:
 
 def _packages(folder: Path) -> list[Path]:
     """Return the installed packages in a Python or Node folder, including scoped Node packages, without caches."""
+    # Names and times of packages instead of their contents: an environment may have a hundred thousand files.
     found = [*folder.glob("lib*/python*/site-packages/*"), *folder.glob("@*/*")] or list(folder.glob("*"))
     return [path for path in found if not path.name.startswith((".", "__pycache__"))]
 

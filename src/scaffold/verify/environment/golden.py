@@ -70,6 +70,7 @@ class GoldenRecord(Struct, frozen=True):
 
 async def golden_environment(builder: GoldenBuilder, commands: tuple[str, ...]) -> CheckEnvironment | NotReady:
     """Return the environment that the commands install, reused if it exists; the fingerprint is empty."""
+    # Two runs with the same lock files would build the same folder at once.
     async with FileLock(builder.folder.with_name(f"{builder.folder.name}.lock"), timeout_s=LOCK_TIMEOUT_S):
         made = _load_record(builder.folder) or await _build(builder, commands)
     return made if isinstance(made, NotReady) else _environment(builder.folder, made, commands)
@@ -93,6 +94,7 @@ def _load_record(folder: Path) -> GoldenRecord | None:
     record = folder / RECORD
     try:
         made = msgspec.json.decode(record.read_bytes(), type=GoldenRecord)
+        # The time of the last use, by which `_forget_unused` decides.
         os.utime(record)
     except (OSError, msgspec.MsgspecError):
         return None
@@ -117,6 +119,7 @@ def _write_record(folder: Path, made: GoldenRecord) -> GoldenRecord:
 
 async def _build(builder: GoldenBuilder, commands: tuple[str, ...]) -> GoldenRecord | NotReady:
     """Run the commands in a temporary checkout and keep what they installed there."""
+    # A folder without a record is what an interrupted build left behind.
     worktree.delete_path(builder.folder)
     checkout = builder.folder.with_name(f"{builder.folder.name}.checkout")
     git = await worktree.add(builder.repository, checkout, builder.base)
@@ -127,7 +130,9 @@ async def _build(builder: GoldenBuilder, commands: tuple[str, ...]) -> GoldenRec
         for target in targets:
             kept = builder.folder / "files" / target
             kept.parent.mkdir(parents=True, exist_ok=True)
+            # A rename takes no time and no space; both folders are in the same cache.
             (checkout / target).rename(kept)
+        # Installers copy out of their stores, so the packages are complete without them.
         worktree.delete_path(builder.folder / "store")
         made = _write_record(builder.folder, GoldenRecord(str(checkout), targets))
         await asyncio.to_thread(_forget_unused, builder.folder)
@@ -162,6 +167,7 @@ def _with_network(sandbox: SandboxSpec | None, folder: Path) -> SandboxSpec | No
         sandbox.confinement,
         network="open",
         writable=(*sandbox.confinement.writable, folder.resolve()),
+        # `/etc/resolv.conf` is often a link into `/run`, which a sandbox shows empty.
         readable=(*sandbox.confinement.readable, RESOLVER.resolve()),
     )
     return structs.replace(sandbox, confinement=confinement, proxy=None)
@@ -172,6 +178,7 @@ def _installer_environment(folder: Path) -> CheckEnvironment:
     return CheckEnvironment(
         fingerprint="",
         path=(f"{TOP_PLACEHOLDER}/{VENV}/bin", f"{TOP_PLACEHOLDER}/{NODE_MODULES}/.bin"),
+        # Go makes its module cache read-only, so that it could not be deleted.
         variables={**INSTALLER_VARIABLES, **store, **_caches(folder), "GOFLAGS": "-modcacherw"},
     )
 
@@ -196,6 +203,7 @@ def _check_variables(folder: Path, made: GoldenRecord, commands: tuple[str, ...]
     caches = {name: path for name, path in _caches(folder).items() if Path(path).is_dir()}
     return {
         **caches,
+        # Without a network a missing package should be an error at once, not a timeout.
         **({"GOPROXY": "off", "GOTOOLCHAIN": "local"} if "GOMODCACHE" in caches else {}),
         **({"CARGO_NET_OFFLINE": "true"} if "CARGO_HOME" in caches else {}),
         **(

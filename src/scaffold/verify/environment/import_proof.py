@@ -78,6 +78,7 @@ async def prove_imports(environment: CheckEnvironment, tree: Tree) -> CheckEnvir
         return environment
     adjusted = _with_sources_first(environment, roots)
     variables = check_environ(adjusted, tree.git.cwd, tree.environ)
+    # Asked again: an editable install with an import hook comes before PYTHONPATH, and then nothing helps.
     found = await _foreign_modules(adjusted, structs.replace(tree, environ=variables), modules)
     if isinstance(found, NotReady):
         return found
@@ -111,6 +112,7 @@ async def _probe(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[st
         containment=Containment(sandbox=tree.enclosure),
     )
     try:
+        # The last line only: code that runs at the interpreter's start may print before it.
         return msgspec.json.decode(finished.stdout.strip().rpartition(b"\n")[2], type=dict[str, tuple[str, ...]])
     except msgspec.MsgspecError:
         printed = tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
@@ -124,6 +126,7 @@ async def _probe(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[st
 def _interpreters(environ: Mapping[str, str]) -> list[str]:
     path = environ.get("PATH", os.defpath)
     found = [location for name in ("python3", "python") if (location := shutil.which(name, path=path))]
+    # `python` and `python3` in one folder are the same interpreter.
     return list({Path(location).parent.resolve(): location for location in found}.values())
 
 
@@ -147,6 +150,7 @@ def _with_sources_first(environment: CheckEnvironment, roots: set[str]) -> Check
 
 def _sources_first_fingerprint(fingerprint: str) -> str:
     """Return the fingerprint of the environment with sources first, where other code may be found."""
+    # Stored results of gates must not be shared between the two environments.
     return f"{fingerprint}-sources"
 
 

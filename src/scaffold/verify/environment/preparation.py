@@ -78,6 +78,8 @@ def plan_setup(setup: tuple[str, ...], there: tuple[str, ...], *, trusted: bool)
     missing = tuple(command for command in setup if install_folder(command) not in there)
     run = with_venv_creation(missing) if trusted else ()
     made = {install_folder(command) for command in run}
+    # Node looks for packages in the folders above a file, so they have to be
+    # inside the checkout; a `.venv` works anywhere.
     copied = tuple(path for path in there if path.rpartition("/")[2] == NODE_MODULES and NODE_MODULES not in made)
     return SetupPlan(
         run=run, copy=copied, borrow=VENV in there and VENV not in made, left_out=() if trusted else missing
@@ -89,6 +91,7 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
     root = request.repository.root
     there = await installed_folders(request.repository.git, ignored=True)
     plan = plan_setup(request.setup, there, trusted=request.trusted)
+    # Compiled packages fit one platform and one interpreter.
     machine = (sys.platform, platform.machine(), *toolchain_lines(request.environ.get("PATH", "")))
     locks = await dependency_hashes(request.repository.git, request.base)
     parts = [_user_venv(root)] if plan.borrow else []
@@ -104,6 +107,7 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
         parts.append(installed)
     environment = _merged(parts, request.services)
     own_venv = installed_lines(root / VENV) if plan.borrow else ()
+    # Results of gates are reused for this fingerprint, so everything that can change a result must be in it.
     fingerprint = hash_lines((*machine, *locks, *own_venv, repr(environment)))
     return PreparedEnvironment(structs.replace(environment, fingerprint=fingerprint), plan.left_out)
 

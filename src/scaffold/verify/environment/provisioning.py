@@ -80,11 +80,13 @@ def _copy_record_path(copied: CopiedFolder, top: Path, what: str) -> Path:
     """Return the path of a copy's record or temporary folder, on the file system of the golden environments."""
     environments = Path(copied.source.removesuffix(copied.target)).parents[1]
     name = hashlib.sha256(os.fsencode(top / copied.target)).hexdigest()[:32]
+    # A rename works only within one file system, and the checkout must not contain what git would report as untracked.
     return environments / STAGING_FOLDER / f"{name}.{what}"
 
 
 def _copy_state(top: Path, target: str) -> str | None:
     """Return a hash that changes with any change in a copy; None if the target or a parent is no real folder."""
+    # A link here would let an agent choose which folder is moved aside and put back.
     if not all(_is_folder(top / each) for each in (Path(target), *Path(target).parents)):
         return None
     lines = hashlib.sha256()

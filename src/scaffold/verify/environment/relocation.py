@@ -37,6 +37,7 @@ def relocated_link(made_for: str, top: str, target: str, source: str, folder: st
     here = Path(made_for, target, os.path.relpath(folder, source))
     path = os.path.normpath(here / leads)
     inside = path == made_for or path.startswith(f"{made_for}/")
+    # A relative link inside the checkout stays right in every copy; one that leads out starts from another folder now.
     if not leads.startswith("/"):
         return leads if inside else path
     return f"{top}{path.removeprefix(made_for)}" if inside else leads
@@ -83,6 +84,7 @@ def _lies_in(path: bytes, folder: bytes) -> bool:
 
 def _replaced(content: bytes, old: bytes, new: bytes) -> bytes:
     """Replace whole paths only: `/a/b` does not match in `/a/bc`."""
+    # A function, because a backslash in the new path would be an escape in a replacement text.
     return re.sub(re.escape(old) + rb"(?![\w.-])", lambda _: new, content)
 
 

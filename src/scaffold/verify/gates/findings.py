@@ -28,10 +28,12 @@ def build_command(command: str, _: RunnerEnv) -> RunnerCommand:
 
 def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the findings of a run that was not killed; none if the exit code is 0."""
+    # Some tools print warnings with positions and succeed all the same.
     if ended.exit_code == 0:
         return RunnerResult()
     found = Counter(_findings(ended.output.decode(errors="replace"), ended.env.cwd))
     if not found:
+        # A linter whose output has no positions still counts by its exit code.
         found[f"exit {ended.exit_code}"] = 1
     if len(found) > MAX_FINDINGS:
         return unusable_result("error", f"There are {len(found)} findings; at most {MAX_FINDINGS} can be compared.")

@@ -92,6 +92,7 @@ def _result(events: Sequence[GoTestEvent], exit_code: int | None, *, whole: bool
         for event in events
         if event.test and event.action in OUTCOME_BY_ACTION
     )
+    # A test that ends the process, as by `os.Exit(0)`, has no final event; it must not go unnoticed.
     unfinished = {_name(event) for event in events if event.test and event.action == "run"} - outcomes.keys()
     outcomes |= dict.fromkeys(sorted(unfinished), "failed")
     outcomes |= dict.fromkeys(_failed_packages(events, outcomes), "error")
@@ -104,6 +105,7 @@ def _events(output: bytes) -> Iterator[GoTestEvent]:
         if line.startswith(b"{"):
             try:
                 yield msgspec.json.decode(line, type=GoTestEvent)
+            # A test may print a line that starts with a brace.
             except (msgspec.DecodeError, RecursionError):
                 continue
 

@@ -60,6 +60,7 @@ def build_command(command: str, env: RunnerEnv, runner: Literal["jest", "vitest"
         words = f"--json --outputFile={report}" + (" --runTestsByPath" if files else "")
     else:
         words = f"--run --reporter=json --outputFile={report}"
+    # npm keeps options for itself unless they follow `--`; pnpm, yarn and bun pass them on.
     through_npm = " --" if command.split()[:1] == ["npm"] and " -- " not in command else ""
     return RunnerCommand(command=" ".join((f"{command}{through_npm}", words, *map(shlex.quote, files))))
 
@@ -84,6 +85,7 @@ def _result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool
         return load_failure("Test files failed to load", broken)
     outcomes = [pair for suite in report.test_results for pair in _outcomes(suite, top)]
     failed = sum(outcome == "failed" for _, outcome in outcomes)
+    # A module under test can edit the report; a forger has to get every count right.
     if (len(outcomes), failed) != (report.num_total_tests, report.num_failed_tests):
         why = (
             f"The report counts {report.num_total_tests} tests, {report.num_failed_tests} of them failed, "

@@ -62,6 +62,8 @@ def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
     names = [name.rpartition(NAME_SEPARATOR)[2] for name in env.only if NAME_SEPARATOR in name]
     exact = len(names) == len(env.only) > 0 and " -- " not in command
     some = f" -- --exact {shlex.join(sorted(set(names)))}" if exact else ""
+    # Cargo names each binary on standard error and libtest prints its tests on
+    # standard output: only merged do they have an order.
     return RunnerCommand(command=f"{{ {every}{some}\n}} 2>&1")
 
 
@@ -93,6 +95,7 @@ def _sources(lines: list[str], folder: Path) -> Mapping[str, str]:
     """Return the source file of each binary, relative to `folder`, by binary name; cargo prints it before any runs."""
     found: dict[str, str] = {}
     for line in lines:
+        # From here on tests print, and may print lines that look like cargo's own.
         if _PROGRAM.match(line):
             break
         if line.startswith(_JSON_PREFIX) and (made := _artifact(line)) and made.executable:
@@ -129,6 +132,8 @@ def _binary_outputs(text: str, sources: Mapping[str, str]) -> Iterator[BinaryOut
         elif listing and test:
             part.outcomes[test["name"]] = OUTCOME_BY_STATUS[test["ending"]]
         elif not line:
+            # An empty line ends the list; after it libtest shows what failed
+            # tests printed, which may look like results.
             listing = listing and not part.outcomes
     if part is not None:
         yield part

@@ -36,6 +36,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     if isinstance(data, str):
         return unusable_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     text = data.decode(errors="replace")
+    # The plan comes last, so a report without one was cut off.
     if _PLAN.search(text) is None:
         return unusable_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
     return match_exit_code(dict(_numbered(_points(text))), ended.exit_code, whole=ended.env.whole)
@@ -48,6 +49,7 @@ def _points(report: str) -> Iterator[tuple[str, TestOutcome]]:
     for line in report.splitlines():
         if yaml_indent:
             yaml_indent = "" if line == f"{yaml_indent}..." else yaml_indent
+        # Details of failures may contain lines that look like results.
         elif line.strip() == "---":
             yaml_indent = line.removesuffix("---")
         elif begins := _BEGINS.fullmatch(line):

@@ -34,6 +34,7 @@ def _recorded_command(command: str, env: RunnerEnv, options: Mapping[str, str]) 
         "key": key.hex(),
         "token": secrets.token_hex(8),
         "only": env.only,
+        # The recorder restores these, so that programs started by tests do not load it as well.
         "environ": {name: env.environ.get(name) for name in variables},
     }
     (env.folder / recorder.ORDER).write_text(json.dumps(order))

@@ -39,6 +39,7 @@ def detect_runner(kind: GateKind, command: str, scripts: Mapping[str, RunnerKind
 
 def program_words(command: str) -> tuple[str, ...]:
     """Return the words of the single program that a command runs, after any `cd`; empty if there is not exactly one."""
+    # Options are appended to the command's text, which is right only if it is one program's.
     if "\n" in command or "`" in command or "$(" in command:
         return ()
     try:

@@ -69,6 +69,7 @@ def match_exit_code(outcomes: Mapping[str, TestOutcome], exit_code: int | None, 
     if len(outcomes) > MAX_TESTS:
         return unusable_result("error", f"The report has {len(outcomes)} tests; at most {MAX_TESTS} can be read.")
     failed = [name for name, outcome in outcomes.items() if outcome in {"failed", "error"}]
+    # Code that ends the process with 0 at exit hides the failures from everyone who looks at the exit code.
     if failed and exit_code == 0:
         return unusable_result(
             "error", f"The report has failed tests, but the exit code is 0: {join_limited(failed, 1)}."
@@ -85,12 +86,14 @@ def match_exit_code(outcomes: Mapping[str, TestOutcome], exit_code: int | None, 
 def read_untrusted(path: Path, most_bytes: int = MAX_BYTES) -> bytes | str:
     """Return the content of a file that untrusted code could write, or why it is not read (a link, too large, ...)."""
     try:
+        # A link could lead to a file of the user's; opening a named pipe would block for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return "the file is missing"
     except OSError as error:
         return f"the file cannot be opened ({error.strerror})"
     try:
+        # Asked of the open descriptor: the path may lead to something else by now.
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return "it is not a regular file"
         with os.fdopen(descriptor, "rb", closefd=False) as file:

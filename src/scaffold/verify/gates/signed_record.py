@@ -93,6 +93,7 @@ def read_record(folder: Path, key: bytes) -> tuple[RecordLine, ...] | str:
     if isinstance(lines, str):
         return lines
     for path in sorted(folder.glob(f"{RECORD}-*"))[:MAX_WORKERS]:
+        # The file name is part of the key: a copy of one worker's record under another name is not valid.
         more = _read(path, derived(derived(key, "workers"), path.name))
         if isinstance(more, str):
             return more
@@ -106,6 +107,7 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
     if broken:
         return load_failure("Collection failed", broken)
     ends = [line for line in lines if isinstance(line, EndLine)]
+    # `os._exit` in a test, or at import, ends the process without an end line.
     if not ends:
         running = ", ".join(unfinished_tests(lines)[:3])
         where = f" in {running}" if running else ""
@@ -122,6 +124,7 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
         return unusable_result("error", mismatch)
     if missing:
         return unusable_result("error", f"Collected tests did not run: {join_limited(missing, 1)}.", outcomes)
+    # pytest: 0 passed, 1 failed, 5 collected nothing; any other code is an error of the runner, or an interruption.
     if exit_code not in {0, 1, 5} or ends[-1].exit_code not in {0, 1, 5}:
         return unusable_result("error", f"The runner itself failed with exit code {exit_code}.", outcomes)
     return match_exit_code(outcomes, exit_code, whole=whole)
@@ -147,6 +150,7 @@ def _read(path: Path, key: bytes) -> tuple[RecordLine, ...] | str:
 def _verified_lines(data: bytes, key: bytes) -> Iterator[bytes]:
     """Yield the complete lines; ValueError at the first with a wrong signature."""
     seal = hashlib.blake2b(key=key, digest_size=DIGEST_CHARS // 2)
+    # What follows the last line break is a line that was cut off, or nothing.
     for line in data.split(b"\n")[:-1]:
         text = line[DIGEST_CHARS + 1 :]
         seal.update(text)
@@ -161,6 +165,7 @@ def _outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, TestOu
     reported = worst_outcomes(
         (printable_name(line.name), _outcome(line)) for line in lines if isinstance(line, ReportLine)
     )
+    # A plugin or conftest can rewrite reports, but not what the innermost hook saw before.
     outcomes: dict[str, TestOutcome] = {
         name: "failed" if outcome == "passed" and raised.get(name) else outcome for name, outcome in reported.items()
     }

@@ -80,6 +80,7 @@ class BaseLayout:
         self.tests = tests
         self.targets = targets
         self._words = frozenset(_words(commands))
+        # A command that changes its folder may mean any path that ends like one of its words.
         self._loose = frozenset(_words(filter(_ELSEWHERE.search, commands)))
         self._modules = {
             path for command in commands for name in _MODULE.findall(command) for path in _module_paths(name)
@@ -111,12 +112,15 @@ class BaseLayout:
         """
         *_, folder, name = ("", *path.casefold().split("/"))
         checker_name = folder if name == "__main__.py" else name
+        # `python main.py` may run the program or its test, and refusing every
+        # change of `main.py` would stop ordinary work.
         return self._names(path) and (_CHECKER.search(checker_name) is not None or self._is_shell(path))
 
     def satisfies_target(self, path: str) -> bool:
         """Return True if a new file or one of its folders has the name of a target, so that `make` would skip it."""
         parts = path.split("/")
         named = ["/".join(parts[:length]) for length in range(1, len(parts) + 1) if parts[length - 1] in self.targets]
+        # make does not run the rule of a target that exists as a file and is up to date.
         return any(self._has_makefile(each) and not self._exists(each) for each in named)
 
     def shadowed_module(self, path: str) -> str | None:
@@ -189,6 +193,7 @@ def satisfiable_targets(path: str, text: str, words: Collection[str]) -> frozens
     if path.rpartition("/")[2].casefold() not in TASK_RUNNER_FILES["make"]:
         return frozenset()
     rules = [(target, needs.split()) for names, needs in _RULE.findall(text) for target in names.split()]
+    # Plain `make` makes the first target.
     requested = {target for target, _ in rules if target in words} or {target for target, _ in rules[:1]}
     while more := {each for target, needs in rules if target in requested for each in needs} - requested:
         requested |= more
@@ -201,6 +206,7 @@ def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
     name = change.path.rpartition("/")[2].casefold()
     if name == "conftest.py":
         return "controls how tests run"
+    # A new test guards nothing yet, so it is free; one that exists may be what fails on this work.
     if change.kind != "A" and layout.is_base_test(change.path):
         return "is an existing test or test data"
     if change.kind == "A" and layout.satisfies_target(change.path):
@@ -241,6 +247,7 @@ def is_inert(source: bytes) -> bool:
 def autorun_reason(path: str) -> str | None:
     """Return how a file takes effect without being imported or named by a command; None if it does not."""
     *folders, name = path.casefold().split("/")
+    # As a module with any suffix, compiled ones included, or as a package.
     if name.split(".")[0] in STARTUP_MODULES or (folders and folders[-1] in STARTUP_MODULES) or name.endswith(".pth"):
         return "runs whenever a Python interpreter starts"
     if any(folder.endswith((".egg-info", ".dist-info")) for folder in folders):
@@ -256,12 +263,14 @@ def autorun_reason(path: str) -> str | None:
 
 def _config_reason(change: PathChange, name: str, layout: BaseLayout) -> str | None:
     *_, folder = ("", *change.path.split("/")[:-1])
+    # jest replaces packages by what is in this folder at the top, without being told to.
     if change.path.startswith("__mocks__/"):
         return "replaces a package in every test"
     if name in {"config", "config.toml"} and folder != ".cargo":
         return None
     if not any(fnmatchcase(name, glob) for glob in CONFIG_FILES):
         return None
+    # The first configuration of a repository without tests cannot take any away.
     if change.kind == "A" and layout.has_no_tests:
         return None
     return "configures how the work is checked"
@@ -274,6 +283,7 @@ def _vendored_reason(change: PathChange, layout: BaseLayout) -> str | None:
     if not found or (f"{top}/go.mod" if top else "go.mod") not in layout.paths:
         return None
     is_list = inner == "modules.txt"
+    # Changed or deleted packages count, and a new list of them, which makes Go use the folder in the first place.
     return "replaces a package that tests may import" if (change.kind == "A") == is_list else None
 
 
@@ -284,6 +294,7 @@ def _checker_reason(change: PathChange, name: str, layout: BaseLayout) -> str | 
     for program, names in TASK_RUNNER_FILES.items():
         if name in names and layout.runs(program):
             others = {_beside(change.path, other) for other in names} - {change.path.casefold()}
+            # A new Makefile harms nobody, unless make now reads it instead of one that exists, such as GNUmakefile.
             if change.kind != "A" or others & layout.folded:
                 return f"configures `{program}`, which checks the work"
     return "is used to check the work" if change.kind != "A" and layout.is_checker(change.path) else None

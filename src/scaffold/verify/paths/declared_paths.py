@@ -52,4 +52,5 @@ def _is_specific(entry: str) -> bool:
 
 def _is_specific_segment(segment: str) -> bool:
     left = _WILD.sub("", segment)
+    # What is left of `*.py` is a file type, what is left of `test_*.py` names something.
     return bool(left) and (left == segment or not left.startswith("."))

@@ -74,6 +74,7 @@ def changed_check_settings(
 def _new_script(part: str, old: Mapping[str, object]) -> bool:
     """Return True for a new script that is no pre- or post-hook: no existing command runs it."""
     key, _, name = part.partition(" ")
+    # npm runs `pretest` with `test`, so a new hook does change what an existing command runs.
     return key == SCRIPTS_KEY and part not in old and _HOOK.fullmatch(name) is None
 
 
@@ -84,6 +85,7 @@ def _parts(name: str, text: bytes | None, asked: Collection[str]) -> Mapping[str
     try:
         decoded = text.decode("utf-8-sig")
         return dict(_package(decoded, asked) if name == "package.json" else _READERS[name](decoded))
+    # Parsers differ in what they accept: what ours cannot read, the runner's may.
     except (ValueError, configparser.Error, RecursionError):
         return {"the whole file, which cannot be parsed": hashlib.sha256(text).hexdigest()}
 
@@ -94,12 +96,14 @@ def _pyproject(text: str) -> ManifestParts:
         if key not in {"project", "dependency-groups", "tool"}:
             yield f"[{key}]", value
     yield from _plugins("project", "entry-points", _table(data.get("project")))
+    # A dependency on a folder of the repository can replace an installed package by the candidate's own.
     local = _LOCAL.findall(str(_table(data.get("project"))))
     if local:
         yield "dependencies from the repository itself", local
     for tool, table in _table(data.get("tool")).items():
         if tool == "pytest":
             yield from _pytest("[tool.pytest]", _table(table) | _table(_table(table).get("ini_options")))
+        # An unknown tool may be one that checks: asking for a declaration is better than knowing every tool.
         elif tool not in HARMLESS_TOOLS:
             yield f"[tool.{tool}]", table
         else:
@@ -143,6 +147,7 @@ def _package(text: str, called: Collection[str]) -> ManifestParts:
     asked = {*called, *(word for command in scripts.values() for word in str(command).split())}
     for name, command in scripts.items():
         hook = _HOOK.fullmatch(name)
+        # `prepare` is no hook of `pare`, unless there is such a script.
         around = hook[1] if hook and hook[1] in scripts else name
         if around in asked or _CHECKING.fullmatch(around):
             yield f"{SCRIPTS_KEY} {name}", command
@@ -158,6 +163,7 @@ def _cargo(text: str) -> ManifestParts:
 
 
 def _module(text: str) -> ManifestParts:
+    # What is left, such as `replace` and `go`, decides which code and which language version is tested.
     kept = _REQUIRE.sub("", _COMMENT.sub("", text))
     yield "settings other than required packages", tuple(kept.split())
 

@@ -16,6 +16,7 @@ RUNNER_MODULES = frozenset(
     }
 )
 """Import names of tools that check code, and of their dependencies."""
+# A folder `test` is common in repositories.
 STDLIB_MODULES = sys.stdlib_module_names - {"test", "this", "antigravity", "idlelib", "turtledemo"}
 SOURCE_FOLDERS = ("src", "lib", "python")
 """Top folders that usually contain packages and are import roots like the top itself."""
@@ -88,12 +89,14 @@ def _same_module_shadow(path: str, layout: _ImportLayout, modules: dict[str, lis
 def _shadow_reasons(path: str, old: _ImportLayout, new: _ImportLayout) -> Iterator[str]:
     """Yield the reasons why a new file would be imported instead of something else."""
     for root, name in _names(path, new.roots, new.packages):
+        # A further file of a package that was there before shadows nothing new.
         if name in old.names.get(root, ()) or TEST_NAME.fullmatch(f"{name}.py"):
             continue
         if name in RUNNER_MODULES or name in STDLIB_MODULES:
             shadowed = "a test tool" if name in RUNNER_MODULES else "the standard library"
             yield f"is imported instead of {shadowed}'s module `{name}`"
         for other in (old.roots & new.roots) - {root}:
+            # pytest puts folders of tests at the front of the import path.
             goes_first = root in new.testing or other not in new.testing
             if goes_first and name in old.names[other] and name in new.names[other]:
                 yield f"is imported instead of {other}/{name}" if other else f"is imported instead of {name}"
@@ -150,6 +153,7 @@ def _folders(path: str) -> Iterator[str]:
 def _module(path: str) -> str:
     """Return a file's path without the suffixes after the module name."""
     folder, slash, name = path.rpartition("/")
+    # An extension module has more suffixes: `fast.cpython-311-x86_64-linux-gnu.so` is the module `fast`.
     return f"{folder}{slash}{name.split('.')[0]}"
 
 

@@ -98,6 +98,7 @@ class ChangeImpact(Struct, frozen=True, kw_only=True):
         ran = only or tuple(inside for path in sorted(self.paths) if (inside := path_from_gate(gate, path)) is not None)
         tests = [path for path in ran if is_test_file(path)]
         old = tuple(path for path in tests if path_from_top(gate, path) in self.known)
+        # Equal numbers mean that no new file ran, so there is nothing to isolate from.
         return old if len(old) < len(tests) else ()
 
     def expected(self, gate: Gate, only: Sequence[str]) -> Callable[[str], bool]:
@@ -116,6 +117,7 @@ class ChangeImpact(Struct, frozen=True, kw_only=True):
                 return not selected or any(_tests_of(path, each) for each in (*self.deleted, *ran))
             if path in self.paths:
                 return not selected or path_from_gate(gate, path) in selected
+            # A file that this change deleted is its own to answer for; others went with work that was judged then.
             return path in self.deleted
 
         return expected
@@ -165,6 +167,7 @@ def _baseline_counts(before: Sequence[GateRun], paths: frozenset[str]) -> Mappin
 
 def _spread_over_files(packages: Mapping[str, int], paths: frozenset[str]) -> Mapping[str, int]:
     files = {folder: [path for path in paths if _tests_of(folder, path)] for folder in packages}
+    # Go reports packages, not files.
     return {path: max(1, count // len(files[folder])) for folder, count in packages.items() for path in files[folder]}
 
 

@@ -91,6 +91,7 @@ async def capture_baseline(
         known = stored if stored is not None and stored.problem is None else None  # the problem may be solved by now
         run = known or await _run_baseline_gate(gate, tree, environment.fingerprint, inputs)
         problem = unready_reason(run, given=gate.name in detection.given, setup=left_out)
+        # Not stored: a problem of the environment may be over at the next try.
         if problem:
             return problem
         inputs.on_gate_run(run, known is not None)
@@ -155,6 +156,7 @@ async def _run_baseline_gate(gate: Gate, tree: Tree, environment: str, inputs: B
 
     run = await rerun(())
     failed = sorted(name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES)
+    # Only tests have names to be repeated by, and a run with a problem has no result to correct.
     if gate.kind != "test" or run.problem:
         return run
     return await retry_new_failures(run, failed, rerun)
@@ -193,6 +195,7 @@ def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> N
 
 
 def _problem(run: GateRun) -> str | None:
+    # The service first: its own output, which follows, names what it lacks, and so would look like the check's.
     missing = _missing_service(run) or missing_dependency(run.detail)
     match run.problem:
         case "timeout":
@@ -226,6 +229,7 @@ def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
     if run.gate.kind != "test":
         return None
     if run.gate.runner == "exit":
+        # An unnamed failure may be one that the work is to fix; only a missing dependency makes the gate useless.
         return missing if run.exit_code != 0 else None
     if any(outcome in {"passed", "flaky"} for outcome in run.outcomes.values()):
         return None

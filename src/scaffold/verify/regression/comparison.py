@@ -37,6 +37,7 @@ def compare_gate_runs(
     test that does not run proves nothing. A run with a `problem` has it as its verdict.
     """
     verdicts = _verdicts(before, now)
+    # A run with a problem reports some tests only; naming the rest as lost would hide the real problem.
     lost = [] if before is None or now.problem else sorted(filter(expected, _lost(before, now)))
     verdicts |= dict.fromkeys(lost, "new_failure")
     notable = sorted(
@@ -92,8 +93,10 @@ def _verdicts(before: GateRun | None, now: GateRun) -> dict[str, TestVerdict]:
     known = before.outcomes if before else {}
     verdicts = {name: _verdict(known.get(name), outcome) for name, outcome in now.outcomes.items()}
     if before is not None:
+        # Without line numbers equal findings in a file have one name, so one more of them shows in the count only.
         worse = [name for name in now.outcomes if name in known and _count(now, name) > _count(before, name)]
         verdicts |= dict.fromkeys(worse, "new_failure")
+        # A test that disappears is a loss; a finding that disappears is the purpose.
         if now.gate.runner == "findings" and not now.problem:
             verdicts |= dict.fromkeys(known.keys() - now.outcomes.keys(), "fixed")
     return verdicts
@@ -147,6 +150,7 @@ def _renamed(name: str, names: Mapping[str, str]) -> str:
         if found and head in names:
             return f"{names[head]}{found}{rest}"
     head = name
+    # unittest names tests by module, class and function, with dots between all of them.
     while "." in head:
         head = head.rpartition(".")[0]
         if head in names:

@@ -22,6 +22,7 @@ async def retry_new_failures(run: GateRun, doubtful: Sequence[str], rerun: Rerun
     if not doubtful or len(doubtful) > MAX_REPEATED:
         return run
     passing = _passed(await rerun(doubtful), doubtful)
+    # A gate without test names runs whole each time, so the first repetition was the same already.
     if passing and run.gate.runner != "exit":
         passing = _passed(await rerun(()), passing)
     return _with_flaky(run, passing)

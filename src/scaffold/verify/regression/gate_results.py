@@ -40,6 +40,7 @@ async def judge_gates(request: ProofRequest, baseline: Baseline, tree: Tree) -> 
     new = await _new_gates(request, baseline, tree, since)
     if not runs and not new:
         return ()
+    # Names of tests contain their files: without the renames, an old failure would look new and an old test lost.
     renames = await _renames(runs, tree)
     before = tuple(with_renamed_files(run, _within_gate(run.gate, renames)) for run in runs)
     former = {new: old for old, new in renames.items()}
@@ -64,6 +65,7 @@ def gate_timeout_s(gate: Gate, before: GateRun | None, otherwise_s: float) -> fl
 async def _renames(runs: Sequence[GateRun], tree: Tree) -> Mapping[str, str]:
     """Return the renames since the baseline, old path to new; a test file renamed to something else is left out."""
     renames = await commits.renames(tree.git, runs[0].commit, tree.commit) if runs else {}
+    # A test file renamed so that no runner finds it has taken its tests away.
     return {old: new for old, new in renames.items() if is_test_file(new) or not is_test_file(old)}
 
 
@@ -172,6 +174,7 @@ class _GateRunner:
         if only and run.problem == "vacuous":  # the selected files contain no tests
             run, only = await self._settled(gate, before, ()), ()
         run = await self._without_new_tests(run, before, only)
+        # Only complete runs are kept: `find` answers for all tests of the commit.
         if self._request.keep and not only and run.problem is None:
             self._request.keep(run)
         return run, only
@@ -186,6 +189,7 @@ class _GateRunner:
             return run
         alone = await self._settled(run.gate, before, isolated)
         if alone.problem:
+            # Nothing to run without the new files, so there was nothing that these could have repaired.
             return run if alone.problem == "vacuous" else alone
         broken = {name: outcome for name, outcome in alone.outcomes.items() if outcome in FAILING_OUTCOMES}
         return structs.replace(run, outcomes={**run.outcomes, **broken}, detail=alone.detail if broken else run.detail)

@@ -105,6 +105,7 @@ def select_tests(
     reasons: dict[str, str] = {}
     for path, why in _related_tests(changed, index, callers, tagged):
         reasons.setdefault(path, why)
+    # A handful of tests found by name may miss what a change breaks next to them.
     if sum(sizes.get(path, 1) for path in reasons) >= MIN_TESTS:
         return Selection(reasons=reasons)
     return _with_packages(changed, index, reasons)

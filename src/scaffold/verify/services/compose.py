@@ -80,6 +80,7 @@ class ComposeProject(Struct, frozen=True, kw_only=True):
 
     def argv(self, *words: str) -> tuple[str, ...]:
         """Return the command line of a compose command; works without the files for `down`."""
+        # `down` knows the containers by the project's name, but fails at once if a named file is missing.
         files = [word for file in self.files if self.at for word in ("-f", file)]
         return (*self.program, "-p", self.name, *files, *words)
 
@@ -95,6 +96,7 @@ async def find_compose(context: ComposeContext) -> tuple[str, ...] | NotReady:
 
 async def start_project(context: ComposeContext, service: ComposeSpec, project: ComposeProject) -> NotReady | None:
     """Start a line's containers and wait until all are running or healthy; return the problem or None."""
+    # Before the start: containers that nobody recorded would outlive a process that is killed now.
     write_atomic(_record_path(context, project), msgspec.json.encode(project))
     up = project.argv("up", "--detach", "--wait", *service.names)
     ended = await _run_compose(context, up, context.folder, START_TIMEOUT_S)
@@ -107,6 +109,7 @@ async def stop_project(context: ComposeContext, project: ComposeProject) -> NotR
     ended = await _run_compose(context, down, project.at or context.shared, STOP_TIMEOUT_S)
     if ended.exit_code != 0:
         return _compose_failure(context, "are still running and could not be stopped", down, ended)
+    # After the stop, so that what could not be stopped stays on record for the next process that needs its ports.
     _record_path(context, project).unlink(missing_ok=True)
     return None
 

@@ -149,6 +149,7 @@ async def _stop_if_unused(context: ComposeContext, project: ComposeProject) -> b
     """Stop a project unless another process holds its ports; return whether the ports were free."""
     async with AsyncExitStack() as stack:
         try:
+            # A lock that is free is taken at once; a longer wait means that a check is using the services.
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await _lock_ports(context, project.ports, stack)
         except TimeoutError:
@@ -168,6 +169,7 @@ async def _start_all(
     """Start all services, to be stopped by `stack`; return the problem or None."""
     ports = sorted_ports(outside)
     await _lock_ports(context, ports, stack)
+    # Whoever recorded them does not hold their ports any more, which are locked here, so it was killed.
     for project in compose.recorded_projects(context):
         if not set(ports).isdisjoint(project.ports) and (problem := await compose.stop_project(context, project)):
             return problem
@@ -185,12 +187,14 @@ async def _lock_ports(context: ComposeContext, ports: Sequence[int], stack: Asyn
 async def _start_compose(
     context: ComposeContext, specs: Sequence[ComposeSpec], stack: AsyncExitStack
 ) -> NotReady | None:
+    # Otherwise a check could talk to a server of the user's, and change its data.
     if taken := [port for port in sorted_ports(specs) if await is_listening(port)]:
         what = f"port {taken[0]} on this machine is already in use, but compose must publish a service there"
         return NotReady(what=what, fix="stop that process, or publish another port")
     program = await compose.find_compose(context)
     if isinstance(program, NotReady):
         return program
+    # Pushed first, so it runs last: `down` still needs the compose files.
     stack.push_async_callback(compose.remove_checkout, context)
     if problem := await compose.check_out_files(context):
         return problem
@@ -202,6 +206,7 @@ async def _start_compose(
             folder=os.fspath(context.folder),
             ports=service.ports,
         )
+        # Before the start, which may fail halfway and leave some containers running.
         stack.push_async_callback(_stop_or_report, context, project)
         if problem := await compose.start_project(context, service, project):
             return problem

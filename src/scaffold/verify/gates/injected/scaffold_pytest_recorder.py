@@ -22,6 +22,7 @@ OPTIONS_VARIABLE = "PYTEST_ADDOPTS"
 NOT_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 """Exceptions that a test may raise without failing."""
 
+# At import: `-p` loads this module before any conftest, so that no project code ever sees the key.
 _order = take_order()
 _note = open_record(_order["folder"], _order["key"]) if _order else None
 _keys = [derived(_order.pop("key"), "workers")] if _order else []
@@ -33,12 +34,14 @@ def pytest_configure(config: Any) -> None:
     """Start recording; a pytest-xdist worker uses the order that its controller passed on."""
     order, note = _order, _note
     if not getattr(config.option, "tx", None) and not getattr(config.option, "numprocesses", None):
+        # Without workers nobody needs the key again, and project code could find it in this process.
         _keys.clear()
     received = getattr(config, "workerinput", {}).pop(WORKER_INPUT_KEY, None)
     if received:
         restore(received["environ"])
         order, note = received, open_record(received["folder"], bytes.fromhex(received["key"]), received["record"])
     if order and note:
+        # A run that stops at the first failure would leave most tests without a report.
         config.option.maxfail = 0
         config.pluginmanager.register(RecorderPlugin(order, note), "scaffold-watch")
 
@@ -83,6 +86,8 @@ class RecorderPlugin:
             self._select(config, items)
         self._note("collected", [tidy(item.nodeid) for item in items])
         if items:
+            # In the folder of the last test, so that its conftest, which may
+            # change reports, applies to the canaries as well.
             canaries = canary_tests(session, Path(items[-1].path).parent, self._token)
             config.pluginmanager.register(CanaryPlugin(canaries, self._note, self._raised), "scaffold-canaries")
             items.extend(canaries)
@@ -154,6 +159,8 @@ class CanaryPlugin:
         """Run a canary; leave other tests to other plugins."""
         if item not in self._ours:
             return None
+        # `log=False`: no reporter and no other plugin gets these reports, so
+        # exit code and counts stay those of the project.
         reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
         self._note("canary", item.nodeid, item.nodeid in self._raised, [_told(report) for report in reports])
         return True

@@ -31,6 +31,7 @@ def take_order() -> dict[str, Any] | None:
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123
             order: dict[str, Any] = json.load(file)
+        # Together with the variable, this was the only copy of the key outside this process.
         os.unlink(path)  # noqa: PTH108
     except OSError:
         return None
@@ -57,15 +58,19 @@ def open_record(folder: str, key: bytes, name: str = RECORD) -> Note:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(os.path.join(folder, name), flags, 0o600)  # noqa: PTH118
     seal = hashlib.blake2b(key=key, digest_size=16)
+    # Bound now, because code under test may replace these functions in their modules.
     write, process, encode = os.write, os.getpid, json.JSONEncoder().encode
     owner = process()
 
     def note(*fields: object) -> None:
+        # A fork shares the descriptor; its lines would break the chain of signatures.
         if process() != owner:
             return
         line = encode(fields).encode()
         seal.update(line)
+        # The state of the hash moves on with each line, so no line can be signed again, removed or put elsewhere.
         rest = seal.copy().hexdigest().encode() + b" " + line + b"\n"
+        # A write may be shorter than asked for.
         while rest:
             rest = rest[write(descriptor, rest) :]
 

@@ -34,6 +34,7 @@ class RecordingResult(unittest.TextTestResult):
         super().addFailure(test, err)
 
     def addError(self, test: Any, err: Any) -> None:  # noqa: D102, N802
+        # unittest stands a test of its own in for a module that cannot be imported.
         if test.id().startswith(NOT_LOADED):
             self.note("collection", name_of_test(test))
         when = "call" if isinstance(test, unittest.TestCase) else "setup"
@@ -66,6 +67,7 @@ class RecordingRunner(unittest.TextTestRunner):
 
     def run(self, test: Any) -> Any:
         """Return the result of the tests; the canaries' results are only recorded."""
+        # Tests that did not run would count as missing.
         self.failfast = False
         if self.order["only"]:
             test = unittest.TestSuite(
