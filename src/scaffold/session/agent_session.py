@@ -137,6 +137,8 @@ class Session:
     async def switch(self, model: str) -> str:
         """Use another model from the next request on, and return its full name; UsageError, ModelError."""
         full_name = self._check_model(model)
+        # The old connection stays open until the new one works, so that a
+        # failed switch leaves a session that can answer.
         opened, previous = self.open_conversation, self._connection
         try:
             self.agent.switch(await self._connect(full_name))
@@ -161,6 +163,7 @@ class Session:
         """Connect everything; a missing key, or a missing price under a limit, is an error here, before any work."""
         model = await self._connect(self.model)
         if self._parent is None:
+            # Subagents of a process that died are settled before the agent works, so that it gets their messages.
             await self.peers.open()
         observer = self._observer
         own = filter(observer.keeps_tool, await self._load_tools())
@@ -185,6 +188,7 @@ class Session:
         try:
             await self.peers.close()
         finally:
+            # The peers go first: a subagent's end still needs the store and may report to this session's gate.
             await self._egress.aclose()
             await self._connection.aclose()
 
@@ -274,6 +278,7 @@ class Session:
     def _subagent_spec(self, model: str | None) -> SubagentSpec:
         """Return the configuration of the next subagent: that of this session at the moment."""
         named = self.model if model is None else self._check_model(model)
+        # The rules of the moment: they include what the user has allowed "always" since the session began.
         options = msgspec.structs.replace(self.options, rules=self.gate.rules, mode=self.modes.current)
         return SubagentSpec(named, SubagentOptions(session=options, account=self._account).to_json())
 

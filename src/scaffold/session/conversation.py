@@ -57,6 +57,7 @@ def open_conversation(
         store.conversations.claim(session, me)
         if stored is not None and stored.model != model:
             store.conversations.switch_model(session, model, me=me)
+    # Loaded after the claim: until then another process may have been adding messages.
     summary, messages = store.conversations.load(session)
     try:
         yield OpenConversation(
@@ -68,6 +69,8 @@ def open_conversation(
             stored=stored,
         )
     finally:
+        # The claim is in the transaction that creates the conversation, so that
+        # no other process can resume it in between.
         with store.transaction():
             store.conversations.release(session, me)
             if stored is None:

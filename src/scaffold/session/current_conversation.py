@@ -57,6 +57,7 @@ class CurrentConversation:
             session = await stack.enter_async_context(
                 open_session(self.options, conversation, self._reporter, ask=self._ask, observer=self._observer)
             )
+            # Only now is the new conversation this object's; an error before it closes the new one alone.
             previous, self._resources = self._resources, stack.pop_all()
         self.session = session
         self.options = msgspec.structs.replace(self.options, mode=None)  # `--mode` is for the first one only

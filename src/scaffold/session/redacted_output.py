@@ -50,6 +50,7 @@ class StreamRedactor:
         key = self._held.rfind(_KEY)
         if key >= 0 and len(self._held) - key < _KEY_CHARACTERS:
             closed = _KEY_END.search(self._held, key)
+            # A private key has many words; until its end line is here, nothing from its first line on is safe.
             return end if closed and closed.end() <= end else min(key, end)
         return end if len(self._held) <= MAX_HELD_CHARACTERS else len(self._held)
 

@@ -28,8 +28,10 @@ async def session_sandbox(sandbox: SandboxSettings, root: Path, home: Path, *, c
         root=root,
         home=home,
         temporary=outputs / "temporary",
+        # A session in a subfolder can read the rest of the repository, and with it the `.env` at its top.
         private=(dirs.config, dirs.data, dirs.cache, *(await _secrets_above(root, checkout) if checkout else ())),
         shown=(dirs.data / "packages", outputs, *(required_folders(checkout) if checkout else ())),
+        # What git tracks is published with the repository, and tests may need it.
         tracked=await _tracked(root),
     )
     return await build_enclosure(sandbox, inputs, os.environ, cache=dirs.cache / LEVEL_CACHE)

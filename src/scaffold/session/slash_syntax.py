@@ -238,6 +238,7 @@ def parse_slash(line: str, commands: Sequence[CommandSyntax] = COMMANDS) -> Comm
     """Return the command in `line`; None for text to the model, e.g. `/usr/bin is full`."""
     if line.rstrip() == "/":
         return InvalidCommand("`/` alone is not a command", "`/help` lists the commands.")
+    # A path has a second slash or a character that no name has, so it goes to the model.
     found = _COMMAND.fullmatch(line.rstrip())
     if found is None:
         return None

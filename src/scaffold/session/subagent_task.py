@@ -48,6 +48,7 @@ async def _run_session(
         async with open_session(options.session, conversation, redacted, parent=link) as session:
             finish = await session.agent.turn((Text(task_prompt(subagent)),))
     except ScaffoldError as error:
+        # A failed subagent may have said something useful before its error.
         text = session.usage_counter.text if session else ""
         _report(store, subagent, "failure", result=text or None, error=error.in_full)
         return

@@ -63,6 +63,8 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
         readable=(outputs,),
         enclosure=setup.sandbox,
         redactor=setup.redactor,
+        # Names that appear later and look like secrets are hidden from
+        # commands: `with_new_secrets` in policy/sandbox.py.
         known=frozenset(os.listdir(cwd)),  # noqa: PTH208 - only names are needed
     )
     built_in = all_tools(workspace, fetch=_fetch, todos=setup.todos, packages=packages, outputs=outputs)
