@@ -30,6 +30,7 @@ def set_in_file(path: Path, name: str, value: ConfigValue) -> None:
     Raise UsageError if the file is faulty, or if an editor of YAML cannot change only this setting in it.
     """
     before = read_text(path)
+    # The editor is checked by its result: both versions are parsed, and only this setting may differ.
     wanted = _values(before, path) | {name: value}
     try:
         after = with_setting(before, name, value)
@@ -50,6 +51,7 @@ def set_in_file(path: Path, name: str, value: ConfigValue) -> None:
 def with_setting(text: str, name: str, value: ConfigValue) -> str:
     """Return the YAML `text` of a configuration file with the setting `name` set to `value`."""
     newline = "\r\n" if "\r\n" in text else "\n"
+    # ruamel.yaml would mix both line ends; the file's own are put back at the end.
     text = text.replace("\r\n", "\n")
     if text and not text.endswith("\n"):
         text += "\n"
@@ -120,6 +122,8 @@ def _put(parent: CommentedMap, key: str, node: Any, comments: list[Any] | None) 
         return
     first = next(iter(parent))
     parent.insert(0, key, node)
+    # ruamel.yaml keeps the comment above the first key of a section with the
+    # section, so it has to move to that key by hand.
     if comments[3]:
         parent.ca.items.setdefault(first, [None, None, None, None])[1] = comments[3]
         comments[3] = parent.ca.comment = None

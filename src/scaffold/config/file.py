@@ -61,6 +61,7 @@ def parse_settings(text: str, path: Path) -> dict[str, SettingValue]:
     values: dict[str, SettingValue] = {}
     for name, line, given in _leaves(root, "", path):
         origin = f"{path}:{line}"
+        # `a.b: 1` and `a: {b: 2}` name the same setting, which YAML itself does not notice.
         if name in values:
             raise UsageError(f"{origin}: `{name}` is set twice", "Keep one of the two.")
         values[name] = validate_setting(name, given, origin)

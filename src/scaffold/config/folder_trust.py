@@ -52,6 +52,7 @@ def trusted_versions(folder: FolderConfig) -> tuple[Mapping[str, str], ...]:
     path = user_database(user_dirs().data)
     if not path.exists():
         return ()
+    # Looking at trust creates nothing: a command that only reads must not leave a database behind.
     store = UserStore.open(path, clock=SystemClock(), create=False)
     try:
         return tuple(each.files for each in store.trust.agreed(folder.identity))
@@ -94,9 +95,11 @@ def _project_prompts(status: TrustStatus, notice: Notice) -> Path | None:
 def _piece(top: Path, name: str) -> TrustFile | None:
     """Return a file of the configuration as it is now; None if it does not exist."""
     path = top / name
+    # While a sandboxed command runs, a socket stands in place of a missing file; it is no configuration.
     if not os.path.lexists(path) or is_placeholder(path):
         return None
     try:
+        # A link out of the folder could be changed without anything in the folder changing.
         place = path.resolve(strict=True)
         if not place.is_relative_to(top):
             return TrustFile(name, problem="is a link that points outside the folder")
@@ -108,6 +111,7 @@ def _piece(top: Path, name: str) -> TrustFile | None:
 
 
 def _read(top: Path, place: Path, name: str) -> TrustFile:
+    # The bytes that are hashed are the bytes that are parsed: the file is read once, by its descriptor.
     with open_file(top, place, os.O_RDONLY) as fd:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return TrustFile(name, problem="is not a regular file")

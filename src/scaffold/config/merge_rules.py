@@ -64,6 +64,7 @@ def _at_least(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
 
 
 def _not_off(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
+    # A project may say how it is tested, but not that it is not.
     return MergeResult(held, ONLY_YOURS) if wanted == OFF else MergeResult(wanted)
 
 

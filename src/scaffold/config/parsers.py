@@ -27,6 +27,7 @@ def one_of(*words: str) -> Parser:
     """Return the parser of a choice; `off` may be YAML's False, which it makes of a plain `off`."""
 
     def parse(given: object) -> ConfigValue:
+        # YAML 1.1 reads a plain `off` as False.
         word = OFF if given is False else given
         if word not in words:
             raise ValueError(f"one of {', '.join(words)}")
@@ -50,6 +51,7 @@ def integer(least: int, most: int) -> Parser:
     """Return the parser of a whole number within bounds."""
 
     def parse(given: object) -> ConfigValue:
+        # In Python True is the integer 1.
         if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
             raise ValueError(f"a whole number from {least} to {most}")
         return given
@@ -148,6 +150,7 @@ def variable(text: str) -> str:
     """Return the name of an environment variable."""
     if not _VARIABLE.fullmatch(text):
         raise _bad_entry("variable names such as `NPM_CONFIG_CACHE`", text)
+    # Such as GIT_DIR or PYTHONPATH.
     if is_never_inherited(text):
         raise ValueError(f"a list of variable names, but `{text}` would make commands work on something else")
     return text

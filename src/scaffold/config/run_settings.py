@@ -72,6 +72,7 @@ async def run_settings(
     Raise UsageError without a model, TrustError without a required sandbox.
     """
     sandbox = sandbox_settings(settings)
+    # Before anything is stored: a run that could never work in its sandbox should not exist.
     require_sandbox(sandbox, await detect_sandbox_level())
     author, committer = await signatures(context.repository)
     root, once = context.repository.root, flags.trust_once
@@ -155,6 +156,7 @@ def resume_settings(context: RunContext, run: Run, flags: RunFlags) -> RunSettin
 
 
 def _with_current_gates(context: RunContext, run: Run, *, trust_once: bool) -> RunSettings:
+    # With a baseline the gates are settled: results of other gates could not be compared with it.
     if context.store.baselines.of_run(run.id) is not None:
         return run.settings
     root, environ = context.repository.root, context.environ

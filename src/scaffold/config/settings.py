@@ -175,10 +175,12 @@ def _merged(
             continue
         held, setting = merged[name], SETTINGS[name]
         rule = rule_of(setting)
+        # Without a value of its own, `agents` is what the tier says, and a project may only lower that.
         limit = _agents(merged) if name == "agents" and rule is LOWER else held.value
         result = rule.merge(limit, wanted.value)
         if result.reason:
             ignored.append(IgnoredConfig(wanted.origin, result.reason, name))
+        # A refused value leaves the origin as it was, or the user would be told that the project set it.
         if result.value != held.value and not (result.reason and result.value == limit):
             origin = f"{held.origin}, {wanted.origin}" if setting.accumulates and held.value else wanted.origin
             merged[name] = SettingValue(result.value, origin)
