@@ -164,6 +164,7 @@ def _worker(goal: Goal, action: Action, attempt: Attempt, item: InboxItem | None
 def _attempt_activity(action: Action, attempt: Attempt) -> Activity | None:
     def belongs(entry: JournalEntry) -> bool:
         fields = entry.fields
+        # A journal belongs to a goal's and an action's name, so it may contain entries of earlier runs.
         of_run = fields.get("run", action.run_id) == action.run_id
         return of_run and (fields.get("action"), fields.get("attempt")) == (action.key, attempt.number)
 

@@ -31,6 +31,7 @@ async def tail_events(context: RunContext, run: Run, sink: EventSink, *, since: 
     """Show every event after number `since`; return once `done` and all are shown."""
     seq = since
     while True:
+        # `done` is asked before the events are read, so that the last round still shows what the end itself recorded.
         ending = done()
         for recorded in context.store.events.since(run.id, seq):
             sink.show(recorded)

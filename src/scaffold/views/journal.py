@@ -127,4 +127,5 @@ def _tail_lines(path: Path, window: int) -> tuple[list[bytes], bool]:
             lines = file.read(window).split(b"\n")[:-1]  # the last one is incomplete, or empty
     except OSError:
         return [], True
+    # Unless the window begins with the file, its first line is probably cut.
     return (lines, True) if start == 0 else (lines[1:], False)

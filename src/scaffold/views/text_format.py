@@ -17,6 +17,7 @@ _WORD = re.compile(r"(?:`[^`\n]*`|\S)+")
 
 def clip(text: str, width: int) -> str:
     """Return the first line of `text` that is not blank, safe to print, cut with `…` to at most `width` columns."""
+    # A tab has no width of its own, so lines could not be cut at a column.
     line = printable(text.strip().partition("\n")[0].expandtabs(2))
     if cell_len(line) <= width:
         return line
