@@ -53,6 +53,7 @@ def _checked(content: bytes, name: str) -> str:
         limit = f"{name} is longer than {MAX_BYTES // 1000:,} KB, more than a planner can read at once"
         raise UsageError(limit, "Shorten it; refer to files of the repository, which agents can read.")
     try:
+        # Editors on Windows begin a file with a byte order mark.
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} is not UTF-8 text", "Pass a specification in plain text.") from error

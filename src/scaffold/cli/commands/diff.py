@@ -54,6 +54,7 @@ async def _diff(target: str | None, run_name: str | None, *, stat: bool, as_json
         patch, paths = b"", tuple[str, ...]()
         if change.base is not None and change.commit is not None:
             form = ("--stat", "--summary") if stat else ("-p", "--binary")
+            # Plumbing: settings such as `diff.noprefix` and `diff.external` change what `git diff` prints.
             patch = (await context.git("diff-tree", "-r", *DIFF_OPTIONS, *form, change.base, change.commit)).out
             paths = await changed_paths(context.git, change.base, change.commit)
     if as_json:

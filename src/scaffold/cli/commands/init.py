@@ -89,6 +89,7 @@ def init(*, force: bool, dry_run: bool, as_json: bool) -> None:
     root = run_async(_root())
     findings = scan_project(root, os.environ)
     path = root / CONFIGURATION
+    # A dangling link counts as a file, which `exists` would not see.
     written = not dry_run and (force or not os.path.lexists(path))
     if written:
         _write(path, configuration(findings))

@@ -85,6 +85,7 @@ async def _logs(action_name: str | None, run_name: str | None, *, follow: bool, 
         tails: dict[Path, FileTail] = {}
         seen = False
         while True:
+            # Asked before reading, so that the last round still shows what was written up to the end.
             going_on = _is_running(context, run)
             for entry in _new_entries(context, run, only, tails):
                 click.echo(entry.line if as_json else format_entry(entry))

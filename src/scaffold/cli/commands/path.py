@@ -33,6 +33,7 @@ def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"run": run.id, "action": action.key, "attempt": attempts[-1].number, "path": folder})
     else:
+        # As bytes: a path need not be UTF-8, and the shell needs it as it is.
         click.echo(os.fsencode(folder))
 
 

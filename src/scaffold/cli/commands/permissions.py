@@ -94,6 +94,7 @@ async def _judge_lines() -> None:
     stream = sys.stdin.buffer
     while line := stream.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
+            # The rest of the line is skipped, so that there is one answer for each line.
             while line and not line.endswith(b"\n"):
                 line = stream.readline(MAX_LINE_BYTES)
             print_json(InvalidQuery(id=None, error=f"the line is longer than {MAX_LINE_BYTES:,} bytes"))

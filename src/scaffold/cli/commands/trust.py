@@ -64,6 +64,7 @@ def trust(folder: Path, *, show: bool, revoke: bool, as_json: bool) -> int:
     if asking and not click.confirm("Trust it?", err=True):
         click.echo("nothing changed", err=True)
         return FAILED
+    # What was shown is trusted: the files may have changed while the user was reading.
     _agree(before.folder)
     return _print_result(TrustStatus(before.folder, "trusted"), found, as_json=as_json, done=not before.trusted)
 

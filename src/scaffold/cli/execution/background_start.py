@@ -22,6 +22,7 @@ def start_in_background(context: RunContext, run_id: RunId) -> int:
     The run must have no owner. Raises ScaffoldError with the end of the process log if the process exits earlier.
     """
     log = context.process_log(run_id, LOG_NAME)
+    # Each claim raises the fence, so a higher one shows that the child owned the run, even if it has ended since.
     fence = require_run(context.store, run_id).fence
     child = start_detached([*PROGRAM, "background", run_id], cwd=context.repository.root, env=dict(os.environ), log=log)
     alive = True

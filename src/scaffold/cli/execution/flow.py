@@ -39,6 +39,7 @@ async def continue_run(context: RunContext, run_id: RunId, flags: RunFlags) -> i
         return await run_to_end(context, run_id, as_json=flags.as_json)
     run = require_run(context.store, run_id)
     if run.owner is not None:
+        # The child could not claim the run while its owner, which is this process if it has planned it, is alive.
         release_run(context.store, run)
     pid = start_in_background(context, run_id)
     click.echo(f"run {run_id} continues in the background, process {pid}", err=flags.as_json)

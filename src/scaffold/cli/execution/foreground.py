@@ -44,6 +44,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool = False) -> int:
     """Execute a run until it ends or has to pause; return the exit code."""
     relax_gc()
+    # Before the claim, so that the event of the claim is shown, too.
     since = last_seq_before(context, run_id)
     try:
         async with own_run(context, run_id, partial(processes_of, context), notice=print_note) as owner:

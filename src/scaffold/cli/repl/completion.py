@@ -76,6 +76,7 @@ class SuggestionCompleter(Completer):
 
 def completer(cwd: Path, values: ValuesFor, commands: Sequence[CommandSyntax]) -> Completer:
     """Return a completer: commands complete at once, files in a thread while the user types on."""
+    # A large tree takes longer to read than the time between two keys.
     files = ThreadedCompleter(SuggestionCompleter(lambda before: file_suggestions(before, cwd)))
     return merge_completers([SuggestionCompleter(lambda before: command_suggestions(before, values, commands)), files])
 
@@ -126,6 +127,7 @@ def _below(root: Path, wanted: str) -> Iterator[str]:
             for entry in _entries(folder):
                 looked += 1
                 if _is_folder(entry):
+                    # A link to a folder above would make the walk endless.
                     if entry.name not in SKIPPED and not entry.is_symlink():
                         deeper.append(Path(entry.path))
                 elif folder != root and wanted in entry.name.lower():

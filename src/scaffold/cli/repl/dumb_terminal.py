@@ -51,6 +51,7 @@ class DumbTerminal:
                 ended.set()
 
         loop.add_reader(sys.stdin.fileno(), read)
+        # This terminal is not in raw mode, so Ctrl-C is a signal and no key.
         loop.add_signal_handler(signal.SIGINT, lambda: self._post(InterruptPressed()))
         try:
             await ended.wait()
@@ -88,6 +89,7 @@ class DumbTerminal:
         sys.stdout.buffer.flush()
 
     def _take(self, data: bytes) -> None:
+        # A read can end within a line.
         *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         for line in lines:
             words = line.decode(errors="replace").strip("\r")
@@ -97,6 +99,7 @@ class DumbTerminal:
             elif counts and answer is not None:
                 self.view.answer(answer)
             else:
+                # A line that is no answer was typed as a message before the question was seen.
                 if answer is None and words.strip():
                     self._post(InputSubmitted(words))
                 self.ring()

@@ -46,6 +46,7 @@ def line_diff(before: str, after: str) -> LineDiff | None:
         return LineDiff(added, removed, (note,))
     start, end = max(0, head - CONTEXT_LINES), max(0, tail - CONTEXT_LINES)
     old, new = old[start : len(old) - end], new[start : len(new) - end]
+    # With `autojunk`, difflib ignores lines that are frequent in a text of 200 lines or more, and the diff grows.
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
     lines = list(_lines(matcher, old, new, start))

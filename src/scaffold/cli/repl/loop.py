@@ -148,6 +148,8 @@ class Repl:
                 self._await_input(group)
                 while not self._leaving:
                     await self._handle(await self._events.get(), group)
+                # The terminal goes first: its settings are restored even if the turn
+                # does not end and the process is forced to exit.
                 terminal.cancel()
                 await self._end_turn()
                 ticker.cancel()
@@ -156,6 +158,7 @@ class Repl:
             _schedule_forced_exit()
             raise
         except BaseExceptionGroup as failed:
+            # The command line reports a ScaffoldError in two lines; it does not look into groups.
             raise failed.exceptions[0] from None
 
     def run_after_turn(self, command: str) -> None:
@@ -215,6 +218,7 @@ class Repl:
             case TurnFinished():
                 await self._turn_finished(group)
             case NewsArrived():
+                # A turn may have begun since this event was posted, and its first request takes the news.
                 if self._turn is None and self.current.session.peers.waiting:
                     self._news_arrived(group)
             case _:
@@ -231,6 +235,7 @@ class Repl:
     async def _submit(self, words: str, group: asyncio.TaskGroup) -> None:
         """Execute a command or send a message to the agent: now, or as soon as the agent can take it."""
         command = parse_slash(words, self.profile.commands)
+        # Such a command changes what the running turn works on.
         if command is not None and self._turn is not None and needs_idle_agent(command):
             self._turn_state.later.append(words)
         elif command is not None:
@@ -302,6 +307,8 @@ class Repl:
 
     async def _turn_finished(self, group: asyncio.TaskGroup) -> None:
         """Process what was queued during the turn: commands, messages, news."""
+        # What the user typed for a stopped turn goes back into the line: it is
+        # not sent without them, and it is not lost.
         stopped = self._turn_state.stopping
         self._turn, self._turn_state.busy, self._turn_state.stopping = None, False, False
         if stopped and (waiting := self._pending.take_back()):

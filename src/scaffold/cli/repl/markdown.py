@@ -42,6 +42,7 @@ PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "tab
 
 def markdown(text: str, *, code_theme: str) -> Markdown:
     """Return `text`, which has no control characters, as a Rich renderable; line breaks are kept."""
+    # Rich's own parser has a fixed set of rules; only text that is parsed here keeps what they would hide.
     rendered = Markdown("", code_theme=code_theme, hyperlinks=False)
     rendered.parsed = PARSER.parse(text)
     rendered.elements = ELEMENTS  # type: ignore[misc]  # of this object only
@@ -60,6 +61,7 @@ def block_tail(block: str, most: int) -> str:
     """Return about the last `most` characters of a block; those of a code block stay a code block."""
     if len(block) <= most:
         return block
+    # The tail of a code block gets its first line back; without it, code would be drawn as prose.
     first, tail = block.partition("\n")[0], block[-most:]
     return f"{first}\n{tail.partition(chr(10))[2] or tail}" if _FENCE.match(first) else tail
 
@@ -94,6 +96,7 @@ class MarkdownBlocks:
 
     def _take(self, line: str) -> list[str]:
         """Take a whole line, and return the blocks it finishes: none, the one before, itself, or both."""
+        # Within a fence neither a blank line nor a heading ends the block.
         if self._fence:
             self._lines.append(line)
             return self._cut() if self._closes(line) else []
@@ -114,11 +117,13 @@ class MarkdownBlocks:
         """Return whether the current block is finished, given that `line` follows."""
         if line[0] in " \t":
             return False
+        # A list continues over blank lines between its items; it must not be cut into several lists.
         loose = self._blank and not (_ITEM.match(line) and self._lines and _ITEM.match(self._lines[0]))
         return loose or (bool(_FENCE.match(line)) and bool(self._lines))
 
     def _closes(self, line: str) -> bool:
         mark = line.strip()
+        # By CommonMark, a shorter or a different marker is content: a block may quote another block.
         return len(mark) >= len(self._fence) and set(mark) == {self._fence[0]}
 
     def _cut(self) -> list[str]:

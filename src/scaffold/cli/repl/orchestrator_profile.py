@@ -106,6 +106,7 @@ class RunControl:
             subject=RunPreview(run, stored_plan(self.context.store, run)).text(),
             why="agents start working on it, in the background",
         )
+        # "Always" means yes, for this time: no rule is kept, and each start is asked for.
         return await self._repl.questions.ask(question) != "deny"
 
     def start_in_background(self, run_id: RunId) -> None:
@@ -114,6 +115,7 @@ class RunControl:
         self._repl.transcript.notice(
             f"run {run_id} is running in the background: /tasks shows it, `scaffold attach` follows it"
         )
+        # Not now: the turn that called this tool still writes into the conversation.
         self._repl.run_after_turn(CLEAR)
 
     def _shown(self, text: Callable[[Run], str]) -> str:

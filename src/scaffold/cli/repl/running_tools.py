@@ -61,6 +61,7 @@ class RunningTools:
         """Return the tool with its calls watched."""
 
         async def run(args: Mapping[str, Any]) -> ToolOutput:
+            # In a thread: a file on a slow disk must not stop the input line.
             before = await self._file_text(tool.name, args)
             call = RunningCall(tool.name, args, self._clock.monotonic(), before)
             self._running.append(call)
@@ -68,6 +69,7 @@ class RunningTools:
                 output = await tool.run(args)
             finally:
                 self._running.remove(call)
+            # Read again, not computed: the diff shows what the tool has done, not what it should do.
             after = None if before is None or output.failed else await self._file_text(tool.name, args)
             diff = None if before is None or after is None else await asyncio.to_thread(line_diff, before, after)
             self._finished(FinishedCall(tool.name, args, output, diff))
@@ -96,6 +98,7 @@ def _text(root: Path, name: str, args: Mapping[str, Any]) -> str | None:
 
 
 def _read(root: Path, path: str) -> str | None:
+    # A diff must not show what the tool itself may not read, such as a file behind a link out of the folder.
     place = resolve_inside(root, path)
     if isinstance(place, Refusal):
         return None

@@ -89,7 +89,9 @@ def open_history(path: Path) -> History:
     """Return the history in this private file; one in memory if it cannot be written."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The file exists with private permissions before prompt_toolkit opens it, which would create it by the umask.
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        # The mode of `open` applies only to a file that it creates.
         path.chmod(0o600)
     except OSError:
         return InMemoryHistory()
@@ -137,6 +139,7 @@ class PromptTerminal:
     async def run(self) -> None:
         """Take input until cancelled or the terminal is gone; the terminal's settings are restored."""
         try:
+            # The handler of prompt_toolkit would answer an unhandled error with "Press ENTER to continue".
             await self._application.run_async(set_exception_handler=False)
         except (EOFError, OSError, termios.error):
             self._post(QuitRequested(lost=True))
@@ -146,7 +149,9 @@ class PromptTerminal:
         with contextlib.suppress(OSError), set_app(self._application):
             running = self._application.is_running
             if running:
+                # The input line is erased, the text takes its place, and the line is drawn again below it.
                 self._application.renderer.erase()
+            # In raw mode the terminal does not add a carriage return to a line feed.
             self._output.write_raw(text.replace("\n", "\r\n") + "\r\n")
             self._output.flush()
             if running:
@@ -190,6 +195,7 @@ class PromptTerminal:
             output=self._output,
             before_render=lambda _: self._draw_live(),
         )
+        # Not in the bindings: the rule about bursts has to see every key, whichever binding takes it.
         application.key_processor.before_key_press += lambda _: self._pressed()
         application.ttimeoutlen = application.timeoutlen = ESCAPE_S
         return application
@@ -245,6 +251,7 @@ class PromptTerminal:
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
         keys.add("enter")(lambda _: self._enter())
+        # Terminals send Alt-Enter as Escape and Enter.
         keys.add("escape", "enter")(lambda _: self._line.insert_text("\n"))
         keys.add("c-j")(lambda _: self._line.insert_text("\n"))
         keys.add("c-c")(lambda _: self._post(InterruptPressed()))
@@ -262,6 +269,7 @@ class PromptTerminal:
         def pressed(event: KeyPressEvent) -> None:
             if self._key_counts and event.data.lower() in ANSWERS:
                 self.view.answer(ANSWERS[event.data.lower()])
+            # A key that does not answer belongs to a message that the user was typing when the question came.
             elif event.data.isprintable():
                 self._line.insert_text(event.data)
 
@@ -271,6 +279,7 @@ class PromptTerminal:
 
         keys.add(Keys.Any, filter=asked)(pressed)
         keys.add("enter", filter=asked)(lambda _: None)
+        # Eager: otherwise Escape would wait for a second key, because Alt-Enter begins with it.
         keys.add("escape", filter=asked, eager=True)(escaped)
         return keys
 

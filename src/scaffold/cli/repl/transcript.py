@@ -220,6 +220,7 @@ class Transcript:
     def _result(self, fields: Mapping[str, Any]) -> None:
         """Show the result of a call that did not run: it was refused, or it repeats another one."""
         name, args = self._calls.pop(fields["id"], (fields["name"], {}))
+        # A call that ran was shown by `call_finished`, which knows its diff; the journal reports every call.
         if (name, args) in self._shown_calls:
             self._shown_calls.remove((name, args))
             return
@@ -232,6 +233,8 @@ class Transcript:
 
     def _news(self, text: str) -> None:
         """Show what reached the agent: messages of others, and the user's messages that waited."""
+        # The news are one text, and the user's own messages are its end; those
+        # are shown like messages that were not queued.
         given = self._pending.text
         others = text.removesuffix(given).strip() if given else text.strip()
         lines = [one_line(line, self._renderer.width - 3) for line in others.split("\n") if line.strip()]

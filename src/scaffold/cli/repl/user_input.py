@@ -71,6 +71,7 @@ class InterruptContext(Struct, frozen=True, kw_only=True):
 
 def on_interrupt(context: InterruptContext) -> InterruptEffect:
     """Return the effect of Ctrl-C: deny the question, stop the turn, end everything; when idle: clear, warn, leave."""
+    # First of all, so that a second Ctrl-C always ends everything, even if the stopping turn asks a question.
     if context.stopping:
         return "end"
     if context.asked:
@@ -124,6 +125,7 @@ class PendingInput:
 
     def take(self) -> None:
         """Remove the messages of the last `peek`."""
+        # Not `clear`: the user may have sent more since the last `peek`, which the agent has not seen.
         del self.waiting[: len(self.given)]
         self.given = ()
 

@@ -69,6 +69,8 @@ async def prune_worktrees(repository: Repository) -> Sequence[Path]:
     """Remove git's records of our worktrees whose folders are missing, and return their paths."""
     stale = [each for each in await _run_worktrees(repository) if not each.path.exists()]
     for worktree in stale:
+        # Not `git worktree prune`, which would drop the user's own records, too,
+        # such as those on a disk that is not mounted.
         await remove(repository, worktree.path)
     return [worktree.path for worktree in stale]
 
@@ -86,6 +88,7 @@ async def _git(environ: Mapping[str, str]) -> DoctorCheck:
     if shutil.which("git", path=environ.get("PATH", os.defpath)) is None:
         return DoctorCheck("git", "fail", "not on PATH", f"Install git {least} or newer.")
     version = (await Git(Path.cwd(), environ=environ)("version")).line
+    # Apple's git appends its own version: `2.39.3 (Apple Git-146)`.
     found = version.removeprefix("git version ").split(" ")[0]
     parts = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
     if parts >= MIN_GIT_VERSION:

@@ -41,6 +41,7 @@ def make(task: str | None, spec: str | None, output: str | None, *, as_json: boo
     request = read_request(task, spec, sys.stdin)
     place = None if output is None else Path(output)
     if place is not None:
+        # Before planning, which costs money.
         _refuse_to_replace(place)
     return run_async(_make(request, RunFlags(**options), place, as_json=as_json))
 
@@ -50,6 +51,7 @@ async def _make(request: str, flags: RunFlags, place: Path | None, *, as_json: b
     for note in settings.notes:
         click.echo(printable(f"note: {note}"), err=True)
     repository = await open_repository(Path.cwd(), environ=os.environ)
+    # Planning needs a stored run; in memory it leaves none behind.
     context = context_at(repository, IN_MEMORY, create=True)
     try:
         chosen = await run_settings(context, settings, flags, planner=True, notice=print_note)

@@ -28,11 +28,13 @@ def zygote(line: int, *, live: bool) -> int:
     if live:
         load_transport_class()
     sysconfig.get_config_vars()  # computed once, for all children
+    # Before the fork: opening a repository runs git, and every child would run it again.
     repository = repository_here()
     born = serve(socket.socket(fileno=line))
     if born is None:
         return 0
     code = PROCESS_MAINS[born.main](born.argument, repository)
+    # `_exit` flushes nothing.
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)  # an orderly shutdown of the interpreter would copy shared memory

@@ -135,6 +135,7 @@ def _read_stdin(flags: RalphFlags) -> str:
     """Return the content of standard input; if there is a task already, a silent pipe is not waited for."""
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
+    # A parent process may leave a pipe open as standard input and never write to it.
     if flags.task and not select.select([sys.stdin], [], [], STDIN_WAIT_S)[0]:
         click.echo("note: no data on standard input; not waiting for any", err=True)
         return ""
@@ -179,6 +180,7 @@ def _cancel_on_terminate() -> None:
     """Handle SIGTERM and SIGHUP like an interrupt; a signal that the parent process ignores stays ignored."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     for number in (signal.SIGTERM, signal.SIGHUP):
+        # `nohup` makes a program ignore SIGHUP.
         if task is not None and signal.getsignal(number) == signal.SIG_DFL:
             loop.add_signal_handler(number, task.cancel)
 

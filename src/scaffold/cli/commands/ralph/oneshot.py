@@ -70,6 +70,7 @@ async def run_oneshot(
 async def _run_turns(task: OneshotTask, session: Session) -> _OneshotOutcome:
     """Take the turn of the task, then one for each message of a subagent, until all have ended."""
     result = await session.say(task.words, task.piped)
+    # Subagents end with this process, and their results would be lost.
     while session.peers.running or session.peers.waiting:
         await session.peers.arrival()
         result = await session.agent.turn(())

@@ -59,6 +59,7 @@ async def write_sample(material: Path, place: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(source.read_bytes())
     git = Git(place, environ=os.environ)
+    # A new machine may have no git identity, and git refuses to commit without one.
     people = {"GIT_AUTHOR_NAME": DEMO_AUTHOR.name, "GIT_AUTHOR_EMAIL": DEMO_AUTHOR.email}
     people |= {"GIT_COMMITTER_NAME": DEMO_AUTHOR.name, "GIT_COMMITTER_EMAIL": DEMO_AUTHOR.email}
     await git("init", "--quiet", "--initial-branch=main")

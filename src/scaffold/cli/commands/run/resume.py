@@ -48,6 +48,7 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
         if status not in {INTERRUPTED, "paused", "active"}:
             fix = "Retry it with `scaffold retry`." if status == "failed" else "Start a new run."
             raise UsageError(f"run {run.id} is {status} and cannot be resumed", fix)
+        # Before the new settings are stored: a run that cannot execute with them keeps its own.
         require_sandbox(SandboxSettings(mode=flags.sandbox or run.settings.sandbox.mode), await detect_sandbox_level())
         reconfigure_run(context, run, resume_settings(context, run, flags))
         return await continue_run(context, run.id, flags)
