@@ -110,7 +110,7 @@ async def test_a_file_that_changes_during_the_edit_is_not_overwritten(root):
     operations = Meanwhile([replace(1, "uno", expected="one")], lambda: (root / "a").write_text("theirs\n"))
     output = await apply_delta(Workspace(root, {})).run({"path": "a", "operations": operations})
     assert output.failed
-    assert "read it again" in output.content
+    assert "Read it again" in output.content
     assert (root / "a").read_text() == "theirs\n"
     assert len(list(root.iterdir())) == 1
 

@@ -75,7 +75,7 @@ def test_a_file_that_changed_since_it_was_read_is_not_overwritten(root, change):
     before = place.read_text() if place.exists() else None
     refusal = replace_file(root, place, b"mine", "sub/a", origin=content.origin)
     assert isinstance(refusal, Refusal)
-    assert "read it again" in refusal.reason
+    assert "Read it again" in refusal.reason
     assert (place.read_text() if place.exists() else None) == before
     assert [entry.name for entry in (root / "sub").iterdir()] == ([] if before is None else ["a"])
 

@@ -204,7 +204,7 @@ async def test_no_local_address_is_contacted_under_any_name(site, host):
         ("example.org", "not an http"),
         ("http://", "http"),
         ("http://[::1", "Fetching http"),
-        ("http://user:secret@127.0.0.1/", "login"),
+        ("http://user:secret@127.0.0.1/", "credentials"),
         ("http://nowhere.invalid/", "Fetching http"),
         ("http://a\0b/", "Fetching http"),
         ("http://127.0.0.1:99999/", "Fetching http"),
