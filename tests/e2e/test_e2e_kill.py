@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -196,13 +197,21 @@ def test_another_terminal_can_stop_a_run_and_cancel_it(scenario):
 
 @pytest.mark.slow
 def test_two_orchestrators_never_execute_the_same_run(scenario):
+    """A run that is being executed keeps its owner and its settings, in the foreground and in the background."""
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
     assert wait_until(scenario.commands, TIMEOUT_S)
-    second = scenario.scaffold("resume", scenario.status()["run"]["id"])
-    assert second.returncode == 1
-    assert "is executing run" in second.stderr
+    name, before = scenario.status()["run"]["id"], stored_settings(scenario)
+    for more in ((), ("--detach",), ("--agents", "1", "--detach")):
+        second = scenario.scaffold("resume", name, *more)
+        assert (second.returncode, "is executing run" in second.stderr) == (1, True), second.stderr
+    assert stored_settings(scenario) == before
     assert running.wait(TIMEOUT_S) == 0
+
+
+def stored_settings(scenario):
+    with contextlib.closing(sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")) as database:
+        return database.execute("SELECT settings FROM run").fetchall()
 
 
 @pytest.mark.slow

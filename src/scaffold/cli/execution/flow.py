@@ -24,7 +24,7 @@ from scaffold.core.errors import PlanInvalid, ScaffoldError
 from scaffold.core.ids import RunId
 from scaffold.core.printable_text import printable
 from scaffold.orchestrator.owner.planning_phase import ShowStep, StopCause, begin_planning
-from scaffold.orchestrator.owner.run_lease import release_run, require_run
+from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run_when_free
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.run.context import RunContext
 from scaffold.session.slash_queries import format_usage
@@ -37,10 +37,10 @@ async def continue_run(context: RunContext, run_id: RunId, flags: RunFlags) -> i
     """Continue a run here or in the background; return the exit code."""
     if not flags.detach:
         return await run_to_end(context, run_id, as_json=flags.as_json)
-    run = require_run(context.store, run_id)
-    if run.owner is not None:
-        # The child could not claim the run while its owner, which is this process if it has planned it, is alive.
-        release_run(context.store, run)
+    if require_run(context.store, run_id).owner is not None:
+        # This process may own the run, because it planned it; the child could not claim it then. Taken before it is
+        # given away, so that another live process keeps the run that it executes.
+        release_run(context.store, await take_over_run_when_free(context, run_id))
     pid = start_in_background(context, run_id)
     click.echo(f"run {run_id} continues in the background, process {pid}", err=flags.as_json)
     click.echo(f"  watch it: scaffold attach {run_id}    stop it: scaffold stop {run_id}", err=flags.as_json)

@@ -16,6 +16,7 @@ from scaffold.git.repository import CheckoutStatus, checkout_status
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.planning.apply_plan import new_actions, new_goal
 from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
 
 EMPTY_PLAN = Plan(goals=())
@@ -95,12 +96,12 @@ def reconfigure_run(context: RunContext, run: Run, settings: RunSettings) -> Non
     """Store new settings of a run, which its processes read from now on.
 
     With another sandbox or another `yolo` other approvals are needed; open ones are withdrawn, and asked again if still
-    needed.
+    needed. Raises StaleFence if another process took the run since it was read.
     """
     before = run.settings
     if settings == before:
         return
-    with context.store.transaction():
+    with owner_transaction(context.store, run):
         context.store.runs.configure(run.id, settings)
         if (settings.sandbox, settings.permissions.yolo) != (before.sandbox, before.permissions.yolo):
             context.store.inbox.withdraw(run.id)

@@ -16,6 +16,7 @@ from scaffold.core.run_settings import SandboxSettings
 from scaffold.core.states import INTERRUPTED, Active, Failed, Paused, Planning, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.open_run import reconfigure_run
+from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
@@ -50,6 +51,8 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
             raise UsageError(f"run {run.id} is {status} and cannot be resumed", fix)
         # Before the new settings are stored: a run that cannot execute with them keeps its own.
         require_sandbox(SandboxSettings(mode=flags.sandbox or run.settings.sandbox.mode), await detect_sandbox_level())
+        if status == "active":
+            run = await take_over_run_when_free(context, run.id)
         reconfigure_run(context, run, resume_settings(context, run, flags))
         return await continue_run(context, run.id, flags)
     finally:
