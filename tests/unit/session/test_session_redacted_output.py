@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scaffold.cli.render.reporters import reporter_for
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.running_tools import FinishedCall
-from scaffold.cli.repl.transcript import Transcript
+from scaffold.cli.repl.transcript import LIVE_CHARACTERS, Transcript
 from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
+from scaffold.core.todo import Todo
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
 from scaffold.policy.secret.redaction import Redactor
@@ -132,7 +133,7 @@ def test_no_format_prints_a_secret(output, capsys):
 class Page:
     """Keeps what is shown for good."""
 
-    renderer = Renderer(width=200, plain=True)
+    renderer = Renderer(width=200, plain=True, clean=REDACTOR.clean)
     echoes = False
 
     def __init__(self):
@@ -145,12 +146,50 @@ class Page:
 def test_a_repl_shows_no_secret_while_streaming_or_afterwards():
     """BX-9: what a command printed, what the model says, and what a question is about."""
     page = Page()
-    transcript = Transcript(page, FakeClock(), pending=PendingInput(lambda words: ()), clean=REDACTOR.clean)
-    transcript.on_delta(TextDelta(f"It is {SECRET}"))
+    transcript = Transcript(page, FakeClock(), pending=PendingInput(lambda words: ()))
+    transcript.on_delta(TextDelta(f"It is {SECRET} "))
     assert transcript.live().strip() == "It is [redacted:MY_TOKEN]"
     transcript.note("text", text=f"It is {SECRET}")
     transcript.call_finished(FinishedCall("shell", {"command": "env"}, ToolOutput(f"MY_TOKEN={SECRET}"), None))
-    transcript.question(f"May it run `echo {SECRET}`?", "")
+    transcript.question(page.renderer.words(f"May it run `echo {SECRET}`?"), "")
     shown = "\n".join(page.shown)
     assert SECRET not in shown
     assert shown.count("[redacted:MY_TOKEN]") == 3
+
+
+LONG = "canary-" + "0123456789abcdef" * 8
+
+
+def narrow_page():
+    page = Page()
+    page.renderer = Renderer(width=80, plain=True, clean=Redactor({"MY_KEY": LONG}).clean)
+    return page, Transcript(page, FakeClock(), pending=PendingInput(lambda words: ()))
+
+
+def test_a_secret_longer_than_a_line_is_redacted_before_it_is_wrapped():
+    """BX-9"""
+    page, transcript = narrow_page()
+    transcript.note("text", text=f"The key is {LONG}, keep it.")
+    transcript.note("thinking", text=f"I saw {LONG}.")
+    transcript.notice(f"set to {LONG}")
+    transcript.error(f"refused {LONG}", f"unset {LONG}")
+    transcript.user_message(f"use {LONG}")
+    transcript.call_finished(FinishedCall("shell", {"command": f"echo {LONG}"}, ToolOutput(LONG), None))
+    transcript.todos((Todo(id=1, content=f"rotate {LONG}", status="pending", priority="high"),))
+    shown = "".join("".join(page.shown).split())
+    assert "0123456789" not in shown
+    assert shown.count("[redacted:MY_KEY]") == 9
+
+
+def test_no_part_of_a_secret_is_drawn_while_it_is_streamed():
+    """BX-9: neither its beginning as it grows, nor its end where a long text is cut."""
+    _, transcript = narrow_page()
+    for size in range(1, len(LONG)):
+        transcript.finish_turn()
+        transcript.on_delta(TextDelta(f"The key is {LONG[:size]}"))
+        assert len(set(transcript.live().split()) - {"The", "key", "is"}) <= 1
+        assert "0123456789" not in transcript.live()
+    for size in range(LIVE_CHARACTERS - len(LONG), LIVE_CHARACTERS, 20):
+        transcript.finish_turn()
+        transcript.on_delta(TextDelta(f"{LONG} {'x ' * (size // 2)}"))
+        assert "abcdef" not in transcript.live()

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Callable
 
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import ANSWERS, InputSubmitted, InterruptPressed, PostEvent, QuitRequested
@@ -17,9 +18,11 @@ CHUNK = 65_536
 class DumbTerminal:
     """A terminal by lines; `view` is set before it runs or shows anything."""
 
-    def __init__(self, post: PostEvent) -> None:
+    def __init__(self, post: PostEvent, *, clean: Callable[[str], str]) -> None:
+        """`clean` removes secrets from what is shown."""
         self.view: ReplView
         self._post = post
+        self._clean = clean
         self._partial_line = b""
 
     echoes = True
@@ -27,7 +30,7 @@ class DumbTerminal:
     @property
     def renderer(self) -> Renderer:
         """How to draw at the moment."""
-        return Renderer(width=shutil.get_terminal_size().columns, colours=False, plain=True)
+        return Renderer(width=shutil.get_terminal_size().columns, colours=False, plain=True, clean=self._clean)
 
     @property
     def typed(self) -> str:

@@ -113,10 +113,9 @@ class Repl:
         self._news_listener: asyncio.Task[None] | None = None
         self._leaving = False
         self._on_news: NewsPolicy = "wake"
-        self._terminal = self._make_terminal(options)
+        self._terminal = self._make_terminal(options, redactor_for(os.environ, options.cwd).clean)
         self._pending = PendingInput(self._user_content)
-        redactor = redactor_for(os.environ, options.cwd)
-        self.transcript = Transcript(self._terminal, self._clock, pending=self._pending, clean=redactor.clean)
+        self.transcript = Transcript(self._terminal, self._clock, pending=self._pending)
         self._tools = RunningTools(options.cwd, self._clock, self.transcript.call_finished)
         self.questions = ApprovalQueue(self._clock, self._show_question)
         observer = SessionObserver(
@@ -165,9 +164,9 @@ class Repl:
         """Execute a slash command as soon as the running turn is over."""
         self._turn_state.later.append(command)
 
-    def _make_terminal(self, options: SessionOptions) -> PromptTerminal | DumbTerminal:
+    def _make_terminal(self, options: SessionOptions, clean: Callable[[str], str]) -> PromptTerminal | DumbTerminal:
         if os.environ.get("TERM", "dumb") in {"dumb", "unknown", ""}:
-            return DumbTerminal(self._post)
+            return DumbTerminal(self._post, clean=clean)
         return PromptTerminal(
             self._post,
             history=open_history(user_dirs().data / HISTORY_FILE),
@@ -175,6 +174,7 @@ class Repl:
                 options.cwd, lambda command: completion_values(command, self.current), self.profile.commands
             ),
             colours=terminal_colors(os.environ),
+            clean=clean,
         )
 
     def _user_content(self, words: str) -> Sequence[Text | Image]:

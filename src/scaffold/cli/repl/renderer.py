@@ -1,9 +1,12 @@
-"""Drawing: everything a REPL shows, as lines of text with colours; control characters from outside are escaped here."""
+"""Drawing: everything a REPL shows, as lines of text with colours.
+
+Text from outside is made safe here: secrets are redacted before a line is wrapped or cut, control characters escaped.
+"""
 
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -58,29 +61,31 @@ class Renderer(Struct, frozen=True, kw_only=True):
     plain: bool = False
     light: bool = False
     """Whether the background is light."""
+    clean: Callable[[str], str] = str
+    """Removes secrets from a text."""
 
     def markdown(self, text: str) -> str:
         """Return a reply, or a part of one."""
-        return self.draw(markdown(printable(text), code_theme="ansi_light" if self.light else "ansi_dark"))
+        return self.draw(markdown(self._safe(text), code_theme="ansi_light" if self.light else "ansi_dark"))
 
     def thinking(self, text: str) -> str:
         """Return a model's thinking."""
-        return self.draw(Padding(Text(printable(text), "dim italic"), (0, 0, 0, 2)))
+        return self.draw(Padding(Text(self._safe(text), "dim italic"), (0, 0, 0, 2)))
 
     def user_message(self, text: str) -> str:
         """Return a message of the user."""
-        first, *more = printable(text).split("\n")
+        first, *more = self._safe(text).split("\n")
         lines = [Text.assemble(("› ", "bold cyan"), (first, "bold")), *(Text(f"  {line}", "bold") for line in more)]
         return self.draw(Text("\n").join(lines))
 
     def words(self, text: str, style: str = "") -> str:
         """Return plain text, wrapped."""
-        return self.draw(Text(printable(text), style))
+        return self.draw(Text(self._safe(text), style))
 
     def error(self, what: str, fix: str) -> str:
         """Return an error and what to do about it."""
-        lines = Text.assemble(("✗ ", "bold red"), (printable(what), "red"))
-        return self.draw(lines.append(f"\n  {printable(fix)}", "dim") if fix else lines)
+        lines = Text.assemble(("✗ ", "bold red"), (self._safe(what), "red"))
+        return self.draw(lines.append(f"\n  {self._safe(fix)}", "dim") if fix else lines)
 
     def call(self, name: str, args: Mapping[str, Any], *, mark: str = "●", style: str = "green") -> str:
         """Return a tool call in one line."""
@@ -139,16 +144,20 @@ class Renderer(Struct, frozen=True, kw_only=True):
         return self.draw(Text("\n").join(lines), cut=True)
 
     def _flat(self, text: str) -> str:
-        return flat(text[: 4 * max(1, self.width)])  # the rest would not fit into any line
+        # The rest would not fit into any line. Cut after the redaction, which has to see secrets whole.
+        return flat(self.clean(text)[: 4 * max(1, self.width)])
+
+    def _safe(self, text: str) -> str:
+        return printable(self.clean(text))
 
     def _call(self, name: str, args: Mapping[str, Any], mark: str, style: str) -> Text:
-        return Text.assemble((f"{mark} ", style), (printable(name), "bold"), f" {self._flat(call_summary(args))}")
+        return Text.assemble((f"{mark} ", style), (self._safe(name), "bold"), f" {self._flat(call_summary(args))}")
 
     def _diff_line(self, line: DiffLine, digits: int) -> Text:
         if line.kind in {"gap", "note"}:
             return Text(f"  {'':>{digits}} … {line.text}".rstrip(), "dim")
         sign, style = {"added": ("+", "green"), "removed": ("-", "red")}.get(line.kind, (" ", ""))
-        text = printable(line.text[: 4 * max(1, self.width)].rstrip("\r")).expandtabs(4)
+        text = printable(self.clean(line.text)[: 4 * max(1, self.width)].rstrip("\r")).expandtabs(4)
         return Text.assemble((f"  {line.number:>{digits}} ", "dim"), (f"{sign} {text}", style))
 
 

@@ -101,10 +101,20 @@ def open_history(path: Path) -> History:
 class PromptTerminal:
     """A terminal with an input line at its bottom; `view` is set before it runs or shows anything."""
 
-    def __init__(self, post: PostEvent, *, history: History, completer: Completer, colours: TerminalColors) -> None:
+    def __init__(
+        self,
+        post: PostEvent,
+        *,
+        history: History,
+        completer: Completer,
+        colours: TerminalColors,
+        clean: Callable[[str], str],
+    ) -> None:
+        """`clean` removes secrets from what is shown."""
         self.view: ReplView
         self._post = post
         self._colours = colours
+        self._clean = clean
         self._output = Vt100_Output.from_pty(
             sys.stdout,
             term=os.environ.get("TERM"),
@@ -129,7 +139,12 @@ class PromptTerminal:
     @property
     def renderer(self) -> Renderer:
         """How to draw at the moment."""
-        return Renderer(width=self._output.get_size().columns, colours=self._colours.colours, light=self._colours.light)
+        return Renderer(
+            width=self._output.get_size().columns,
+            colours=self._colours.colours,
+            light=self._colours.light,
+            clean=self._clean,
+        )
 
     @property
     def typed(self) -> str:

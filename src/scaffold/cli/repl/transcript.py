@@ -1,6 +1,7 @@
 """The transcript of a session: finished parts are shown for good, the unfinished rest is drawn as it is."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any, Literal, Protocol, assert_never
 
 from scaffold.agent.journal import EntryKind
@@ -12,11 +13,14 @@ from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
 from scaffold.core.ports import Clock
 from scaffold.core.todo import Todo
+from scaffold.policy.secret.redaction import MIN_SECRET_CHARS
 
 NEWS_LINES = 8
 """Lines shown of an incoming message."""
 LIVE_CHARACTERS = 4_000
 """How much of an unfinished part is drawn."""
+_LONG_WORD = re.compile(rf"[\w+/=.~-]{{{MIN_SECRET_CHARS},}}\Z", re.ASCII)
+"""A word at the end that may still grow into a secret; it is drawn once it is complete."""
 TranscriptPart = Literal["user", "text", "thinking", "call", "note", "question"]
 _CLOSE = {("call", "call"), ("note", "note"), ("question", "note")}
 """Pairs of parts without a blank line between them."""
@@ -43,14 +47,11 @@ class Transcript:
 
     for_people = True
 
-    def __init__(
-        self, output: TranscriptOutput, clock: Clock, *, pending: PendingInput, clean: Callable[[str], str] = str
-    ) -> None:
-        """`pending` identifies the user's messages in the news; `clean` removes secrets from what is shown."""
+    def __init__(self, output: TranscriptOutput, clock: Clock, *, pending: PendingInput) -> None:
+        """`pending` identifies the user's messages in the news."""
         self._output = output
         self._clock = clock
         self._pending = pending
-        self._clean = clean
         self._text, self._thinking = MarkdownBlocks(), MarkdownBlocks()
         self._streamed_text, self._streamed_thinking = "", ""
         self._last: TranscriptPart | None = None
@@ -80,11 +81,16 @@ class Transcript:
 
     def live(self) -> str:
         """Return the unfinished part, drawn; empty if there is none."""
-        if rest := self._text.rest.strip("\n"):
-            return f"\n{self._renderer.markdown(self._clean(block_tail(rest, LIVE_CHARACTERS)))}"
-        if rest := self._thinking.rest.strip("\n")[-LIVE_CHARACTERS:]:
-            return f"\n{self._renderer.thinking(self._clean(rest))}"
+        # Secrets are removed from twice as much as is drawn: the cut could leave the end of one.
+        if rest := self._finished_words(block_tail(self._text.rest, 2 * LIVE_CHARACTERS)):
+            return f"\n{self._renderer.markdown(block_tail(rest, LIVE_CHARACTERS))}"
+        if rest := self._finished_words(self._thinking.rest[-2 * LIVE_CHARACTERS :]):
+            return f"\n{self._renderer.thinking(rest[-LIVE_CHARACTERS:])}"
         return ""
+
+    def _finished_words(self, text: str) -> str:
+        """Return a text that still grows without secrets, and without what may be the beginning of one."""
+        return self._renderer.clean(_LONG_WORD.sub("", text)).strip("\n")
 
     def session(self, **fields: str) -> None:
         """Show nothing: the REPL shows its own greeting."""
@@ -236,7 +242,7 @@ class Transcript:
         # The news are one text, and the user's own messages are its end; those
         # are shown like messages that were not queued.
         given = self._pending.text
-        others = text.removesuffix(given).strip() if given else text.strip()
+        others = self._renderer.clean(text.removesuffix(given) if given else text).strip()
         lines = [one_line(line, self._renderer.width - 3) for line in others.split("\n") if line.strip()]
         for number, line in enumerate(lines[:NEWS_LINES]):
             self.notice(f"{' ' if number else '✉'} {line}", "" if number else "magenta")
@@ -245,6 +251,5 @@ class Transcript:
 
     def _show(self, part: TranscriptPart, text: str) -> None:
         """Show a part, with a blank line above it unless it belongs to the previous one."""
-        shown = self._clean(text)
-        self._output.show(shown if self._last is None or (self._last, part) in _CLOSE else f"\n{shown}")
+        self._output.show(text if self._last is None or (self._last, part) in _CLOSE else f"\n{text}")
         self._last = part
