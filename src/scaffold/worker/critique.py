@@ -23,8 +23,8 @@ SCORE_FORMAT = (
 _MARKED = re.compile(r"[*_`|>#~]+")
 _LISTED = re.compile(r"^(?:[-+]|[0-9]{1,3}[.)]) +")
 _SCORE = r"(?: \([^()]*\))? ?[:=-]? ?(?P<score>[0-9]{1,9}(?:\.[0-9]{1,9})?)"
-# The lookahead keeps `2/3.5` from being read as `2/3`.
-_OF = r"(?: ?(?:/|of|out of) ?{}(?![0-9.][0-9])|\.?$)(?P<rest>.*)"
+# The lookahead keeps `2/3.5` and `2/30` from being read as `2/3`; `2/3.` ends a sentence.
+_OF = r"(?: ?(?:/|of|out of) ?{}(?!\.?[0-9])|\.?$)(?P<rest>.*)"
 _CRITERION = re.compile(
     rf"(?P<name>correctness|readability|edge[ -]?cases?){_SCORE}{_OF.format(MAX_SCORE)}", re.IGNORECASE
 )

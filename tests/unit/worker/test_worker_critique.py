@@ -3,6 +3,7 @@
 import itertools
 from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -93,6 +94,9 @@ def test_scores_are_parsed_in_any_formatting(text):
         ("", "It does not contain the line `Total: N/9`."),
         ("Looks good to me. DONE", "It does not contain the line `Total: N/9`."),
         ("Total: 7/10", "It does not contain the line `Total: N/9`."),
+        ("Total: 7/90", "It does not contain the line `Total: N/9`."),
+        ("Total: 7 out of 99", "It does not contain the line `Total: N/9`."),
+        ("Total: 7/9.5", "It does not contain the line `Total: N/9`."),
         ("Total: 10/9", "`Total` must be a whole number from 3 to 9, not 10."),
         ("Total: 2/9", "`Total` must be a whole number from 3 to 9, not 2."),
         ("Total: 7.5/9", "`Total` must be a whole number from 3 to 9, not 7.5."),
@@ -105,6 +109,20 @@ def test_scores_are_parsed_in_any_formatting(text):
 def test_missing_or_contradictory_scores_are_reported_to_the_critic(text, why):
     """AL-5: a malformed critique is requested again."""
     assert read_critique(text) == MalformedCritique(why)
+
+
+@pytest.mark.parametrize("line", ["Correctness: 3/30", "Readability: 3 of 35", "Edge cases: 2/3.5"])
+def test_a_score_on_another_scale_is_a_remark(line):
+    """AL-5: 3 of 30 is not full marks."""
+    found = read_critique(f"{line}\nTotal: 7/9")
+    assert isinstance(found, Critique)
+    assert (found.scores, found.remarks) == ((None, None, None), line)
+
+
+def test_a_sentence_may_end_after_a_score():
+    assert read_critique(f"{ALL.replace('/3', '/3.')}Total: 7 out of 9. DONE") == msgspec.structs.replace(
+        SEVEN, done=True
+    )
 
 
 def test_comments_beside_a_score_are_kept_for_the_agent():
