@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +20,6 @@ from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.pool import SubagentSpec
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Image, Text
-from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import ReservationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
@@ -135,20 +134,22 @@ class Session:
         return await self.agent.turn(self.user_content(words, material))
 
     async def switch(self, model: str) -> str:
-        """Use another model from the next request on, and return its full name; UsageError, ModelError."""
+        """Use another model from the next request on, and return its full name.
+
+        Raises UsageError, ModelError or ConversationBusy, and the session keeps its model.
+        """
         full_name = self._check_model(model)
-        # The old connection stays open until the new one works, so that a
-        # failed switch leaves a session that can answer.
-        opened, previous = self.open_conversation, self._connection
-        try:
-            self.agent.switch(await self._connect(full_name))
-        except ScaffoldError:
-            self._connection = previous
-            raise
-        await previous.aclose()
-        with opened.store.transaction():
-            opened.store.conversations.switch_model(opened.id, full_name, me=opened.owner)
+        opened = self.open_conversation
+        async with AsyncExitStack() as stack:
+            connected = await stack.enter_async_context(self._connect(full_name))
+            with opened.store.transaction():
+                opened.store.conversations.switch_model(opened.id, full_name, me=opened.owner)
+            # Only now is the new connection this session's; an error or a cancellation before it closes the new one
+            # alone, and leaves a session that can answer.
+            previous, self._connection = self._connection, stack.pop_all()
+        self.agent.switch(connected)
         self.usage_counter.model = full_name
+        await previous.aclose()
         return full_name
 
     @property
@@ -161,7 +162,7 @@ class Session:
 
     async def open(self) -> None:
         """Connect everything; a missing key, or a missing price under a limit, is an error here, before any work."""
-        model = await self._connect(self.model)
+        model = await self._connection.enter_async_context(self._connect(self.model))
         if self._parent is None:
             # Subagents of a process that died are settled before the agent works, so that it gets their messages.
             await self.peers.open()
@@ -192,11 +193,8 @@ class Session:
             await self._egress.aclose()
             await self._connection.aclose()
 
-    async def _connect(self, model: str) -> Model:
-        self._connection = AsyncExitStack()
-        return await self._connection.enter_async_context(
-            connect_model(model, self.open_conversation.store, stream=self.options.stream)
-        )
+    def _connect(self, model: str) -> AbstractAsyncContextManager[Model]:
+        return connect_model(model, self.open_conversation.store, stream=self.options.stream)
 
     async def _load_tools(self) -> tuple[Tool, ...]:
         loaded = await load_session_tools(
