@@ -162,6 +162,20 @@ async def test_without_a_usable_reply_only_the_reason_is_stored(harness, said, a
     expect_untouched(harness, run)
 
 
+async def test_a_timeout_of_something_inside_is_not_the_timeout_of_the_turn(harness):
+    """SC-14: a disk or a socket that does not answer is an error of its own, and the next turn ends this one."""
+    run = await planned(harness)
+
+    def meanwhile(at):
+        raise TimeoutError(110, "the disk did not answer")
+
+    with pytest.raises(TimeoutError, match="the disk did not answer"):
+        await ask(harness, run, ScriptedAgentModel(WHOLE, meanwhile=meanwhile))
+    assert turns(harness, run) == [(None, None)]
+    assert isinstance(await ask(harness, run, ScriptedAgentModel(WHOLE, "done")), PlanWritten)
+    assert [outcome for outcome, _ in turns(harness, run)] == ["lost", "done"]
+
+
 async def test_a_turn_that_exceeds_the_budget_ends_with_a_budget_error(harness):
     run = await planned(harness, budget_usd=1.0)
     ending = await ask(harness, run, ScriptedAgentModel(PARTIAL, "done", "never", usd=0.6))

@@ -229,10 +229,14 @@ class _OpenTurn:
 
     async def _with_timeout(self, conversation: Callable[[], Awaitable[PlanningResult]]) -> PlanningResult:
         limit_s = self.run.settings.tier.timeout_s
+        deadline = asyncio.timeout(limit_s)
         try:
-            async with asyncio.timeout(limit_s):
+            async with deadline:
                 return await conversation()
         except TimeoutError:
+            # A TimeoutError of something inside is an error of its own, not the end of the turn's time.
+            if not deadline.expired():
+                raise
             return ModelFailed(f"The {self.request.role} timed out after {limit_s:.0f} s.", retryable=True)
         except BudgetExceeded as exceeded:
             return TurnOverBudget(self._clean(exceeded.what))
