@@ -112,13 +112,17 @@ class LiveModel:
             body=self._codec.request(self._within_window(request), pieces, self._target),
             deadlines=self._deadlines,
         )
+        silence = asyncio.timeout(silence_s)
         try:
-            async with asyncio.timeout(silence_s) as silence, self._wire.post(post) as answer:
+            async with silence, self._wire.post(post) as answer:
                 first = await answer.read()
                 # From the first byte on, the client's idle timeout watches over the stream.
                 silence.reschedule(None)
                 wire_reply = await self._read(_ResponseBody(answer, first), on_delta)
         except TimeoutError as error:
+            # One of the caller, who shows the reply, says nothing about the model.
+            if not silence.expired():
+                raise
             raise _idle_error(self._card.model, silence_s) from error
         except ModelError as error:
             error.what = self._endpoint.without_key(error.what)

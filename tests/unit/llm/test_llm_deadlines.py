@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from scaffold.core.conversation import Caller, Request, Text, UserMessage
+from scaffold.core.conversation import Caller, Request, Text, TextDelta, UserMessage
 from scaffold.core.errors import ModelError
 from scaffold.host.clock import FakeClock
 from scaffold.llm.model_factory import open_model
@@ -43,6 +43,23 @@ class Silent:
     async def post(self, post):
         await asyncio.Event().wait()
         yield
+
+
+class Hello:
+    """A transport on which "hello" arrives at once; also its own response."""
+
+    status = 200
+    headers = {"content-type": "application/json"}  # noqa: RUF012 - never changed
+
+    @asynccontextmanager
+    async def post(self, post):
+        message = {"role": "assistant", "content": "hello"}
+        body = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1}}
+        self._left = [json.dumps(body).encode()]
+        yield self
+
+    async def read(self):
+        return self._left.pop() if self._left else b""
 
 
 def opened(model, wire, *, deadlines=None, stream=True):
@@ -92,6 +109,20 @@ async def test_a_silent_connection_is_closed_after_the_idle_time():
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
+
+
+async def test_a_screen_that_times_out_is_not_a_silent_model():
+    """A TimeoutError of what shows the reply must not be retried as if the model had not answered."""
+
+    shown = []
+
+    def show(delta):
+        shown.append(delta)
+        raise TimeoutError(110, "the screen did not answer")
+
+    with pytest.raises(TimeoutError, match="the screen did not answer"):
+        await opened("openai-chat:gpt-4.1", Hello()).reply(REQUEST, show)
+    assert shown == [TextDelta("hello")]
 
 
 @pytest.mark.parametrize(
