@@ -149,3 +149,103 @@ async def test_keys_typed_while_a_question_is_drawn_do_not_answer():
     clock.advance(0.6)
     assert questions.key_pressed()
     asked.cancel()
+
+
+class Torn:
+    """A screen that cannot draw shell questions while it is torn."""
+
+    torn = True
+
+    def __init__(self):
+        self.shown = []
+
+    def show(self, question):
+        if self.torn and question.tool == "shell":
+            raise OSError(5, "the screen is torn")
+        self.shown.append(question)
+
+
+async def asked_of(questions, question):
+    """Have the question asked; return the task once it waits."""
+    asking = asyncio.create_task(questions.ask(question))
+    await a_moment()
+    return asking
+
+
+async def a_moment():
+    """Let every task go as far as it can."""
+    for _ in range(9):
+        await asyncio.sleep(0)
+
+
+async def test_a_question_that_cannot_be_drawn_does_not_block_later_ones():
+    """RA-13: its own caller gets the error, and nobody has consented."""
+    screen = Torn()
+    questions = ApprovalQueue(FakeClock(), screen.show)
+    with pytest.raises(OSError, match="the screen is torn"):
+        await questions.ask(RUN)
+    assert questions.current is None
+    asking = await asked_of(questions, WRITE)
+    assert (questions.current, screen.shown) == (WRITE, [WRITE])
+    questions.answer("allow")
+    assert await asking == "allow"
+
+
+async def test_a_question_that_cannot_be_drawn_when_its_turn_comes_fails_its_own_callers():
+    """RA-13: neither the key that answered the question before, nor the callers of other questions."""
+    screen = Torn()
+    questions = ApprovalQueue(FakeClock(), screen.show)
+    before = await asked_of(questions, WRITE)
+    torn = [await asked_of(questions, RUN), await asked_of(questions, RUN)]
+    after = await asked_of(questions, msgspec.structs.replace(WRITE, subject="b.py"))
+    questions.answer("allow")
+    assert await before == "allow"
+    for asking in torn:
+        with pytest.raises(OSError, match="the screen is torn"):
+            await asking
+    await a_moment()
+    assert [question.subject for question in screen.shown] == ["a.py", "b.py"]
+    questions.answer("deny")
+    assert await after == "deny"
+
+
+async def test_a_withdrawn_question_is_followed_by_one_that_can_be_drawn():
+    screen = Torn()
+    questions = ApprovalQueue(FakeClock(), screen.show)
+    before, torn, after = [
+        await asked_of(questions, question) for question in (WRITE, RUN, msgspec.structs.replace(WRITE, subject="b.py"))
+    ]
+    before.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await before
+    with pytest.raises(OSError, match="the screen is torn"):
+        await torn
+    questions.answer("allow")
+    assert await after == "allow"
+
+
+async def test_an_identical_question_is_drawn_by_whoever_still_waits():
+    screen = Torn()
+    screen.torn = False
+    questions = ApprovalQueue(FakeClock(), screen.show)
+    before = await asked_of(questions, WRITE)
+    first, second = await asked_of(questions, RUN), await asked_of(questions, RUN)
+    questions.answer("allow")
+    first.cancel()
+    assert await before == "allow"
+    await a_moment()
+    assert screen.shown == [WRITE, RUN]
+    questions.answer("deny")
+    assert await second == "deny"
+
+
+async def test_a_question_answered_before_it_is_drawn_is_not_drawn():
+    """RA-19: Ctrl-C in that moment denies it."""
+    screen = Torn()
+    screen.torn = False
+    questions = ApprovalQueue(FakeClock(), screen.show)
+    before, waiting = await asked_of(questions, WRITE), await asked_of(questions, RUN)
+    questions.answer("allow")
+    questions.answer("deny")
+    assert (await before, await waiting) == ("allow", "deny")
+    assert (questions.current, questions.waiting_count) == (None, 0)

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.cli.repl.line_diff import MAX_LINES, LineDiff, line_diff
@@ -19,7 +20,9 @@ MAX_CHARACTERS = 20_000
 
 class _PendingQuestion(Struct, eq=False):
     question: ApprovalQuestion
-    answers: list["asyncio.Future[ApprovalAnswer]"]
+    answers: list["asyncio.Future[ApprovalAnswer]"] = msgspec.field(default_factory=list)
+    turn: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    """Set once it is the first question."""
     shown_s: float | None = None
 
 
@@ -55,16 +58,23 @@ class ApprovalQueue:
         return counts_as_answer(shown_s=shown_s, last_key_s=self._last_key_s, now_s=self._clock.monotonic())
 
     async def ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
-        """Return the user's answer; the question is withdrawn if the caller is cancelled."""
+        """Return the user's answer; the question is withdrawn if the caller is cancelled.
+
+        Raises what `show` raises.
+        """
         answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
         # Equal questions have equal arguments: the digest is part of the question.
         pending = next((each for each in self._waiting if each.question == question), None)
         if pending is None:
-            self._waiting.append(pending := _PendingQuestion(question, [answer]))
-        else:
-            pending.answers.append(answer)
-        self._show_first()
+            self._waiting.append(pending := _PendingQuestion(question))
+        pending.answers.append(answer)
         try:
+            self._call_first()
+            await pending.turn.wait()
+            # Drawn by its own caller, who alone gets the error if that fails.
+            if pending.shown_s is None and not answer.done():
+                self._show(question)
+                pending.shown_s = self._clock.monotonic()  # after drawing: keys pressed while a long diff is drawn wait
             return await answer
         finally:
             self._withdraw(pending, answer)
@@ -76,24 +86,23 @@ class ApprovalQueue:
         return counts
 
     def answer(self, answer: ApprovalAnswer) -> None:
-        """Answer the current question and show the next."""
+        """Answer the current question; the next one is shown."""
         if self._waiting:
             for waiting in self._waiting.pop(0).answers:
                 if not waiting.done():
                     waiting.set_result(answer)
-            self._show_first()
+            self._call_first()
 
-    def _show_first(self) -> None:
-        if self._waiting and self._waiting[0].shown_s is None:
-            first = self._waiting[0]
-            self._show(first.question)
-            first.shown_s = self._clock.monotonic()  # after drawing: keys pressed while a long diff is drawn wait
+    def _call_first(self) -> None:
+        """Have the first question shown by its caller."""
+        if self._waiting:
+            self._waiting[0].turn.set()
 
     def _withdraw(self, pending: _PendingQuestion, answer: "asyncio.Future[ApprovalAnswer]") -> None:
         pending.answers.remove(answer)
         if not pending.answers and pending in self._waiting:
             self._waiting.remove(pending)
-            self._show_first()
+            self._call_first()
 
 
 def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer: Renderer) -> str:
