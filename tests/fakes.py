@@ -1,7 +1,8 @@
-"""Fakes that an agent needs, all in memory: scripted models, a budget, a history, tools."""
+"""Fakes that an agent needs, all in memory: scripted models, a budget, a history, tools; a clock that runs out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from scaffold.core.errors import BudgetExceeded
 from scaffold.core.model import Usage
 from scaffold.core.ports import NO_USAGE
 from scaffold.core.tool import Tool, ToolOutput
+from scaffold.host.clock import SystemClock
 from scaffold.llm.cassette.model import (
     Cassette,
     CassetteEntry,
@@ -227,3 +229,22 @@ def _entry(turn: int, said: ScriptedReply) -> CassetteEntry:
             return CassetteEntry(when=when, usage=usage, tool_calls=(CassetteToolCall(*said),))
         case _:
             return CassetteEntry(when=when, usage=usage, tool_calls=tuple(CassetteToolCall(*call) for call in said))
+
+
+class Cut(BaseException):
+    """Raised in place of the end of the process."""
+
+
+class CutClock(SystemClock):
+    """A clock that can be read a given number of times; at the next reading the process ends."""
+
+    def __init__(self, looks: int) -> None:
+        self._looks = looks
+        self.cut = False
+
+    def now(self) -> datetime:
+        self._looks -= 1
+        if self._looks < 0:
+            self.cut = True
+            raise Cut
+        return super().now()

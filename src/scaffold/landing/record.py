@@ -16,7 +16,7 @@ from scaffold.landing.evidence import approvals_of, evidence_of
 from scaffold.landing.stale_facts import RecheckResult, affected_claims, mark_stale, record_recheck
 from scaffold.landing.staleness import shown_before
 from scaffold.run.assignment import inherited_preconditions
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
@@ -174,14 +174,15 @@ async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> Inten
         return "recorded"
     # The ref comes before the row that names the commit; otherwise git could collect a commit that the store relies on.
     await refs.pin(context.git, refs.work_ref(attempt.id), candidate)
+    waits_again = await commits.is_ancestor(context.git, intent.old, tip)
     with owner_transaction(context.store, run, durable=True):
         context.store.intents.settle(intent.id, done=False)
-        context.store.attempts.advance(attempt.id, fence=attempt.fence, phase=attempt.phase, head_sha=candidate)
-    if await commits.is_ancestor(context.git, intent.old, tip):
-        return "redone"
-    lost = AttemptEnd("lost", "another process rewrote the session branch")
-    end_attempt(context.store, run, intent.attempt_id, lost)
-    with owner_transaction(context.store, run):
+        # With the intent: without one, no later recovery would find an attempt that is still landing.
+        if waits_again:
+            context.store.attempts.advance(attempt.id, fence=attempt.fence, phase=attempt.phase, head_sha=candidate)
+            return "redone"
+        lost = AttemptEnd("lost", "another process rewrote the session branch")
+        record_attempt_end(context.store, run, attempt.id, lost, head=candidate)
         text = f"Another process rewrote {run.session_branch} while a candidate was landing; its work is pinned."
         context.store.events.append(run.id, NoticeRaised("warning", text))
     return "lost"

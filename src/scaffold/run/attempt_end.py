@@ -50,29 +50,41 @@ def end_attempt(
     A worker passes its attempt's `fence`: StaleFence if the attempt has already ended or its candidate was handed in.
     The run's owner passes none: StaleFence if another process owns the run.
     """
-    reason = utf8_safe(end.error)
     with store.transaction(durable=True):
-        # The check is in the transaction that writes: an owner that was replaced
-        # meanwhile must not end its successor's attempt.
-        if fence is None:
-            store.runs.check(run.id, fence=run.fence)
-        store.attempts.end(attempt_id, outcome=end.outcome, error=reason, head_sha=head, fence=fence)
-        attempt = _require_attempt(store, attempt_id)
-        # The raise rolls back the end above: a candidate belongs to the merge queue, whatever happens to its worker.
-        if fence is not None and attempt.phase not in WORKER_PHASES:
-            raise StaleFence(
-                f"attempt {attempt_id} has submitted its candidate",
-                "Exit; the run's owner decides about the candidate.",
-            )
-        failed = _final_failure(store, run, attempt, end)
-        if failed is not None:
-            store.actions.move(attempt.action_id, failed)
-            block_unreachable_actions(store, _action_of(store, attempt).goal_id)
-            return
-        store.actions.move(attempt.action_id, Pending())  # an action is blocked from pending only
-        # A decision in the moment before has nothing left to wake the action up, so it must not be blocked any more.
-        if end.item is not None and store.inbox.is_open(end.item):
-            store.actions.move(attempt.action_id, blocked_on_inbox(end.item))
+        record_attempt_end(store, run, attempt_id, end, head=head, fence=fence)
+
+
+def record_attempt_end(
+    store: Store,
+    run: Run,
+    attempt_id: AttemptId,
+    end: AttemptEnd,
+    *,
+    head: Commit | None = None,
+    fence: int | None = None,
+) -> None:
+    """End an attempt as `end_attempt` does, in the caller's transaction."""
+    # The check is in the transaction that writes: an owner that was replaced
+    # meanwhile must not end its successor's attempt.
+    if fence is None:
+        store.runs.check(run.id, fence=run.fence)
+    store.attempts.end(attempt_id, outcome=end.outcome, error=utf8_safe(end.error), head_sha=head, fence=fence)
+    attempt = _require_attempt(store, attempt_id)
+    # The raise rolls back the end above: a candidate belongs to the merge queue, whatever happens to its worker.
+    if fence is not None and attempt.phase not in WORKER_PHASES:
+        raise StaleFence(
+            f"attempt {attempt_id} has submitted its candidate",
+            "Exit; the run's owner decides about the candidate.",
+        )
+    failed = _final_failure(store, run, attempt, end)
+    if failed is not None:
+        store.actions.move(attempt.action_id, failed)
+        block_unreachable_actions(store, _action_of(store, attempt).goal_id)
+        return
+    store.actions.move(attempt.action_id, Pending())  # an action is blocked from pending only
+    # A decision in the moment before has nothing left to wake the action up, so it must not be blocked any more.
+    if end.item is not None and store.inbox.is_open(end.item):
+        store.actions.move(attempt.action_id, blocked_on_inbox(end.item))
 
 
 def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> Failed | None:

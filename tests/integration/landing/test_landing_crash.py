@@ -1,7 +1,11 @@
 """A landing whose process died between two steps, and its recovery."""
 
-import pytest
+from contextlib import closing, suppress
 
+import pytest
+from msgspec.structs import replace
+
+from fakes import Cut, CutClock
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Intent
 from scaffold.core.states import status_of
@@ -9,6 +13,7 @@ from scaffold.git import commits, refs
 from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
 from scaffold.landing.record import record_recovered_landing, resolve_intent, session_ref
 from scaffold.orchestrator.owner.recovery import recover_run
+from scaffold.store.database import Store
 from support.harness import act, goal
 
 
@@ -127,6 +132,28 @@ async def test_the_user_rewrote_the_branch(harness, died):
     last = harness.store.events.since(run.id, 0)[-1].event
     assert isinstance(last, NoticeRaised)
     assert "Another process rewrote" in last.text
+
+
+async def test_a_recovery_that_is_killed_ends_a_lost_attempt_with_its_intent_or_not_at_all(harness, died):
+    """SC-16, BX-3: killed at every reading of a clock; no attempt is left landing without an intent."""
+    run, intent = died
+    await harness.sh(f"git checkout -q --orphan other; git commit -qm other; git branch -f {run.session_branch}")
+    looks, cut = 0, True
+    while cut:
+        clock = CutClock(looks)
+        store = Store.open(harness.repo / ".git" / "scaffold" / "state.db", clock=clock)
+        with closing(store), suppress(Cut):
+            await resolve_intent(replace(harness.context, store=store, clock=clock), run, intent)
+        cut = clock.cut
+        (attempt,) = harness.attempts(run, "a")
+        events = [stored.event for stored in harness.store.events.since(run.id, 0)]
+        told = [event for event in events if isinstance(event, NoticeRaised) and "Another process" in event.text]
+        ended = (attempt.outcome, harness.statuses(run), len(told))
+        left = harness.store.intents.open_of_run(run.id)
+        assert ended == ((None, {"a": "landing"}, 0) if left else ("lost", {"a": "pending"}, 1))
+        looks += 1
+    assert looks > 3, "it was killed in several places"
+    assert left == ()
 
 
 async def test_recovering_twice_changes_nothing(harness, died):

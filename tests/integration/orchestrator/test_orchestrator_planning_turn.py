@@ -1,16 +1,14 @@
 """Turns of planners and supervisors: proposals are stored whole or not at all, whatever happens meanwhile."""
 
 import asyncio
-from datetime import datetime
 
 import pytest
 from msgspec.structs import replace
 
-from fakes import ScriptedAgentModel, create_actions, proposed_action
+from fakes import Cut, CutClock, ScriptedAgentModel, create_actions, proposed_action
 from scaffold.core.errors import StaleFence
 from scaffold.core.events import PlanExtended, PlanningTurnEnded
 from scaffold.core.states import Running, Skipped
-from scaffold.host.clock import SystemClock
 from scaffold.llm.cassette.model import CassetteFault
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.planning.apply_plan import apply_changes
@@ -289,31 +287,12 @@ async def test_a_cancelled_turn_is_lost_and_leaves_nothing(harness):
     expect_untouched(harness, run)
 
 
-class Cut(BaseException):
-    """Raised in place of the end of the process."""
-
-
-class Brittle(SystemClock):
-    """A clock that can be read a given number of times; at the next reading the process ends."""
-
-    def __init__(self, looks: int) -> None:
-        self._looks = looks
-        self.cut = False
-
-    def now(self) -> datetime:
-        self._looks -= 1
-        if self._looks < 0:
-            self.cut = True
-            raise Cut
-        return super().now()
-
-
 async def test_an_interrupted_turn_is_stored_completely_or_not_at_all(harness):
     """SC-16: interrupted at every reading of a clock; the next turn ends what was left open."""
     looks, cut = 0, True
     while cut:
         run = await planned(harness)
-        clock = Brittle(looks)
+        clock = CutClock(looks)
         store = Store.open(harness.repo / ".git" / "scaffold" / "state.db", clock=clock)
         try:
             await ask(
