@@ -71,8 +71,9 @@ class Purge(Struct, frozen=True, kw_only=True):
         items = await self.survey()
         refs_now = await refs.list_refs(self.repository.git, refs.REF_PREFIX)
         for item in items:
-            if item.removed and item.kind == "ref":
-                await refs.delete(self.repository.git, item.name, old=refs_now[item.name])
+            # Another process may have deleted a ref since the survey.
+            if item.removed and item.kind == "ref" and (commit := refs_now.get(item.name)):
+                await refs.delete(self.repository.git, item.name, old=commit)
         if self.context is not None:
             require_no_live_run(self.context.store.runs.all())
             self.context.store.erase()
@@ -179,7 +180,15 @@ def require_no_live_run(runs: Sequence[Run]) -> None:
 
 def folder_size(folder: Path) -> int:
     """Return the size in bytes of all files in `folder`; symlinks are not followed."""
-    return sum((Path(where) / name).lstat().st_size for where, _, names in os.walk(folder) for name in names)
+    return sum(_file_size(Path(where) / name) for where, _, names in os.walk(folder) for name in names)
+
+
+def _file_size(path: Path) -> int:
+    # Other processes may delete files meanwhile, such as the database's own temporary ones.
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _repositories(cache: Path) -> list[Path]:
