@@ -7,6 +7,9 @@ from msgspec import Struct
 
 ToolCategory = Literal["file_read", "file_write", "shell", "network", "memory", "subagent", "mcp", "python", "plugin"]
 
+MAX_NESTING = 100
+"""Levels of objects and lists that a call's arguments may have: code that goes through them may recurse."""
+
 
 class ToolOutput(Struct, frozen=True):
     """The text returned to the model; `failed` marks a failure report."""
@@ -29,3 +32,18 @@ class Tool(Struct, frozen=True, kw_only=True):
     """True if it changes nothing, so calls may run in parallel and equal calls once; implied by `file_read`."""
     sandboxed: bool = False
     """True if everything it starts is confined to a sandbox."""
+
+
+def is_nested_too_deeply(args: Mapping[str, Any]) -> bool:
+    """Return whether a call's arguments have more than MAX_NESTING levels; itself without recursion."""
+    level: list[Any] = [args]
+    for _ in range(MAX_NESTING):
+        level = [
+            member
+            for each in level
+            for member in (each.values() if isinstance(each, Mapping) else each)
+            if isinstance(member, Mapping | list | tuple)
+        ]
+        if not level:
+            return False
+    return True

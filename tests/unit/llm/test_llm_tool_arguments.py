@@ -39,6 +39,17 @@ def test_invalid_json_becomes_one_argument_that_no_tool_accepts(text):
     assert len(read[UNREADABLE_ARGUMENT]) < 1000
 
 
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+@pytest.mark.parametrize("levels", [101, 500, 950])
+def test_deeply_nested_arguments_become_one_argument_that_no_tool_accepts(opening, closing, levels):
+    """JSON can be read at depths at which what works with it later would fail."""
+    text = f'{{"data": {opening * levels}1{closing * levels}}}'
+    read = parse_arguments(text)
+    assert list(read) == [UNREADABLE_ARGUMENT]
+    assert read[UNREADABLE_ARGUMENT].startswith('nested more than 100 levels deep: {"data": ')
+    assert len(read[UNREADABLE_ARGUMENT]) < 1000
+
+
 def test_the_model_is_shown_what_it_wrote():
     assert '{"path": "a.p' in parse_arguments('{"path": "a.p')[UNREADABLE_ARGUMENT]
 
