@@ -158,6 +158,18 @@ def test_an_invalid_line_is_answered_with_an_error(check):
     ]
 
 
+@pytest.mark.parametrize("levels", [120, 900])
+def test_a_line_with_deeply_nested_arguments_is_answered_with_an_error(check, levels):
+    """RA-13: and so is the next one."""
+    deep = f'{{"id": 1, "tool": "mcp_x", "args": {{"data": {"[" * levels}{"]" * levels}}}}}\n'
+    first, second = answers(check("--jsonl", lines=f'{deep}{{"id": 2, "tool": "shell", "args": {{}}}}'.encode()))
+    assert (first["id"], first["error"].partition(".")[0]) == (
+        1,
+        "the arguments of mcp_x are nested more than 100 levels deep",
+    )
+    assert second["id"] == 2
+
+
 def test_unprintable_text_is_escaped(check):
     """RA-14."""
     lines = [

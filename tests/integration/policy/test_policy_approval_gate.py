@@ -85,6 +85,20 @@ async def test_a_denied_command_gets_the_reason_and_the_rule_that_would_allow_it
     assert '`--allow "shell:PATTERN"`' in (await Door(tmp_path).shell("rm x > y")).content
 
 
+@pytest.mark.parametrize("levels", [101, 900, 100_000])
+@pytest.mark.parametrize("category", ["shell", "file_write", "plugin", "mcp"])
+async def test_a_call_with_deeply_nested_arguments_is_denied_with_the_reason(tmp_path, category, levels):
+    """RA-13: what the policy cannot read is not run, whatever allows it; the next call is decided as always."""
+    door, deep = Door(tmp_path, yolo=True), []
+    for _ in range(levels - 2):
+        deep = [deep]
+    output = await door("some_tool", category, data=deep, command="ls", path="a.py")
+    assert output.failed
+    assert output.content == "Denied: the arguments of some_tool are nested more than 100 levels deep."
+    assert door.ran == []
+    assert not (await door.write("a.py")).failed
+
+
 async def test_an_allowed_call_runs_silently(tmp_path):
     """RA-13: a call allowed by defaults or --yolo is not logged; one allowed by a rule is."""
     free = Door(tmp_path, yolo=True)

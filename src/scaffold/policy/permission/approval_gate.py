@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from scaffold.core.errors import UsageError
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.policy.permission.call_decision import CallContext, LazyShellPolicy, ShellPolicy, context_for, decide_call
@@ -115,7 +116,11 @@ class ApprovalGate:
         """Return the tool guarded by the gate: a denied call does not run; its output gives the model the reason."""
 
         async def run(args: Mapping[str, Any]) -> ToolOutput:
-            decision = await self.judge_for("", permission_request(invocation_of(tool, args), self._workspace))
+            try:
+                request = permission_request(invocation_of(tool, args), self._workspace)
+            except UsageError as error:
+                return ToolOutput(f"Denied: {error.what}.", failed=True)
+            decision = await self.judge_for("", request)
             if decision.decision == "deny":
                 return ToolOutput(f"Denied: {decision.reason}.", failed=True)
             return await tool.run(args)

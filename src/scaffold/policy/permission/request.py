@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from scaffold.core.tool import Tool, ToolCategory
+from scaffold.core.errors import UsageError
+from scaffold.core.tool import MAX_NESTING, Tool, ToolCategory, is_nested_too_deeply
 from scaffold.policy.rule.rules import SHELL_TOOLS, PermissionRequest, SubjectKind
 from scaffold.policy.shell.workspace_paths import MAX_PATH_CHARS, WorkspacePaths
 
@@ -56,7 +57,14 @@ def invocation_of(tool: Tool, args: Mapping[str, Any]) -> ToolInvocation:
 
 
 def permission_request(call: ToolInvocation, workspace: WorkspacePaths) -> PermissionRequest:
-    """Return the permission request of a call in the workspace; links in its path are resolved."""
+    """Return the permission request of a call in the workspace; links in its path are resolved.
+
+    Raises UsageError if the arguments are nested too deeply to be read safely.
+    """
+    if is_nested_too_deeply(call.args):
+        raise UsageError(
+            f"the arguments of {call.tool} are nested more than {MAX_NESTING} levels deep", "Pass flatter arguments."
+        )
     kind, subject = _subject(call)
     paths: tuple[str, ...] = ()
     if kind == "path" and len(subject) <= MAX_PATH_CHARS:
