@@ -33,6 +33,10 @@ class RepositoryError(ScaffoldError):
     """The repository is in a state that does not allow the operation."""
 
 
+class NotInRepository(RepositoryError):
+    """The directory is not in a git repository at all."""
+
+
 class GitError(ScaffoldError):
     """A git command failed unexpectedly."""
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scaffold.core.errors import RepositoryError
+from scaffold.core.errors import NotInRepository, RepositoryError
 
 GITFILE = "gitdir: "
 
@@ -10,8 +10,8 @@ GITFILE = "gitdir: "
 def find_common_dir(start: Path) -> Path:
     """Return the git directory that the checkout around `start` shares with its worktrees, absolute.
 
-    Raises RepositoryError if there is no checkout. A repository that git would refuse to open is found too: readers
-    only need the path.
+    Raises NotInRepository outside of a repository, another RepositoryError if it has no checkout. A repository that git
+    would refuse to open is found too: readers only need the path.
     """
     start = start.resolve()
     for folder in (start, *start.parents):
@@ -21,7 +21,12 @@ def find_common_dir(start: Path) -> Path:
         if _is_git_dir(folder):
             what = f"{start} is a bare repository, or inside a git directory: there are no files to work on"
             raise RepositoryError(what, "clone it and use the clone, or use the checkout instead")
-    raise RepositoryError(
+    raise not_in_repository(start)
+
+
+def not_in_repository(start: Path) -> NotInRepository:
+    """Return the error about a directory that is not in a git repository."""
+    return NotInRepository(
         f"{start} is not in a git repository", "run `git init` and make a first commit, or use another directory"
     )
 

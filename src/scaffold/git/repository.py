@@ -12,6 +12,7 @@ from scaffold.core.errors import RepositoryError
 from scaffold.core.ids import Commit
 from scaffold.core.run_settings import Signature
 from scaffold.git.command import Git, GitResult
+from scaffold.git.common_dir import not_in_repository
 from scaffold.git.refs import resolve
 
 # Since 2.38 git has `merge-tree --write-tree` and `cat-file --batch -z`.
@@ -59,7 +60,10 @@ class CheckoutStatus(Struct, frozen=True):
 
 
 async def open_repository(start: Path, *, environ: Mapping[str, str]) -> Repository:
-    """Return the repository whose checkout contains `start`; raise RepositoryError if it cannot be used."""
+    """Return the repository whose checkout contains `start`.
+
+    Raises NotInRepository if there is none, another RepositoryError if it cannot be used.
+    """
     _check_directory(start)
     git = Git(start, environ=environ)
     await _check_version(git)
@@ -149,9 +153,7 @@ def _unreadable(start: Path, answer: GitResult) -> RepositoryError:
             f"if you trust it: `git config --global --add safe.directory {start.resolve()}`",
         )
     if b"not a git repository" in answer.err:
-        return RepositoryError(
-            f"{start} is not in a git repository", "run `git init` and make a first commit, or use another directory"
-        )
+        return not_in_repository(start)
     reason = answer.err.decode(errors="replace").strip().replace("\n", " | ")
     return RepositoryError(f"git cannot read the repository at {start}: {reason}", "fix the cause, then retry")
 

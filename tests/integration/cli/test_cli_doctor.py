@@ -41,8 +41,19 @@ def test_outside_a_repository_the_machine_is_still_checked(tmp_path, home, monke
     monkeypatch.chdir(tmp_path)
     answer = scaffold("doctor", "--json")
     assert answer.code == 0
-    assert checks(answer)["repository"]["message"] == "not in a repository"
+    found = checks(answer)["repository"]
+    assert (found["status"], found["message"]) == ("warn", "not in a repository")
     assert "git" in checks(answer)
+
+
+def test_an_unusable_repository_is_a_failure_whatever_its_folder_is_called(tmp_path, home, monkeypatch, scaffold):
+    bare = tmp_path / "this is not in a git repository"
+    bare.mkdir()
+    git(bare, "init", "--quiet", "--bare")
+    monkeypatch.chdir(bare)
+    answer = scaffold("doctor", "--json")
+    assert (answer.code, checks(answer)["repository"]["status"]) == (1, "fail")
+    assert "is a bare repository" in checks(answer)["repository"]["message"]
 
 
 def test_the_bubblewrap_in_use_is_named_with_its_version(tmp_path, home, monkeypatch, scaffold):

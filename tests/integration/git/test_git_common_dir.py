@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders import git, make_repository
-from scaffold.core.errors import RepositoryError
+from scaffold.core.errors import NotInRepository, RepositoryError
 from scaffold.git.common_dir import find_common_dir
 
 
@@ -62,5 +62,5 @@ def test_without_a_checkout_the_reason_is_reported(shop: Path, tmp_path: Path) -
     git(shop, "init", "--quiet", "--bare", str(tmp_path / "bare.git"))
     with pytest.raises(RepositoryError, match=r"bare\.git is a bare repository"):
         find_common_dir(tmp_path / "bare.git")
-    with pytest.raises(RepositoryError, match="is not in a git repository"):
+    with pytest.raises(NotInRepository, match="is not in a git repository"):
         find_common_dir(tmp_path)

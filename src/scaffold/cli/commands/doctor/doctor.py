@@ -9,7 +9,7 @@ import click
 from scaffold.cli.commands.doctor.checks import DoctorCheck, check_machine, check_repository, prune_worktrees
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.style import print_json, status_mark
-from scaffold.core.errors import RepositoryError
+from scaffold.core.errors import NotInRepository, RepositoryError
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.process.async_runner import run_async
 from scaffold.views.text_format import WIDTH, clip, wrap_text
@@ -53,7 +53,7 @@ async def _checks(*, fix: bool) -> Sequence[DoctorCheck]:
 async def _repository() -> Repository | DoctorCheck:
     try:
         return await open_repository(Path.cwd(), environ=os.environ)
+    except NotInRepository as outside:
+        return DoctorCheck("repository", "warn", "not in a repository", outside.fix)
     except RepositoryError as unfit:
-        status = "warn" if "is not in a git repository" in unfit.what else "fail"
-        message = "not in a repository" if status == "warn" else unfit.what
-        return DoctorCheck("repository", "warn" if status == "warn" else "fail", message, unfit.fix)
+        return DoctorCheck("repository", "fail", unfit.what, unfit.fix)
