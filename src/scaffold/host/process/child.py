@@ -51,7 +51,6 @@ class ChildProcess:
             await wait_for_exit(self._process, grace_s)
         finally:
             # Even if the leader exited in time: other processes of its group may still run.
-            # Even if the leader exited in time: other processes of its group may still run.
             signal_group(self._process.pid, signal.SIGKILL)
         return await self.wait()
 
@@ -102,7 +101,6 @@ async def kill_orphan(identity: ProcessIdentity, *, timeout_s: float = KILL_TIME
             )
         signal_group(identity.pid, signal.SIGKILL)
         # A process that leads no group is not reached by the signal above.
-        # A process that leads no group is not reached by the signal above.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(identity.pid, signal.SIGKILL)
         await asyncio.sleep(0.01)
@@ -119,7 +117,6 @@ def start_detached(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], lo
             argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
         )
     identity = identify(process.pid) or ProcessIdentity(process.pid, "", "")
-    # Without a wait the process would stay a zombie for as long as we run.
     # Without a wait the process would stay a zombie for as long as we run.
     threading.Thread(target=process.wait, name="wait-for-detached", daemon=True).start()
     return identity

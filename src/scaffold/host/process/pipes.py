@@ -15,7 +15,6 @@ from scaffold.host.sandbox.confinement import UNCONFINED_LIMITS, ResourceLimits
 READ_BYTES = 65536
 REAPER_SCRIPT = Path(__file__).with_name("reaper.py")
 # Appended, so that no module beside the reaper can shadow one of the standard library.
-# Appended, so that no module beside the reaper can shadow one of the standard library.
 BOOTSTRAP = "import sys; sys.path.append(sys.argv[1].rpartition('/')[0]); import reaper; reaper.run_argv(sys.argv[2:])"
 """Imported as a module, because Python caches the bytecode of modules but not of scripts."""
 
@@ -46,7 +45,6 @@ class HeadTailBuffer:
         room = self._head_limit - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
-        # Cutting the tail to size for each piece would copy it each time.
         # Cutting the tail to size for each piece would copy it each time.
         if len(self._tail) > 2 * self._tail_limit + READ_BYTES:
             self._trim()
@@ -129,7 +127,6 @@ class ReaperPipe:
         """The descriptors that the reaper must inherit."""
         numbers = (*self.passed, limits.processes, limits.memory_bytes, limits.file_bytes, len(held))
         # -I and -S: nothing is imported from the working directory or site-packages, and the start takes less time.
-        # -I and -S: nothing is imported from the working directory or site-packages, and the start takes less time.
         self.argv = (
             sys.executable,
             "-I",
@@ -169,7 +166,6 @@ class ReaperPipe:
             case [b"error", number]:
                 raise OSError(int(number), os.strerror(int(number)), self._program)
             case [b"began", group]:
-                # The command leads its own session, so the end of its reaper does not end it.
                 # The command leads its own session, so the end of its reaper does not end it.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(int(group), signal.SIGKILL)

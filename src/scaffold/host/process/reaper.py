@@ -31,7 +31,6 @@ LINUX = sys.platform == "linux" and os.path.exists("/proc/loadavg")  # noqa: PTH
 PR_SET_CHILD_SUBREAPER = 36
 POLL_S = 0.005
 # Five seconds in which no process ended: what is left then ignores even SIGKILL, usually in a blocked system call.
-# Five seconds in which no process ended: what is left then ignores even SIGKILL, usually in a blocked system call.
 QUIET_ROUNDS = 1000
 PASSES = 100
 SLOW_POLL_S = 0.1
@@ -49,17 +48,14 @@ def run_argv(words: list[str]) -> None:
 def main(lifeline: int, report: int, limits: tuple[int, int, int], held: list[str], command: list[str]) -> None:
     """Run `command`, end all processes it left, and report; `limits` are MOST, MEMORY and FILE."""
     # Our owner passed them as inheritable. A command that had REPORT could write its own status.
-    # Our owner passed them as inheritable. A command that had REPORT could write its own status.
     for fd in (lifeline, report):
         os.set_inheritable(fd, False)
     _adopt_orphans()
     wake = _wake_on(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     most, memory, file = limits
     # Before the command starts, because it remembers the number of threads without it.
-    # Before the command starts, because it remembers the number of threads without it.
     crowd = ProcessLimit(most)
     hold = PathGuard(held)
-    # The owner sends this byte only after it has our pid. If it was cancelled or died before, nothing must start.
     # The owner sends this byte only after it has our pid. If it was cancelled or died before, nothing must start.
     if not os.read(lifeline, 1):
         return
@@ -67,9 +63,7 @@ def main(lifeline: int, report: int, limits: tuple[int, int, int], held: list[st
         if not hold.begin(lifeline):
             return
         # On ourselves, because posix_spawn cannot set limits; the command inherits them.
-        # On ourselves, because posix_spawn cannot set limits; the command inherits them.
         _limit({resource.RLIMIT_DATA: memory, resource.RLIMIT_FSIZE: file})
-        # Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in the command.
         # Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in the command.
         pid = os.posix_spawnp(
             command[0], command, os.environ, setsid=True, setsigmask=(), setsigdef=(signal.SIGPIPE, signal.SIGXFSZ)
@@ -82,15 +76,12 @@ def main(lifeline: int, report: int, limits: tuple[int, int, int], held: list[st
     try:
         _report(report, b"began %d\n" % pid)
         # After the spawn: the command would inherit the real-time priority.
-        # After the spawn: the command would inherit the real-time priority.
         _raise_priority()
         crowded = _watch(pid, lifeline, wake, ended, crowd)
     finally:
         # Placeholders go last: a process that still runs could create the real paths in their place.
-        # Placeholders go last: a process that still runs could create the real paths in their place.
         _end_everything(pid, ended)
         hold.end()
-    # The status is missing if even SIGKILL did not end the command; the raw wait status of that death is the number 9.
     # The status is missing if even SIGKILL did not end the command; the raw wait status of that death is the number 9.
     _report(report, b"%s %d\n" % (b"crowd" if crowded else b"status", ended.get(pid, signal.SIGKILL)))
 
@@ -117,10 +108,8 @@ class ProcessLimit:
         grown = threads - self._threads
         self.pause_s = FAST_POLL_S if grown >= FAST_POLL_GROWTH else SLOW_POLL_S
         # When other processes end, a baseline that stayed high would hide as many new ones of the command.
-        # When other processes end, a baseline that stayed high would hide as many new ones of the command.
         self._threads = min(self._threads, threads)
         room = max(self._most - self._count, self._most // 10)
-        # `threads` counts the whole machine, so it is an upper bound of what the command can have.
         # `threads` counts the whole machine, so it is an upper bound of what the command can have.
         if threads and (threads <= self._most or grown <= room // 2):
             return False
@@ -138,7 +127,6 @@ class ProcessLimit:
     def _limit_user(self, threads: int) -> None:
         """Set RLIMIT_NPROC against a fork bomb faster than our checks; it counts the user's threads, but not root's."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-        # The kernel counts threads and MOST counts processes, so an allowed process needs room for several threads.
         # The kernel counts threads and MOST counts processes, so an allowed process needs room for several threads.
         limit = threads + self._most * max(LEAST_THREADS_EACH, os.cpu_count() or 1)
         if threads and (soft == resource.RLIM_INFINITY or limit < soft):
@@ -165,9 +153,7 @@ class PathGuard:
             folder, name = os.path.split(path)
             if folder not in self._folders:
                 # No link is followed: an earlier command may have planted it, and we act outside the sandbox.
-                # No link is followed: an earlier command may have planted it, and we act outside the sandbox.
                 self._folders[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-                # Polled, as a blocking flock would not notice the end of our owner.
                 # Polled, as a blocking flock would not notice the end of our owner.
                 while not _locks(self._folders[folder], fcntl.LOCK_SH):
                     if _readable(POLL_S, lifeline):
@@ -183,7 +169,6 @@ class PathGuard:
         for folder, name, target in self._links:
             _restore_link(folder, name, target)
         for path, folder in self._folders.items():
-            # Our shared lock cannot be converted while another reaper holds one, which then removes the placeholders.
             # Our shared lock cannot be converted while another reaper holds one, which then removes the placeholders.
             if _locks(folder, fcntl.LOCK_EX):
                 for held in self._paths:
@@ -213,7 +198,6 @@ def _target(folder: int, name: str) -> str:
 def _make_placeholder(folder: int, name: str) -> None:
     """Create a placeholder: a socket, or an empty file if the file system does not support sockets."""
     try:
-        # mknod makes a socket without binding it, and with mode 0, by which `_remove_placeholder` recognises it.
         # mknod makes a socket without binding it, and with mode 0, by which `_remove_placeholder` recognises it.
         os.mknod(name, stat.S_IFSOCK, dir_fd=folder)
     except FileExistsError:
@@ -281,10 +265,8 @@ def _wake_on(*signals: int) -> int:
     wake, signalled = os.pipe()
     os.set_blocking(signalled, False)
     # A full pipe is no loss: one byte is enough to wake us.
-    # A full pipe is no loss: one byte is enough to wake us.
     signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
     for number in signals:
-        # Python writes to the wake-up descriptor only for signals that have a handler.
         # Python writes to the wake-up descriptor only for signals that have a handler.
         signal.signal(number, lambda _number, _frame: None)
     return wake
@@ -315,7 +297,6 @@ def _has_ended(pid: int, ended: dict[int, int]) -> bool:
         _reap(ended)
         return pid in ended
     # WNOWAIT leaves the command a zombie: its pid also names its process group, which is signalled at the end.
-    # WNOWAIT leaves the command a zombie: its pid also names its process group, which is signalled at the end.
     while (child := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and child.si_pid != pid:
         os.waitpid(child.si_pid, 0)
     return child is not None
@@ -327,14 +308,12 @@ def _end_everything(pid: int, ended: dict[int, int]) -> None:
     All are stopped before any is killed, the command's group with one signal, so that none can fork in between.
     """
     # Elsewhere descendants cannot be listed, so this one signal has to end the group.
-    # Elsewhere descendants cannot be listed, so this one signal has to end the group.
     _send(-pid, signal.SIGSTOP if LINUX else signal.SIGKILL)
     quiet = 0
     while quiet < QUIET_ROUNDS:
         before = len(ended)
         if not _reap(ended):
             return
-        # Each process that ends is progress; a fork bomb of thousands takes longer than the limit for a quiet phase.
         # Each process that ends is progress; a fork bomb of thousands takes longer than the limit for a quiet phase.
         quiet = quiet + 1 if len(ended) == before else 0
         for descendant in _stop_descendants():
@@ -385,7 +364,6 @@ def _children(pid: int) -> list[int]:
     found: list[int] = []
     try:
         # A thread's list contains only the children that this thread has started.
-        # A thread's list contains only the children that this thread has started.
         for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
             found += map(int, _content(f"/proc/{pid}/task/{task}/children").split())
     except OSError:  # it ended meanwhile, so its children became ours
@@ -407,7 +385,6 @@ def _parent(pid: str) -> int:
         stat = _content(f"/proc/{pid}/stat")
     except OSError:
         return 0
-    # The name before the last parenthesis may itself contain spaces and parentheses.
     # The name before the last parenthesis may itself contain spaces and parentheses.
     return int(stat[stat.rindex(b")") + 2 :].split()[1])
 
