@@ -2,10 +2,8 @@
 
 import asyncio
 import os
-import shutil
 import stat
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -24,7 +22,7 @@ from scaffold.git.worktree_metadata import (
     set_checkout,
     worktree_git_dir,
 )
-from scaffold.host.files import FileLock
+from scaffold.host.files import FileLock, delete_path
 
 LOCK_TIMEOUT_S = 300.0
 CHECKOUT_TIMEOUT_S = 900.0
@@ -143,20 +141,6 @@ async def remove_locks(git: Git) -> None:
     _drop(git, LOCKS)
 
 
-def delete_path(path: Path) -> None:
-    """Delete a file or folder, even if folders in it are read-only; do nothing if it is missing."""
-    if not path.is_dir() or path.is_symlink():
-        path.unlink(missing_ok=True)
-        return
-    try:
-        shutil.rmtree(path)
-    except PermissionError:
-        # Deleting an entry needs write permission on its folder.
-        for folder in _folders(path):
-            folder.chmod(0o700)
-        shutil.rmtree(path)
-
-
 def _forget_work(git: Git, commit: Commit) -> None:
     """Delete locks, unfinished operations, and an index that hides changes: without one git rewrites every file."""
     _drop(git, LOCKS + tuple(marker.partition("/")[0] for marker, *_ in UNFINISHED_OPERATIONS))
@@ -236,11 +220,6 @@ def _is_replaceable(repo: Repository, path: Path) -> bool:
         target = gitdir_target(path)
         return target is not None and is_registration(target, repo.common_dir)
     return not any(path.iterdir())
-
-
-def _folders(path: Path) -> Iterator[Path]:
-    for folder, _, _ in os.walk(path):
-        yield Path(folder)
 
 
 def _parse(block: str) -> Worktree:

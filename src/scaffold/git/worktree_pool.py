@@ -14,7 +14,7 @@ from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
 from scaffold.git.submodule import MissingSubmodule, check_out_submodules
-from scaffold.git.worktree import add_without_submodules, delete_path, drop_submodules, recycle_worktree, remove
+from scaffold.git.worktree import add_without_submodules, drop_submodules, recycle_worktree, remove
 from scaffold.git.worktree_metadata import (
     common_dir,
     gitdir_target,
@@ -23,6 +23,7 @@ from scaffold.git.worktree_metadata import (
     set_checkout,
     worktree_git_dir,
 )
+from scaffold.host.files import delete_path
 
 SPARE_PREFIX = "spare-"
 TAKEN_PREFIX = "taken-"

@@ -1,10 +1,12 @@
-"""Atomic file writes, atomic line appends, and a file lock that is released when its holder dies."""
+"""Atomic file writes, atomic line appends, deletion, and a file lock that is released when its holder dies."""
 
 import asyncio
 import contextlib
 import fcntl
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -32,6 +34,20 @@ def write_atomic(path: Path, data: bytes) -> None:
         written.unlink(missing_ok=True)
     # The rename itself is only on the disk once its folder is.
     _sync_directory(path.parent)
+
+
+def delete_path(path: Path) -> None:
+    """Delete a file or folder, even if folders in it are read-only; do nothing if it is missing."""
+    if not path.is_dir() or path.is_symlink():
+        path.unlink(missing_ok=True)
+        return
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        # Deleting an entry needs write permission on its folder.
+        for folder in _folders(path):
+            folder.chmod(0o700)
+        shutil.rmtree(path)
 
 
 def append_line(path: Path, line: bytes) -> None:
@@ -106,6 +122,11 @@ def try_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _folders(path: Path) -> Iterator[Path]:
+    for folder, _, _ in os.walk(path):
+        yield Path(folder)
 
 
 def _sync_directory(path: Path) -> None:

@@ -11,6 +11,7 @@ from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Failed, status_of
 from scaffold.git import refs, worktree
+from scaffold.host.files import delete_path
 from scaffold.host.identity import is_alive
 from scaffold.orchestrator.owner.recovery import recover_run
 from scaffold.orchestrator.owner.run_lease import take_over_run
@@ -142,7 +143,7 @@ def delete_folder(folder: Path, *, below: Path) -> None:
     # a link could lead outside `below`, where deleting would destroy files that are not ours
     if folder.is_symlink() or below.resolve() not in folder.resolve().parents:
         raise GitError(f"{folder} is not inside {below}", "check what it contains and delete it by hand")
-    worktree.delete_path(folder)
+    delete_path(folder)
 
 
 async def _unknown_entries(context: RunContext) -> list[CleanupStep]:

@@ -14,7 +14,7 @@ from scaffold.core.ids import Commit
 from scaffold.git import worktree
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
-from scaffold.host.files import FileLock, write_atomic
+from scaffold.host.files import FileLock, delete_path, write_atomic
 from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.tree_copy import copy_tree
@@ -81,7 +81,7 @@ async def snapshot_installed(folder: Path, root: Path, targets: tuple[str, ...])
     async with FileLock(folder.with_name(f"{folder.name}.lock"), timeout_s=LOCK_TIMEOUT_S):
         made = _load_record(folder)
         if made is None:
-            worktree.delete_path(folder)
+            delete_path(folder)
             for target in targets:
                 kept = folder / "files" / target
                 kept.parent.mkdir(parents=True, exist_ok=True)
@@ -106,10 +106,10 @@ def _forget_unused(newest: Path) -> None:
     now = (newest / RECORD).stat().st_mtime
     for record in newest.parent.glob(f"*/{RECORD}"):
         if now - record.stat().st_mtime > MAX_UNUSED_S:
-            worktree.delete_path(record.parent)
+            delete_path(record.parent)
     for left in newest.parent.glob(f"{STAGING_FOLDER}/*"):
         if now - left.lstat().st_mtime > MAX_UNUSED_S:
-            worktree.delete_path(left)
+            delete_path(left)
 
 
 def _write_record(folder: Path, made: GoldenRecord) -> GoldenRecord:
@@ -120,7 +120,7 @@ def _write_record(folder: Path, made: GoldenRecord) -> GoldenRecord:
 async def _build(builder: GoldenBuilder, commands: tuple[str, ...]) -> GoldenRecord | NotReady:
     """Run the commands in a temporary checkout and keep what they installed there."""
     # A folder without a record is what an interrupted build left behind.
-    worktree.delete_path(builder.folder)
+    delete_path(builder.folder)
     checkout = builder.folder.with_name(f"{builder.folder.name}.checkout")
     git = await worktree.add(builder.repository, checkout, builder.base)
     try:
@@ -133,7 +133,7 @@ async def _build(builder: GoldenBuilder, commands: tuple[str, ...]) -> GoldenRec
             # A rename takes no time and no space; both folders are in the same cache.
             (checkout / target).rename(kept)
         # Installers copy out of their stores, so the packages are complete without them.
-        worktree.delete_path(builder.folder / "store")
+        delete_path(builder.folder / "store")
         made = _write_record(builder.folder, GoldenRecord(str(checkout), targets))
         await asyncio.to_thread(_forget_unused, builder.folder)
         return made

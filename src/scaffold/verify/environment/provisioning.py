@@ -11,8 +11,7 @@ from pathlib import Path
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.gates import CheckEnvironment, CopiedFolder
-from scaffold.git.worktree import delete_path
-from scaffold.host.files import write_atomic
+from scaffold.host.files import delete_path, write_atomic
 from scaffold.host.tree_copy import copy_tree
 from scaffold.verify.environment.relocation import relocate_copy, relocated_link
 
