@@ -4,15 +4,15 @@ import asyncio
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.core.errors import GitError
 from scaffold.git.disabled_programs import HARMLESS_COMMANDS, DisabledPrograms, Setting, disable_programs
 from scaffold.git.errors import git_failure, is_lock_error
-from scaffold.git.worktree_metadata import common_dir, gitdir_target, submodule_git_dirs
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import CommandResult, OutputCapture, run_command
 
@@ -31,10 +31,13 @@ CONFIG_OVERRIDES: tuple[Setting, ...] = (
     ("core.trustctime", "true"),
     ("core.untrackedCache", "false"),
     ("credential.helper", ""),
+    ("diff.ignoreSubmodules", "dirty"),
+    ("diff.submodule", "short"),
     ("gc.auto", "0"),
     ("i18n.commitEncoding", "UTF-8"),
     ("index.sparse", "false"),
     ("maintenance.auto", "false"),
+    ("status.submoduleSummary", "false"),
     ("submodule.recurse", "false"),
 )
 CONFIG_VARIABLES = ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
@@ -88,6 +91,9 @@ class Git:
 
     With `top`, `cwd` is the top of a checkout. Git then never searches parent directories, so a worktree whose `.git`
     was removed is not taken for part of an outer repository, and `core.worktree` is ignored.
+
+    With `git_dir`, the registration of one of our worktrees, git ignores the `.git` in it: an agent may have changed
+    what that points to, and git obeys the configuration that it finds there.
     """
 
     def __init__(
@@ -96,6 +102,7 @@ class Git:
         *,
         environ: Mapping[str, str],
         top: bool = False,
+        git_dir: Path | None = None,
         overrides: dict[GitLocation, DisabledPrograms] | None = None,
         cached: dict[tuple[str, ...], GitResult] | None = None,
     ) -> None:
@@ -104,14 +111,26 @@ class Git:
         """The user's environment; commands inherit only a small part of it."""
         configuration = {name: environ[name] for name in CONFIG_VARIABLES if name in environ}
         boundary = {"GIT_CEILING_DIRECTORIES": str(cwd.parent), "GIT_WORK_TREE": str(cwd)} if top else {}
-        self._env = child_environment(environ, configuration | FIXED_VARIABLES | boundary)
+        explicit = {"GIT_DIR": str(git_dir)} if git_dir else {}
+        self._env = child_environment(environ, configuration | FIXED_VARIABLES | boundary | explicit)
         self._top = top
+        self._git_dir = git_dir
         self._overrides: dict[GitLocation, DisabledPrograms] = {} if overrides is None else overrides
         self._cached: dict[tuple[str, ...], GitResult] = {} if cached is None else cached
 
-    def at(self, path: Path) -> "Git":
+    def at(self, path: Path, *, git_dir: Path | None = None) -> "Git":
         """Return a `Git` at the top of another checkout, with the same environment and caches."""
-        return Git(path, environ=self.environ, top=True, overrides=self._overrides, cached=self._cached)
+        return Git(
+            path, environ=self.environ, top=True, git_dir=git_dir, overrides=self._overrides, cached=self._cached
+        )
+
+    @property
+    def registration(self) -> Path:
+        """The git directory of this worktree of ours, as registered when it was made; GitError elsewhere."""
+        if self._git_dir is None:
+            fix = f"remove {self.cwd} if it holds nothing worth keeping, then retry"
+            raise GitError(f"{self.cwd} is not a worktree of Scaffold", fix)
+        return self._git_dir
 
     async def __call__(
         self,
@@ -180,21 +199,15 @@ class Git:
             return ()
         return (("core.ignoreCase", "true" if (self.cwd / ".GIT").exists() else "false"),)
 
-    def _modules(self) -> Iterator[Path]:
-        """Yield the submodules' git directories: git enters submodules automatically and applies their config."""
-        private = gitdir_target(self.cwd) or self.cwd / ".git"
-        # Submodules belong to the common git directory; a linked worktree has only a pointer to it.
-        shared = common_dir(private) if (private / "commondir").is_file() else private
-        return submodule_git_dirs(shared / "modules")
-
     async def _program_overrides(self, env: Mapping[str, str]) -> tuple[Setting, ...]:
         """Return the settings that turn off the programs configured here; cached until a config file changes."""
-        location = (self.cwd, env.get("GIT_DIR"))
+        git_dir = env.get("GIT_DIR", self._env.get("GIT_DIR"))
+        location = (self.cwd, git_dir)
         cached = self._overrides.get(location)
         if cached is None or not cached.current:
-            listed = [await self(*LIST_CONFIG, env=env)]
-            listed += [await self(*LIST_CONFIG, "--file", str(module / "config")) for module in self._modules()]
-            cached = disable_programs(b"".join(answer.out for answer in listed), self.cwd, self._env["PATH"])
+            listed = await self(*LIST_CONFIG, env=env)
+            place = Path(git_dir) if git_dir else None
+            cached = disable_programs(listed.out, self.cwd, self._env["PATH"], git_dir=place)
             self._overrides[location] = cached
         return cached.settings
 

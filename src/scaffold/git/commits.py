@@ -1,6 +1,7 @@
 """Create commits, read them, compare their trees and test their ancestry."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, convert
@@ -9,15 +10,21 @@ from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.core.run_settings import Signature
 from scaffold.git.command import Git, GitResult
-from scaffold.git.refs import resolve
-from scaffold.git.submodule import keep_commit, populated_submodules
+from scaffold.git.submodule import (
+    Gitlink,
+    checked_out_submodule,
+    foreign_repositories,
+    gitlinks,
+    is_gitlink_folder,
+    keep_commit,
+)
 from scaffold.git.worktree import remove_locks
 
 _FILE_MODE = "100"
 """Prefix of a regular file's octal mode; links and submodules have other prefixes."""
 ALL_SUBMODULES = "--ignore-submodules=none"
 """Overrides `ignore` in .gitmodules, which a candidate may have changed."""
-DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", ALL_SUBMODULES)
+DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--submodule=short", ALL_SUBMODULES)
 """Make the patch independent of the user's configuration."""
 
 
@@ -62,13 +69,48 @@ async def commit_all_info(git: Git, message: str, *, author: Signature, committe
     return now
 
 
-async def commit_submodules(git: Git, message: str, *, author: Signature, committer: Signature) -> None:
-    """Commit all changes in the submodules of one of our worktrees, and pin their new commits against pruning."""
-    for inner, link in await populated_submodules(git):
-        await commit_all(inner, message, author=author, committer=committer)
-        head = await resolve(inner, "HEAD")
-        if head is not None and head != link.commit:
-            await keep_commit(inner, head)
+async def commit_submodules(
+    git: Git, links: Sequence[Gitlink], message: str, *, author: Signature, committer: Signature
+) -> tuple[Gitlink, ...]:
+    """Commit all changes in those submodules of one of our worktrees that are checked out; return the moved ones.
+
+    Their new commits are pinned against pruning.
+    """
+    moved = []
+    for link in links:
+        inner = checked_out_submodule(git, link)
+        if inner is None:
+            continue
+        now = await commit_all_info(inner, message, author=author, committer=committer)
+        if now.commit != link.commit:
+            await keep_commit(inner, now.commit)
+            moved.append(Gitlink(link.path, now.commit))
+    return tuple(moved)
+
+
+async def stage_all(
+    git: Git,
+    links: Sequence[Gitlink],
+    moved: Sequence[Gitlink],
+    *,
+    env: Mapping[str, str] | None = None,
+    options: Sequence[str] = (),
+) -> None:
+    """Add all files to the index, and `moved` submodules. Git enters none of the folders of `links`.
+
+    With the option `--ignore-errors`, files that cannot be read are left out.
+    """
+    # Exit code 1: single files could not be read, and all others are added.
+    ok = frozenset({0, 1}) if options else frozenset({0})
+    folders = [link.path for link in links if is_gitlink_folder(git.cwd, link.path)]
+    if not folders:
+        await git("add", "--all", *options, "--", ":/", env=env, ok=ok)
+        return
+    paths = _joined([":/", *(f":(top,exclude,literal){path}" for path in folders)])
+    await git("add", "--all", *options, "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths, env=env, ok=ok)
+    if moved:
+        entries = _joined([f"160000 {link.commit}\t{link.path}" for link in moved])
+        await git("update-index", "-z", "--index-info", stdin=entries, env=env)
 
 
 async def commit_tree(
@@ -171,8 +213,18 @@ def _change(status: str, path: str) -> PathChange:
     return convert({"path": path, "kind": kind, "mode": mode}, PathChange)
 
 
-async def _refuse_nested(git: Git) -> None:
+def _joined(records: Sequence[str]) -> bytes:
+    return b"".join(os.fsencode(record) + b"\0" for record in records)
+
+
+async def _refuse_nested(git: Git, links: Sequence[Gitlink]) -> None:
     """Raise GitError if the work tree contains another repository."""
+    if planted := foreign_repositories(git, links):
+        raise GitError(
+            f"{git.cwd} contains another git repository in {', '.join(planted)}",
+            f"remove {planted[0]}/.git and everything beside it: the repository of that submodule is not available "
+            "here, so nothing in it can be committed",
+        )
     others = await git("ls-files", "--others", "--exclude-standard", "-z")
     # git lists a nested repository as a folder (`sub/`), everything else as files
     nested = [path.rstrip("/") for path in others.records if path.endswith("/")]
@@ -208,11 +260,12 @@ async def _commit_all(
     """Commit everything; return the commits at HEAD before and after, equal if nothing changed."""
     # Between turns no process works here, so a lock is what a killed git left behind.
     await remove_locks(git)
+    links = await gitlinks(git)
     # First, so that the commit contains the submodules' new commits as pointers.
-    await commit_submodules(git, message, author=author, committer=committer)
+    moved = await commit_submodules(git, links, message, author=author, committer=committer)
     # Before the add, which would turn a nested repository into a pointer and leave out its files.
-    await _refuse_nested(git)
-    await git("add", "--all", "--", ":/")
+    await _refuse_nested(git, links)
+    await stage_all(git, links, moved)
     # Not `git commit`: it would run hooks, take an unfinished merge for one, and move the branch that HEAD names.
     tree = (await git("write-tree")).line
     before = await read_commit(git, "HEAD")

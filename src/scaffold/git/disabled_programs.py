@@ -52,14 +52,15 @@ class DisabledPrograms(Struct, frozen=True):
         return self.lasting and all(file_stamp(path) == before for path, before in self.stamps.items())
 
 
-def disable_programs(listing: bytes, cwd: Path, path: str) -> DisabledPrograms:
+def disable_programs(listing: bytes, cwd: Path, path: str, *, git_dir: Path | None = None) -> DisabledPrograms:
     """Return the overrides that turn off every program in `listing` (`git config --list --show-origin -z` in `cwd`).
 
-    `path` is the PATH in which git-lfs is searched. A `required` filter that is turned off fails, on purpose.
+    `path` is the PATH in which git-lfs is searched; with `git_dir`, `.git` in `cwd` is ignored. A `required` filter
+    that is turned off fails, on purpose.
     """
     origins = tuple(_config_entries(listing, cwd))
     names = {origin.name for origin in origins}
-    files = {origin.file for origin in origins if origin.file} | {*_included(origins), *_worktree_config(cwd)}
+    files = {origin.file for origin in origins if origin.file} | {*_included(origins), *_worktree_config(cwd, git_dir)}
     lasting = not any(name.startswith(STATE_CONDITIONS) for name in names)
     return DisabledPrograms(tuple(_overrides(names, path)), {file: file_stamp(file) for file in files}, lasting)
 
@@ -85,6 +86,8 @@ def _overrides(names: set[str], path: str) -> Iterator[Setting]:
             yield from ((f"filter.{name}.{key}", "") for key in FILTERS)
         elif section == "merge" and f"merge.{name}.driver" in names:
             yield f"merge.{name}.driver", TEXT_MERGE
+        elif section == "hook" and name:  # since 2.54 git also runs hooks that the config names
+            yield f"hook.{name}.enabled", "false"
 
 
 def _trusted(lfs: str) -> Iterator[Setting]:
@@ -117,8 +120,10 @@ def _included(origins: tuple[ConfigEntry, ...]) -> Iterator[Path]:
             yield origin.file.parent / Path(origin.value).expanduser()
 
 
-def _worktree_config(cwd: Path) -> tuple[Path, ...]:
+def _worktree_config(cwd: Path, git_dir: Path | None) -> tuple[Path, ...]:
     """Return the files that hold, or would hold, the config of this worktree alone."""
+    if git_dir is not None:
+        return (git_dir / "config.worktree",)
     pointer = cwd / ".git"
     if not pointer.is_file():
         return (pointer / "config.worktree",)

@@ -56,7 +56,7 @@ class CheckoutStatus(Struct, frozen=True):
     branch: str | None
     """Short name; None for a detached HEAD."""
     dirty: bool
-    """Whether anything differs from `head`; untracked files count, ignored ones do not."""
+    """Whether anything differs from `head`; untracked files count, ignored ones and those in submodules do not."""
 
 
 async def open_repository(start: Path, *, environ: Mapping[str, str]) -> Repository:
@@ -96,7 +96,9 @@ async def checkout_status(repo: Repository) -> CheckoutStatus:
         )
     # Without --short, which prints `heads/NAME` if a tag has the same name.
     symbolic = await repo.git("symbolic-ref", "--quiet", "HEAD", ok=frozenset({0, 1}))
-    status = await repo.git("status", "--porcelain=v2", "-z", "--untracked-files=normal")
+    # git enters submodules to look for changed files, and obeys the configuration that it finds there
+    options = ("--porcelain=v2", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
+    status = await repo.git("status", *options)
     return CheckoutStatus(head, symbolic.line.removeprefix("refs/heads/") or None, bool(status.out))
 
 

@@ -1,10 +1,14 @@
 """Submodules of our worktrees: checked out from objects already in the repository, never fetched.
 
 Each is a linked worktree of the submodule's repository in `modules`, so a commit made in it outlives the worktree and
-is available to later attempts.
+is available to later attempts. Git itself never enters a submodule: an agent may have put another repository there. We
+do, by the registration that was made with the checkout.
 """
 
+import os
 import shutil
+import stat
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -13,19 +17,22 @@ from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.git.worktree_metadata import (
     common_dir,
-    gitdir_target,
+    find_registration,
     registrations_under,
+    restore_pointer,
     submodule_git_dirs,
-    worktree_git_dir,
 )
-from scaffold.host.files import FileLock
+from scaffold.host.files import FileLock, delete_path
 
 GITMODULES = ".gitmodules"
 KEEP_PREFIX = "refs/scaffold/keep/"
 CHECKOUT_TIMEOUT_S = 900.0
 LOCK_TIMEOUT_S = 300.0
 
-_GITLINK = "160000 "
+_GITLINK = "160000"
+"""The mode of a gitlink, in octal as git writes it."""
+_GITLINK_BYTES = int(_GITLINK, 8).to_bytes(4, "big")
+"""The same mode in the index file."""
 _LISTED = frozenset({0, 1})
 
 
@@ -44,39 +51,71 @@ class Gitlink(Struct, frozen=True):
     commit: Commit
 
 
-def has_submodules(checkout: Path) -> bool:
-    """Return whether `checkout` has a .gitmodules file."""
-    return (checkout / GITMODULES).is_file() and not (checkout / GITMODULES).is_symlink()
+async def gitlinks(git: Git, *, index: Path | None = None, env: Mapping[str, str] | None = None) -> tuple[Gitlink, ...]:
+    """Return the submodules in the index of one of our worktrees, or in another `index`, which `env` then names.
+
+    Starts no process if there are none. Whether .gitmodules names them does not matter.
+    """
+    if not _may_have_gitlinks(index or git.registration / "index"):
+        return ()
+    entries = (await git("ls-files", "--stage", "-z", env=env)).records
+    return tuple(_parse_gitlink(entry) for entry in entries if entry.startswith(f"{_GITLINK} "))
 
 
 async def check_out_submodules(git: Git, *, within: str = "") -> tuple[MissingSubmodule, ...]:
     """Check out all submodules of one of our worktrees, recursively, at the commits in the index; return the failures.
 
-    A submodule that is already checked out is reset to its commit; its ignored files stay.
+    A submodule that is already checked out is reset to its commit; its ignored files stay. The folders of the others
+    are emptied.
     """
-    if not has_submodules(git.cwd):
-        return ()
-    names = await _names(git)
+    links = await gitlinks(git)
+    names = await _names(git) if links else {}
     missing: list[MissingSubmodule] = []
-    for link in await _gitlinks(git):
+    for link in links:
         path = f"{within}{link.path}"
-        problem = await _check_out(git, link, names.get(link.path))
-        if problem:
-            missing.append(MissingSubmodule(path, problem))
+        found = await _check_out(git, link, names.get(link.path))
+        if isinstance(found, Git):
+            missing.extend(await check_out_submodules(found, within=f"{path}/"))
         else:
-            missing.extend(await check_out_submodules(git.at(git.cwd / link.path), within=f"{path}/"))
+            missing.append(MissingSubmodule(path, found))
     return tuple(missing)
 
 
-async def populated_submodules(git: Git) -> tuple[tuple[Git, Gitlink], ...]:
-    """Return (git, index entry) of every submodule checked out directly in this worktree; nested ones excluded."""
-    if not has_submodules(git.cwd):
-        return ()
-    return tuple(
-        (git.at(git.cwd / link.path), link)
-        for link in await _gitlinks(git)
-        if gitdir_target(git.cwd / link.path) is not None
-    )
+def checked_out_submodule(git: Git, link: Gitlink) -> Git | None:
+    """Return git in a submodule that we checked out in this worktree; None if it is not checked out, or emptied.
+
+    What its `.git` says does not count.
+    """
+    folder = git.cwd / link.path
+    if not is_gitlink_folder(git.cwd, link.path) or not any(folder.iterdir()):
+        return None
+    for module in submodule_git_dirs(common_dir(git.registration) / "modules"):
+        registration = find_registration(module, folder)
+        if registration is not None:
+            return git.at(folder, git_dir=registration)
+    return None
+
+
+def is_gitlink_folder(top: Path, path: str) -> bool:
+    """Return whether `path` is a folder in the checkout `top`, not reached by links: one that git would enter."""
+    folder = top / path
+    try:
+        return stat.S_ISDIR(folder.lstat().st_mode) and folder.parent.resolve() == (top.resolve() / path).parent
+    except OSError:
+        return False
+
+
+def foreign_repositories(git: Git, links: Iterable[Gitlink]) -> tuple[str, ...]:
+    """Return the paths of gitlinks in whose folders is a repository that is not ours."""
+    planted = (link for link in links if os.path.lexists(git.cwd / link.path / ".git"))
+    return tuple(link.path for link in planted if checked_out_submodule(git, link) is None)
+
+
+def empty_submodules(git: Git, links: Sequence[Gitlink]) -> None:
+    """Delete what is in the folders of submodules, checked out or not, and the registrations of their checkouts."""
+    for link in links:
+        _empty_folder(git, link)
+    forget_submodules(common_dir(git.registration), git.cwd)
 
 
 async def keep_commit(git: Git, commit: Commit) -> None:
@@ -87,38 +126,54 @@ async def keep_commit(git: Git, commit: Commit) -> None:
 def forget_submodules(common: Path, folder: Path) -> None:
     """Delete the registrations of all submodules inside `folder`, a worktree that is deleted or about to be."""
     for module in submodule_git_dirs(common / "modules"):
-        for registration in registrations_under(module, folder):
-            shutil.rmtree(registration)
+        _forget_in(module, folder)
 
 
-async def _check_out(git: Git, link: Gitlink, name: str | None) -> str | None:
-    """Check out one submodule; return why that failed, None on success."""
-    folder = git.cwd / link.path
-    if name is None or not _safe(name):
-        return f"{GITMODULES} has no valid entry for it"
-    module = common_dir(worktree_git_dir(git.cwd)) / "modules" / name
-    if not (module / "HEAD").is_file():
-        return "its repository is missing: run `git submodule update --init` in your checkout"
-    inner = git.at(folder)
-    if gitdir_target(folder) is None:
-        source = Git(module, environ=git.environ)
-        if (await source("cat-file", "-e", f"{link.commit}^{{commit}}", ok=frozenset({0, 1, 128}))).exit_code:
-            return f"its commit {link.commit[:12]} is missing: run `git submodule update` in your checkout"
-        # Registrations of one repository are added one at a time; the checkout after it needs no lock.
-        async with FileLock(module / "scaffold" / "worktree.lock", timeout_s=LOCK_TIMEOUT_S):
-            await source("worktree", "add", "--detach", "--no-checkout", "--quiet", str(folder), link.commit)
-        await inner("reset", "--hard", "--quiet", timeout_s=CHECKOUT_TIMEOUT_S)
-    else:
-        worktree_git_dir(folder)  # raises if .git no longer leads to this submodule's own registration
+def _forget_in(module: Path, folder: Path) -> None:
+    for registration in registrations_under(module, folder):
+        shutil.rmtree(registration)
+
+
+async def _check_out(git: Git, link: Gitlink, name: str | None) -> Git | str:
+    """Check out one submodule; return git in it, or why that failed."""
+    inner = checked_out_submodule(git, link)
+    if inner is not None:
+        restore_pointer(inner.registration, inner.cwd)
         await inner("checkout", "--force", "--detach", "--quiet", link.commit, timeout_s=CHECKOUT_TIMEOUT_S)
         # With a single -f git would keep nested repositories.
         await inner("clean", "-ffdq")
-    return None
+        return inner
+    _empty_folder(git, link)
+    if name is None or not _safe(name):
+        return f"{GITMODULES} has no valid entry for it"
+    module = common_dir(git.registration) / "modules" / name
+    if not (module / "HEAD").is_file():
+        return "its repository is missing: run `git submodule update --init` in your checkout"
+    source, folder = Git(module, environ=git.environ), git.cwd / link.path
+    if (await source("cat-file", "-e", f"{link.commit}^{{commit}}", ok=frozenset({0, 1, 128}))).exit_code:
+        return f"its commit {link.commit[:12]} is missing: run `git submodule update` in your checkout"
+    # Registrations of one repository are added one at a time; the checkout after it needs no lock.
+    async with FileLock(module / "scaffold" / "worktree.lock", timeout_s=LOCK_TIMEOUT_S):
+        _forget_in(module, folder)
+        await source("worktree", "add", "--detach", "--no-checkout", "--quiet", str(folder), link.commit)
+    inner = git.at(folder, git_dir=find_registration(module, folder))
+    await inner("reset", "--hard", "--quiet", timeout_s=CHECKOUT_TIMEOUT_S)
+    return inner
 
 
-async def _gitlinks(git: Git) -> tuple[Gitlink, ...]:
-    entries = (await git("ls-files", "--stage", "-z")).records
-    return tuple(_parse_gitlink(entry) for entry in entries if entry.startswith(_GITLINK))
+def _empty_folder(git: Git, link: Gitlink) -> None:
+    """Delete what is in the folder of a submodule; do nothing if its path is or leads through anything else."""
+    if is_gitlink_folder(git.cwd, link.path):
+        delete_path(git.cwd / link.path)
+        (git.cwd / link.path).mkdir()
+
+
+def _may_have_gitlinks(index: Path) -> bool:
+    """Return False only if the index certainly has no gitlinks: reading it here saves a process."""
+    try:
+        return _GITLINK_BYTES in index.read_bytes() or any(index.parent.glob("sharedindex.*"))
+    except FileNotFoundError:
+        return False
 
 
 def _parse_gitlink(entry: str) -> Gitlink:
@@ -128,6 +183,8 @@ def _parse_gitlink(entry: str) -> Gitlink:
 
 async def _names(git: Git) -> dict[str, str]:
     """Return {path: name} of the submodules."""
+    if not (git.cwd / GITMODULES).is_file() or (git.cwd / GITMODULES).is_symlink():
+        return {}
     answer = await git("config", "--file", GITMODULES, "-z", "--get-regexp", r"^submodule\..*\.path$", ok=_LISTED)
     pairs = (record.partition("\n") for record in answer.records)
     return {path: key.removeprefix("submodule.").removesuffix(".path") for key, _, path in pairs}

@@ -12,15 +12,15 @@ from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.git.repository import UNFINISHED_OPERATIONS, Repository
-from scaffold.git.submodule import check_out_submodules, forget_submodules, populated_submodules
+from scaffold.git.submodule import check_out_submodules, empty_submodules, forget_submodules, gitlinks
 from scaffold.git.worktree_metadata import (
     checkout_of,
-    common_dir,
+    find_registration,
     gitdir_target,
     is_registration,
     registrations_under,
+    restore_pointer,
     set_checkout,
-    worktree_git_dir,
 )
 from scaffold.host.files import FileLock, delete_path
 
@@ -65,13 +65,18 @@ async def add_without_submodules(repo: Repository, path: Path, commit: Commit) -
         await _clear(repo, path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            await _register(repo, path, commit)
+            git = await _register(repo, path, commit)
         except GitError:
             await _clear(repo, path)
-            await _register(repo, path, commit)
-    git = repo.git.at(path)
+            git = await _register(repo, path, commit)
     await git("reset", "--hard", "--quiet", commit, timeout_s=CHECKOUT_TIMEOUT_S)
     return git
+
+
+def find_worktree(repo: Repository, path: Path) -> Git | None:
+    """Return git in our worktree at `path`, whatever `.git` in it says; None if none is registered there."""
+    registration = find_registration(repo.common_dir, path)
+    return None if registration is None or not path.is_dir() else repo.git.at(path, git_dir=registration)
 
 
 async def remove(repo: Repository, path: Path) -> None:
@@ -130,10 +135,7 @@ async def clean_without_submodules(git: Git, commit: Commit) -> None:
 
 async def drop_submodules(git: Git) -> None:
     """Delete the checkouts of submodules; their commits stay in their repositories."""
-    for inner, _ in await populated_submodules(git):
-        await asyncio.to_thread(delete_path, inner.cwd)
-        inner.cwd.mkdir()
-    forget_submodules(common_dir(worktree_git_dir(git.cwd)), git.cwd)
+    await asyncio.to_thread(empty_submodules, git, await gitlinks(git))
 
 
 async def remove_locks(git: Git) -> None:
@@ -142,10 +144,14 @@ async def remove_locks(git: Git) -> None:
 
 
 def _forget_work(git: Git, commit: Commit) -> None:
-    """Delete locks, unfinished operations, and an index that hides changes: without one git rewrites every file."""
+    """Delete locks, unfinished operations, and an index that hides changes: without one git rewrites every file.
+
+    Commands of agents and checks find the repository by `.git`, so it is restored, too.
+    """
+    restore_pointer(git.registration, git.cwd)
     _drop(git, LOCKS + tuple(marker.partition("/")[0] for marker, *_ in UNFINISHED_OPERATIONS))
     # A SHA-256 repository has longer ids, and its index longer entries.
-    if not shows_all_changes(worktree_git_dir(git.cwd) / "index", hash_bytes=len(commit) // 2):
+    if not shows_all_changes(git.registration / "index", hash_bytes=len(commit) // 2):
         _drop(git, ("index",))
 
 
@@ -155,9 +161,8 @@ async def _check_out(git: Git, commit: Commit) -> None:
 
 
 def _drop(git: Git, names: tuple[str, ...]) -> None:
-    git_dir = worktree_git_dir(git.cwd)
     for name in names:
-        delete_path(git_dir / name)
+        delete_path(git.registration / name)
 
 
 def _may_be_on_branch(common: Path, branch: str) -> bool:
@@ -177,18 +182,20 @@ def _lock(repo: Repository) -> FileLock:
     return FileLock(repo.common_dir / "scaffold" / "worktree.lock", timeout_s=LOCK_TIMEOUT_S)
 
 
-async def _register(repo: Repository, path: Path, commit: Commit) -> None:
-    """Create an empty worktree, and delete the sparse-checkout config that git copies into it."""
+async def _register(repo: Repository, path: Path, commit: Commit) -> Git:
+    """Create an empty worktree, delete the sparse-checkout config that git copies into it, and return git there."""
     await repo.git("worktree", "add", "--detach", "--no-checkout", "--quiet", str(path), commit)
+    git = repo.git.at(path, git_dir=find_registration(repo.common_dir, path))
     for copied in ("config.worktree", "info"):
-        delete_path(worktree_git_dir(path) / copied)
+        delete_path(git.registration / copied)
+    return git
 
 
 async def _clear(repo: Repository, path: Path) -> None:
     """Delete the files at `path` and its worktree registration, as far as they exist."""
     target = gitdir_target(path)
     # A process killed between the renaming of a worktree and the update of its registration leaves the two apart.
-    if target and is_registration(target, repo.common_dir) and checkout_of(target) and not _elsewhere(target, path):
+    if target and is_registration(target, repo.common_dir) and _was_here(target, path):
         set_checkout(target, path)
     # The first one listed is the main worktree: the user's own checkout is never deleted.
     registered = _real_path(path) in {worktree.path for worktree in (await list_worktrees(repo))[1:]}
@@ -201,10 +208,15 @@ async def _clear(repo: Repository, path: Path) -> None:
         await repo.git("worktree", "remove", "--force", "--force", str(path))
 
 
-def _elsewhere(registration: Path, path: Path) -> bool:
-    """Return whether `registration` belongs to another worktree that still exists."""
+def _was_here(registration: Path, path: Path) -> bool:
+    """Return whether `registration` is of a worktree that was renamed to `path` within its run's folder.
+
+    Not any registration that `.git` names: an agent could name one of the user whose disk is not mounted.
+    """
     checkout = checkout_of(registration)
-    return checkout is not None and checkout.resolve() != path.resolve() and gitdir_target(checkout) == registration
+    if checkout is None or checkout.parent.parts[-2:] != path.resolve().parent.parts[-2:]:
+        return False
+    return checkout.resolve() == path.resolve() or gitdir_target(checkout) != registration
 
 
 def _real_path(path: Path) -> Path:
@@ -286,16 +298,16 @@ async def recycle_worktree(git: Git, commit: Commit) -> bool:
         await clean_without_submodules(git, commit)
     except GitError:
         return False
-    return _looks_fresh(git.cwd)
+    return _looks_fresh(git)
 
 
-def _looks_fresh(root: Path) -> bool:
+def _looks_fresh(git: Git) -> bool:
     """Return whether all modes are those of new files and folders, with no hard links and no nested repository."""
-    # Git wrote `.git` under the same umask as the files of a fresh checkout.
-    file_mode = stat.S_IMODE((root / ".git").lstat().st_mode)
+    # Git wrote this file under the same umask as the files of a fresh checkout.
+    file_mode = stat.S_IMODE((git.registration / "commondir").lstat().st_mode)
     # Who may read a folder may also enter it: each read bit, moved to the place of the execute bit.
     folder_mode = file_mode | (file_mode & 0o444) >> 2
-    return _fresh_folder(root, folder_mode, frozenset({file_mode, folder_mode}), top=True)
+    return _fresh_folder(git.cwd, folder_mode, frozenset({file_mode, folder_mode}), top=True)
 
 
 def _fresh_folder(folder: Path, folder_mode: int, modes: frozenset[int], *, top: bool = False) -> bool:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.errors import GitError
-from scaffold.host.files import write_atomic
+from scaffold.host.files import delete_path, write_atomic
 
 KNOWN_FILES = frozenset({"HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "commondir", "gitdir", "index", "logs"})
 """Files in a registration without locks, own config or unfinished operations."""
@@ -23,21 +22,24 @@ _REFTABLE_HEAD = ".invalid"
 """The branch name that HEAD holds in a repository with the reftable backend."""
 
 
-def worktree_git_dir(checkout: Path) -> Path:
-    """Return the private git directory of the linked worktree at `checkout`.
+def find_registration(common: Path, checkout: Path) -> Path | None:
+    """Return the registration that the git directory `common` has for the worktree at `checkout`; None without one.
 
-    Raises GitError if there is none, or if `.git` points to the git directory of the user's own checkout or of another
-    worktree, whose HEAD and index would then be changed instead.
+    What `.git` in the checkout says chooses only between several: an agent may have changed it.
     """
-    found = gitdir_target(checkout)
-    if found is None:
-        raise GitError(f"{checkout} is no longer a git worktree: its .git file is missing", _fix(checkout))
-    back = checkout_of(found)
-    if back is None or not (found / "commondir").is_file():
-        raise GitError(f"{checkout} is no longer one of our worktrees: its .git points to {found}", _fix(checkout))
-    if not _same(back, checkout) and gitdir_target(back) == found:
-        raise GitError(f"the .git of {checkout} points to the git directory of {back}", _fix(checkout))
-    return found
+    there = checkout.resolve()
+    found = [each for each in registrations_under(common, there) if _is_checkout_of(each, there)]
+    if len(found) > 1:
+        claimed = gitdir_target(checkout)
+        found = [each for each in found if each.resolve() == claimed]
+    return found[0] if found else None
+
+
+def restore_pointer(registration: Path, checkout: Path) -> None:
+    """Make `.git` in `checkout` point to its registration again, whatever is there now."""
+    if gitdir_target(checkout) != registration.resolve():
+        delete_path(checkout / ".git")
+        (checkout / ".git").write_bytes(os.fsencode(f"gitdir: {registration.resolve()}\n"))
 
 
 def gitdir_target(checkout: Path) -> Path | None:
@@ -123,13 +125,9 @@ def submodule_git_dirs(folder: Path) -> Iterator[Path]:
             yield from submodule_git_dirs(entry)
 
 
-def _same(one: Path, other: Path) -> bool:
-    """Return whether both paths are the same; resolves links only if the texts differ."""
-    return one == other or one.resolve() == other.resolve()
-
-
-def _fix(checkout: Path) -> str:
-    return f"remove {checkout} if it holds nothing worth keeping, then retry"
+def _is_checkout_of(registration: Path, checkout: Path) -> bool:
+    found = checkout_of(registration)
+    return found is not None and found.resolve() == checkout
 
 
 class CheckoutLocation(Struct, frozen=True):

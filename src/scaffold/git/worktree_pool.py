@@ -15,14 +15,7 @@ from scaffold.git.command import Git
 from scaffold.git.repository import Repository
 from scaffold.git.submodule import MissingSubmodule, check_out_submodules
 from scaffold.git.worktree import add_without_submodules, drop_submodules, recycle_worktree, remove
-from scaffold.git.worktree_metadata import (
-    common_dir,
-    gitdir_target,
-    is_registration,
-    is_unmodified,
-    set_checkout,
-    worktree_git_dir,
-)
+from scaffold.git.worktree_metadata import common_dir, find_registration, gitdir_target, is_unmodified, set_checkout
 from scaffold.host.files import delete_path
 
 SPARE_PREFIX = "spare-"
@@ -61,40 +54,42 @@ class WorktreePool:
         for path in (final, taken):
             await remove(self._repo, path)
         recycled = await self._recycle(taken, commit)
+        registration = recycled or (await add_without_submodules(self._repo, taken, commit)).registration
         if not recycled:
-            await add_without_submodules(self._repo, taken, commit)
             # Git prunes registrations whose checkout is missing, and between two names this one is.
-            (worktree_git_dir(taken) / LOCK_FILE).write_text(LOCK_REASON)
-        _move(taken, final)
-        git = self._repo.git.at(final)
+            (registration / LOCK_FILE).write_text(LOCK_REASON)
+        _move(registration, taken, final)
+        git = self._repo.git.at(final, git_dir=registration)
         return PooledWorktree(git=git, missing=await check_out_submodules(git), fresh=not recycled)
 
     async def give_back(self, name: str) -> None:
         """Return the worktree `name` to the pool; its work must have landed or be pinned. A modified one is removed."""
         path, spare = self._folder / name, self._folder / f"{SPARE_PREFIX}{name}"
-        if not self._sound(path):
+        registration = self._sound(path, path)
+        if registration is None:
             await remove(self._repo, path)
             return
         try:
-            await drop_submodules(self._repo.git.at(path))
-            _move(path, spare)
+            await drop_submodules(self._repo.git.at(path, git_dir=registration))
+            _move(registration, path, spare)
         except (GitError, OSError):
             await remove(self._repo, path)
 
-    async def _recycle(self, taken: Path, commit: Commit) -> bool:
-        """Clean a spare worktree and make it `taken`; return False if there is no usable one."""
+    async def _recycle(self, taken: Path, commit: Commit) -> Path | None:
+        """Clean a spare worktree, make it `taken` and return its registration; None if there is no usable one."""
         while (spare := self._claim(taken)) is not None:
             # Checked after the rename: before it, another process could have claimed the same spare.
-            if self._sound(taken):
-                set_checkout(worktree_git_dir(taken), taken)
-                if await recycle_worktree(self._repo.git.at(taken), commit):
-                    return True
+            registration = self._sound(taken, spare)
+            if registration is not None:
+                set_checkout(registration, taken)
+                if await recycle_worktree(self._repo.git.at(taken, git_dir=registration), commit):
+                    return registration
             # Its .git may point anywhere by now, and `remove` refuses a folder that is not one of our worktrees.
             await asyncio.to_thread(delete_path, taken)
             # The registration still names the old path if it was not updated yet.
             for path in (taken, spare):
                 await remove(self._repo, path)
-        return False
+        return None
 
     def _claim(self, taken: Path) -> Path | None:
         """Rename a spare worktree to `taken` and return its old path; None if there is none."""
@@ -106,22 +101,19 @@ class WorktreePool:
             return spare
         return None
 
-    def _sound(self, path: Path) -> bool:
-        """Return whether this is an unmodified worktree of the repository."""
-        registration = gitdir_target(path)
-        if registration is None or not is_registration(registration, self._repo.common_dir):
-            return False
+    def _sound(self, path: Path, registered_at: Path) -> Path | None:
+        """Return the registration of the worktree at `path`; None unless it is an unmodified one of the repository."""
+        registration = find_registration(self._repo.common_dir, registered_at)
+        if registration is None or gitdir_target(path) != registration.resolve():
+            return None
         try:
-            return (
-                worktree_git_dir(path) == registration
-                and common_dir(registration) == self._repo.common_dir.resolve()
-                and is_unmodified(registration, LOCK_FILE)
-            )
-        except (GitError, OSError):
-            return False
+            ours = common_dir(registration) == self._repo.common_dir.resolve()
+        except OSError:
+            return None
+        return registration if ours and is_unmodified(registration, LOCK_FILE) else None
 
 
-def _move(source: Path, target: Path) -> None:
+def _move(registration: Path, source: Path, target: Path) -> None:
     """Rename a worktree. The rename comes last: it hands the worktree to its new owner."""
-    set_checkout(worktree_git_dir(source), target)
+    set_checkout(registration, target)
     source.rename(target)

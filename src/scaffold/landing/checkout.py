@@ -83,10 +83,10 @@ class Checkout:
         await asyncio.to_thread(remove_temporary_folder, self._context, self._run, name=TEMPORARY_NAME)
 
     async def _check_out(self, commit: Commit) -> Git:
-        git = self._context.git.at(self._folder)
         # Checks may have damaged the worktree, even its `.git`; what does not
         # look fresh after the reset is created anew.
-        if (self._folder / ".git").is_file() and await recycle_worktree(git, commit):
+        git = worktree.find_worktree(self._context.repository, self._folder)
+        if git is not None and await recycle_worktree(git, commit):
             await check_out_submodules(git)
             return git
         return await worktree.add(self._context.repository, self._folder, commit)

@@ -20,6 +20,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.states import AttemptOutcome
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.git.command import Git
+from scaffold.git.submodule import checked_out_submodule, gitlinks
 from scaffold.host.random_ids import new_id
 from scaffold.worker.activity import ActivityClock
 
@@ -39,6 +40,8 @@ ESCALATION_TEXT: Mapping[Escalation, str] = {
 # Addresses, durations and process ids differ each time the same test fails.
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
 
+NO_SUBMODULES = "--ignore-submodules=all"
+"""Git enters no submodule: it would obey a repository that an agent put there."""
 READ_BYTES = 1 << 20
 """Bytes hashed of each changed file; for the rest, size and modification time decide."""
 
@@ -198,13 +201,18 @@ class WatchedAgent:
 async def worktree_fingerprint(git: Git, base: Commit) -> str:
     """Return a fingerprint of the worktree without ignored files; a new random one if git fails."""
     try:
-        changed = await git("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base)
+        changed = await git("diff", "--name-only", "--no-renames", "--no-ext-diff", NO_SUBMODULES, "-z", base)
         others = await git("ls-files", "--others", "--exclude-standard", "-z", "--", ":/")
+        links = await gitlinks(git)
     except GitError:
         # An unknown tree must not look unchanged, or the agent would be stopped for git's failure.
         return new_id()
     names = sorted({*changed.records, *others.records})
-    return await asyncio.to_thread(_digest, git.cwd, names)
+    found = [await asyncio.to_thread(_digest, git.cwd, names)]
+    for link in links:
+        inner = checked_out_submodule(git, link)
+        found.append("" if inner is None else await worktree_fingerprint(inner, link.commit))
+    return " ".join(found)
 
 
 def _digest(root: Path, names: Sequence[str]) -> str:

@@ -1,8 +1,9 @@
 """The worktree of an attempt: taken from the pool, and never removed before its work is pinned."""
 
 import contextlib
+import os
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from scaffold.core.ids import AttemptId, Commit, RunId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import AttemptPhase
-from scaffold.git import commits, refs, worktree
+from scaffold.git import commits, refs, submodule, worktree
 from scaffold.git.command import Git
 from scaffold.git.worktree_pool import WorktreePool
 from scaffold.run.context import RunContext
@@ -111,9 +112,7 @@ async def _snapshot(context: RunContext, run: Run, attempt: Attempt, path: Path)
     """
     git, folder = context.git.at(path), context.run_folder(run.id)
     folder.mkdir(parents=True, exist_ok=True)
-    people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
-    with contextlib.suppress(GitError):  # a submodule that was tampered with cannot be saved
-        await commits.commit_submodules(git, f"Rescued work of attempt {attempt.id}\n", **people)
+    identity, message = run.settings.identity, f"Rescued work of attempt {attempt.id}\n"
     # In a new folder: the lock of a killed git stays there and does not block the next rescue.
     with tempfile.TemporaryDirectory(dir=folder, prefix=f"{attempt.id}-", ignore_cleanup_errors=True) as own:
         env = {
@@ -123,9 +122,17 @@ async def _snapshot(context: RunContext, run: Run, attempt: Attempt, path: Path)
             "GIT_INDEX_FILE": f"{own}/index",
         }
         await git("read-tree", attempt.base_sha, env=env)
+        links = await submodule.gitlinks(git, index=Path(own, "index"), env=env)
+        moved: tuple[submodule.Gitlink, ...] = ()
+        registered = worktree.find_worktree(context.repository, path)
+        if registered is not None:
+            with contextlib.suppress(GitError):  # a submodule with damaged objects cannot be saved
+                moved = await commits.commit_submodules(
+                    registered, links, message, author=identity.author, committer=identity.committer
+                )
+            links = await _release_planted(registered, links, env)
         await _open_nested(git, path, env)
-        # Exit code 1: single files could not be read, and all others are added.
-        await git("add", "--all", "--ignore-errors", "--", ".", env=env, ok=frozenset({0, 1}))
+        await commits.stage_all(git, links, moved, env=env, options=("--ignore-errors",))
         tree = (await git("write-tree", env=env)).line
     if tree == await commits.tree_of(context.git, attempt.base_sha):
         return None
@@ -133,8 +140,9 @@ async def _snapshot(context: RunContext, run: Run, attempt: Attempt, path: Path)
         context.git,
         tree,
         parents=[attempt.base_sha],
-        message=f"Rescued work of attempt {attempt.id}\n",
-        **people,
+        message=message,
+        author=identity.author,
+        committer=identity.committer,
     )
 
 
@@ -149,6 +157,17 @@ async def _open_nested(git: Git, path: Path, env: Mapping[str, str]) -> None:
     while nested := [name for name in await _untracked(git, env) if name.endswith("/")]:
         for name in nested:
             (path / name / ".git").rename(path / name / "nested.git")
+
+
+async def _release_planted(
+    git: Git, links: Sequence[submodule.Gitlink], env: Mapping[str, str]
+) -> tuple[submodule.Gitlink, ...]:
+    """Return the gitlinks without those that hide another repository; that one's files are then added like others."""
+    planted = submodule.foreign_repositories(git, links)
+    if planted:
+        listed = b"".join(os.fsencode(path) + b"\0" for path in planted)
+        await git("update-index", "--force-remove", "-z", "--stdin", stdin=listed, env=env)
+    return tuple(link for link in links if link.path not in planted)
 
 
 async def _untracked(git: Git, env: Mapping[str, str]) -> list[str]:

@@ -1,12 +1,14 @@
 """Programs that a repository configures never run; only git-lfs is trusted."""
 
 import shlex
+from pathlib import Path
 
 import pytest
 
 from scaffold.core.errors import GitError
 from scaffold.git import worktree
 from scaffold.git.commits import changed_paths, commit_all, diff_text, listed_paths
+from scaffold.git.disabled_programs import disable_programs
 from scaffold.git.merge import Conflicted, Merged, merge_commits
 from scaffold.git.refs import move, pin, resolve, work_ref
 from scaffold.git.repository import checkout_status, open_repository
@@ -137,6 +139,12 @@ async def test_no_configured_program_of_a_repository_ever_runs(repo, sh, program
     ran.unlink(missing_ok=True)
     assert isinstance(await everything(repo, sh, tmp_path, people), Merged)
     assert not ran.exists(), ran.read_text()
+
+
+def test_a_hook_that_the_configuration_names_is_turned_off():
+    """BX-9: since git 2.54 hooks need no file."""
+    listing = b"file:.git/config\0hook.a.b.command\nevil\0file:.git/config\0hook.jobs\n2\0"
+    assert disable_programs(listing, Path("/repo"), "/bin").settings == (("hook.a.b.enabled", "false"),)
 
 
 async def test_the_marker_programs_run_with_plain_git(repo, sh, program, ran):

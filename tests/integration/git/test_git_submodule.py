@@ -2,11 +2,10 @@
 
 import pytest
 
-from scaffold.core.errors import GitError
 from scaffold.git import worktree
 from scaffold.git.commits import changed_paths, commit_all, diff_text
 from scaffold.git.merge import Conflicted, Merged, merge_commits
-from scaffold.git.refs import list_refs, pin, work_ref
+from scaffold.git.refs import list_refs, pin, resolve, work_ref
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.git.submodule import KEEP_PREFIX, MissingSubmodule
 from scaffold.git.worktree_pool import WorktreePool
@@ -201,9 +200,12 @@ async def test_no_configured_program_of_a_submodule_ever_runs(repo, head, pool, 
     assert ran.exists(), "it would run without us"
 
 
-async def test_a_pointer_from_a_submodule_to_the_user_s_checkout_is_refused(repo, head, pool, people):
+async def test_a_pointer_from_a_submodule_to_the_user_s_checkout_is_ignored(repo, head, pool, people):
     """BX-9"""
-    slot = await pool.take("a1", head)
+    slot, users = await pool.take("a1", head), repo.git.at(repo.root / OUTER)
+    before = await resolve(users, "HEAD")
     (slot.git.cwd / OUTER / ".git").write_text(f"gitdir: {repo.common_dir / 'modules' / OUTER}\n")
-    with pytest.raises(GitError, match="points to"):
-        await commit_all(slot.git, "strange", **people)
+    (slot.git.cwd / OUTER / "o").write_text("changed\n")
+    assert await commit_all(slot.git, "work", **people)
+    assert await resolve(users, "HEAD") == before
+    assert not (await users("status", "--porcelain")).out

@@ -114,7 +114,7 @@ async def test_special_files_do_not_disturb_the_fingerprint(harness):
     assert await worktree_fingerprint(workspace.git, workspace.base) == await worktree_fingerprint(
         workspace.git, workspace.base
     )
-    await harness.sh("rm .git", cwd=workspace.path)
+    await harness.sh('rm "$(git rev-parse --git-dir)/HEAD"', cwd=workspace.path)
     assert await worktree_fingerprint(workspace.git, workspace.base) != await worktree_fingerprint(
         workspace.git, workspace.base
     )

@@ -185,7 +185,7 @@ async def test_a_reviewer_that_damages_its_worktree_has_failed_and_nothing_is_lo
     """BX-3: another one begins on a fresh worktree."""
     run = await begin(harness, **UNSANDBOXED)
     script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see
-    script.write_text("echo x > made; rm .git")
+    script.write_text('echo x > made; rm "$(git rev-parse --git-dir)/HEAD"')
     ending, _ = await reviewed(harness, run, running(1, f"sh {script}"), said(2, verdict()))
     assert ending.outcome == "executor_failed"
     (attempt,) = harness.attempts(run, "look")

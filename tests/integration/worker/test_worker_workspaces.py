@@ -103,3 +103,30 @@ async def test_work_of_a_killed_worker_in_a_submodule_is_rescued(harness):
     kept = await refs.list_refs(inner, "refs/scaffold/keep/")
     assert [await harness.sh(f"git show {commit}:l", cwd=inner.cwd) for commit in kept.values()] == ["changed"]
     assert await harness.worktrees() == 0
+
+
+async def test_work_beside_a_repository_planted_in_a_submodule_s_place_is_rescued_without_entering_it(
+    harness, tmp_path
+):
+    """BX-3, BX-9: its files too, as its history could hide them."""
+    ran, canary = tmp_path / "ran", tmp_path / "canary"
+    canary.write_text(f"#!/bin/sh\necho ran >> '{ran}'\ncat\n")
+    canary.chmod(0o755)
+    await harness.sh(
+        "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),gone; git commit -qm gitlink; mkdir gone"
+    )
+    run = await harness.own(goal("g", act("a")))
+    attempt = await harness.queue(run, "a")
+    workspace = await open_workspace(harness.context, attempt)
+    with harness.store.transaction():
+        harness.store.attempts.claim(attempt.id, fence=run.fence, worker=run.owner, worktree="", log_file="")
+        harness.store.attempts.advance(attempt.id, fence=run.fence, phase="executing")
+    await harness.sh(
+        f"cd gone; git init -q; seq 3 > n; git add n; git commit -qm n; git config filter.x.clean '{canary}';"
+        f"git config core.fsmonitor '{canary}'; echo '* filter=x' > .git/info/attributes; touch n; echo l > ../l",
+        cwd=workspace.path,
+    )
+    pinned = await rescue_and_remove(harness.context, run, attempt.id)
+    names = (await harness.sh(f"git diff --name-only {run.base_sha} {pinned}")).split()
+    assert {"gone/n", "gone/nested.git/HEAD", "l"} <= set(names)
+    assert not ran.exists()
