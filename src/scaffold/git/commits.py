@@ -11,12 +11,14 @@ from scaffold.core.ids import Commit
 from scaffold.core.run_settings import Signature
 from scaffold.git.command import Git, GitResult
 from scaffold.git.submodule import (
+    GITLINK_MODE,
     Gitlink,
     checked_out_submodule,
     foreign_repositories,
     gitlinks,
     is_gitlink_folder,
     keep_commit,
+    missing_gitlinks,
 )
 from scaffold.git.worktree import remove_locks
 
@@ -45,11 +47,22 @@ class PathChange(Struct, frozen=True):
     """Added | deleted | modified (contents or mode) | type changed, e.g. a file became a link."""
     mode: str = "100644"
     """The new mode, in octal as git writes it: `120000` for a link, `000000` for a deleted path."""
+    object_id: str = ""
+    """The id of the new content, in hex; for a submodule its commit."""
 
     @property
     def is_link(self) -> bool:
         """Whether the path is a symbolic link in the newer commit."""
         return self.mode == "120000"
+
+    @property
+    def is_gitlink(self) -> bool:
+        """Whether the path is a submodule in the newer commit."""
+        return self.mode == GITLINK_MODE
+
+    def as_gitlink(self) -> Gitlink:
+        """Return the submodule's new index entry; only if `is_gitlink`."""
+        return Gitlink(self.path, Commit(self.object_id))
 
 
 async def commit_all(git: Git, message: str, *, author: Signature, committer: Signature) -> Commit | None:
@@ -83,6 +96,7 @@ async def commit_submodules(
             continue
         now = await commit_all_info(inner, message, author=author, committer=committer)
         if now.commit != link.commit:
+            await _refuse_missing(inner, link.commit, now.commit)
             await keep_commit(inner, now.commit)
             moved.append(Gitlink(link.path, now.commit))
     return tuple(moved)
@@ -109,7 +123,7 @@ async def stage_all(
     paths = _joined([":/", *(f":(top,exclude,literal){path}" for path in folders)])
     await git("add", "--all", *options, "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths, env=env, ok=ok)
     if moved:
-        entries = _joined([f"160000 {link.commit}\t{link.path}" for link in moved])
+        entries = _joined([f"{GITLINK_MODE} {link.commit}\t{link.path}" for link in moved])
         await git("update-index", "-z", "--index-info", stdin=entries, env=env)
 
 
@@ -209,12 +223,23 @@ async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int) -> 
 
 
 def _change(status: str, path: str) -> PathChange:
-    _, mode, _, _, kind = status.split()
-    return convert({"path": path, "kind": kind, "mode": mode}, PathChange)
+    _, mode, _, new, kind = status.split()
+    return convert({"path": path, "kind": kind, "mode": mode, "object_id": new}, PathChange)
 
 
 def _joined(records: Sequence[str]) -> bytes:
     return b"".join(os.fsencode(record) + b"\0" for record in records)
+
+
+async def _refuse_missing(git: Git, old: Commit, new: Commit) -> None:
+    """Raise GitError if a change in a submodule moves one of its own submodules to a commit that is nowhere here."""
+    links = [each.as_gitlink() for each in await path_changes(git, old, new) if each.is_gitlink]
+    if missing := await missing_gitlinks(git, new, links):
+        raise GitError(
+            f"{git.cwd / missing[0].path} points to {missing[0].commit[:12]}, which is not a commit of that submodule "
+            "here",
+            f"restore it: `git update-index --cacheinfo {GITLINK_MODE},COMMIT,{missing[0].path}` in {git.cwd}",
+        )
 
 
 async def _refuse_nested(git: Git, links: Sequence[Gitlink]) -> None:

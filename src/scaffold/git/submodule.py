@@ -29,9 +29,9 @@ KEEP_PREFIX = "refs/scaffold/keep/"
 CHECKOUT_TIMEOUT_S = 900.0
 LOCK_TIMEOUT_S = 300.0
 
-_GITLINK = "160000"
+GITLINK_MODE = "160000"
 """The mode of a gitlink, in octal as git writes it."""
-_GITLINK_BYTES = int(_GITLINK, 8).to_bytes(4, "big")
+_GITLINK_BYTES = int(GITLINK_MODE, 8).to_bytes(4, "big")
 """The same mode in the index file."""
 _LISTED = frozenset({0, 1})
 
@@ -59,7 +59,7 @@ async def gitlinks(git: Git, *, index: Path | None = None, env: Mapping[str, str
     if not _may_have_gitlinks(index or git.registration / "index"):
         return ()
     entries = (await git("ls-files", "--stage", "-z", env=env)).records
-    return tuple(_parse_gitlink(entry) for entry in entries if entry.startswith(f"{_GITLINK} "))
+    return tuple(_parse_gitlink(entry) for entry in entries if entry.startswith(f"{GITLINK_MODE} "))
 
 
 async def check_out_submodules(git: Git, *, within: str = "") -> tuple[MissingSubmodule, ...]:
@@ -69,7 +69,7 @@ async def check_out_submodules(git: Git, *, within: str = "") -> tuple[MissingSu
     are emptied.
     """
     links = await gitlinks(git)
-    names = await _names(git) if links else {}
+    names = await _names(git, f"--file={GITMODULES}") if links and _has_gitmodules(git.cwd) else {}
     missing: list[MissingSubmodule] = []
     for link in links:
         path = f"{within}{link.path}"
@@ -118,6 +118,15 @@ def empty_submodules(git: Git, links: Sequence[Gitlink]) -> None:
     forget_submodules(common_dir(git.registration), git.cwd)
 
 
+async def missing_gitlinks(git: Git, at: Commit, links: Sequence[Gitlink]) -> tuple[Gitlink, ...]:
+    """Return those of `links` whose commit is in none of our repositories, by the .gitmodules of the commit `at`."""
+    if not links:
+        return ()
+    names = await _names(git, f"--blob={at}:{GITMODULES}")
+    common = Path((await git("rev-parse", "--path-format=absolute", "--git-common-dir")).line)
+    return tuple([link for link in links if await _missing_commit(git, common, link, names.get(link.path))])
+
+
 async def keep_commit(git: Git, commit: Commit) -> None:
     """Pin a submodule's commit against pruning, because possibly no other ref reaches it."""
     await git("update-ref", f"{KEEP_PREFIX}{commit}", commit)
@@ -144,14 +153,11 @@ async def _check_out(git: Git, link: Gitlink, name: str | None) -> Git | str:
         await inner("clean", "-ffdq")
         return inner
     _empty_folder(git, link)
-    if name is None or not _safe(name):
-        return f"{GITMODULES} has no valid entry for it"
-    module = common_dir(git.registration) / "modules" / name
-    if not (module / "HEAD").is_file():
-        return "its repository is missing: run `git submodule update --init` in your checkout"
-    source, folder = Git(module, environ=git.environ), git.cwd / link.path
-    if (await source("cat-file", "-e", f"{link.commit}^{{commit}}", ok=frozenset({0, 1, 128}))).exit_code:
-        return f"its commit {link.commit[:12]} is missing: run `git submodule update` in your checkout"
+    common = common_dir(git.registration)
+    if why := await _missing_commit(git, common, link, name):
+        return why
+    module, folder = common / "modules" / str(name), git.cwd / link.path
+    source = Git(module, environ=git.environ)
     # Registrations of one repository are added one at a time; the checkout after it needs no lock.
     async with FileLock(module / "scaffold" / "worktree.lock", timeout_s=LOCK_TIMEOUT_S):
         _forget_in(module, folder)
@@ -159,6 +165,19 @@ async def _check_out(git: Git, link: Gitlink, name: str | None) -> Git | str:
     inner = git.at(folder, git_dir=find_registration(module, folder))
     await inner("reset", "--hard", "--quiet", timeout_s=CHECKOUT_TIMEOUT_S)
     return inner
+
+
+async def _missing_commit(git: Git, common: Path, link: Gitlink, name: str | None) -> str | None:
+    """Return why the commit of a submodule cannot be checked out; None if it can."""
+    if name is None or not _safe(name):
+        return f"{GITMODULES} has no valid entry for it"
+    module = common / "modules" / name
+    if not (module / "HEAD").is_file():
+        return "its repository is missing: run `git submodule update --init` in your checkout"
+    source = Git(module, environ=git.environ)
+    if (await source("cat-file", "-e", f"{link.commit}^{{commit}}", ok=frozenset({0, 1, 128}))).exit_code:
+        return f"its commit {link.commit[:12]} is missing: run `git submodule update` in your checkout"
+    return None
 
 
 def _empty_folder(git: Git, link: Gitlink) -> None:
@@ -181,11 +200,13 @@ def _parse_gitlink(entry: str) -> Gitlink:
     return Gitlink(path, Commit(details.split()[1]))
 
 
-async def _names(git: Git) -> dict[str, str]:
-    """Return {path: name} of the submodules."""
-    if not (git.cwd / GITMODULES).is_file() or (git.cwd / GITMODULES).is_symlink():
-        return {}
-    answer = await git("config", "--file", GITMODULES, "-z", "--get-regexp", r"^submodule\..*\.path$", ok=_LISTED)
+def _has_gitmodules(checkout: Path) -> bool:
+    return (checkout / GITMODULES).is_file() and not (checkout / GITMODULES).is_symlink()
+
+
+async def _names(git: Git, source: str) -> dict[str, str]:
+    """Return {path: name} of the submodules, by the .gitmodules that the option `source` names."""
+    answer = await git("config", source, "-z", "--get-regexp", r"^submodule\..*\.path$", ok=_LISTED)
     pairs = (record.partition("\n") for record in answer.records)
     return {path: key.removeprefix("submodule.").removesuffix(".path") for key, _, path in pairs}
 

@@ -11,6 +11,7 @@ from scaffold.core.gates import Gate, GateRun
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
 from scaffold.git.commits import PathChange
+from scaffold.git.submodule import missing_gitlinks
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.verify.contract.checks import Tree, check_constraints, check_read_only_paths
 from scaffold.verify.locations import path_of_test
@@ -51,6 +52,10 @@ _CHECK_INPUTS_ADVICE = (
     "These files determine check results and the action did not declare them; revert them. New tests are allowed."
 )
 _SHADOWS_ADVICE = "These files would be imported instead of existing modules; rename them."
+_SUBMODULES_ADVICE = (
+    "A submodule must point to a commit that exists here. Change the files in its folder, without commits of your own, "
+    "or restore its pointer; new submodules cannot be added."
+)
 _LINKS_ADVICE = "A symbolic link must point to a regular file in the repository; remove these."
 
 
@@ -66,6 +71,7 @@ async def check_changed_paths(
         *(each for each in check_constraints(constraints, (), paths) if each.verdict == "fail"),
     ]
     found.append(_blocking_result("protected", _AREAS_ADVICE, undeclared_protected_paths(changes, request)))
+    found.append(_blocking_result("submodules", _SUBMODULES_ADVICE, await _missing_submodules(tree, changes)))
     found += await _check_input_results(request, tree, changes)
     found.append(_undeclared_warning(changes, request.files))
     return tuple(each for each in found if each is not None)
@@ -82,6 +88,15 @@ def undeclared_protected_paths(changes: Iterable[PathChange], request: ProofRequ
         area = request.areas.of(change.path)
         if area and not is_declared_specifically(change.path, request.files) and not _new_test(change):
             yield change.path, f"is in the protected area `{area}`"
+
+
+async def _missing_submodules(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
+    """Return the submodules that the change adds, or moves, to a commit that exists in no repository of ours."""
+    links = [change.as_gitlink() for change in changes if change.is_gitlink]
+    missing = await missing_gitlinks(tree.git, tree.commit, links)
+    return [
+        (each.path, f"points to {each.commit[:12]}, which is not a commit of that submodule here") for each in missing
+    ]
 
 
 async def _check_input_results(

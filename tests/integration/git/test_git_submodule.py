@@ -2,12 +2,13 @@
 
 import pytest
 
+from scaffold.core.errors import GitError
 from scaffold.git import worktree
-from scaffold.git.commits import changed_paths, commit_all, diff_text
+from scaffold.git.commits import changed_paths, commit_all, commit_tree, diff_text, path_changes
 from scaffold.git.merge import Conflicted, Merged, merge_commits
 from scaffold.git.refs import list_refs, pin, resolve, work_ref
 from scaffold.git.repository import checkout_status, open_repository
-from scaffold.git.submodule import KEEP_PREFIX, MissingSubmodule
+from scaffold.git.submodule import KEEP_PREFIX, Gitlink, MissingSubmodule, missing_gitlinks
 from scaffold.git.worktree_pool import WorktreePool
 
 ADD = "git -c protocol.file.allow=always submodule --quiet add"
@@ -111,6 +112,36 @@ async def test_an_agent_s_commit_in_a_submodule_is_kept(repo, head, pool, sh, pe
     assert await commit_all(slot.git, "work", **people)
     assert len(await list_refs(repo.git.at(repo.root / OUTER), KEEP_PREFIX)) == 1
     assert await commit_all(slot.git, "nothing more", **people) is None
+
+
+async def moved_pointers(git, old, new):
+    changes = [change for change in await path_changes(git, old, new) if change.is_gitlink]
+    return [change.path for change in changes], await missing_gitlinks(
+        git, new, [each.as_gitlink() for each in changes]
+    )
+
+
+async def test_a_pointer_to_a_commit_that_is_nowhere_is_told_from_work_in_a_submodule(repo, head, pool, sh, people):
+    """BX-5: what lands must exist."""
+    slot = await pool.take("a1", head)
+    await sh(f"echo new > '{INNER}/new'", cwd=slot.git.cwd)
+    work = await commit_all(slot.git, "work", **people)
+    assert await moved_pointers(repo.git, head, work) == ([OUTER], ())
+    await sh(f"git update-index --cacheinfo 160000,{'1' * 40},'{OUTER}'", cwd=slot.git.cwd)
+    tree = (await slot.git("write-tree")).line
+    fake = await commit_tree(slot.git, tree, parents=[head], message="fake", **people)
+    assert await moved_pointers(repo.git, head, fake) == ([OUTER], (Gitlink(OUTER, "1" * 40),))
+
+
+async def test_a_pointer_to_nowhere_inside_a_submodule_is_refused(repo, head, pool, sh, people):
+    """BX-5: nothing that is landed names it, so it is found when the submodule is committed."""
+    slot = await pool.take("a1", head)
+    await sh(
+        f"git update-index --cacheinfo 160000,{'1' * 40},'in ner'; git commit -qm x; rm -r 'in ner'; mkdir 'in ner'",
+        cwd=slot.git.cwd / OUTER,
+    )
+    with pytest.raises(GitError, match="in ner points to 1111"):
+        await commit_all(slot.git, "work", **people)
 
 
 async def test_changes_that_checks_make_in_a_submodule_are_undone(repo, head, pool, sh):

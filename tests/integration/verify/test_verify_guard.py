@@ -57,6 +57,7 @@ async def shown(tree, *, contract=None, **standard):
         ("echo x > pytest.py", "shadowing", "pytest.py is imported instead of a test tool's module"),
         ("echo x > login.sql", "protected", "login.sql is in the protected area `.sql`"),
         ("mkdir .husky; echo x > .husky/pre-commit", "sealed", ".husky/pre-commit"),
+        ("git init -q calc/own; git -C calc/own commit --allow-empty -qm x", "submodules", "calc/own points to"),
         ("ln -s /etc/hosts calc/hosts", "links", "calc/hosts points outside the repository"),
         ("ln -s ../../.. calc/up", "links", "calc/up points outside the repository"),
         ("ln -s ../tests/test_add.py calc/t.py", "links", "calc/t.py points to tests/test_add.py"),
