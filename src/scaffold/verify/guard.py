@@ -13,6 +13,7 @@ from scaffold.git import commits
 from scaffold.git.commits import PathChange
 from scaffold.git.submodule import missing_gitlinks
 from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.contract.checks import Tree, check_constraints, check_read_only_paths
 from scaffold.verify.locations import path_of_test
 from scaffold.verify.paths.check_inputs import (
@@ -29,6 +30,9 @@ from scaffold.verify.paths.declared_paths import is_declared_by_name, is_declare
 from scaffold.verify.paths.manifest import changed_check_settings, is_manifest
 from scaffold.verify.paths.shadow import find_shadows
 from scaffold.verify.request import ProofRequest
+
+PROTECTED_FILES_CHECK = "protected files"
+"""The name of the result that refuses undeclared changes of protected files; it ends an attempt at once."""
 
 MAX_LISTED = 20
 """Most paths listed per finding."""
@@ -47,6 +51,10 @@ Reason = tuple[str, str]
 
 _AREAS_ADVICE = (
     "These paths are protected and the action did not declare them; revert them, or have the plan declare them."
+)
+_FILES_ADVICE = (
+    "Git, shells, editors or agents obey these files, or they hold credentials, and the action did not declare them. "
+    "If they are to change, declare them in its `files`; you are asked before they land."
 )
 _CHECK_INPUTS_ADVICE = (
     "These files determine check results and the action did not declare them; revert them. New tests are allowed."
@@ -70,6 +78,7 @@ async def check_changed_paths(
         check_read_only_paths(paths),
         *(each for each in check_constraints(constraints, (), paths) if each.verdict == "fail"),
     ]
+    found.append(_blocking_result(PROTECTED_FILES_CHECK, _FILES_ADVICE, undeclared_protected_files(changes, request)))
     found.append(_blocking_result("protected", _AREAS_ADVICE, undeclared_protected_paths(changes, request)))
     found.append(_blocking_result("submodules", _SUBMODULES_ADVICE, await _missing_submodules(tree, changes)))
     found += await _check_input_results(request, tree, changes)
@@ -78,8 +87,24 @@ async def check_changed_paths(
 
 
 def declared_protected_paths(changed: Iterable[str], files: Sequence[str], areas: ProtectedAreas) -> tuple[str, ...]:
-    """Return the changed paths in protected areas that the action declared; a human has to approve them."""
-    return tuple(path for path in changed if areas.of(path) and is_declared_specifically(path, files))
+    """Return the changed protected files, and paths in protected areas, that the action declared.
+
+    A human has to approve them.
+    """
+    protected = (path for path in changed if areas.of(path) or protected_entry(path))
+    return tuple(path for path in protected if is_declared_specifically(path, files))
+
+
+def undeclared_protected_files(changes: Iterable[PathChange], request: ProofRequest) -> Iterator[Reason]:
+    """Yield the changed protected files that the action did not declare; keys and certificates of new tests are exempt.
+
+    The file tools never write these files, but a script that an agent runs may.
+    """
+    for change in changes:
+        entry = protected_entry(change.path)
+        exempt = entry is not None and entry.startswith("*.") and _new_test(change)
+        if entry and not exempt and not is_declared_specifically(change.path, request.files):
+            yield change.path, f"is protected as `{entry}`"
 
 
 def undeclared_protected_paths(changes: Iterable[PathChange], request: ProofRequest) -> Iterator[Reason]:

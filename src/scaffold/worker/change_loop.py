@@ -19,6 +19,7 @@ from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.notices import inform
 from scaffold.verify.contract.checks import unchanged_result
+from scaffold.verify.guard import PROTECTED_FILES_CHECK
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.critic import Critic, critique_prompt, improve_prompt
@@ -186,6 +187,7 @@ class ChangeLoop:
         move = decide_next_step(
             IterationState(
                 passed=last.passed,
+                refused=changed and _changes_protected_files(last.verification),
                 changed=changed,
                 score=critique.total if critique else None,
                 threshold=settings.tier.threshold,
@@ -245,6 +247,8 @@ class ChangeLoop:
         if self._last is self._start:
             return await _end_unchanged(self._context, self._verifier.contract)
         failed = self._last.verification
+        if move.reason == "refused":
+            return await self._last_passed_or(AttemptEnd(_outcome(failed), summarize_failures(failed), permanent=True))
         if move.reason == "nothing_changed":
             return await self._last_passed_or(AttemptEnd(_outcome(failed), _nothing_changed(failed)))
         if self._passed is None:
@@ -324,6 +328,10 @@ async def _end_unchanged(context: AttemptContext, contract: Contract | None) -> 
 def _uncommitted(base: Commit, why: str) -> Verification:
     problem = CheckResult(name="commit", verdict="error", detail=utf8_safe(why))
     return Verification(commit=base, results=(problem,))
+
+
+def _changes_protected_files(verification: Verification) -> bool:
+    return any(each.name == PROTECTED_FILES_CHECK for each in verification.failures)
 
 
 def _nothing_changed(failed: Verification) -> str:

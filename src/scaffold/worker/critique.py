@@ -158,6 +158,8 @@ class IterationState(Struct, frozen=True, kw_only=True):
 
     passed: bool
     """Whether the current work passed its verification."""
+    refused: bool = False
+    """Whether the work changes what it must not: that ends the attempt, even if another iteration could undo it."""
     changed: bool
     """Whether the work differs from the previous iteration's."""
     score: int | None = None
@@ -187,7 +189,7 @@ class Improve(Struct, frozen=True, tag="improve"):
 class StopFailed(Struct, frozen=True, tag="fail"):
     """The loop is over, and the work does not pass."""
 
-    reason: Literal["nothing_changed", "maximum"]
+    reason: Literal["nothing_changed", "maximum", "refused"]
 
 
 NextStep = HandIn | Improve | StopFailed
@@ -199,7 +201,8 @@ def decide_next_step(view: IterationState) -> NextStep:
     if not view.changed:
         return HandIn("nothing_changed") if view.passed else StopFailed("nothing_changed")
     if not view.passed:
-        return Improve("failures") if view.iteration < view.maximum else StopFailed("maximum")
+        again = view.iteration < view.maximum and not view.refused
+        return Improve("failures") if again else StopFailed("refused" if view.refused else "maximum")
     if view.score is None and not view.done:
         return HandIn("verified")
     if view.score is not None and view.score >= view.threshold - 1:

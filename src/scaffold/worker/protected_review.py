@@ -1,4 +1,4 @@
-"""Changes of protected paths: they land only after a human approved exactly this change.
+"""Changes of protected files and areas: they land only after a human approved exactly this change.
 
 An attempt whose change waited for the approval is restored instead of started over.
 """
@@ -10,6 +10,7 @@ from scaffold.core.model import Attempt
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits
 from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.policy.path.protected_files import protected_entry
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.store.database import Store
 from scaffold.verify.guard import declared_protected_paths
@@ -21,8 +22,8 @@ MAX_PATHS_SHOWN = 5
 async def approve_protected_change(context: AttemptContext, head: Commit) -> AttemptEnd | None:
     """Return None if the work may be handed in, the attempt's ending if a human rejects it.
 
-    No approval is needed with `--yolo`, nor for a file named in the user's own plan. The decision holds for the same
-    change of the same base. HumanDecisionRequired if none comes in time.
+    In protected areas, no approval is needed with `--yolo`, nor for a file named in the user's own plan. The decision
+    holds for the same change of the same base. HumanDecisionRequired if none comes in time.
     """
     git, base = context.workspace.git, context.workspace.base
     if not context.task.action.files:  # verification has already refused undeclared changes of protected paths
@@ -47,11 +48,13 @@ async def approve_protected_change(context: AttemptContext, head: Commit) -> Att
 def _paths_to_approve(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:
     settings, files = context.task.run.settings, context.task.action.files
     permissions = settings.permissions
-    if permissions.yolo:
-        return ()
     touched = declared_protected_paths(changed, files, ProtectedAreas.with_added(permissions.areas))
+    if permissions.yolo:
+        return tuple(path for path in touched if protected_entry(path))
+    if settings.planning.planner:
+        return touched
     # Files that a user's own plan names exactly are the user's declaration; those of a planner are a model's.
-    return touched if settings.planning.planner else tuple(path for path in touched if path not in files)
+    return tuple(path for path in touched if path not in files or protected_entry(path))
 
 
 def _named(paths: tuple[str, ...]) -> str:

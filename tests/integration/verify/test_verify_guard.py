@@ -56,6 +56,13 @@ async def shown(tree, *, contract=None, **standard):
         ("echo x > calc.py", "shadowing", "calc.py has the same name as the folder calc/"),
         ("echo x > pytest.py", "shadowing", "pytest.py is imported instead of a test tool's module"),
         ("echo x > login.sql", "protected", "login.sql is in the protected area `.sql`"),
+        ("echo x > calc/.npmrc", "protected files", "calc/.npmrc is protected as `.npmrc`"),
+        (
+            "mkdir -p .ssh .cursor; echo x > .ssh/config; echo x > .cursor/a",
+            "protected files",
+            ".ssh/config is protected",
+        ),
+        ("mkdir .vscode; echo {} > .vscode/tasks.json", "protected files", ".vscode/tasks.json is protected"),
         ("mkdir .husky; echo x > .husky/pre-commit", "sealed", ".husky/pre-commit"),
         ("git init -q calc/own; git -C calc/own commit --allow-empty -qm x", "submodules", "calc/own points to"),
         ("ln -s /etc/hosts calc/hosts", "links", "calc/hosts points outside the repository"),
@@ -165,6 +172,21 @@ def test_declared_protected_paths_need_a_humans_approval():
     changed = ("auth/a.py", "calc.py", "db/x.sql")
     assert declared_protected_paths(changed, ("auth/",), ProtectedAreas()) == ("auth/a.py",)
     assert declared_protected_paths(changed, ("**",), ProtectedAreas()) == ()
+    assert declared_protected_paths(("x", ".npmrc"), (".npmrc", "x"), ProtectedAreas()) == (".npmrc",)
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("echo x > .envrc", (".envrc",)),
+        ("echo x > .env.example", ()),
+        ("mkdir -p tests/keys; echo x > tests/keys/server.pem", ()),
+    ],
+    ids=["declared", "a template", "a certificate of a new test"],
+)
+async def test_an_expected_change_of_a_protected_file_is_not_refused(changed, command, files):
+    """RA-14: a declared one waits for a human instead."""
+    assert "protected files" not in (await shown(await changed(command), files=files))[0]
 
 
 async def test_a_long_list_of_paths_is_shortened(changed):

@@ -66,13 +66,15 @@ async def test_a_rejected_change_fails_the_action_permanently(harness):
         (("login.sql",), ASKED | UNSANDBOXED, False),
         (("list",), ASKED, False),
         (("list",), ASKED | {"areas": ExtraProtectedAreas(words=("list",))}, True),
+        ((".npmrc",), ASKED | {"planner": False}, True),
+        ((".npmrc",), ASKED | UNSANDBOXED, True),
     ],
 )
 async def test_which_changes_need_an_approval(harness, files, settings, asked):
-    """AL-9: not a file that the user's own plan names, and none with --yolo."""
+    """AL-9, RA-14: not a file that the user's own plan names, and none with --yolo, unless it is a protected file."""
     run = await harness.own(goal("g", act("a", files=files)), **settings)
     async with claimed_attempt(harness, run, "a") as station:
-        touched = {"login__sql": "DROP"} if "list" not in files else {"list": "x"}
+        touched = {files[0].replace(".", "__"): "x"} if files[0] in {"list", ".npmrc"} else {"login__sql": "DROP"}
         head = await committed(station, **touched)
         if asked:
             with pytest.raises(HumanDecisionRequired):

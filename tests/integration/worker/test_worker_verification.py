@@ -9,6 +9,7 @@ from integration.worker.builders import WITH_CRITIC, critique_text, run_criticis
 from scaffold.core.contract import Check, Contract
 from scaffold.core.events import ContractSealed
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.core.states import Failed
 from scaffold.git import refs
 from scaffold.plan.text.file_format import contract_document
 from scaffold.worker.attempt_record import CandidateReady
@@ -168,3 +169,15 @@ async def test_a_critic_gets_the_final_contract(harness):
         :1
     ]
     assert "- pass: test -s a" in asked
+
+
+async def test_a_protected_file_that_a_script_wrote_ends_the_attempt_and_the_action(harness, tmp_path):
+    """RA-14, AL-9: the file tools and the policy never saw its name; no iteration and no attempt follows."""
+    run = await begin(harness, iterations=3)
+    script = tmp_path / "setup"
+    script.write_text("echo 'registry=http://example.invalid' > .npmrc\n")
+    ending = await harness.work(run, "a", f"echo one > a; sh {script}", "rm -r -- .npm*")
+    assert (ending.outcome, ending.permanent) == ("contract_failed", True)
+    assert "- .npmrc is protected as `.npmrc`" in ending.error
+    assert len(prompts(harness)) == 1
+    assert harness.action(run, "a").state == Failed(ending.error)

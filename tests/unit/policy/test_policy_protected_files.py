@@ -22,6 +22,8 @@ from scaffold.policy.path.protected_files import PROTECTED_FILES, protected_entr
         (".scaffold.yaml", ".scaffold.yaml"),
         ("sub/.mcp.json", ".mcp.json"),
         (".claude/settings.local.json", ".claude/settings.local.json"),
+        ("app/.cursor/rules/x.mdc", ".cursor"),
+        (".vscode/tasks.json", ".vscode/tasks.json"),
         (r"sub\.git\config", ".git"),
     ],
 )

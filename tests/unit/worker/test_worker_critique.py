@@ -175,6 +175,7 @@ def view(**fields):
         ({"passed": False, "score": 9, "done": True}, Improve("failures")),
         ({"passed": False, "iteration": 5}, StopFailed("maximum")),
         ({"passed": False, "iteration": 5, "score": 9, "done": True}, StopFailed("maximum")),
+        ({"passed": False, "refused": True}, StopFailed("refused")),
         ({"passed": False, "changed": False}, StopFailed("nothing_changed")),
         ({"passed": False, "changed": False, "done": True}, StopFailed("nothing_changed")),
     ],

@@ -1,4 +1,4 @@
-"""Files that no agent may write, whatever the rules allow: code that git, shells and agents run, and credentials."""
+"""Files that no agent may write, whatever the rules allow: what git, shells, editors and agents run, credentials."""
 
 import re
 import unicodedata
@@ -52,6 +52,9 @@ PROTECTED_FILES: tuple[str, ...] = (
     ".claude/settings.json",
     ".claude/settings.local.json",
     ".config/git",
+    ".vscode/tasks.json",
+    ".vscode/mcp.json",
+    ".cursor",
 )
 """Matched against whole path segments, ignoring case; a folder protects everything inside it."""
 
