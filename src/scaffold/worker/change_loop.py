@@ -248,7 +248,7 @@ class ChangeLoop:
             return await _end_unchanged(self._context, self._verifier.contract)
         failed = self._last.verification
         if move.reason == "refused":
-            return await self._last_passed_or(AttemptEnd(_outcome(failed), summarize_failures(failed), permanent=True))
+            return await self._last_passed_or(AttemptEnd(_outcome(failed), _refusal(failed), permanent=True))
         if move.reason == "nothing_changed":
             return await self._last_passed_or(AttemptEnd(_outcome(failed), _nothing_changed(failed)))
         if self._passed is None:
@@ -332,6 +332,13 @@ def _uncommitted(base: Commit, why: str) -> Verification:
 
 def _changes_protected_files(verification: Verification) -> bool:
     return any(each.name == PROTECTED_FILES_CHECK for each in verification.failures)
+
+
+def _refusal(failed: Verification) -> str:
+    """Return which protected files were changed, in one line, and what to do about it."""
+    (detail,) = (each.detail for each in failed.failures if each.name == PROTECTED_FILES_CHECK)
+    advice, *files = detail.splitlines()
+    return f"{', '.join(line.removeprefix('- ') for line in files)}\n{advice}"
 
 
 def _nothing_changed(failed: Verification) -> str:

@@ -178,6 +178,6 @@ async def test_a_protected_file_that_a_script_wrote_ends_the_attempt_and_the_act
     script.write_text("echo 'registry=http://example.invalid' > .npmrc\n")
     ending = await harness.work(run, "a", f"echo one > a; sh {script}", "rm -r -- .npm*")
     assert (ending.outcome, ending.permanent) == ("contract_failed", True)
-    assert "- .npmrc is protected as `.npmrc`" in ending.error
+    assert ending.error.startswith(".npmrc is protected as `.npmrc`\n")
     assert len(prompts(harness)) == 1
     assert harness.action(run, "a").state == Failed(ending.error)
