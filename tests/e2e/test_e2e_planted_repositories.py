@@ -89,6 +89,25 @@ def test_no_program_of_a_planted_repository_ever_runs(scenario, canary):
 
 
 @pytest.mark.slow
+def test_a_repository_that_ralph_makes_in_the_checkout_runs_nothing(scenario, canary):
+    """BX-9: neither for the user's own `git status` nor for `doctor`; the answer says what became of it."""
+    program, ran = canary
+    (scenario.repo / "out" / "plant.sh").write_text(ATTACK.format(plant=PLANT.format(canary=program)))
+    when = {"role": "agent"}
+    tape = scenario.replies(
+        {"when": {**when, "turn": 1}, "tool_calls": [shell("sh out/plant.sh")]}, {"when": when, "text": "done"}
+    )
+    words = ("ralph", "Build it.", "--yolo", "--model", f"cassette:{tape}", "--output-format", "stream-json")
+    done = scenario.scaffold(*words)
+    assert done.returncode == 0, done.stderr
+    assert "bare/.git was moved to .git.refused-1" in done.stdout
+    scenario.scaffold("doctor")
+    scenario.git("status")
+    assert not ran.exists()
+    assert (scenario.repo / "lib" / ".git").read_text().startswith("gitdir: ../.git/modules/lib")
+
+
+@pytest.mark.slow
 def test_a_protected_file_that_a_script_writes_ends_the_only_attempt(scenario):
     """RA-14: and the action with it, after the iteration that wrote it."""
     scenario.plan(plan_of(one=[action("one", effects=["answered"], check="test -f answer.txt")]))

@@ -19,6 +19,7 @@ from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.tools.catalog import all_tools
 from scaffold.tools.command.retention import remove_expired
+from scaffold.tools.nested_repositories import NestedRepositories
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.todos import Todos
 from scaffold.tools.user.tools import UserToolEnv, load_user_tools
@@ -66,6 +67,7 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
         # Names that appear later and look like secrets are hidden from
         # commands: `with_new_secrets` in policy/sandbox.py.
         known=frozenset(os.listdir(cwd)),  # noqa: PTH208 - only names are needed
+        nested=NestedRepositories(cwd, besides=setup.sandbox.confinement.temporary) if setup.sandbox else None,
     )
     built_in = all_tools(workspace, fetch=_fetch, todos=setup.todos, packages=packages, outputs=outputs)
     tools = (*built_in, switch_mode_tool(setup.modes), *setup.more)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from scaffold.policy.path.protected_files import protected_entry
 from scaffold.policy.sandbox import with_new_secrets
 from scaffold.policy.secret.files import secret_entry
 from scaffold.policy.secret.redaction import Redactor
+from scaffold.tools.nested_repositories import MAX_PROTECTED, NestedRepositories
 
 MAX_ANSWER_CHARS = 30_000
 """Approximate limit of an answer in characters."""
@@ -40,14 +41,21 @@ class Workspace(Struct, frozen=True):
     known: Collection[str] | None = None
     """Top-level names of `root` that `enclosure` covers; None: do not look for secrets that appear later."""
 
+    nested: NestedRepositories | None = None
+    """Moves aside the repositories that sandboxed commands make in it; None: nobody runs git in it without a check."""
+
     on_output: Callable[[], object] = ignore_output
     """Called whenever a command prints something."""
 
-    def current_enclosure(self) -> SandboxSpec | None:
-        """Return the sandbox for a command started now; it also hides secrets that appeared since it was built."""
+    def current_enclosure(self, nested: Sequence[Path] = ()) -> SandboxSpec | None:
+        """Return the sandbox for a command started now; it also hides secrets that appeared since it was built.
+
+        The repositories `nested` in the workspace are protected, too.
+        """
         if self.enclosure is None or self.known is None:
             return self.enclosure
         zone = with_new_secrets(self.enclosure.confinement, self.known)
+        zone = structs.replace(zone, protected=(*zone.protected, *nested[:MAX_PROTECTED]))
         return structs.replace(self.enclosure, confinement=zone)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.command.shell import LONGER_HINT, TIMEOUT_SCHEMA, command_answer, command_spec, describe_sandbox
-from scaffold.tools.command.spooled_output import run_spooled
+from scaffold.tools.command.shell import TIMEOUT_SCHEMA, describe_sandbox, run_call
 from scaffold.tools.workspace import Workspace, failed_answer
 
 _LAUNCH_SCRIPT = """
@@ -37,8 +36,7 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
         except UnicodeEncodeError:
             return failed_answer("`code` contains a lone surrogate; write such characters as escapes.")
         argv = [sys.executable, "-I", "-X", "utf8", "-c", _LAUNCH_SCRIPT, *([str(packages)] if packages else ())]
-        command = command_spec(workspace, argv, args, outputs, stdin=code)
-        return command_answer(await run_spooled(command), LONGER_HINT)
+        return await run_call(workspace, argv, args, outputs, stdin=code)
 
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return Tool(

@@ -1,9 +1,12 @@
 """The tool that runs shell commands in a workspace."""
 
+import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
+
+from msgspec import structs
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.sandbox.confinement import SandboxSpec
@@ -36,7 +39,7 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
         if problem := _command_problem(args["command"]):
             return failed_answer(problem)
         argv = [interpreter, "-c", args["command"]]
-        return command_answer(await run_spooled(command_spec(workspace, argv, args, outputs)), LONGER_HINT)
+        return await run_call(workspace, argv, args, outputs)
 
     return Tool(
         name="shell",
@@ -54,10 +57,34 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
     )
 
 
-def command_spec(
+async def run_call(
     workspace: Workspace, argv: Sequence[str], args: Mapping[str, Any], outputs: Path | None, *, stdin: bytes = b""
+) -> ToolOutput:
+    """Run the command of a tool call in the workspace's sandbox, ended after the call's `timeout_s`.
+
+    Repositories that it made in the workspace are moved aside, also if the call is cancelled.
+    """
+    nested = workspace.nested
+    if nested is None:
+        spec = _command_spec(workspace, argv, args, outputs, stdin, ())
+        return command_answer(await run_spooled(spec), LONGER_HINT)
+    before, moved = await asyncio.to_thread(nested.find), tuple[str, ...]()
+    try:
+        report = await run_spooled(_command_spec(workspace, argv, args, outputs, stdin, before))
+    finally:
+        moved = nested.move_new(before)
+    answer = command_answer(report, LONGER_HINT)
+    return structs.replace(answer, content="\n".join([answer.content, *(f"--- {line}" for line in moved)]))
+
+
+def _command_spec(
+    workspace: Workspace,
+    argv: Sequence[str],
+    args: Mapping[str, Any],
+    outputs: Path | None,
+    stdin: bytes,
+    nested: Sequence[Path],
 ) -> CommandSpec:
-    """Return the command of a tool call: in the workspace's sandbox, ended after the call's `timeout_s`."""
     return CommandSpec(
         argv=argv,
         cwd=workspace.root,
@@ -65,7 +92,7 @@ def command_spec(
         timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), MAX_TIMEOUT_S),
         outputs=outputs,
         stdin=stdin,
-        enclosure=workspace.current_enclosure(),
+        enclosure=workspace.current_enclosure(nested),
         clean=workspace.redactor.clean,
         on_output=workspace.on_output,
     )
