@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from msgspec import Struct, convert
+from msgspec import Struct, convert, structs
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
@@ -19,6 +19,7 @@ from scaffold.git.submodule import (
     is_gitlink_folder,
     keep_commit,
     missing_gitlinks,
+    submodule_repositories,
 )
 from scaffold.git.worktree import remove_locks
 
@@ -49,6 +50,8 @@ class PathChange(Struct, frozen=True):
     """The new mode, in octal as git writes it: `120000` for a link, `000000` for a deleted path."""
     object_id: str = ""
     """The id of the new content, in hex; for a submodule its commit."""
+    former_id: str = ""
+    """The same of the old content."""
 
     @property
     def is_link(self) -> bool:
@@ -174,6 +177,23 @@ async def path_changes(git: Git, old: Commit, new: Commit) -> tuple[PathChange, 
     return tuple(_change(status, path) for status, path in zip(records[::2], records[1::2], strict=True))
 
 
+async def submodule_changes(git: Git, old: Commit, new: Commit) -> tuple[PathChange, ...]:
+    """Return how each path inside submodules differs that the change moves, nested ones too.
+
+    Paths begin at the top of the outermost repository. A commit that is in none of our repositories has none.
+    """
+    moved = [each for each in await path_changes(git, old, new) if each.is_gitlink and each.kind == "M"]
+    repositories = await submodule_repositories(git, new) if moved else {}
+    found = list[PathChange]()
+    for link in moved:
+        inner, ends = repositories.get(link.path), (Commit(link.former_id), Commit(link.object_id))
+        if inner is None or await missing_gitlinks(git, new, [link.as_gitlink()]):
+            continue
+        changes = (*await path_changes(inner, *ends), *await submodule_changes(inner, *ends))
+        found += [structs.replace(change, path=f"{link.path}/{change.path}") for change in changes]
+    return tuple(found)
+
+
 async def patch_fingerprint(git: Git, old: Commit, new: Commit) -> bytes:
     """Return a fingerprint of the change: equal for two changes with the same blobs before and after."""
     return (await _differences(git, old, new)).out
@@ -223,8 +243,8 @@ async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int) -> 
 
 
 def _change(status: str, path: str) -> PathChange:
-    _, mode, _, new, kind = status.split()
-    return convert({"path": path, "kind": kind, "mode": mode, "object_id": new}, PathChange)
+    _, mode, old, new, kind = status.split()
+    return convert({"path": path, "kind": kind, "mode": mode, "object_id": new, "former_id": old}, PathChange)
 
 
 def _joined(records: Sequence[str]) -> bytes:

@@ -122,9 +122,15 @@ async def missing_gitlinks(git: Git, at: Commit, links: Sequence[Gitlink]) -> tu
     """Return those of `links` whose commit is in none of our repositories, by the .gitmodules of the commit `at`."""
     if not links:
         return ()
-    names = await _names(git, f"--blob={at}:{GITMODULES}")
-    common = Path((await git("rev-parse", "--path-format=absolute", "--git-common-dir")).line)
+    common, names = await _submodules_at(git, at)
     return tuple([link for link in links if await _missing_commit(git, common, link, names.get(link.path))])
+
+
+async def submodule_repositories(git: Git, at: Commit) -> dict[str, Git]:
+    """Return {path: git} of the repositories of submodules that exist here, by the .gitmodules of the commit `at`."""
+    common, names = await _submodules_at(git, at)
+    modules = {path: common / "modules" / name for path, name in names.items() if _safe(name)}
+    return {path: Git(module, environ=git.environ) for path, module in modules.items() if (module / "HEAD").is_file()}
 
 
 async def keep_commit(git: Git, commit: Commit) -> None:
@@ -198,6 +204,12 @@ def _may_have_gitlinks(index: Path) -> bool:
 def _parse_gitlink(entry: str) -> Gitlink:
     details, _, path = entry.partition("\t")
     return Gitlink(path, Commit(details.split()[1]))
+
+
+async def _submodules_at(git: Git, at: Commit) -> tuple[Path, dict[str, str]]:
+    """Return the common git directory, and {path: name} of the submodules of a commit."""
+    common = (await git("rev-parse", "--path-format=absolute", "--git-common-dir")).line
+    return Path(common), await _names(git, f"--blob={at}:{GITMODULES}")
 
 
 def _has_gitmodules(checkout: Path) -> bool:

@@ -78,7 +78,9 @@ async def check_changed_paths(
         check_read_only_paths(paths),
         *(each for each in check_constraints(constraints, (), paths) if each.verdict == "fail"),
     ]
-    found.append(_blocking_result(PROTECTED_FILES_CHECK, _FILES_ADVICE, undeclared_protected_files(changes, request)))
+    inner = await commits.submodule_changes(tree.git, tree.base, tree.commit)
+    files = undeclared_protected_files((*changes, *inner), request)
+    found.append(_blocking_result(PROTECTED_FILES_CHECK, _FILES_ADVICE, files))
     found.append(_blocking_result("protected", _AREAS_ADVICE, undeclared_protected_paths(changes, request)))
     found.append(_blocking_result("submodules", _SUBMODULES_ADVICE, await _missing_submodules(tree, changes)))
     found += await _check_input_results(request, tree, changes)

@@ -28,7 +28,9 @@ async def approve_protected_change(context: AttemptContext, head: Commit) -> Att
     git, base = context.workspace.git, context.workspace.base
     if not context.task.action.files:  # verification has already refused undeclared changes of protected paths
         return None
-    touched = _paths_to_approve(context, await commits.changed_paths(git, base, head))
+    inner = [change.path for change in await commits.submodule_changes(git, base, head)]
+    files = tuple(path for path in inner if protected_entry(path))
+    touched = _paths_to_approve(context, (*await commits.changed_paths(git, base, head), *files))
     if not touched:
         return None
     key = context.task.action.key

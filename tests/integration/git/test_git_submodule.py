@@ -4,7 +4,7 @@ import pytest
 
 from scaffold.core.errors import GitError
 from scaffold.git import worktree
-from scaffold.git.commits import changed_paths, commit_all, commit_tree, diff_text, path_changes
+from scaffold.git.commits import changed_paths, commit_all, commit_tree, diff_text, path_changes, submodule_changes
 from scaffold.git.merge import Conflicted, Merged, merge_commits
 from scaffold.git.refs import list_refs, pin, resolve, work_ref
 from scaffold.git.repository import checkout_status, open_repository
@@ -131,6 +131,20 @@ async def test_a_pointer_to_a_commit_that_is_nowhere_is_told_from_work_in_a_subm
     tree = (await slot.git("write-tree")).line
     fake = await commit_tree(slot.git, tree, parents=[head], message="fake", **people)
     assert await moved_pointers(repo.git, head, fake) == ([OUTER], (Gitlink(OUTER, "1" * 40),))
+
+
+async def test_changes_inside_submodules_are_listed_with_their_whole_paths(repo, head, pool, sh, people):
+    """RA-14: a protected file is one in a submodule, too."""
+    slot = await pool.take("a1", head)
+    await sh(f"echo x > '{INNER}/.npmrc'; rm '{OUTER}/o'", cwd=slot.git.cwd)
+    work = await commit_all(slot.git, "work", **people)
+    inside = await submodule_changes(repo.git, head, work)
+    assert {(each.path, each.kind) for each in inside} == {
+        (f"{OUTER}/o", "D"),
+        (INNER, "M"),
+        (f"{INNER}/.npmrc", "A"),
+    }
+    assert await submodule_changes(repo.git, head, head) == ()
 
 
 async def test_a_pointer_to_nowhere_inside_a_submodule_is_refused(repo, head, pool, sh, people):

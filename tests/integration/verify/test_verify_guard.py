@@ -189,6 +189,21 @@ async def test_an_expected_change_of_a_protected_file_is_not_refused(changed, co
     assert "protected files" not in (await shown(await changed(command), files=files))[0]
 
 
+async def test_a_protected_file_inside_a_submodule_is_refused_unless_declared(harness, changed):
+    """RA-14: what lands is only a pointer, so the change behind it counts."""
+    await harness.sh(
+        "git init -q ../lib; cd ../lib; echo l > l; git add .; git commit -qm lib; cd - > /dev/null;"
+        "git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm submodule"
+    )
+    base = await refs.resolve(harness.context.git, "HEAD")
+    tree = await changed("cd lib; echo x > .npmrc; git add .npmrc; git commit -qm x; cd ..")
+    tree = msgspec.structs.replace(tree, base=base)
+    results, verification = await shown(tree)
+    assert "lib/.npmrc is protected as `.npmrc`" in results["protected files"].detail
+    assert not verification.passed
+    assert "protected files" not in (await shown(tree, files=("lib",)))[0]
+
+
 async def test_a_long_list_of_paths_is_shortened(changed):
     results, _ = await shown(await changed("for n in $(seq 50); do echo x > x$n.sql; done"))
     assert results["protected"].detail.endswith("- and 30 more")
