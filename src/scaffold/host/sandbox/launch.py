@@ -5,12 +5,13 @@ import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, assert_never
+from typing import BinaryIO, Protocol, assert_never
 
 from msgspec import Struct, structs
 
 from scaffold.host.sandbox import bubblewrap, landlock, relay, seatbelt
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
+from scaffold.host.sandbox.mount_sources import open_sources
 from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.seccomp import program
 
@@ -18,12 +19,22 @@ LEVEL_VARIABLE = "SCAFFOLD_SANDBOX"
 """Contains the sandbox level, for programs inside the sandbox."""
 
 
+class Descriptor(Protocol):
+    """An open descriptor that can be closed more than once."""
+
+    def fileno(self) -> int:
+        """Return its number."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
 class LaunchSpec(Struct, frozen=True, kw_only=True):
     """The process to start, with its environment and descriptors; the reaper must guard the paths `held`."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    passed: tuple[BinaryIO, ...] = ()
+    passed: tuple[Descriptor, ...] = ()
     held: tuple[Path, ...] = ()
     status: BinaryIO | None = None
     """The pipe with bubblewrap's report; None at other levels."""
@@ -48,8 +59,9 @@ def prepare_launch(
     """Prepare the sandbox for one command; OSError on failure. Start the command inside the block."""
     temporary = enclosure.confinement.temporary
     env = dict(env) | _environment(temporary) | {LEVEL_VARIABLE: enclosure.level}
-    for folder in (temporary, temporary / "cache", temporary / bubblewrap.SHARED_MEMORY):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):  # whatever an earlier command put there
+        (temporary / "cache").mkdir(mode=0o700)
     match enclosure.level:
         case "bubblewrap":
             confinement, command = _with_hosts(enclosure, argv)
@@ -95,20 +107,23 @@ def _wrapper(enclosure: SandboxSpec) -> Path:
 def _wrapped(
     wrapper: Path, confinement: Confinement, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> Iterator[LaunchSpec]:
-    mounts = plan_mounts(confinement)
+    plan = plan_mounts(confinement)
     with contextlib.ExitStack() as stack:
         reading, writing = os.pipe()
         status, report = stack.enter_context(os.fdopen(reading, "rb")), stack.enter_context(os.fdopen(writing, "wb"))
         filters = stack.enter_context(os.fdopen(os.memfd_create("seccomp"), "wb", buffering=0))
         filters.write(program(confinement.network))
         filters.seek(0)
+        sources = open_sources(plan, (*confinement.writable, confinement.temporary), stack)
         wrapped = bubblewrap.argv(
             wrapper,
-            confinement,
-            mounts,
+            plan.mounts,
             argv,
             cwd=cwd.resolve(),
-            seccomp=filters.fileno(),
-            status=report.fileno(),
+            network=confinement.network,
+            descriptors=bubblewrap.Descriptors(
+                {path: source.fileno() for path, source in sources.items()}, filters.fileno(), report.fileno()
+            ),
         )
-        yield LaunchSpec(argv=wrapped, env=env, passed=(filters, report), held=mounts.held, status=status)
+        passed: tuple[Descriptor, ...] = (filters, report, *sources.values())
+        yield LaunchSpec(argv=wrapped, env=env, passed=passed, held=plan.held, status=status)

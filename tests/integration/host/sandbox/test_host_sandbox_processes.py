@@ -246,10 +246,21 @@ async def test_it_confines_an_ordinary_user_like_root(sh, env, tmp_path, bubblew
         await sh(f"rm -rf {home}")
 
 
+OPEN_AND_DROP_PRIVILEGES = """
+import os, sys
+def opened(path):
+    number = os.open(path, os.O_PATH)
+    os.set_inheritable(number, True)
+    return str(number)
+words = [opened(word.removeprefix("held:")) if word.startswith("held:") else word for word in sys.argv[1:]]
+os.execvp("setpriv", ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *words])
+"""
+
+
 async def _as_nobody(wrapper, confinement, env, script):
     """Run a script in a sandbox as an ordinary user, with an interpreter and a copy of our code that it can read."""
     ground = plan_mounts(confinement)
-    for folder in (confinement.temporary, confinement.temporary / "shm"):
+    for folder in (confinement.temporary, confinement.temporary / "cache"):
         folder.mkdir()
         os.chown(folder, 65534, 65534)
     for path in ground.held:
@@ -258,17 +269,17 @@ async def _as_nobody(wrapper, confinement, env, script):
     filters.write_bytes(program("none"))
     argv = bubblewrap.argv(
         wrapper,
-        confinement,
-        ground,
+        ground.mounts,
         ["bash", "-c", script],
         cwd=confinement.writable[0],
-        seccomp=9,
-        status=8,
+        network="none",
+        descriptors=bubblewrap.Descriptors({}, seccomp=9, status=8),
     )
     try:
-        line = f'exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@" 9<{filters} 8>/dev/null'
+        line = f'exec "$@" 9<{filters} 8>/dev/null'
+        start = [sys.executable, "-c", OPEN_AND_DROP_PRIVILEGES, *argv]
         return await run_command(
-            ["bash", "-c", line, "sh", *argv], cwd=Path("/"), env=env, timeout_s=20, containment=Containment()
+            ["bash", "-c", line, "sh", *start], cwd=Path("/"), env=env, timeout_s=20, containment=Containment()
         )
     finally:
         for path in ground.held:
