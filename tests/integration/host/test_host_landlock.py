@@ -297,6 +297,23 @@ async def test_a_link_in_place_of_a_writable_folder_grants_nothing(zone):
     assert (zone.outside / "secret").read_text() == SECRET
 
 
+@pytest.mark.parametrize("kinds", ["hidden", "protected"])
+async def test_a_link_in_place_of_a_folder_above_a_marked_path_grants_nothing(zone, kinds):
+    """BX-9, RA-14: the entries of such a folder get rights of their own, but not those of another folder."""
+    confinement = Confinement(
+        writable=(zone.work,), temporary=zone.temporary, **{kinds: (zone.work / "src" / "deep" / "key",)}
+    )
+    (zone.outside / "deep").mkdir()
+    (zone.outside / "deep" / "other").write_text(SECRET)
+    (zone.work / "src").rmdir()
+    (zone.work / "src").symlink_to(zone.outside)
+    zone.confinement = confinement
+    finished = await zone.run("sh", "-c", "echo x > src/secret; echo x > src/deep/other; echo x > README; cat README")
+    assert finished.stdout == b"x\n"
+    assert (zone.outside / "secret").read_text() == SECRET
+    assert (zone.outside / "deep" / "other").read_text() == SECRET
+
+
 async def test_a_hard_link_to_a_hidden_file_beside_it_is_hidden_too(zone):
     (zone.work / "twin").hardlink_to(zone.work / ".env")
     (zone.work / "config").hardlink_to(zone.work / ".git" / "config")

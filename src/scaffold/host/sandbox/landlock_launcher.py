@@ -7,7 +7,8 @@ without our descriptors. Exit code 126 if the sandbox could not be set up, 127 i
 
 Landlock rules only allow, and a rule for a folder holds for everything below it. So a folder above a sealed or hidden
 path gets no rights itself, and each of its other entries gets its own rule: in such a folder no entry can be created,
-removed or renamed. Names can be listed everywhere. This must start fast, so it imports none of our other modules.
+removed or renamed. Names can be listed everywhere. A path that gets rights is opened and listed step by step without
+following a link, which an earlier command may have planted. This must start fast, so it imports none of our modules.
 `landlock.py` describes what this sandbox does and does not restrict.
 """
 
@@ -154,10 +155,33 @@ def _tree(marks: PathMarks) -> PathNode:
 
 
 def _names(path: str) -> list[str]:
+    """Return the names in a folder; empty if it is missing, unreadable, a link, or no folder."""
     try:
-        return os.listdir(path)  # noqa: PTH208 - pathlib would double our start-up
-    except OSError:  # missing, not a folder, or no permission
+        place = _open_without_links(path)
+    except OSError:
         return []
+    try:
+        folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place)
+    except OSError:
+        return []
+    finally:
+        os.close(place)
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - pathlib would double our start-up
+    finally:
+        os.close(folder)
+
+
+def _open_without_links(path: str) -> int:
+    """Open an absolute path; OSError if a folder on the way is missing or a link. The last part may be a link."""
+    here = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    for name in filter(None, path.split("/")):
+        above = here
+        try:
+            here = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+        finally:
+            os.close(above)
+    return here
 
 
 def _identities(marks: PathMarks) -> dict[tuple[int, int], set[str]]:
@@ -202,8 +226,8 @@ class LandlockDomain:
     def _allow(self, path: str, rights: int) -> None:
         """Allow `rights` on an existing non-symlink; fewer if it is another name of a sealed or hidden file."""
         try:
-            fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:  # removed meanwhile, or in an inaccessible folder
+            fd = _open_without_links(path)
+        except OSError:  # removed or replaced meanwhile, or in an inaccessible folder
             return
         try:
             about = os.fstat(fd)
