@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from builders import bubblewrap_or_skip
-from support.scenario import Scenario, action, plan_of, write
+from support.scenario import Scenario, action, plan_of, shell, write
 
 ADD = "def add(a, b):\n    return a + b\n"
 WRONG = "def add(a, b):\n    return a - b\n"
@@ -68,6 +68,21 @@ def test_a_run_whose_checks_would_import_other_code_ends_before_money_is_spent(s
     assert "environment_not_ready" in done.stdout + done.stderr
     assert f"checks would load calc from {scenario.repo}/src/calc/__init__.py" in done.stdout + done.stderr
     assert not list((scenario.repo / ".scaffold" / "logs").glob("*/add.jsonl"))
+
+
+@pytest.mark.slow
+def test_a_check_sees_nothing_that_the_agent_left_outside_its_worktree(scenario):
+    """BX-9, AL-9: neither in the temporary folder nor in caches or shared memory."""
+    asyncio.run(bubblewrap_or_skip())
+    places = ("$TMPDIR", "$XDG_CACHE_HOME", "/dev/shm")
+    left = "; ".join(f"echo cheat > {place}/left" for place in places)
+    check = " && ".join(["test -e src/made", *(f"test -w {place} && test ! -e {place}/left" for place in places)])
+    scenario.plan(plan_of(sums=[action("add", effects=["adds"], check=check, files=["src"])]))
+    scenario.cassette(add=[shell(f"{left}; cat {'/left '.join(places)}/left > src/made")])
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    branch = scenario.git("branch", "--list", "--format=%(refname:short)", "session-*").strip()
+    assert scenario.git("show", f"{branch}:src/made") == "cheat\n" * 3, "the agent could write there"
 
 
 @pytest.mark.slow

@@ -3,10 +3,13 @@
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+
+from msgspec import structs
 
 from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import Run
@@ -26,13 +29,13 @@ from scaffold.verify.services.specs import external_services
 async def open_sandbox(context: RunContext, run: Run, root: Path, *, name: str) -> AsyncIterator[SandboxSpec | None]:
     """Yield the sandbox for commands in the worktree `root`; None if there is none, TrustError if one is required.
 
-    `name` selects the temporary folder: an attempt's id, or the merge queue's name.
+    Its temporary folder is new, in the folder that `name` selects: an attempt's id, or the merge queue's name.
     """
     dirs, state = user_dirs(), context.repository.common_dir / "scaffold"
     inputs = SandboxInputs(
         root=root,
         home=Path.home(),
-        temporary=context.temporary(run.id, name),
+        temporary=_new_folder(context.temporary(run.id, name)),
         # The state folder has the contracts and results that decide about the
         # work; the git directory itself must stay readable.
         private=(dirs.config, dirs.data, context.cache, state, *top_level_secrets(context.repository.root)),
@@ -47,8 +50,26 @@ async def open_sandbox(context: RunContext, run: Run, root: Path, *, name: str) 
         yield sandbox
 
 
+def with_new_temporary_folder(sandbox: SandboxSpec | None) -> SandboxSpec | None:
+    """Return the sandbox with a new temporary folder, which holds caches, too; None for no sandbox.
+
+    Nothing is handed over in it: what an agent's command left behind could make a check pass.
+    """
+    if sandbox is None:
+        return None
+    confinement = sandbox.confinement
+    temporary = _new_folder(confinement.temporary.parent)
+    return structs.replace(sandbox, confinement=structs.replace(confinement, temporary=temporary))
+
+
+def _new_folder(above: Path) -> Path:
+    """Return a new, empty folder in `above`, in which no command may write."""
+    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(dir=above)).resolve()
+
+
 def remove_temporary_folder(context: RunContext, run: Run, *, name: str) -> None:
-    """Remove a temporary folder and its content; ignore files that cannot be removed."""
+    """Remove the temporary folders of this name and their content; ignore files that cannot be removed."""
     shutil.rmtree(context.temporary(run.id, name), ignore_errors=True)
 
 

@@ -13,7 +13,7 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
-from scaffold.run.sandbox import check_services
+from scaffold.run.sandbox import check_services, with_new_temporary_folder
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ
 from scaffold.worker.activity import ActivityClock
@@ -56,13 +56,16 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         return check_environ(self.environment, self.workspace.path, own)
 
     def tree(self, commit: Commit) -> Tree:
-        """Return the worktree as a tree to check at `commit`, which must be checked out."""
+        """Return the worktree as a tree to check at `commit`, which must be checked out.
+
+        Its checks share a temporary folder that is new.
+        """
         return Tree(
             git=self.workspace.git,
             base=self.workspace.base,
             commit=commit,
             environ=self.environ,
-            enclosure=self.sandbox,
+            enclosure=with_new_temporary_folder(self.sandbox),
             services=check_services(self.run_context, self.task.run, self.environment),
             clean=self.run_context.redactor.clean,
         )
