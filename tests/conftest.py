@@ -1,6 +1,8 @@
 """Fixtures of several packages: a PostgreSQL server, and a fake Docker."""
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +20,9 @@ settings.load_profile("untimed")  # how long something takes says nothing of whe
 
 
 def pytest_configure() -> None:
-    """Restore default signal handling, which shells change for background processes, before tests start commands."""
+    """Activate our virtual environment for commands, and restore the signal handling that background shells change."""
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    os.environ["VIRTUAL_ENV"] = sys.prefix  # our programs are on the PATH of commands only if it is activated
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)

@@ -10,18 +10,19 @@ CANARIES = {
     for number, name in enumerate(
         (
             *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "LOCAL_API_KEY", "CODEX_ACCESS_TOKEN", "GITHUB_TOKEN"),
-            *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "SSH_AUTH_SOCK", "DATABASE_URL"),
-            *("GIT_SSH_COMMAND", "GIT_ASKPASS", "NPM_TOKEN", "VIRTUAL_ENV", "PYTHONSTARTUP", "SECRET"),
+            *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "KUBECONFIG", "SSH_AUTH_SOCK", "DB_PASSWORD"),
+            *("GIT_SSH_COMMAND", "GIT_ASKPASS", "NPM_TOKEN", "BASH_ENV", "PYTHONSTARTUP", "SECRET"),
         )
     )
 }
+ORDINARY = {"JAVA_HOME": "/opt/java", "CC": "clang", "DJANGO_SETTINGS_MODULE": "site.settings", "PYTHONPATH": "src"}
 NAMED = "NPM_TOKEN"
 
 
 @pytest.fixture
 def scenario(tmp_path):
     made = Scenario(tmp_path)
-    made.environ |= CANARIES
+    made.environ |= CANARIES | ORDINARY
     yield made
     assert made.processes() == [], "a process was left behind"
 
@@ -42,6 +43,8 @@ def turn(number, *calls, text="", **when):
 
 
 def leaked(text):
+    """Return the canaries in what a command saw, which must have all ordinary variables."""
+    assert [name for name, value in ORDINARY.items() if value not in text] == []
     return {name for name, canary in CANARIES.items() if canary in text}
 
 
@@ -51,18 +54,21 @@ PYTHON = "import os, pathlib; pathlib.Path('out/seen.env').write_text(str(sorted
 @pytest.mark.slow
 @pytest.mark.parametrize("call", [shell("env > out/seen.env"), {"name": "python", "args": {"code": PYTHON}}])
 def test_commands_of_ralph_get_no_secret_variable_except_a_named_one(scenario, call):
-    """BX-9: children get an allowlisted environment."""
+    """BX-9: they get the user's environment without secrets, and the user is told once what was left out."""
     model = tape(scenario, turn(1, call), turn(2, text="seen"))
 
-    def seen():
-        done = scenario.scaffold("ralph", "look", "--model", model, "--yolo")
+    told = []
+
+    def seen(*options):
+        done = scenario.scaffold("ralph", "look", "--model", model, "--yolo", *options)
         assert done.returncode == 0, done.stderr
+        told.append("GITHUB_TOKEN" in done.stdout + done.stderr)
         return (scenario.out / "seen.env").read_text()
 
-    before = seen()
+    before, unconfined = seen(), seen("--sandbox", "off")
+    assert told == [True, False]
     name_one(scenario)
-    assert "PATH" in before
-    assert (leaked(before), leaked(seen())) == (set(), {NAMED})
+    assert (leaked(before), leaked(unconfined), leaked(seen())) == (set(), set(), {NAMED})
 
 
 def test_subagents_get_the_same_environment_with_their_own_marks(scenario):
@@ -86,7 +92,7 @@ def test_subagents_get_the_same_environment_with_their_own_marks(scenario):
 
 
 def test_workers_and_contracts_get_no_secrets_and_each_attempt_has_its_own_mark(scenario):
-    """DR-16, BX-9: unique names for what an attempt starts, an allowlisted environment for it and for its checks."""
+    """DR-16, BX-9: unique names for what an attempt starts, no secret in the environment of it and for its checks."""
     name_one(scenario)
     unnamed = "".join(f"${name}" for name in CANARIES if name != NAMED)
     check = f'test -z "{unnamed}" && test "${NAMED}" = "{CANARIES[NAMED]}" && test -n "$COMPOSE_PROJECT_NAME"'

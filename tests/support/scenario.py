@@ -113,7 +113,8 @@ class Scenario:
         self.out = self.repo / "out"
         self.home.mkdir()
         self.environ = {
-            "PATH": os.environ["PATH"],
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "VIRTUAL_ENV": sys.prefix,  # our programs are on the PATH of commands only if it is activated
             "HOME": str(self.home),
             "SCAFFOLD_HOME": str(self.home / "scaffold"),
             "GIT_CONFIG_NOSYSTEM": "1",

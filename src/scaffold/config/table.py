@@ -162,7 +162,7 @@ _ROWS = (
     ),
     Setting(
         "environment",
-        "names of additional variables that commands see",
+        "names of variables that commands see although they look like secrets",
         list_of("names of variables", parsers.variable),
         (),
         project=NEVER,

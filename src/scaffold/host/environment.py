@@ -1,4 +1,7 @@
-"""The environment of child processes: an allow-list, so that no key of the user leaks into a command."""
+"""The environment of the programs that we start ourselves: an allow-list, so that no key of the user leaks.
+
+Commands of agents and checks get more; see `policy/secret/environment.py`.
+"""
 
 import os
 import re
@@ -15,9 +18,9 @@ ALLOWED = {
     *(name.upper() for name in PROXIES),
 }
 
-
-NEVER_INHERITED = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP"}
-"""These would make a command use another project's code."""
+NEVER_INHERITED = {"PYTHONHOME", "PYTHONSTARTUP"}
+"""These would make a command run other code than in the user's shell, or fail."""
+FIXED_VARIABLES = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def child_environment(
@@ -25,20 +28,30 @@ def child_environment(
 ) -> dict[str, str]:
     """Return a child's environment: the allowed variables and `names` from `environ`, overridden by `extra`.
 
-    Provider keys pass only if named; NEVER_INHERITED and GIT_* never do. Our interpreter's directory is last on PATH,
-    so that `python` exists even where none is installed.
+    Provider keys pass only if named; NEVER_INHERITED and GIT_* never do.
     """
     named = {name for name in names if not is_never_inherited(name)}
     allowed = {
         name: value for name, value in environ.items() if name in ALLOWED or name in named or name.startswith("LC_")
     }
-    path = allowed.get("PATH") or os.defpath
-    return allowed | {"PATH": _with_python(path), "PYTHONDONTWRITEBYTECODE": "1"} | dict(extra or {})
+    return allowed | FIXED_VARIABLES | {"PATH": path_without_ours(environ)} | dict(extra or {})
 
 
 def is_never_inherited(name: str) -> bool:
     """Return True if no child may inherit this variable, because it would redirect the child to another project."""
     return name in NEVER_INHERITED or name.startswith("GIT_")
+
+
+def path_without_ours(environ: Mapping[str, str]) -> str:
+    """Return PATH without the folder of the virtual environment that Scaffold is installed in, unless it is activated.
+
+    Its programs, such as type checkers and test runners with their plugins, are not those of the user's project.
+    """
+    path = environ.get("PATH") or os.defpath
+    if sys.prefix == sys.base_prefix or _same(environ.get("VIRTUAL_ENV", ""), sys.prefix):
+        return path
+    ours = Path(sys.prefix, "bin")
+    return os.pathsep.join(folder for folder in path.split(os.pathsep) if not _same(folder, ours))
 
 
 def agent_variables(agent_id: str) -> dict[str, str]:
@@ -47,6 +60,5 @@ def agent_variables(agent_id: str) -> dict[str, str]:
     return {"SCAFFOLD_AGENT_ID": safe_id, "COMPOSE_PROJECT_NAME": f"ralph_agent_{safe_id}"}
 
 
-def _with_python(path: str) -> str:
-    ours = str(Path(sys.executable).parent)
-    return path if ours in path.split(os.pathsep) else f"{path}{os.pathsep}{ours}"
+def _same(one: str, other: str | Path) -> bool:
+    return bool(one) and Path(one).resolve() == Path(other).resolve()

@@ -14,8 +14,9 @@ from scaffold.git import worktree
 from scaffold.git.command import Git
 from scaffold.git.submodule import check_out_submodules
 from scaffold.git.worktree import recycle_worktree
-from scaffold.host.environment import agent_variables, child_environment
+from scaffold.host.environment import agent_variables
 from scaffold.run.context import RunContext
+from scaffold.run.environment import worktree_environment
 from scaffold.run.sandbox import check_services, open_sandbox, remove_temporary_folder, stop_leftover_services
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
@@ -43,7 +44,7 @@ class Checkout:
             git=self._context.git,
             base=base,
             commit=commit,
-            environ=child_environment(self._context.environ, own, names=self._run.settings.environment.variables),
+            environ=worktree_environment(self._context, self._run, self._folder, marks=own),
             clean=self._context.redactor.clean,
         )
 

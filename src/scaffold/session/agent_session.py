@@ -25,7 +25,7 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
 from scaffold.core.tool import Tool
 from scaffold.host.clock import SystemClock
-from scaffold.host.environment import agent_variables, child_environment
+from scaffold.host.environment import agent_variables
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.startup import lazy_import
@@ -35,6 +35,7 @@ from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalPrompt, Delegation
 from scaffold.policy.permission.call_decision import ShellPolicy
 from scaffold.policy.sandbox import with_egress
+from scaffold.policy.secret.environment import TOLD_VARIABLES, command_environment, left_out_notice
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.conversation import OpenConversation, stored_modes, stored_todos
@@ -212,6 +213,7 @@ class Session:
         )
         for notice in loaded.notices:
             self._notice(notice)
+        self._tell_what_is_left_out()
         return loaded.tools
 
     async def _sandbox(self) -> SandboxSpec | None:
@@ -224,10 +226,15 @@ class Session:
             self._notice(notice)
         return await self._egress.enter_async_context(with_egress(found))
 
+    def _tell_what_is_left_out(self) -> None:
+        told = user_dirs().cache / TOLD_VARIABLES
+        if self._parent is None and (notice := left_out_notice(os.environ, self.options.environment, told=told)):
+            self._notice(notice)
+
     def _environment(self) -> dict[str, str]:
         """Return the environment of commands; a subagent's commands are marked as such."""
         marks = agent_variables(self.open_conversation.id) if self._parent else {}
-        return child_environment(os.environ, marks, names=self.options.environment)
+        return command_environment(os.environ, marks, names=self.options.environment)
 
     def user_content(self, words: str, material: str = "") -> tuple[Text | Image, ...]:
         """Return a user's message with its attachments; a notice names what could not be attached.

@@ -8,11 +8,12 @@ from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment
 from scaffold.core.ids import Commit
 from scaffold.git import worktree
-from scaffold.host.environment import agent_variables, child_environment
+from scaffold.host.environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
+from scaffold.run.environment import worktree_environment
 from scaffold.run.sandbox import check_services, with_new_temporary_folder
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ
@@ -46,13 +47,11 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     def environ(self) -> dict[str, str]:
         """Return the environment variables of everything the attempt starts.
 
-        They are the allow-listed ones, the attempt's marks, and those of the check environment.
+        They are the user's without secrets, the attempt's marks, and those of the check environment.
         """
         context, task, attempt = self.run_context, self.task, self.task.attempt
         marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
-        own = child_environment(
-            context.environ, marks | agent_variables(attempt.id), names=task.run.settings.environment.variables
-        )
+        own = worktree_environment(context, task.run, self.workspace.path, marks=marks | agent_variables(attempt.id))
         return check_environ(self.environment, self.workspace.path, own)
 
     def tree(self, commit: Commit) -> Tree:

@@ -221,7 +221,7 @@ def test_a_list_is_typed_with_commas_or_as_json(home):
     with pytest.raises(UsageError, match="not a JSON list"):
         parse_value("environment", "[A")
     with pytest.raises(UsageError, match="would make commands work on something else"):
-        parse_value("environment", "VIRTUAL_ENV")
+        parse_value("environment", "GIT_DIR")
 
 
 def test_an_unknown_key_is_refused_before_anything_is_written(file, scaffold):

@@ -1,5 +1,6 @@
 """The environment of child processes."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -34,18 +35,22 @@ def test_a_child_never_gets_keys_or_misleading_variables(name):
     assert name not in child_environment({name: "x"})
 
 
-def test_our_python_comes_after_all_the_users_folders_on_path():
-    assert child_environment({"PATH": "/usr/bin"})["PATH"] == f"/usr/bin:{OURS}"
+@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="Scaffold is installed for the whole system")
+def test_our_own_programs_are_never_on_path():
+    """AL-9: our type checker and our plugins would otherwise judge the user's project."""
+    assert child_environment({"PATH": "/usr/bin"})["PATH"] == "/usr/bin"
+    assert child_environment({"PATH": f"{OURS}:/usr/bin:{OURS}/"})["PATH"] == "/usr/bin"
+    assert child_environment({"PATH": f"{OURS}:/usr/bin", "VIRTUAL_ENV": "/other"})["PATH"] == "/usr/bin"
 
 
-def test_our_interpreter_keeps_the_position_the_user_gave_it():
-    assert child_environment({"PATH": f"{OURS}:/usr/bin"})["PATH"] == f"{OURS}:/usr/bin"
+def test_a_virtual_environment_that_the_user_activated_stays_on_path():
+    """AL-9: the project is installed there, together with Scaffold."""
+    activated = {"PATH": f"{OURS}:/usr/bin", "VIRTUAL_ENV": sys.prefix}
+    assert child_environment(activated)["PATH"] == f"{OURS}:/usr/bin"
 
 
 def test_without_a_path_the_system_default_is_searched():
-    first, *_, last = child_environment({})["PATH"].split(":")
-    assert first
-    assert last == OURS
+    assert child_environment({})["PATH"] == os.defpath
 
 
 def test_children_write_no_byte_code_next_to_the_sources():
@@ -59,7 +64,7 @@ def test_variables_named_by_the_user_are_inherited_too():
     assert {name: env.get(name) for name in (*given, "MISSING")} == given | {"OTHER": None, "MISSING": None}
 
 
-@pytest.mark.parametrize("name", ["GIT_DIR", "GIT_CONFIG_GLOBAL", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME"])
+@pytest.mark.parametrize("name", ["GIT_DIR", "GIT_CONFIG_GLOBAL", "PYTHONSTARTUP", "PYTHONHOME"])
 def test_misleading_variables_are_never_inherited(name):
     assert name not in child_environment({name: "x"}, names=(name,))
 

@@ -15,17 +15,24 @@ ENVIRONMENT = CheckEnvironment(
 )
 
 
-def test_programs_of_the_checkout_come_first_and_misleading_variables_are_dropped():
-    """AL-9: the environment of checks is fixed, whatever the user's shell was like."""
+def test_programs_and_sources_of_the_checkout_come_first():
+    """AL-9: an activated environment does not count if the checks have their own."""
     shell = {"PATH": "/usr/bin", "HOME": "/home/ann", "PYTHONPATH": "/home/ann/other", "VIRTUAL_ENV": "/home/ann/v"}
-    shell |= {"NODE_PATH": "/home/ann/n", "NODE_OPTIONS": "--require x", "PYTHONHOME": "/p", "CONDA_PREFIX": "/c"}
+    shell |= {"JAVA_HOME": "/opt/java", "CONDA_PREFIX": "/c"}
     assert check_environ(ENVIRONMENT, TREE, shell) == {
         "PATH": "/runs/tree/.venv/bin:/home/ann/tools:/usr/bin",
         "HOME": "/home/ann",
+        "JAVA_HOME": "/opt/java",
         "PYTHONHASHSEED": "0",
         "GOMODCACHE": "/gold/go",
-        "PYTHONPATH": "/runs/tree/src:/runs/tree",
+        "PYTHONPATH": "/runs/tree/src:/runs/tree:/home/ann/other",
     }
+
+
+def test_an_activated_environment_is_that_of_checks_without_their_own():
+    """AL-9"""
+    shell = {"PATH": "/home/ann/v/bin", "VIRTUAL_ENV": "/home/ann/v"}
+    assert check_environ(CheckEnvironment(fingerprint="f"), TREE, shell) == shell | {"PYTHONHASHSEED": "0"}
 
 
 def test_environments_of_two_checkouts_differ_only_in_paths():

@@ -26,6 +26,7 @@ from scaffold.core.printable_text import printable
 from scaffold.orchestrator.owner.planning_phase import ShowStep, StopCause, begin_planning
 from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run_when_free
 from scaffold.orchestrator.planning.apply_plan import stored_plan
+from scaffold.policy.secret.environment import TOLD_VARIABLES, left_out_notice
 from scaffold.run.context import RunContext
 from scaffold.session.slash_queries import format_usage
 from scaffold.views.store_reader import interrupted_runs
@@ -83,6 +84,9 @@ async def print_preview(context: RunContext, run_id: RunId) -> None:
         f"{sandbox_summary(await detect_sandbox_level(), run.settings)}",
         err=True,
     )
+    names = run.settings.environment.variables
+    if notice := left_out_notice(context.environ, names, told=context.cache / TOLD_VARIABLES):
+        click.echo(notice, err=True)
 
 
 def warn_interrupted(context: RunContext) -> None:

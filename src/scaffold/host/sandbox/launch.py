@@ -15,6 +15,9 @@ from scaffold.host.sandbox.mount_sources import open_sources
 from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.seccomp import program
 
+LOADER_PREFIXES = ("LD_", "DYLD_")
+LOADER_VARIABLES = ("GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH")
+"""With these the dynamic loader and the C library load code and data from any folder."""
 LEVEL_VARIABLE = "SCAFFOLD_SANDBOX"
 """Contains the sandbox level, for programs inside the sandbox."""
 
@@ -59,6 +62,8 @@ def prepare_launch(
     """Prepare the sandbox for one command; OSError on failure. Start the command inside the block."""
     temporary = enclosure.confinement.temporary
     env = dict(env) | _environment(temporary) | {LEVEL_VARIABLE: enclosure.level}
+    argv = _with_loader_variables(env, argv)
+    env = {name: value for name, value in env.items() if not _loads_code(name)}
     temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):  # whatever an earlier command put there
         (temporary / "cache").mkdir(mode=0o700)
@@ -75,6 +80,19 @@ def prepare_launch(
             yield LaunchSpec(argv=tuple(argv), env=env)
         case never:
             assert_never(never)
+
+
+def _with_loader_variables(env: Mapping[str, str], argv: Sequence[str]) -> Sequence[str]:
+    """Return the command, which sets the variables that make a program load code, inside the sandbox.
+
+    What starts the sandbox must not get them: the code may be in a folder that an agent writes.
+    """
+    set_inside = [f"{name}={value}" for name, value in env.items() if _loads_code(name)]
+    return (str(bubblewrap.ENV_PROGRAM), *set_inside, *argv) if set_inside and "=" not in argv[0] else argv
+
+
+def _loads_code(name: str) -> bool:
+    return name.startswith(LOADER_PREFIXES) or name in LOADER_VARIABLES
 
 
 def _environment(temporary: Path) -> dict[str, str]:

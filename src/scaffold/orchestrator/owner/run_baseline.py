@@ -16,10 +16,10 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.gates import Baseline, GateResult, GateRun
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
-from scaffold.host.environment import child_environment
 from scaffold.host.files import write_atomic
 from scaffold.landing.checkout import Checkout
 from scaffold.orchestrator.owner.run_end import fail_run
+from scaffold.policy.secret.environment import command_environment
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.notices import inform
@@ -162,7 +162,7 @@ def _preparation_request(context: RunContext, run: Run, detection: DetectedGates
         trusted=environment.trusted,
         services=environment.services,
         cache=context.cache,
-        environ=child_environment(context.environ, {}, names=environment.variables),
+        environ=command_environment(context.environ, names=environment.variables),
         enclose=partial(open_sandbox, context, run, name=SETUP_FOLDER),
         clean=context.redactor.clean,
         tell=lambda command: inform(context, run.id, f"Setting up the check environment: {command}"),

@@ -42,6 +42,7 @@ _HARMLESS = re.compile(
     r"|(?:~|\.{0,2})/[\w.@ -]*(?:/[\w.@ -]*)*|[a-z]:\\.*|[\w-]+(?:\.[\w-]+)*:\d+|\w[\w.+-]*@[\w.-]+)",
     re.IGNORECASE,
 )
+_SWITCH = re.compile(r"(?:true|false|yes|no|on|off|none|null|[\d.]{1,7})", re.IGNORECASE)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^\s/@]*@)?", re.IGNORECASE)
 _LOGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s:/@]*:([^\s/@]+)@", re.IGNORECASE)
 _NETRC_PASSWORD = re.compile(r"\bpassword[ \t]++([^\s=:]\S*+)")
@@ -130,6 +131,14 @@ def parse_settings(text: str) -> Iterator[tuple[str, str]]:
 
 def _names_secret(name: str) -> bool:
     return _NAMED.search(name) is not None and not _ABOUT_SECRETS.search(name)
+
+
+def is_secret_setting(name: str, value: str | None = None) -> bool:
+    """Return whether the name of a setting denotes a secret; with its value, also whether that is more than a switch.
+
+    Unlike in `secret_values`, a short value and a path count, too.
+    """
+    return _names_secret(name) and (value is None or not _SWITCH.fullmatch(value))
 
 
 def _can_be_secret(value: str) -> bool:

@@ -1,4 +1,4 @@
-"""Build the environment variables of checks, independent of the user's shell."""
+"""Build the environment variables of checks: those of commands, adjusted to the prepared environment."""
 
 import os
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from pathlib import Path
 from msgspec import structs
 
 from scaffold.core.gates import CheckEnvironment
-from scaffold.host.environment import NEVER_INHERITED
 from scaffold.host.sandbox.confinement import SandboxSpec
 
+PYTHON_PATH = "PYTHONPATH"
 TOP_PLACEHOLDER = "{top}"
-DROPPED_VARIABLES = (*NEVER_INHERITED, "NODE_PATH", "NODE_OPTIONS", "CONDA_PREFIX")
-"""Variables that make programs load code from elsewhere; dropped even if the user allows them."""
+OTHER_INSTALLATIONS = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV")
+"""Variables of an activated environment; dropped if the checks have their own."""
 FIXED_VARIABLES = {"PYTHONHASHSEED": "0"}
 """Makes runs reproducible: otherwise the iteration order of a set could decide a verdict."""
 
@@ -20,13 +20,16 @@ FIXED_VARIABLES = {"PYTHONHASHSEED": "0"}
 def check_environ(environment: CheckEnvironment | None, top: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of checks in the checkout at `top`.
 
-    `environ` is what children may inherit; it is returned unchanged if `environment` is None.
+    `environ` is that of commands; it is returned unchanged if `environment` is None.
     """
     if environment is None:
         return dict(environ)
-    kept = {name: value for name, value in environ.items() if name not in DROPPED_VARIABLES}
+    dropped = OTHER_INSTALLATIONS if environment.path else ()
+    kept = {name: value for name, value in environ.items() if name not in dropped}
     first = [_filled(folder, top) for folder in environment.path]
     own = {name: _filled(value, top) for name, value in environment.variables.items()}
+    if PYTHON_PATH in own and kept.get(PYTHON_PATH):
+        own[PYTHON_PATH] += os.pathsep + kept[PYTHON_PATH]
     # The checkout's own programs come first; without them, checks would test with the tools of the user's shell.
     return kept | FIXED_VARIABLES | own | {"PATH": os.pathsep.join([*first, kept.get("PATH", os.defpath)])}
 

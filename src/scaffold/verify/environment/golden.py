@@ -19,7 +19,7 @@ from scaffold.host.process.command import CommandResult, Containment, run_comman
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.tree_copy import copy_tree
 from scaffold.verify.contract.checks import DETAIL_CHARS
-from scaffold.verify.environment.check_env import TOP_PLACEHOLDER, check_environ
+from scaffold.verify.environment.check_env import OTHER_INSTALLATIONS, PYTHON_PATH, TOP_PLACEHOLDER, check_environ
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, command_program, installed_folders
 from scaffold.verify.environment.provisioning import STAGING_FOLDER
 from scaffold.verify.readiness import NotReady
@@ -143,7 +143,9 @@ async def _build(builder: GoldenBuilder, commands: tuple[str, ...]) -> GoldenRec
 
 async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -> NotReady | None:
     builder.folder.mkdir(parents=True)
-    environ = check_environ(_installer_environment(builder.folder), git.cwd, builder.environ)
+    # an activated environment would be installed into, instead of one of our own
+    outer = {name: value for name, value in builder.environ.items() if name not in (*OTHER_INSTALLATIONS, PYTHON_PATH)}
+    environ = check_environ(_installer_environment(builder.folder), git.cwd, outer)
     async with builder.enclose(git.cwd) as sandbox:
         for command in commands:
             builder.tell(command)

@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from msgspec.json import encode
 
+from builders import needs
 from scaffold.host.process.child import start_child
 from scaffold.host.process.command import Containment, OutputCapture, run_command
-from scaffold.host.sandbox import bubblewrap
+from scaffold.host.sandbox import bubblewrap, landlock
 from scaffold.host.sandbox.confinement import Confinement, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.seccomp import program
@@ -69,6 +71,26 @@ async def test_it_has_no_capabilities_and_can_gain_none(said):
     lines = dict(line.split(":\t") for line in output.splitlines())
     assert {value for name, value in lines.items() if name.startswith("Cap")} == {"0" * 16}
     assert (lines["NoNewPrivs"], lines["Seccomp"]) == ("1", "2")
+
+
+@needs("gcc")
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+async def test_a_library_of_an_agent_is_loaded_only_inside_the_sandbox(
+    zone, workspace, env, tmp_path, sh, level, bubblewrapped
+):
+    """BX-9, RA-14: not into the programs that start the sandbox, although the user's variables name its folder."""
+    if level == "landlock" and landlock.unsupported_reason():
+        pytest.skip("no Landlock here")
+    code = '#include <stdlib.h>\n__attribute__((constructor)) static void load(void) { fopen(getenv("MARK"), "a"); }'
+    (workspace / "evil.c").write_text(f"#include <stdio.h>\n{code}\n")
+    assert (await sh("gcc -shared -fPIC -o evil.so evil.c", cwd=workspace)).exit_code == 0
+    mark = tmp_path / "mark"
+    changed = env | {"LD_PRELOAD": str(workspace / "evil.so"), "MARK": str(mark)}
+    sandbox = SandboxSpec(level, structs.replace(zone, protected=()), program=bubblewrapped)
+    look, walls = ["sh", "-c", 'echo "$LD_PRELOAD"'], Containment(sandbox=sandbox)
+    finished = await run_command(look, cwd=workspace, env=changed, timeout_s=30, containment=walls)
+    assert finished.stdout.decode() == f"{workspace}/evil.so\n"
+    assert not mark.exists()
 
 
 async def test_it_inherits_only_its_three_streams(inside):

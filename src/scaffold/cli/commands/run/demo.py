@@ -50,6 +50,7 @@ async def _demo(place: Path, *, as_json: bool) -> int:
 def _prefer_our_python() -> None:
     """Put this interpreter first on PATH: the sample's checks call `python`, which the machine may not have."""
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    os.environ["VIRTUAL_ENV"] = sys.prefix  # our folder stays on PATH only if it is activated
 
 
 async def write_sample(material: Path, place: Path) -> None:

@@ -1,0 +1,111 @@
+"""The environment of commands: the user's, without secrets."""
+
+import os
+
+import pytest
+
+from scaffold.policy.secret.environment import (
+    command_environment,
+    credential_paths,
+    left_out_notice,
+    relocated,
+    secret_variables,
+)
+
+ORDINARY = {
+    "PYTHONPATH": "src:lib",
+    "JAVA_HOME": "/opt/java",
+    "CC": "clang",
+    "CFLAGS": "-O2 -g",
+    "DJANGO_SETTINGS_MODULE": "project1.settings.production2",
+    "LD_LIBRARY_PATH": "/opt/lib",
+    "NODE_OPTIONS": "--max-old-space-size=8192",
+    "CONDA_PREFIX": "/opt/conda/envs/project",
+    "MAX_TOKENS": "4096",
+    "TOKENIZERS_PARALLELISM": "false",
+    "USE_AUTH": "true",
+    "DATABASE_URL": "postgres://localhost/test",
+    "AWS_PROFILE": "work",
+    "RUSTFLAGS": "-C target-cpu=native",
+    "NO_COLOR": "1",
+}
+SECRET = {
+    "OPENAI_API_KEY": "x",
+    "AWS_ACCESS_KEY_ID": "AKIA",
+    "DB_PASSWORD": "hunter2",
+    "GITHUB_TOKEN": "t",
+    "DATABASE_URL_2": "postgres://ann:hunter2hunter2@localhost/test",
+    "MAVEN_OPTS": "-Dx=ghp_" + "a1" * 20,
+    "SSH_AUTH_SOCK": "/run/agent",
+    "KUBECONFIG": "/home/ann/kube",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/home/ann/key.json",
+}
+MISLEADING = ("GIT_DIR", "GIT_SSH_COMMAND", "PWD", "BASH_ENV", "PYTHONHOME", "PYTHONSTARTUP", "SCAFFOLD_HOME")
+
+
+def test_a_command_gets_the_users_environment():
+    """BX-9: what builds and tests need."""
+    got = command_environment(ORDINARY | {"PATH": "/usr/bin"})
+    assert got == ORDINARY | {"PATH": "/usr/bin", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.mark.parametrize("name", SECRET)
+def test_a_command_gets_no_secret_unless_the_user_names_it(name):
+    """BX-9, RA-14."""
+    assert name not in command_environment(SECRET)
+    assert command_environment(SECRET, names=[name])[name] == SECRET[name]
+
+
+@pytest.mark.parametrize("name", MISLEADING)
+def test_variables_that_mislead_a_command_are_not_passed_and_not_worth_a_word(name):
+    """AL-28"""
+    assert name not in command_environment({name: "x"}, names=[name])
+    assert secret_variables({name: "x"}, [name]) == ()
+
+
+def test_a_virtual_environment_is_passed_if_it_exists(tmp_path):
+    (tmp_path / "bin").mkdir()
+    assert "VIRTUAL_ENV" in command_environment({"VIRTUAL_ENV": str(tmp_path)})
+    assert "VIRTUAL_ENV" not in command_environment({"VIRTUAL_ENV": str(tmp_path / "gone")})
+
+
+def test_what_is_left_out_is_told_once(tmp_path):
+    """BX-9, BX-13: again only if it has changed."""
+    told = tmp_path / "deep" / "told"
+    assert left_out_notice(ORDINARY, told=told) is None
+    notice = left_out_notice({"A_TOKEN": "x", "B_KEY": "y", "CC": "z"}, ["B_KEY"], told=told)
+    assert notice == "commands do not get A_TOKEN; `scaffold config environment NAME,...` passes variables on"
+    assert left_out_notice({"A_TOKEN": "other"}, told=told) is None
+    assert "C_TOKEN" in (left_out_notice({"A_TOKEN": "x", "C_TOKEN": "x"}, told=told) or "")
+
+
+def test_files_with_credentials_that_variables_name_are_found(tmp_path):
+    """BX-9, RA-14: wherever they are."""
+    for name in ("key.json", "kube", "other"):
+        (tmp_path / name).touch()
+    environ = {
+        "GOOGLE_APPLICATION_CREDENTIALS": f"{tmp_path}/key.json",
+        "KUBECONFIG": f"{tmp_path}/kube:{tmp_path}/missing",
+        "MY_TOKEN_FILE": f"{tmp_path}/other",
+        "AUTH_DIR": str(tmp_path),
+        "CC": f"{tmp_path}/other",
+    }
+    assert {path.name for path in credential_paths(environ)} == {"key.json", "kube", "other"}
+
+
+def test_paths_in_the_checkout_become_those_of_the_worktree(tmp_path):
+    """AL-9, BX-4: the user's PYTHONPATH must not make a check import the user's own files."""
+    top, worktree = tmp_path / "top", tmp_path / "worktree"
+    (worktree / "src").mkdir(parents=True)
+    given = {
+        "PYTHONPATH": f"{top}/src{os.pathsep}{top}/missing{os.pathsep}/other",
+        "OPTS": f"-I{top}/src --dir={top}/src -x {top}",
+        "NEAR": f"{top}-2/src",
+        "PATH": f"{top}/src",
+    }
+    assert relocated(given, top, worktree, fixed=("PATH",)) == {
+        "PYTHONPATH": f"{worktree}/src{os.pathsep}{top}/missing{os.pathsep}/other",
+        "OPTS": f"-I{top}/src --dir={worktree}/src -x {worktree}",
+        "NEAR": f"{top}-2/src",
+        "PATH": f"{top}/src",
+    }
