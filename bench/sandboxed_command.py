@@ -27,7 +27,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     with TemporaryDirectory(prefix="scaffold-bench-") as folder:
         root, temporary = Path(folder, "root"), Path(folder, "temporary")
         root.mkdir()
-        zone = workspace_profile(SandboxInputs(root=root, home=Path.home(), temporary=temporary))
+        zone = workspace_profile(SandboxInputs(root=root, home=Path.home(), temporary=temporary), os.environ)
         extra = asyncio.run(
             _extra_ms(SandboxSpec(finding.level, zone, program=finding.program), root, 2 if quick else 40)
         )

@@ -120,7 +120,7 @@ async def test_an_agent_that_prints_every_reachable_secret_learns_none(scenario,
     for where, data in {"a request": b"\n".join(bodies), "stdout": out, "stderr": err, **kept(scenario)}.items():
         expect_no_canary(data, where)
     assert bodies[-1].count(b"[redacted:SERVICE_KEY]") >= 3
-    assert bodies[-1].count(b"[redacted:password]") >= 1
+    assert bodies[-1].count(b"[redacted:login-1]") >= 1, "the password in git's configuration"
 
 
 async def test_a_secret_in_a_users_message_is_in_no_log_and_not_printed(scenario):

@@ -1,7 +1,10 @@
 """Sandboxes of agents' commands: which files and hosts they may reach, and what this machine can enforce."""
 
+import asyncio
+import contextlib
 import os
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,14 +13,18 @@ from typing import get_args
 import msgspec
 from msgspec import Struct, structs
 
-from scaffold.core.errors import TrustError
+from scaffold.core.errors import GitError, TrustError
 from scaffold.core.run_settings import SandboxMode, SandboxSettings
+from scaffold.git.command import Git
 from scaffold.git.worktree_metadata import common_dir, gitdir_target
 from scaffold.host.sandbox.confinement import GIBIBYTE, Confinement, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.sandbox.proxy import serve_proxy
 from scaffold.policy.rule.public_addresses import is_public
 from scaffold.policy.secret.files import SECRET_FILES, secret_entry
+from scaffold.policy.secret.home import view_of_home
+from scaffold.policy.secret.scan import secret_scan, targets
+from scaffold.policy.secret.sources import credential_paths
 from scaffold.policy.trust import ACTIVE_FILES
 
 READ_ONLY_PATHS = (".git", ".scaffold", ".husky", ".claude/hooks", ".claude/plugins", *ACTIVE_FILES)
@@ -25,44 +32,45 @@ READ_ONLY_PATHS = (".git", ".scaffold", ".husky", ".claude/hooks", ".claude/plug
 
 LOGIN_FILES = (
     ".bash_login",
+    ".bash_logout",
     ".bash_profile",
     ".bashrc",
+    ".config",
+    ".gitconfig",
+    ".inputrc",
+    ".npmrc",
+    ".pam_environment",
     ".profile",
+    ".ssh",
+    ".tmux.conf",
+    ".vimrc",
+    ".xprofile",
+    ".zlogin",
+    ".zlogout",
     ".zprofile",
     ".zshenv",
     ".zshrc",
     "bin",
     "Library/LaunchAgents",
 )
-"""Paths in a home that the next shell or login runs; protected even if missing."""
+"""Paths in a home that the next shell, login or tool runs or obeys; protected even if missing."""
 
-CONTROL_SOCKETS = (
-    ".docker/run",
-    ".docker/desktop",
-    ".colima",
-    ".lima",
-    ".orbstack",
-    ".rd",
-    ".1password",
-    ".bitwarden-ssh-agent.sock",
-    ".emacs.d/server",
-    ".local/share/keyrings",
-    "snap/docker",
-)
-"""Sockets in a home whose servers execute requests outside any sandbox."""
-
-BROWSER_PROFILES = (
-    ".config/chromium",
-    ".config/bravesoftware",
-    ".config/microsoft-edge",
-    ".thunderbird",
-    "snap/firefox",
-    "library/application support/google/chrome",
+PRIVATE_IN_HOME = (
+    "library/keychains",
+    "library/cookies",
+    "library/messages",
+    "library/mail",
+    "library/application support/google",
     "library/application support/firefox",
+    "snap",
 )
+"""Folders in a home, besides those that begin with a dot, with logins and with sockets of other programs."""
 
 SYSTEM_SECRETS = tuple(Path(entry.rstrip("*")) for entry in SECRET_FILES if entry.startswith(("/etc", "/run", "/var")))
 """Absolute paths of system secrets; /proc and /dev are left out because a sandbox has its own."""
+PATHS_AT_ONCE = 500
+MAX_HIDDEN = 300
+"""Most secrets of a workspace that are hidden one by one."""
 HOOKS_PATH = "hookspath"
 KERNEL_PATHS = (Path("/dev"), Path("/proc"), Path("/sys"))
 """Kernel file systems: writing there changes the system, not files."""
@@ -83,18 +91,18 @@ class SandboxInputs(Struct, frozen=True, kw_only=True):
     """Scaffold's own folders, hidden from commands: logins, conversations, state, other agents' work."""
     shown: Sequence[Path] = ()
     """Paths inside `private` or a system temporary folder that commands may read."""
-    tracked: Collection[str] = ()
-    """Names at the top of `root` that git tracks and that are therefore no secrets."""
+    searched: Sequence[Path] = ()
+    """Checkouts whose untracked secrets are hidden, `root` or the one around it among them."""
     disposable: bool = False
     """Whether `root` is an internal checkout from which nothing is used without a check: missing protected paths are
     not protected there, so that commands can create them."""
 
 
-def workspace_profile(inputs: SandboxInputs) -> Confinement:
+def workspace_profile(inputs: SandboxInputs, environ: Mapping[str, str], secrets: Sequence[Path] = ()) -> Confinement:
     """Return the profile of commands that work in `inputs.root`: they may write there and read all but secrets.
 
-    They reach no host but this one. Files at the top of the workspace with names of secrets are hidden unless git
-    tracks them. If the home is inside the workspace, its programs and settings are protected.
+    They reach no host but this one. If the home is inside the workspace, its programs and settings are protected.
+    `environ` is the user's environment, which names tools and credentials; `secrets` are those found in the checkouts.
     """
     root, home, temporary = inputs.root.resolve(), inputs.home.resolve(), inputs.temporary.resolve()
     protected = (
@@ -104,34 +112,68 @@ def workspace_profile(inputs: SandboxInputs) -> Confinement:
         # Elsewhere in the home nothing can be written anyway.
         *(_home_settings(home, temporary) if home.is_relative_to(root) else ()),
     )
+    seen = view_of_home(home, root, environ)
     hidden = (
-        *top_level_secrets(root, inputs.tracked),
-        *_home_secrets(home),
+        *secrets,
+        *seen.hidden,
+        *(path for entry in PRIVATE_IN_HOME for path in _found(home, entry.split("/"))),
+        *credential_paths(environ),
         *SYSTEM_SECRETS,
         *(path.resolve() for path in inputs.private),
     )
+    # a link that an agent planted must not show a key
+    shown = (path for path in (each.resolve() for each in inputs.shown) if not secret_entry(str(path)))
     return Confinement(
         writable=(root,),
         temporary=temporary,
         protected=tuple(dict.fromkeys(path for path in protected if not inputs.disposable or os.path.lexists(path))),
-        hidden=tuple(dict.fromkeys(hidden)),
-        readable=tuple(path.resolve() for path in inputs.shown),
+        hidden=tuple(dict.fromkeys(path for path in hidden if path not in {root, temporary})),
+        readable=tuple(dict.fromkeys((*shown, *seen.readable))),
     )
 
 
 def with_new_secrets(zone: Confinement, known: Collection[str]) -> Confinement:
-    """Return the profile with secrets hidden that appeared at the top of the workspace since it was built.
+    """Return the profile with secrets hidden that appeared in the workspace since it was built.
 
-    `known` are the names that existed then and need no check.
+    `known` are the paths, relative to the workspace, that existed then: they are hidden already, or no secrets.
     """
-    new = tuple(path for path in top_level_secrets(zone.writable[0], known) if path not in zone.hidden)
+    root = zone.writable[0]
+    found = [path for path in secret_scan(root).paths() if path.relative_to(root).as_posix() not in known]
+    new = tuple(path for path in _few(found, root) if path not in zone.hidden)
     return structs.replace(zone, hidden=(*zone.hidden, *new)) if new else zone
 
 
-def top_level_secrets(root: Path, tracked: Collection[str] = ()) -> Iterator[Path]:
-    """Yield the files at the top of a workspace whose names say that they hold secrets."""
-    names = (entry.name for entry in _entries(root) if entry.is_file())
-    return (root / name for name in names if name not in tracked and secret_entry(name))
+def known_secrets(root: Path) -> frozenset[str]:
+    """Return the paths in a workspace that are named like secrets now, relative to it."""
+    return frozenset(path.relative_to(root).as_posix() for path in secret_scan(root).paths())
+
+
+async def untracked_secrets(top: Path, environ: Mapping[str, str]) -> Sequence[Path]:
+    """Return the files and folders at any depth of a checkout that are named like secrets and not tracked by git.
+
+    `top` is the checkout, or a folder outside any repository. What git tracks is no secret of the user.
+    """
+    found = secret_scan(top).paths()
+    tracked: set[str] = set()
+    for start in range(0, len(found), PATHS_AT_ONCE):
+        names = [f":(literal){path.relative_to(top).as_posix()}" for path in found[start : start + PATHS_AT_ONCE]]
+        with contextlib.suppress(GitError):  # not a repository: nothing is tracked
+            tracked.update((await Git(top, environ=environ)("ls-files", "-z", "--", *names)).records)
+    folders = {parent.as_posix() for path in tracked for parent in Path(path).parents}
+    return _few([path for path in found if path.relative_to(top).as_posix() not in tracked | folders], top)
+
+
+def _few(found: Sequence[Path], root: Path) -> list[Path]:
+    """Return the paths, or if they are too many for a sandbox, instead of most of them the folders they are in."""
+    paths = list(targets(found, within=(root, Path.home())))
+    while len(paths) > MAX_HIDDEN:
+        counts = Counter(path.relative_to(root).parts[0] for path in paths if path.is_relative_to(root))
+        folder = root / counts.most_common(1)[0][0]
+        kept = [path for path in paths if not path.is_relative_to(folder)]
+        if len(paths) - len(kept) <= 1:
+            break
+        paths = [*kept, folder]
+    return paths
 
 
 def _home_settings(home: Path, temporary: Path) -> Iterator[Path]:
@@ -152,14 +194,6 @@ def _siblings(path: Path, excluded: Path) -> Iterator[Path]:
     elif excluded != path:
         for entry in _entries(path):
             yield from _siblings(path / entry.name, excluded)
-
-
-def _home_secrets(home: Path) -> Iterator[Path]:
-    """Yield the existing secrets of a home: at its top, in its configuration folders, and control sockets."""
-    yield from (home / entry.name for entry in _entries(home) if secret_entry(entry.name))
-    deeper = [entry for entry in SECRET_FILES if "/" in entry.strip("/") and not entry.startswith("/")]
-    for entry in (*deeper, *CONTROL_SOCKETS, *BROWSER_PROFILES):
-        yield from _found(home, entry.split("/"))
 
 
 def _found(folder: Path, names: Sequence[str]) -> Iterator[Path]:
@@ -213,8 +247,10 @@ async def build_enclosure(
     require_sandbox(sandbox, detected)
     if detected.level == "none":
         return None
+    secrets = [path for top in inputs.searched for path in await untracked_secrets(top, environ)]
+    profile = await asyncio.to_thread(workspace_profile, inputs, environ, secrets)
     zone = msgspec.structs.replace(
-        workspace_profile(inputs),
+        profile,
         network=sandbox.network,
         hosts=sandbox.hosts,
         limits=ResourceLimits(memory_bytes=int(sandbox.memory_gb * GIBIBYTE)),

@@ -1,6 +1,5 @@
 """The sandbox of a run's agents and checks, and the services of its checks: inside it, or outside by compose."""
 
-import os
 import re
 import shutil
 import tempfile
@@ -16,7 +15,7 @@ from scaffold.core.model import Run
 from scaffold.host.environment import child_environment
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.sandbox import SandboxInputs, build_enclosure, top_level_secrets, with_egress
+from scaffold.policy.sandbox import SandboxInputs, build_enclosure, with_egress
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 from scaffold.verify.services import compose
@@ -38,9 +37,9 @@ async def open_sandbox(context: RunContext, run: Run, root: Path, *, name: str) 
         temporary=_new_folder(context.temporary(run.id, name)),
         # The state folder has the contracts and results that decide about the
         # work; the git directory itself must stay readable.
-        private=(dirs.config, dirs.data, context.cache, state, *top_level_secrets(context.repository.root)),
+        private=(dirs.config, dirs.data, context.cache, state),
         shown=(context.repository.common_dir,),
-        tracked=tuple(os.listdir(root)),  # noqa: PTH208 - a new worktree contains only tracked files
+        searched=(root, context.repository.root),
         disposable=True,
     )
     enclosure = await build_enclosure(

@@ -1,18 +1,14 @@
 """The sandbox of the commands of a session of `ralph`."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from scaffold.config.permissions import LEVEL_CACHE
-from scaffold.core.errors import GitError
 from scaffold.core.run_settings import SandboxSettings
-from scaffold.git.command import Git
 from scaffold.git.worktree_metadata import find_checkout, required_folders
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.sandbox import SandboxInputs, build_enclosure, probe_level, top_level_secrets
-from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.sandbox import SandboxInputs, build_enclosure, probe_level
 
 
 async def session_sandbox(sandbox: SandboxSettings, root: Path, home: Path, *, conversation: str) -> SandboxSpec | None:
@@ -28,11 +24,10 @@ async def session_sandbox(sandbox: SandboxSettings, root: Path, home: Path, *, c
         root=root,
         home=home,
         temporary=outputs / "temporary",
-        # A session in a subfolder can read the rest of the repository, and with it the `.env` at its top.
-        private=(dirs.config, dirs.data, dirs.cache, *(await _secrets_above(root, checkout) if checkout else ())),
+        private=(dirs.config, dirs.data, dirs.cache),
         shown=(dirs.data / "packages", outputs, *(required_folders(checkout) if checkout else ())),
-        # What git tracks is published with the repository, and tests may need it.
-        tracked=await _tracked(root),
+        # A session in a subfolder can read the rest of the repository, and with it the `.env` at its top.
+        searched=(checkout or root,),
     )
     return await build_enclosure(sandbox, inputs, os.environ, cache=dirs.cache / LEVEL_CACHE)
 
@@ -43,21 +38,3 @@ async def missing_sandbox_notice(sandbox: SandboxSettings, root: Path) -> str | 
     if sandbox.mode == "off" or finding.level != "none":
         return None
     return f"no sandbox: {finding.problem}; commands can access everything you can. To get one, {finding.fix}."
-
-
-async def _secrets_above(root: Path, checkout: Path) -> Sequence[Path]:
-    """Return the secret files in the folders above `root`, up to the root of its checkout."""
-    above = [folder for folder in root.parents if folder.is_relative_to(checkout)]
-    return [secret for folder in above for secret in top_level_secrets(folder, await _tracked(folder))]
-
-
-async def _tracked(root: Path) -> frozenset[str]:
-    """Return the files at the top of a folder that are named like secrets but tracked by git."""
-    names = [name for name in os.listdir(root) if secret_entry(name)]  # noqa: PTH208 - only names are needed
-    if not names:
-        return frozenset()
-    try:
-        listed = await Git(root, environ=os.environ)("ls-files", "-z", "--", *names)
-    except GitError:  # not a repository: nothing is tracked
-        return frozenset()
-    return frozenset(listed.records)

@@ -1,7 +1,6 @@
 """The tools of a session: built-in ones, those for subagents and messages, and the user's own, each gated."""
 
 import asyncio
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
 from scaffold.policy.permission.approval_gate import ApprovalGate
+from scaffold.policy.sandbox import known_secrets
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.tools.catalog import all_tools
 from scaffold.tools.command.retention import remove_expired
@@ -64,9 +64,8 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
         readable=(outputs,),
         enclosure=setup.sandbox,
         redactor=setup.redactor,
-        # Names that appear later and look like secrets are hidden from
-        # commands: `with_new_secrets` in policy/sandbox.py.
-        known=frozenset(os.listdir(cwd)),  # noqa: PTH208 - only names are needed
+        # Secrets that appear later are hidden from commands: `with_new_secrets` in policy/sandbox.py.
+        known=known_secrets(cwd),
         nested=NestedRepositories(cwd, besides=setup.sandbox.confinement.temporary) if setup.sandbox else None,
     )
     built_in = all_tools(workspace, fetch=_fetch, todos=setup.todos, packages=packages, outputs=outputs)

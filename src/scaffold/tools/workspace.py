@@ -39,7 +39,7 @@ class Workspace(Struct, frozen=True):
     redactor: Redactor = Redactor()
     """Removes secrets from saved command output."""
     known: Collection[str] | None = None
-    """Top-level names of `root` that `enclosure` covers; None: do not look for secrets that appear later."""
+    """Paths in `root` named like secrets that `enclosure` covers; None: do not look for secrets that appear later."""
 
     nested: NestedRepositories | None = None
     """Moves aside the repositories that sandboxed commands make in it; None: nobody runs git in it without a check."""

@@ -54,3 +54,23 @@ def test_a_journal_contains_no_secret(tmp_path):
     lines = path.read_text()
     assert "canary" not in lines
     assert lines.count("[redacted:MY_TOKEN]") == 2
+
+
+def test_secrets_in_files_at_any_depth_are_redacted(tmp_path):
+    """BX-9, RA-14: and in git's own settings, and in files that variables name."""
+    files = {
+        "a/b/.env.local": "API_KEY=canary-one-4f8e\n",
+        "config/master.key": "9f86d081884c7d659a2feaa0c55ad015\n",
+        ".git/config": "[remote]\n\turl = https://me:canary-three@example.invalid/x\n",
+        "home/.m2/settings.xml": "<server><password>canary-four</password></server>\n",
+        "kube": "users:\n- user:\n    token: canary-five\n",
+        "a/.env.example": "API_KEY=not-a-secret-9d3c\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    redactor = redactor_for({"HOME": f"{tmp_path}/home", "KUBECONFIG": f"{tmp_path}/kube"}, tmp_path)
+    secrets = "canary-one-4f8e 9f86d081884c7d659a2feaa0c55ad015 canary-three canary-four canary-five"
+    assert "canary" not in redactor.clean(secrets)
+    assert "9f86" not in redactor.clean(secrets)
+    assert redactor.clean("not-a-secret-9d3c") == "not-a-secret-9d3c"

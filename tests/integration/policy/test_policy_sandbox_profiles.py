@@ -1,15 +1,16 @@
 """The confinement of an agent's commands."""
 
+import asyncio
 import os
 
 import pytest
 
-from builders import bubblewrap_or_skip
+from builders import bubblewrap_or_skip, git, make_repository
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.path.protected_files import protected_entry
-from scaffold.policy.sandbox import SandboxInputs, with_new_secrets, workspace_profile
+from scaffold.policy.sandbox import SandboxInputs, untracked_secrets, with_new_secrets, workspace_profile
 from scaffold.policy.secret.files import SECRET_FILES
 from scaffold.policy.trust import ACTIVE_FILES
 
@@ -32,8 +33,9 @@ def home(tmp_path):
 def zone(root, home, tmp_path):
     """Return the zone as it is now, with further options."""
 
-    def make(**options):
-        return workspace_profile(SandboxInputs(root=root, home=home, temporary=tmp_path / "temporary", **options))
+    def make(environ=None, secrets=(), **options):
+        inputs = SandboxInputs(root=root, home=home, temporary=tmp_path / "temporary", **options)
+        return workspace_profile(inputs, environ or {}, secrets)
 
     return make
 
@@ -102,42 +104,134 @@ SECRETS_OF_A_HOME = (
 )
 NO_SECRETS_OF_A_HOME = (
     ".cargo/bin/cargo",
+    ".cargo/config.toml",
     ".config/git/ignore",
-    ".docker/cli-plugins/x",
-    ".claude/CLAUDE.md",
+    ".gitconfig",
+    ".local/bin/uv",
+    ".local/share/uv/python/bin/python",
+    ".m2/settings.xml",
+    ".nvm/versions/node",
+    ".python-version",
+    ".rustup/settings.toml",
     "work/x",
+    "work/ca.pem",
 )
+PUBLIC = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
 
-def test_only_the_secrets_of_a_home_are_hidden(zone, home):
+def covered(hidden, readable, path):
+    """Return whether a path is hidden: the deeper of two paths decides."""
+    return next((each in hidden for each in (path, *path.parents) if each in (*hidden, *readable)), False)
+
+
+def seen(zone, home, names):
+    return [name for name in names if not covered(zone.hidden, zone.readable, home / name)]
+
+
+def test_of_a_homes_dot_entries_only_toolchains_are_readable(zone, home):
+    """BX-9, RA-14: an unknown program's folder may hold its logins."""
+    fill(home, *SECRETS_OF_A_HOME, *NO_SECRETS_OF_A_HOME, ".newcli/session", ".config/newcli/token", ".lesshst")
+    (home / "work" / "ca.pem").write_text(PUBLIC)
+    made = zone()
+    assert seen(made, home, (*SECRETS_OF_A_HOME, ".newcli/session", ".config/newcli/token", ".lesshst")) == []
+    assert seen(made, home, NO_SECRETS_OF_A_HOME) == list(NO_SECRETS_OF_A_HOME)
+
+
+def test_settings_of_tools_are_hidden_if_they_hold_a_secret(zone, home):
+    """BX-9, RA-14: and credential files in readable folders always."""
+    fill(home, ".cargo/bin/cargo", ".cargo/credentials.toml", ".gem/credentials", ".npm/x", ".gitconfig")
+    (home / ".m2").mkdir()
+    (home / ".m2" / "settings.xml").write_text("<server><password>hunter2hunter2</password></server>")
+    (home / ".condarc").write_text("channels: [https://ann:hunter2hunter2@conda.example/x]\n")
+    (home / ".config" / "pip").mkdir(parents=True)
+    (home / ".config" / "pip" / "pip.conf").write_text("[global]\nindex-url = https://ann:hunter2hunter2@x.example\n")
+    (home / ".gitconfig").write_text("[github]\n\ttoken = hunter2hunter2\n")
+    hidden = (".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".condarc", ".config/pip/pip.conf")
+    assert seen(zone(), home, (*hidden, ".cargo/bin/cargo", ".npm/x", ".gitconfig")) == [
+        *(".cargo/bin/cargo", ".npm/x"),
+        ".gitconfig",  # git fails without it; its secrets are redacted
+    ]
+
+
+def test_secrets_of_other_projects_are_hidden_at_any_depth(zone, home):
+    """BX-9, RA-14: but not what packages bring along."""
+    secrets = ("work/other/.env", "work/other/a/b/.env.production", "work/other/id_rsa", "work/x/.aws/credentials")
+    harmless = (
+        *("work/other/.env.example", "work/other/main.py", "work/other/node_modules/p/test.key"),
+        *("work/other/.venv/lib/python3/site-packages/certifi/cacert.pem", "go/pkg/mod/x@v1/testdata/server.key"),
+    )
+    fill(home, *secrets, *harmless)
+    made = zone()
+    assert seen(made, home, secrets) == []
+    assert seen(made, home, harmless) == list(harmless)
+
+
+def test_a_folder_with_many_secrets_is_hidden_whole_unless_the_environment_names_it(zone, home):
     """BX-9"""
-    fill(home, *SECRETS_OF_A_HOME, *NO_SECRETS_OF_A_HOME)
-    hidden = zone().hidden
-    covered = [name for name in SECRETS_OF_A_HOME if any((home / name).is_relative_to(path) for path in hidden)]
-    assert covered == list(SECRETS_OF_A_HOME)
-    assert not [name for name in NO_SECRETS_OF_A_HOME if any((home / name).is_relative_to(path) for path in hidden)]
+    fill(home, "keys/readme", *(f"keys/{number}/server.key" for number in range(21)), "sdk/bin/tool")
+    assert home / "keys" in zone().hidden
+    assert seen(zone(environ={"PATH": f"/usr/bin:{home}/keys/1"}), home, ["keys/readme"]) == ["keys/readme"]
+
+
+def test_a_link_to_a_readable_folder_of_a_home_is_followed_unless_an_agent_could_have_placed_it(zone, home, tmp_path):
+    """BX-9, RA-14"""
+    fill(home, ".dotfiles/gitconfig", ".ssh/config")
+    (home / ".gitconfig").symlink_to(".dotfiles/gitconfig")
+    (home / ".cargo").symlink_to(".ssh")
+    assert home / ".dotfiles" / "gitconfig" in zone().readable
+    assert home / ".ssh" not in zone().readable
+    around = workspace_profile(SandboxInputs(root=tmp_path.resolve(), home=home, temporary=tmp_path / "t"), {})
+    assert home / ".dotfiles" / "gitconfig" not in around.readable
+
+
+def test_nothing_secret_is_shown_because_a_link_leads_there(zone, root, home):
+    """BX-9, RA-14: an agent can replace a folder of the checkout that a later run shows."""
+    fill(home, ".ssh/id_rsa")
+    (root / ".venv").symlink_to(home / ".ssh")
+    assert home / ".ssh" not in zone(shown=(root / ".venv",)).readable
+
+
+def test_files_with_credentials_that_variables_name_are_hidden(zone, tmp_path):
+    """BX-9, RA-14"""
+    fill(tmp_path, "elsewhere/kube.yaml")
+    kube = tmp_path.resolve() / "elsewhere" / "kube.yaml"
+    assert kube in zone(environ={"KUBECONFIG": str(kube)}).hidden
 
 
 def test_unreadable_paths_of_the_policy_are_hidden_in_a_home(zone, home):
     """BX-9: each entry of the list that has a place in a home."""
     names = [entry.replace("*", "x") for entry in SECRET_FILES if not entry.startswith("/")]
     fill(home, *names)
-    hidden = zone().hidden
-    assert [name for name in names if not any((home / name).is_relative_to(each) for each in hidden)] == []
+    assert seen(zone(), home, names) == []
 
 
-def test_secrets_at_the_top_of_a_workspace_are_hidden_unless_git_tracks_them(zone, root):
-    """BX-9"""
-    fill(root, ".env", ".env.local", ".env.example", "server.pem", "main.py", "sub/.env")
-    hidden = {path for path in zone().hidden if path.is_relative_to(root)}
-    assert hidden == {root / ".env", root / ".env.local", root / "server.pem"}
-    assert root / ".env" not in zone(tracked=(".env", "server.pem")).hidden
+def test_untracked_secrets_of_a_checkout_are_hidden_at_any_depth(zone, tmp_path):
+    """BX-9, RA-14: what git tracks is a fixture."""
+    top = make_repository(tmp_path.resolve() / "checkout")
+    fill(top, "tests/server.key", "tests/.env.test", "a/.ssh/config")
+    git(top, "add", "--force", ".")
+    fill(top, ".env", "a/b/.env.local", "a/b/.env.example", "deploy/server.pem", "deploy/.aws/config", "[x].key")
+    (top / "link.key").symlink_to("deploy/server.pem")
+    (top / "sh.key").symlink_to("/bin/sh")
+    found = asyncio.run(untracked_secrets(top, os.environ))
+    assert {str(path.relative_to(top)) for path in found} == {
+        *(".env", "a/b/.env.local", "deploy/server.pem", "deploy/.aws", "[x].key")
+    }
+    assert set(found) <= set(zone(secrets=found).hidden)
+
+
+def test_secrets_beyond_number_are_hidden_by_folders(tmp_path):
+    """BX-9: so that commands still run."""
+    folder = tmp_path.resolve()
+    fill(folder, ".env", *(f"many/{number}/.env" for number in range(301)), "few/.env")
+    found = asyncio.run(untracked_secrets(folder, os.environ))
+    assert {str(path.relative_to(folder)) for path in found} == {".env", "few/.env", "many"}
 
 
 def test_paths_are_resolved(zone, root, tmp_path):
     (tmp_path / "link").symlink_to(root)
     zone = workspace_profile(
-        SandboxInputs(root=tmp_path / "link", home=tmp_path / "link", temporary=tmp_path / "link" / "t")
+        SandboxInputs(root=tmp_path / "link", home=tmp_path / "link", temporary=tmp_path / "link" / "t"), {}
     )
     assert zone.writable == (root,)
     assert zone.temporary == root / "t"
@@ -147,10 +241,6 @@ def test_sealed_paths_cannot_be_written_by_tools_either(zone, root):
     """BX-9, AL-18: what no command may create or change, no tool may."""
     free = {str(path.relative_to(root)) for path in zone().protected if protected_entry(str(path)) is None}
     assert free <= {".husky", ".claude/hooks", ".claude/plugins", ".worktreeinclude"}
-
-
-LOOT = "find {0} -type f -not -path '*/skills/*' -exec cat {{}} +"
-PLANT = "mkdir .git .husky; echo x > .scaffold.yaml"
 
 
 LOOT = "find {} -type f -not -path '*/skills/*' -exec cat {{}} +"
@@ -165,7 +255,7 @@ async def test_a_confined_command_sees_no_secret_and_plants_nothing(zone, root, 
     fill(tmp_path, "private/login", "private/skills/one")
     private = tmp_path / "private"
     script = f"cat main.py {private}/skills/one; rm main.py; {LOOT.format(tmp_path)}; {PLANT}; touch {home}/x"
-    zone = zone(private=(private,), shown=(private / "skills", home))
+    zone = zone(private=(private,), shown=(private / "skills", home), secrets=(root / ".env",))
     finished = await run_command(
         ["bash", "-c", script],
         cwd=root,
@@ -181,12 +271,12 @@ def test_in_a_home_as_workspace_programs_and_settings_are_sealed(home, tmp_path)
     """BX-9: a line in `.bashrc` runs outside, and so does a program in `.local/bin`; the rest is the user's work."""
     temporary = home / ".cache" / "scaffold" / "temporary"
     fill(home, ".bashrc", ".config/fish/config.fish", ".cache/scaffold/sandbox.json", ".cache/pip/x", "work/main.py")
-    sealed = workspace_profile(SandboxInputs(root=home, home=home, temporary=temporary)).protected
+    sealed = workspace_profile(SandboxInputs(root=home, home=home, temporary=temporary), {}).protected
     expected = {".bashrc", ".zshenv", ".config", ".cache/scaffold/sandbox.json", ".cache/pip", "bin"}
     assert {home / name for name in expected} <= set(sealed)
     assert not any(temporary.is_relative_to(path) for path in sealed)
     assert home / "work" not in sealed
-    around = workspace_profile(SandboxInputs(root=tmp_path, home=home, temporary=temporary))
+    around = workspace_profile(SandboxInputs(root=tmp_path, home=home, temporary=temporary), {})
     assert {home / name for name in expected} <= set(around.protected)
 
 
@@ -199,7 +289,8 @@ def test_outside_a_home_nothing_of_it_is_sealed(zone, home, root):
 def test_a_secret_created_later_is_hidden_but_not_one_known_before(zone, root):
     """RA-14, BX-9."""
     fill(root, ".env.ci", "main.py")
-    before = zone(tracked=[".env.ci"])
-    assert with_new_secrets(before, [".env.ci", "main.py"]) is before
-    fill(root, ".env", "later.py")
-    assert set(with_new_secrets(before, [".env.ci", "main.py"]).hidden) - set(before.hidden) == {root / ".env"}
+    before = zone()
+    assert with_new_secrets(before, [".env.ci"]) is before
+    fill(root, ".env", "later.py", "deep/er/.env")
+    new = set(with_new_secrets(before, [".env.ci"]).hidden) - set(before.hidden)
+    assert new == {root / ".env", root / "deep" / "er" / ".env"}

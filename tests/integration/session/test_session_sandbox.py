@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from builders import git, make_repository
+from builders import bubblewrap_or_skip, git, make_repository
 from scaffold.core.errors import TrustError
 from scaffold.core.run_settings import SandboxSettings
+from scaffold.host.sandbox import landlock
 from scaffold.session.sandbox import missing_sandbox_notice, session_sandbox
 from scaffold.tools.command.shell import describe_sandbox, shell
 from scaffold.tools.workspace import Workspace
@@ -63,12 +64,37 @@ def said(walls):
     return answer
 
 
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+async def test_git_reads_its_settings_in_a_home_whose_other_dot_entries_are_hidden(
+    walls, repository, home, head, level, monkeypatch
+):
+    """BX-9, RA-14: at every level, wherever the home is; git fails if it cannot read its settings."""
+    if level == "landlock" and landlock.unsupported_reason():
+        pytest.skip("no Landlock here")
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".gitconfig").write_text("[user]\n\tname = Ann Example\n[include]\n\tpath = ~/.gitconfig.local\n")
+    (home / ".gitconfig.local").write_text("[user]\n\temail = ann@example.invalid\n")
+    for name in (".newcli/session", "other/deep/.env"):
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_text("canary")
+    enclosure = structs.replace(await walls(repository), level=level)
+    if level == "bubblewrap":
+        await bubblewrap_or_skip()
+    place = Workspace(repository, {"PATH": os.environ["PATH"], "HOME": str(home)}, enclosure=enclosure)
+    script = "git log --format=%H; git config --global --includes --list; cat ~/.newcli/* ~/other/deep/.env"
+    answer = (await shell(place).run({"command": script})).content
+    assert [text for text in (head, "Ann Example", "ann@example.invalid") if text not in answer] == []
+    assert "canary" not in answer
+
+
 async def test_in_a_subfolder_git_works_and_secrets_above_are_hidden(said, repository, head):
     """BX-9, RA-14: also below a system temporary folder, which is otherwise empty."""
     (repository / "a" / "b").mkdir(parents=True)
     (repository / ".env").write_text("canary one")
     (repository / "a" / ".env").write_text("canary two")
-    answer = await said(repository / "a" / "b", "git log --format=%H; cat ../.env ../../.env; touch ../no")
+    (repository / "c").mkdir()
+    (repository / "c" / ".env").write_text("canary three")
+    answer = await said(repository / "a" / "b", "git log --format=%H; cat ../.env ../../.env ../../c/.env; touch ../no")
     assert head in answer
     assert "canary" not in answer
     assert not (repository / "a" / "no").exists()
@@ -110,11 +136,12 @@ async def test_a_conversation_sees_its_own_outputs_and_none_of_others(said, repo
 
 async def test_a_secret_added_by_the_user_is_hidden_from_the_next_command(walls, repository):
     """BX-9, RA-14."""
-    known = frozenset(path.name for path in repository.iterdir())
-    place = Workspace(repository, {"PATH": os.environ["PATH"]}, enclosure=await walls(repository), known=known)
+    place = Workspace(repository, {"PATH": os.environ["PATH"]}, enclosure=await walls(repository), known=frozenset())
     tool = shell(place)
-    (repository / ".env").write_text("canary")
-    assert "canary" not in (await tool.run({"command": "cat .env; echo over"})).content
+    (repository / "deep").mkdir()
+    for path in (repository / ".env", repository / "deep" / ".env"):
+        path.write_text("canary")
+        assert "canary" not in (await tool.run({"command": "cat .env deep/.env; echo over"})).content
 
 
 @pytest.mark.parametrize("folder", ["/", "/proc/sys", "/dev"])

@@ -6,11 +6,11 @@ import pytest
 
 from scaffold.policy.secret.environment import (
     command_environment,
-    credential_paths,
     left_out_notice,
     relocated,
     secret_variables,
 )
+from scaffold.policy.secret.sources import credential_paths
 
 ORDINARY = {
     "PYTHONPATH": "src:lib",

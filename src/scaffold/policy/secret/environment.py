@@ -8,17 +8,10 @@ from pathlib import Path
 from scaffold.host.environment import FIXED_VARIABLES, PROXIES, is_never_inherited, path_without_ours
 from scaffold.host.files import write_atomic
 from scaffold.policy.secret.patterns import SECRET_PATTERNS
-from scaffold.policy.secret.sources import is_secret_setting, secret_values
+from scaffold.policy.secret.sources import CREDENTIAL_LOCATIONS, is_secret_setting, secret_values
 
 AGENT_VARIABLES = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "SSH_ASKPASS", "SUDO_ASKPASS")
 """Ways to programs that use the user's keys for whoever asks."""
-CREDENTIAL_LOCATIONS = (
-    *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AZURE_CONFIG_DIR"),
-    *("BOTO_CONFIG", "CLOUDSDK_CONFIG", "DOCKER_CONFIG", "GH_CONFIG_DIR", "GNUPGHOME", "KUBECONFIG", "NETRC"),
-    *("GOOGLE_APPLICATION_CREDENTIALS", "PASSWORD_STORE_DIR", "PGPASSFILE", "PGSERVICEFILE", "XAUTHORITY"),
-    *("NPM_CONFIG_USERCONFIG", "npm_config_userconfig", "TF_CLI_CONFIG_FILE", "VAULT_TOKEN_FILE"),
-)
-"""Variables that name files or folders with credentials."""
 TOLD_VARIABLES = "left-out.txt"
 """The file in the cache that names the variables that the user was told of."""
 SHELL_STATE = ("PWD", "OLDPWD", "_", "SHLVL", "BASH_ENV", "ENV", "PROMPT_COMMAND")
@@ -64,21 +57,6 @@ def left_out_notice(environ: Mapping[str, str], names: Iterable[str] = (), *, to
     if not left_out or left_out == before:
         return None
     return f"commands do not get {left_out}; `scaffold config environment NAME,...` passes variables on"
-
-
-def credential_paths(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the existing files and folders with credentials that variables name, links resolved."""
-    named = (
-        (name, part)
-        for name, value in environ.items()
-        if name in CREDENTIAL_LOCATIONS or is_secret_setting(name)
-        for part in value.split(os.pathsep)
-    )
-    return tuple(
-        Path(part).resolve()
-        for name, part in named
-        if part.startswith("/") and (Path(part).is_file() or (name in CREDENTIAL_LOCATIONS and Path(part).is_dir()))
-    )
 
 
 def relocated(variables: Mapping[str, str], top: Path, checkout: Path, *, fixed: Collection[str]) -> dict[str, str]:

@@ -1,26 +1,36 @@
-"""Find the secrets to redact: in the environment, the workspace's `.env` files, and the user's logins.
+"""Find the secrets to redact: in the environment, in the workspace's files named like secrets, and the user's logins.
 
 Settings that hold secrets are recognised by their names and values.
 """
 
-import contextlib
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 
-from scaffold.policy.path.protected_files import ENV_TEMPLATES
 from scaffold.policy.secret.patterns import DEFAULT_PASSWORDS
 from scaffold.policy.secret.redaction import MIN_SECRET_CHARS, Redactor
+from scaffold.policy.secret.scan import secret_scan
 
 CREDENTIAL_FILES = (
     *(".aws/credentials", ".config/gh/hosts.yml", ".docker/config.json", ".git-credentials", ".netrc", ".npmrc"),
-    *(".pgpass", ".pypirc", ".cargo/credentials.toml", ".vault-token"),
+    *(".pgpass", ".pypirc", ".cargo/credentials.toml", ".cargo/credentials", ".vault-token", ".gitconfig", ".condarc"),
+    *(".config/git/config", ".config/git/credentials", ".config/pip/pip.conf", ".pip/pip.conf", ".yarnrc.yml", ".env"),
+    *(".m2/settings.xml", ".gradle/gradle.properties", ".gem/credentials", ".bundle/config", ".composer/auth.json"),
+    *(".azure/accessTokens.json", ".kube/config", ".config/hub", ".s3cfg", ".boto"),
+    ".terraform.d/credentials.tfrc.json",
 )
 """Files in a home that hold keys and passwords, one setting per line."""
+CREDENTIAL_LOCATIONS = (
+    *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AZURE_CONFIG_DIR"),
+    *("BOTO_CONFIG", "CLOUDSDK_CONFIG", "DOCKER_CONFIG", "GH_CONFIG_DIR", "GNUPGHOME", "KUBECONFIG", "NETRC"),
+    *("GOOGLE_APPLICATION_CREDENTIALS", "PASSWORD_STORE_DIR", "PGPASSFILE", "PGSERVICEFILE", "XAUTHORITY"),
+    *("NPM_CONFIG_USERCONFIG", "npm_config_userconfig", "TF_CLI_CONFIG_FILE", "VAULT_TOKEN_FILE"),
+)
+"""Variables that name files or folders with credentials."""
 READ_BYTES = 65_536
 """Read at most this much of each file; settings files are not longer."""
 _WORDS = "KEY|KEYS|TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|CREDENTIALS|AUTH|SALT"
@@ -46,6 +56,7 @@ _SWITCH = re.compile(r"(?:true|false|yes|no|on|off|none|null|[\d.]{1,7})", re.IG
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^\s/@]*@)?", re.IGNORECASE)
 _LOGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s:/@]*:([^\s/@]+)@", re.IGNORECASE)
 _NETRC_PASSWORD = re.compile(r"\bpassword[ \t]++([^\s=:]\S*+)")
+_XML_PASSWORD = re.compile(r"<(?:password|passphrase|privateKey)>\s*+([^\s<]++)\s*+</")
 _ONE_WORD = re.compile(r"[A-Za-z0-9+/=_.~-]{20,}")
 _IDENTIFIER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)
 """A UUID, a commit id or a digest."""
@@ -57,11 +68,13 @@ _SETTING = re.compile(
 _COMMENT = re.compile(r"\s#.*")
 MIN_RANDOM_BITS = 3.7
 """Entropy per character, in bits: random letters and digits have more, words and names less."""
+MAX_FILES, MAX_ENTRIES = 200, 50_000
+"""At most this many files of a folder are read, and entries looked at."""
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def redactor_for(environ: Mapping[str, str], folder: Path) -> Redactor:
-    """Return a redactor for the secrets in `environ`, in `.env` files in `folder`, and in the home's login files.
+    """Return a redactor for the secrets in `environ`, in secret files of `folder`, and in the user's logins.
 
     An unreadable file is skipped: our agents cannot read it either.
     """
@@ -69,13 +82,32 @@ def redactor_for(environ: Mapping[str, str], folder: Path) -> Redactor:
 
 
 def _files(environ: Mapping[str, str], folder: Path) -> Iterator[Path]:
-    with contextlib.suppress(OSError):
-        for file in sorted(folder.glob(".env*")):
-            if not any(fnmatchcase(file.name, template) for template in ENV_TEMPLATES):
-                yield file
+    yield from sorted(secret_scan(folder, most=MAX_ENTRIES).paths())[:MAX_FILES]
+    yield folder / ".git" / "config"
     home = environ.get("HOME")
     if home:
         yield from (Path(home, login) for login in CREDENTIAL_FILES)
+    yield from credential_paths(environ)
+
+
+def credential_paths(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the existing files and folders with credentials that variables name, links resolved."""
+    named = (
+        (name, part)
+        for name, value in environ.items()
+        if name in CREDENTIAL_LOCATIONS or is_secret_setting(name)
+        for part in value.split(os.pathsep)
+    )
+    return tuple(
+        Path(part).resolve()
+        for name, part in named
+        if part.startswith("/") and (Path(part).is_file() or (name in CREDENTIAL_LOCATIONS and Path(part).is_dir()))
+    )
+
+
+def holds_secret(path: Path) -> bool:
+    """Return whether a file holds a secret that `file_secrets` recognises, or is unreadable; False for a folder."""
+    return not path.is_dir() and (not os.access(path, os.R_OK) or bool(_secrets_of(path)))
 
 
 def _secrets_of(file: Path) -> dict[str, str]:
@@ -110,12 +142,18 @@ def file_secrets(text: str) -> dict[str, str]:
 
     A setting is `NAME=value`, with or without `export`, `name: value`, or a `.netrc` password.
     """
-    settings = dict(parse_settings(text))
+    settings = dict(parse_settings(text)) or _single_word(text)
     random = {name: value for name, value in settings.items() if _looks_random(value)}
-    found = (login[1] for login in chain(_LOGIN.finditer(text), _NETRC_PASSWORD.finditer(text)))
+    found = (login[1] for login in chain(*(each.finditer(text) for each in (_LOGIN, _NETRC_PASSWORD, _XML_PASSWORD))))
     logins = (login for login in found if not _DEFAULT_PASSWORD.fullmatch(login))
     # Names of settings win over numbers, because they tell the reader which secret was there.
     return {f"login-{number}": login for number, login in enumerate(logins, 1)} | random | secret_values(settings)
+
+
+def _single_word(text: str) -> dict[str, str]:
+    """Return the content of a file that holds a key and nothing else."""
+    word = text.strip()
+    return {"key": word} if _ONE_WORD.fullmatch(word) and _can_be_secret(word) else {}
 
 
 def parse_settings(text: str) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,155 @@
+"""What commands may read in a home: of what begins with a dot only toolchains and git's settings, and no secret."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import chain
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.secret.scan import is_secret_name, secret_scan, targets
+from scaffold.policy.secret.sources import holds_secret
+
+GIT_SETTINGS = (".gitconfig*", ".gitignore*", ".gitattributes*", ".config/git")
+TOOLCHAINS = (
+    *(".asdf", ".bun", ".bundle", ".cabal", ".cargo", ".composer", ".conda", ".cpan*", ".deno", ".dotnet", ".elan"),
+    *(".emsdk", ".fnm", ".gem", ".ghcup", ".goenv", ".gradle", ".hex", ".ivy2", ".jabba", ".jdks", ".jenv", ".julia*"),
+    *(".konan", ".m2", ".mamba", ".micromamba", ".mix", ".nimble", ".nix-*", ".nodenv", ".npm", ".nuget", ".nvm"),
+    *(".opam", ".perlbrew", ".phpenv", ".pixi", ".pnpm*", ".proto", ".pub-cache", ".pyenv", ".rbenv", ".rustup"),
+    *(".rvm", ".rye", ".sbt", ".sdkman", ".stack", ".swiftly", ".tfenv", ".venv*", ".virtualenvs", ".volta", ".yarn"),
+    *(".local/bin", ".local/include", ".local/lib", ".local/lib64", ".local/opt", ".local/pipx", ".local/state/nix"),
+    *(f".local/share/{name}" for name in ("R", "coursier", "fnm", "gem", "mise", "nvm", "pdm", "pipx", "pnpm")),
+    *(f".local/share/{name}" for name in ("python", "pyenv", "rtx", "uv", "virtualenv*")),
+    *(f".cache/{name}" for name in ("Cypress", "bazel*", "coursier", "ms-playwright", "pnpm", "pre-commit")),
+    *(f".cache/{name}" for name in ("puppeteer", "pypoetry/virtualenvs", "torch", "huggingface/hub")),
+)
+"""Folders with programs and packages, or with their caches."""
+TOOL_SETTINGS = (
+    *(".*-version", ".bazelrc", ".bazelversion", ".clang-format", ".clang-tidy", ".condarc", ".editorconfig"),
+    *(".eslintrc*", ".flake8", ".gemrc", ".nvmrc", ".pip", ".prettierrc*", ".pylintrc", ".Rprofile", ".rubocop.yml"),
+    *(".claude/CLAUDE.md", ".claude/skills", ".sdkmanrc", ".tool-versions", ".yarnrc*"),
+    *(".config/mise", ".config/pip", ".config/uv", ".config/pypoetry"),
+    *(".config/fontconfig", ".config/matplotlib", ".config/NuGet", ".config/go"),
+)
+"""Settings that tools read; hidden if they hold a secret."""
+TOOLCHAIN_CREDENTIALS = (
+    *(".bundle/config", ".cabal/config", ".cargo/config*", ".cargo/credentials*", ".composer/auth.json"),
+    *(".gem/credentials", ".gradle/gradle.properties", ".hex/hex.config", ".ivy2/.credentials*"),
+    *(".m2/settings*.xml", ".nuget/NuGet/NuGet.Config", ".pub-cache/credentials.json", ".sbt/*credentials*"),
+    *(".config/NuGet/NuGet.Config", ".config/pip/pip.conf", ".config/pypoetry/auth.toml", ".config/uv/*"),
+    *(".pip/pip.conf", ".config/mise/*"),
+)
+"""Files in readable folders that may hold credentials; hidden if they do."""
+SYSTEM_ENTRIES = frozenset(
+    {".git", ".scaffold", ".husky", ".claude", ".mcp.json", ".worktreeinclude", ".scaffold.yaml"}
+)
+"""Entries of a home that is a workspace, whose content is decided elsewhere."""
+MAX_IN_PROJECT = 20
+"""More secrets than this in one folder beside the workspace hide the whole folder."""
+MAX_FOLDER_ENTRIES = 50_000
+LOCATING_ENDINGS = ("PATH", "_HOME", "_ROOT", "_DIR", "PREFIX", "VIRTUAL_ENV")
+"""Endings of variables that name folders with tools."""
+
+
+class HomeView(Struct, frozen=True):
+    """What of a home is hidden, and what of that is shown all the same; absolute paths."""
+
+    hidden: tuple[Path, ...]
+    readable: tuple[Path, ...]
+
+
+def view_of_home(home: Path, root: Path, environ: Mapping[str, str]) -> HomeView:
+    """Return what commands that work in `root` may read of `home`; both are absolute, with links resolved."""
+    readable = tuple(_allowed(home, (*GIT_SETTINGS, *TOOLCHAINS, *TOOL_SETTINGS)))
+    private = (
+        home / entry.name
+        for entry in _entries(home)
+        if entry.name.startswith(".") and home / entry.name not in readable and not _is_own(entry.name, home, root)
+    )
+    masked = (path for path in _allowed(home, TOOLCHAIN_CREDENTIALS) if holds_secret(path) or _is_credential(path))
+    settings = (path for path in readable if path.is_file() and not _is_git_setting(path, home) and holds_secret(path))
+    beside = () if home.is_relative_to(root) else _secrets_beside(home, root, _named_folders(environ))
+    found = chain(private, masked, settings, beside)
+    linked = () if home.is_relative_to(root) else _targets_of_links(readable)  # else a command may have planted them
+    return HomeView(tuple(dict.fromkeys(found)), (*readable, *linked))
+
+
+def _is_own(name: str, home: Path, root: Path) -> bool:
+    """Return True for an entry of a home that is the workspace, and that other rules decide about."""
+    return home == root and name in SYSTEM_ENTRIES
+
+
+def _is_git_setting(path: Path, home: Path) -> bool:
+    """Return True for git's own settings: git fails if it cannot read them, so secrets in them are only redacted."""
+    return any(fnmatchcase(str(path.relative_to(home)), pattern) for pattern in GIT_SETTINGS)
+
+
+def _is_credential(path: Path) -> bool:
+    return secret_entry(f"{path.parent.name}/{path.name}") is not None
+
+
+def _allowed(home: Path, patterns: Sequence[str]) -> Iterator[Path]:
+    """Yield the existing paths in `home` that match one of the patterns."""
+    for pattern in patterns:
+        yield from _matching(home, pattern.split("/"))
+
+
+def _matching(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    first, *rest = names
+    if "*" not in first:
+        found = [first] if os.path.lexists(folder / first) else []
+    else:
+        found = [entry.name for entry in _entries(folder) if fnmatchcase(entry.name, first)]
+    for name in found:
+        yield from _matching(folder / name, rest) if rest else (folder / name,)
+
+
+def _targets_of_links(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_symlink() and (target := path.resolve()).exists() and not secret_entry(str(target)):
+            yield target
+
+
+def _secrets_beside(home: Path, root: Path, named: Collection[Path]) -> Iterator[Path]:
+    """Yield the secrets in the home's other folders, at any depth; on macOS, only at the top.
+
+    A folder with many secrets, or too large to search, is hidden whole, unless the environment names it or something in
+    it. macOS would ask the user for each of the folders with personal files.
+    """
+    above = [folder for folder in (root, *root.parents) if folder.is_relative_to(home) and folder != root] or [home]
+    for folder in above:
+        for entry in _entries(folder):
+            path = folder / entry.name
+            if folder == home and entry.name.startswith("."):
+                continue
+            if is_secret_name(str(folder), entry.name):
+                yield from targets([path], within=(home,))
+            elif sys.platform == "linux" and entry.is_dir(follow_symlinks=False) and not root.is_relative_to(path):
+                yield from _secrets_in(path, home, in_use=any(each.is_relative_to(path) for each in named))
+
+
+def _secrets_in(folder: Path, home: Path, *, in_use: bool) -> Iterator[Path]:
+    scan = secret_scan(folder, most=MAX_FOLDER_ENTRIES)
+    found = scan.paths()
+    if not in_use and (not scan.complete or len(found) > MAX_IN_PROJECT):
+        yield folder
+    else:
+        yield from targets(found, within=(home,))
+
+
+def _named_folders(environ: Mapping[str, str]) -> frozenset[Path]:
+    """Return the folders that variables name, such as PATH and ANDROID_HOME."""
+    values = [value for name, value in environ.items() if name.endswith(LOCATING_ENDINGS)]
+    parts = (part for value in values for part in value.split(os.pathsep) if part.startswith("/"))
+    return frozenset(Path(part).resolve() for part in parts)
+
+
+def _entries(folder: Path) -> list["os.DirEntry[str]"]:
+    """Return the entries of a folder; empty if it cannot be read."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
