@@ -181,7 +181,8 @@ async def sandboxed(tmp_path, env):
         argv = with_services(
             services, [sys.executable, "-c", script, str(port)], top=workspace, socket_folder=socket_folder
         )
-        walls = SandboxSpec("bubblewrap", structs.replace(zone, readable=(socket_folder,)), program=finding.program)
+        shown = structs.replace(zone, readable=(socket_folder,), sockets=(socket_folder,))
+        walls = SandboxSpec("bubblewrap", shown, program=finding.program)
         return await run_command(argv, cwd=workspace, env=env, timeout_s=60, containment=Containment(sandbox=walls))
 
     return started

@@ -43,6 +43,8 @@ class Confinement(Struct, frozen=True, kw_only=True):
     """Files and folders whose content is hidden."""
     readable: tuple[Path, ...] = ()
     """Readable paths inside hidden ones or the system's temporary folders."""
+    sockets: tuple[Path, ...] = ()
+    """Unix sockets outside the writable folders, or folders of such, that it may connect to."""
     network: NetworkAccess = "loopback"
     hosts: tuple[str, ...] = ()
     """If `network` is `hosts`: the allowed hosts, `*.example.com` for all subdomains, each with an optional `:PORT`."""

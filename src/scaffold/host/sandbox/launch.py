@@ -14,6 +14,7 @@ from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.mount_sources import open_sources
 from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.seccomp import program
+from scaffold.host.sandbox.unix_sockets import without_foreign_sockets
 
 LOADER_PREFIXES = ("LD_", "DYLD_")
 LOADER_VARIABLES = ("GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH")
@@ -109,7 +110,8 @@ def _with_hosts(enclosure: SandboxSpec, argv: Sequence[str]) -> tuple[Confinemen
     confinement, proxy = enclosure.confinement, enclosure.proxy
     if confinement.network != "hosts" or proxy is None:
         return confinement, argv
-    return structs.replace(confinement, readable=(*confinement.readable, proxy)), relay.argv(proxy, argv)
+    shown, sockets = (*confinement.readable, proxy), (*confinement.sockets, proxy)
+    return structs.replace(confinement, readable=shown, sockets=sockets), relay.argv(proxy, argv)
 
 
 def _wrapper(enclosure: SandboxSpec) -> Path:
@@ -125,7 +127,7 @@ def _wrapper(enclosure: SandboxSpec) -> Path:
 def _wrapped(
     wrapper: Path, confinement: Confinement, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> Iterator[LaunchSpec]:
-    plan = plan_mounts(confinement)
+    plan = plan_mounts(without_foreign_sockets(confinement))
     with contextlib.ExitStack() as stack:
         reading, writing = os.pipe()
         status, report = stack.enter_context(os.fdopen(reading, "rb")), stack.enter_context(os.fdopen(writing, "wb"))

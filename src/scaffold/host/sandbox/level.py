@@ -44,6 +44,19 @@ CONTAINER_FLAGS = (
 )
 
 
+LEVEL_LIMITS: Mapping[Level, tuple[str, ...]] = {
+    "bubblewrap": (),
+    "landlock": (
+        "no network, not even servers on 127.0.0.1",
+        "no shared memory, so no process pools",
+        "no new entries at the top of your own checkout",
+    ),
+    "seatbelt": ("no network, not even servers on 127.0.0.1",),
+    "none": ("commands reach everything that you can, also the Unix sockets of other programs",),
+}
+"""What commands lack at a level, or what it does not confine."""
+
+
 class DetectedLevel(Struct, frozen=True):
     """The sandbox level of this machine; `problem` and `fix` say why it is not the best one, empty if it is."""
 

@@ -236,8 +236,9 @@ async def _accepts_within(port: int, timeout_s: float) -> bool:
 
 def _with_socket_folder(enclosure: SandboxSpec, sockets: Path) -> SandboxSpec:
     confinement = enclosure.confinement
-    shown = (*confinement.readable, sockets.resolve())
-    return structs.replace(enclosure, confinement=structs.replace(confinement, readable=shown))
+    folder = sockets.resolve()
+    shown, allowed = (*confinement.readable, folder), (*confinement.sockets, folder)
+    return structs.replace(enclosure, confinement=structs.replace(confinement, readable=shown, sockets=allowed))
 
 
 def _not_started(problem: NotReady) -> CommandResult:

@@ -107,6 +107,27 @@ async def test_unix_sockets_of_other_programs_cannot_be_reached(inside, tmp_path
             assert (finished.exit_code, finished.stdout) == (1, b"")
 
 
+async def test_a_unix_socket_in_a_readable_folder_cannot_be_reached_unless_it_is_named(inside, tmp_path, workspace):
+    """BX-9, RA-14: a read-only mount does not prevent that. Sockets in the workspace are the command's own."""
+
+    async def greet(_reader, writer):
+        writer.write(b"canary")
+        writer.close()
+
+    shown = tmp_path.resolve() / "shown"
+    shown.mkdir()
+    sockets = [folder / "odd name" for folder in (shown, workspace)]
+    async with await asyncio.start_unix_server(greet, sockets[0]), await asyncio.start_unix_server(greet, sockets[1]):
+
+        async def answer(path, **changes):
+            connect = [sys.executable, "-c", BY_ADDRESS, str(path)]
+            return (await inside(connect, changes={"readable": (shown,), **changes})).stdout
+
+        assert await answer(sockets[0]) == b""
+        assert await answer(sockets[0], sockets=(shown,)) == b"b'canary'\n"
+        assert await answer(sockets[1]) == b"b'canary'\n"
+
+
 FETCH = """
 import sys, urllib.request
 try:
