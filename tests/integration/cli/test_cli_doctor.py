@@ -4,10 +4,12 @@ import asyncio
 import re
 import shutil
 
+import msgspec
 import pytest
 
 from builders import begin, bubblewrap_or_skip, git, make_context, make_run
 from scaffold.cli.commands.doctor.checks import prune_worktrees
+from scaffold.host.user_dirs import user_dirs
 
 
 def checks(answer):
@@ -63,6 +65,24 @@ def test_the_bubblewrap_in_use_is_named_with_its_version(tmp_path, home, monkeyp
     version, program = sandbox["message"].split(", ", 1)
     assert (sandbox["status"], program) == ("ok", finding.program)
     assert re.fullmatch(r"bubblewrap \d+\.\d+\.\d+( from a wheel)?", version)
+
+
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [("landlock", "no network, not even servers on 127.0.0.1"), ("none", "the Unix sockets of other")],
+)
+def test_what_a_level_cannot_give_or_hold_is_said(repository, scaffold, level, said):
+    """BX-9: with a level that an earlier check found."""
+    scaffold("doctor")
+    cache = user_dirs().cache / "sandbox.json"
+    found = msgspec.json.decode(cache.read_bytes())
+    cache.write_bytes(
+        msgspec.json.encode(found | {"finding": {"level": level, "trouble": "no user namespaces", "fix": "allow them"}})
+    )
+    sandbox = checks(scaffold("doctor", "--json"))["sandbox"]
+    assert sandbox["status"] == "warn"
+    assert said in sandbox["message"]
+    assert sandbox["message"].endswith("no user namespaces")
 
 
 def test_a_problem_is_shown_with_its_fix_below(repository, scaffold):

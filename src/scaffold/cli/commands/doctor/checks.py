@@ -22,6 +22,7 @@ from scaffold.git.worktree import Worktree, list_worktrees, remove
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.command import run_command
 from scaffold.host.sandbox.bubblewrap import FOLDERS
+from scaffold.host.sandbox.level import LEVEL_LIMITS
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust import TrustStatus
 from scaffold.store.database import Store
@@ -113,11 +114,11 @@ def _folder(name: str, path: Path) -> DoctorCheck:
 async def _sandbox(environ: Mapping[str, str]) -> DoctorCheck:
     finding = await detect_sandbox_level()
     if not finding.problem:
-        return DoctorCheck("sandbox", "ok", await _bubblewrap(finding.program, environ) or finding.level)
-    left = " agents' commands need your approval;" if finding.level == "none" else ""
-    return DoctorCheck(
-        "sandbox", "warn", f"{finding.level}:{left} {finding.problem}", f"For a better one, {finding.fix}."
-    )
+        limits = "; ".join((finding.level, *LEVEL_LIMITS[finding.level]))
+        return DoctorCheck("sandbox", "ok", await _bubblewrap(finding.program, environ) or limits)
+    left = ("agents' commands need your approval",) if finding.level == "none" else ()
+    message = "; ".join((*left, *LEVEL_LIMITS[finding.level], finding.problem))
+    return DoctorCheck("sandbox", "warn", f"{finding.level}: {message}", f"For a better one, {finding.fix}.")
 
 
 async def _bubblewrap(program: str, environ: Mapping[str, str]) -> str:
