@@ -51,3 +51,19 @@ def test_the_confinement_shows_folders_that_checks_read_elsewhere():
     assert shown is not None
     assert shown.confinement.readable == (Path("/git"), Path("/gold"))
     assert (with_shown_folders(None, walls), with_shown_folders(ENVIRONMENT, None)) == (walls, None)
+
+
+def test_a_link_in_place_of_an_environment_shows_nothing_else(tmp_path):
+    """BX-9, RA-14: an agent could have put it there for the next run."""
+    for name in (".ssh", ".config", "environment"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "environment" / "pyvenv.cfg").touch()
+    walls = SandboxSpec("bubblewrap", Confinement(writable=(), temporary=tmp_path))
+    link = tmp_path / ".venv"
+    environment = CheckEnvironment(fingerprint="f", shown=(str(link),))
+    for target, shown in ((".ssh", ()), (".config", ()), ("environment", (tmp_path.resolve() / "environment",))):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        found = with_shown_folders(environment, walls)
+        assert found is not None
+        assert found.confinement.readable == shown

@@ -8,8 +8,10 @@ from msgspec import structs
 
 from scaffold.core.gates import CheckEnvironment
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.policy.secret.files import secret_entry
 
 PYTHON_PATH = "PYTHONPATH"
+ENVIRONMENT_MARK = "pyvenv.cfg"
 TOP_PLACEHOLDER = "{top}"
 OTHER_INSTALLATIONS = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV")
 """Variables of an activated environment; dropped if the checks have their own."""
@@ -38,9 +40,15 @@ def with_shown_folders(environment: CheckEnvironment | None, sandbox: SandboxSpe
     """Return the sandbox with the folders readable that checks need outside the checkout; None for no sandbox."""
     if environment is None or sandbox is None:
         return sandbox
-    shown = tuple(Path(folder).resolve() for folder in environment.shown)
+    shown = tuple(Path(folder).resolve() for folder in environment.shown if _may_be_shown(Path(folder)))
     confinement = structs.replace(sandbox.confinement, readable=(*sandbox.confinement.readable, *shown))
     return structs.replace(sandbox, confinement=confinement)
+
+
+def _may_be_shown(folder: Path) -> bool:
+    """Return False for a link that leads to anything but an environment: an agent could have placed it."""
+    target = folder.resolve()
+    return target == folder or (secret_entry(str(target)) is None and (target / ENVIRONMENT_MARK).is_file())
 
 
 def _filled(text: str, top: Path) -> str:
