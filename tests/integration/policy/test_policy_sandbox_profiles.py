@@ -140,6 +140,8 @@ def test_of_a_homes_dot_entries_only_toolchains_are_readable(zone, home):
 def test_settings_of_tools_are_hidden_if_they_hold_a_secret(zone, home):
     """BX-9, RA-14: and credential files in readable folders always."""
     fill(home, ".cargo/bin/cargo", ".cargo/credentials.toml", ".gem/credentials", ".npm/x", ".gitconfig")
+    keys = (".dotnet/corefx/x509stores/my/x.pfx", ".julia/servers/x/auth.toml", ".local/share/uv/credentials/x")
+    fill(home, *keys)
     (home / ".m2").mkdir()
     (home / ".m2" / "settings.xml").write_text("<server><password>hunter2hunter2</password></server>")
     (home / ".condarc").write_text("channels: [https://ann:hunter2hunter2@conda.example/x]\n")
@@ -147,7 +149,7 @@ def test_settings_of_tools_are_hidden_if_they_hold_a_secret(zone, home):
     (home / ".config" / "pip" / "pip.conf").write_text("[global]\nindex-url = https://ann:hunter2hunter2@x.example\n")
     (home / ".gitconfig").write_text("[github]\n\ttoken = hunter2hunter2\n")
     hidden = (".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".condarc", ".config/pip/pip.conf")
-    assert seen(zone(), home, (*hidden, ".cargo/bin/cargo", ".npm/x", ".gitconfig")) == [
+    assert seen(zone(), home, (*hidden, *keys, ".cargo/bin/cargo", ".npm/x", ".gitconfig")) == [
         *(".cargo/bin/cargo", ".npm/x"),
         ".gitconfig",  # git fails without it; its secrets are redacted
     ]

@@ -44,6 +44,8 @@ TOOLCHAIN_CREDENTIALS = (
     *(".pip/pip.conf", ".config/mise/*"),
 )
 """Files in readable folders that may hold credentials; hidden if they do."""
+TOOLCHAIN_SECRETS = (".dotnet/corefx", ".julia*/servers", ".local/share/uv/credentials", ".m2/settings-security.xml")
+"""Keys and logins in readable folders, always hidden."""
 SYSTEM_ENTRIES = frozenset(
     {".git", ".scaffold", ".husky", ".claude", ".mcp.json", ".worktreeinclude", ".scaffold.yaml"}
 )
@@ -72,8 +74,9 @@ def view_of_home(home: Path, root: Path, environ: Mapping[str, str]) -> HomeView
     )
     masked = (path for path in _allowed(home, TOOLCHAIN_CREDENTIALS) if holds_secret(path) or _is_credential(path))
     settings = (path for path in readable if path.is_file() and not _is_git_setting(path, home) and holds_secret(path))
+    keys = _allowed(home, TOOLCHAIN_SECRETS)
     beside = () if home.is_relative_to(root) else _secrets_beside(home, root, _named_folders(environ))
-    found = chain(private, masked, settings, beside)
+    found = chain(private, keys, masked, settings, beside)
     linked = () if home.is_relative_to(root) else _targets_of_links(readable)  # else a command may have planted them
     return HomeView(tuple(dict.fromkeys(found)), (*readable, *linked))
 
