@@ -7,7 +7,7 @@ import yaml
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
 from support.scenario import Scenario, action, wait_until, write
-from support.terminal import CTRL_C, CTRL_D, Screen
+from support.terminal import ARMED, CTRL_C, CTRL_D, Screen
 
 IDLE = r"/help$"
 TIMEOUT_S = 30
@@ -60,6 +60,8 @@ def test_a_plan_is_refined_accepted_and_executed_while_the_conversation_continue
     screen.wait_for(r"draft +create_actions hello")
     screen.wait_for(r"hello -> hello_there")
     screen.wait_for(r"agents start working on it")
+    screen.wait_for(ARMED)
+    assert "always" not in screen.text, "each start is asked for"
     screen.answer("y")
     screen.wait_for(r"is running in the background")
     screen.wait_for(r"new conversation")

@@ -116,6 +116,27 @@ async def test_the_answers_say_how_many_calls_they_are_for_and_when_keys_count(d
     assert answer_choices(desk.questions) == "y yes to all 2   n no   a always   (1 more)"
 
 
+async def test_always_answers_only_a_question_that_offers_it(desk):
+    """RA-13: what keeps no rule is asked for each time."""
+    await desk.ask(msgspec.structs.replace(RUN, always=None))
+    await desk.ask(WRITE)
+    desk.clock.advance(0.6)
+    assert answer_choices(desk.questions) == "y yes   n no   (1 more)"
+    meanings = {words: desk.questions.meaning(words) for words in ("y", " Yes ", "n", "a", "always", "", "yes please")}
+    assert meanings == {
+        "y": "allow",
+        " Yes ": "allow",
+        "n": "deny",
+        "a": None,
+        "always": None,
+        "": None,
+        "yes please": None,
+    }
+    desk.questions.answer("allow")
+    await asyncio.sleep(0)
+    assert (desk.questions.meaning("a"), desk.questions.meaning("ALWAYS")) == ("always", "always")
+
+
 async def test_a_question_is_withdrawn_when_its_agent_has_ended(desk):
     asked = await desk.ask(RUN)
     waiting = await desk.ask(WRITE)

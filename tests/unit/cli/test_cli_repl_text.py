@@ -2,6 +2,7 @@
 
 import re
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -192,6 +193,14 @@ def test_a_question_shows_exactly_what_is_asked():
     assert "sub-1 asks to use shell (shell)" in drawn
     assert "│ echo \\x1b[8mhidden" in drawn
     assert "│ rm -rf x" in drawn
+
+
+def test_a_question_promises_of_always_only_what_it_does():
+    """RA-13: a rule, exactly this call, or nothing."""
+    question = ApprovalQuestion(tool="start", category="subagent", subject="the plan", why="agents start working on it")
+    assert "  always would allow: exactly this" in plain(format_question(question, "", RENDERER))
+    each_time = msgspec.structs.replace(question, always=None)
+    assert "always" not in plain(format_question(each_time, "", RENDERER))
 
 
 def test_a_question_about_a_file_shows_the_change():

@@ -10,7 +10,7 @@ from msgspec import Struct
 from scaffold.cli.repl.line_diff import MAX_LINES, LineDiff, line_diff
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.running_tools import RunningCall, proposed_text
-from scaffold.cli.repl.user_input import counts_as_answer
+from scaffold.cli.repl.user_input import ANSWERS, counts_as_answer
 from scaffold.core.ports import Clock
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion
 
@@ -56,6 +56,16 @@ class ApprovalQueue:
         """Whether a key pressed now counts as an answer."""
         shown_s = self._waiting[0].shown_s if self._waiting else None
         return counts_as_answer(shown_s=shown_s, last_key_s=self._last_key_s, now_s=self._clock.monotonic())
+
+    @property
+    def offers_always(self) -> bool:
+        """Whether "always" is an answer to the current question."""
+        return self.current is not None and self.current.always is not None
+
+    def meaning(self, words: str) -> ApprovalAnswer | None:
+        """Return the answer to the current question that a key or a line stands for; None if it is none."""
+        answer = ANSWERS.get(words.strip().lower())
+        return None if answer == "always" and not self.offers_always else answer
 
     async def ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
         """Return the user's answer; the question is withdrawn if the caller is cancelled.
@@ -115,7 +125,8 @@ def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer
     lines.append(renderer.words("\n".join(f"  │ {line}" for line in _bounded(question.subject).split("\n"))))
     if question.why:
         lines.append(renderer.words(f"  {_bounded(question.why)}", "dim"))
-    lines.append(renderer.words(f"  always would allow: {_bounded(question.always or 'exactly this')}", "dim"))
+    if question.always is not None:
+        lines.append(renderer.words(f"  always would allow: {_bounded(question.always or 'exactly this')}", "dim"))
     if isinstance(change, LineDiff):
         lines.append(renderer.diff(change, most=MAX_LINES))
     elif change:
@@ -137,7 +148,8 @@ def answer_choices(queue: ApprovalQueue) -> str:
     """Return the possible answers and their meaning; `…` at the end while keys do not count yet."""
     count = f" to all {queue.identical_count}" if queue.identical_count > 1 else ""
     more = f"   ({queue.waiting_count} more)" if queue.waiting_count else ""
-    choices = f"y yes{count}   n no   a always{more}"
+    always = "   a always" if queue.offers_always else ""
+    choices = f"y yes{count}   n no{always}{more}"
     return choices if queue.armed else f"{choices} …"
 
 

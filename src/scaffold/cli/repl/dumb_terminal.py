@@ -96,13 +96,13 @@ class DumbTerminal:
         *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         for line in lines:
             words = line.decode(errors="replace").strip("\r")
-            counts, answer = self.view.questions.key_pressed(), ANSWERS.get(words.strip().lower())
+            counts, answer = self.view.questions.key_pressed(), self.view.questions.meaning(words)
             if self.view.questions.current is None:
                 self._post(InputSubmitted(words))
             elif counts and answer is not None:
                 self.view.answer(answer)
             else:
                 # A line that is no answer was typed as a message before the question was seen.
-                if answer is None and words.strip():
+                if words.strip() and words.strip().lower() not in ANSWERS:
                     self._post(InputSubmitted(words))
                 self.ring()

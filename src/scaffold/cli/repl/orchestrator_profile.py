@@ -105,9 +105,9 @@ class RunControl:
             category="subagent",
             subject=RunPreview(run, stored_plan(self.context.store, run)).text(),
             why="agents start working on it, in the background",
+            always=None,  # each start is asked for
         )
-        # "Always" means yes, for this time: no rule is kept, and each start is asked for.
-        return await self._repl.questions.ask(question) != "deny"
+        return await self._repl.questions.ask(question) == "allow"
 
     def start_in_background(self, run_id: RunId) -> None:
         """Start a process that executes the run, and clear the conversation after this turn."""

@@ -36,7 +36,6 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import (
-    ANSWERS,
     InputSubmitted,
     InterruptPressed,
     PostEvent,
@@ -282,8 +281,8 @@ class PromptTerminal:
         keys = KeyBindings()
 
         def pressed(event: KeyPressEvent) -> None:
-            if self._key_counts and event.data.lower() in ANSWERS:
-                self.view.answer(ANSWERS[event.data.lower()])
+            if self._key_counts and (answer := self.view.questions.meaning(event.data)):
+                self.view.answer(answer)
             # A key that does not answer belongs to a message that the user was typing when the question came.
             elif event.data.isprintable():
                 self._line.insert_text(event.data)

@@ -54,8 +54,11 @@ class ApprovalQuestion(Struct, frozen=True, kw_only=True):
     digest: str = ""
     why: str = ""
     """Why the call needs approval."""
-    always: str = ""
-    """The rule that the answer "always" would add; empty if it would allow exactly this call."""
+    always: str | None = ""
+    """The rule that the answer "always" would add; empty if it would allow exactly this call.
+
+    None if "always" is no answer.
+    """
     agent: str = ""
     """Name of the subagent that made the call; empty for the session's own agent."""
 
