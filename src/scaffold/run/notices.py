@@ -17,5 +17,5 @@ def inform(context: RunContext, run_id: RunId, text: str) -> None:
 
 def _append_once(context: RunContext, run_id: RunId, notice: NoticeRaised) -> None:
     with context.store.transaction():
-        if all(recorded.event != notice for recorded in context.store.events.since(run_id, 0)):
+        if not context.store.events.has_notice(run_id, notice):
             context.store.events.append(run_id, notice)

@@ -8,6 +8,7 @@ from scaffold.core.events import ActionLanded, NoticeRaised, RunCreated, StoredE
 from scaffold.core.states import Active
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
+from scaffold.store.run.events import HAS_NOTICE
 
 ACTION = an_action("api")
 ATTEMPT = an_attempt(ACTION)
@@ -35,6 +36,25 @@ def test_events_are_numbered_by_run_and_read_in_order(store: Store, clock: FakeC
     assert store.events.since("run-1", 2) == ()
     assert (store.events.last_seq("run-1"), store.events.last_seq("run-2")) == (2, 1)
     assert store.events.last_seq("nobody") == 0
+
+
+def test_a_notice_is_found_by_its_level_and_text(store: Store) -> None:
+    full = NoticeRaised("warning", 'the disk is "full": 100 %')
+    with store.transaction():
+        store.runs.add(a_run("run-1"))
+        store.runs.add(a_run("run-2"))
+        store.events.append("run-1", full)
+        assert store.events.has_notice("run-1", full), "in the transaction that appends it, too"
+    assert store.events.has_notice("run-1", full)
+    assert not store.events.has_notice("run-2", full)
+    assert not store.events.has_notice("run-1", NoticeRaised("info", full.text))
+    assert not store.events.has_notice("run-1", NoticeRaised("warning", "the disk is full"))
+
+
+def test_finding_a_notice_reads_no_other_events(file_store: Store) -> None:
+    """A worker looks for each of its notices, also at the end of a long run."""
+    plan = file_store._connection.rows(f"EXPLAIN QUERY PLAN {HAS_NOTICE}", run_id="run-1", body="{}")
+    assert [row["detail"] for row in plan] == ["SEARCH event USING INDEX event_notice (run_id=?)"]
 
 
 def test_a_rolled_back_transaction_leaves_no_gap_in_the_numbers(store: Store) -> None:

@@ -327,3 +327,6 @@ CREATE TABLE event (
     body TEXT NOT NULL,
     PRIMARY KEY (run_id, seq)
 );
+
+-- Each notice is recorded once in a run, and looked for before; most events are none.
+CREATE INDEX event_notice ON event (run_id) WHERE substr(body, 1, 23) = '{"type":"notice_raised"';

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from scaffold.core.events import Event, StoredEvent
+from scaffold.core.events import Event, NoticeRaised, StoredEvent
 from scaffold.core.ids import RunId
 from scaffold.store.driver.columns import EVENT, TimeSource, format_time, parse_time
 from scaffold.store.driver.connection import ColumnValue, Connection
@@ -14,6 +14,11 @@ from scaffold.store.errors import not_found
 LAST_SEQ = "SELECT last_seq FROM run WHERE id = :run_id"
 SET_LAST_SEQ = "UPDATE run SET last_seq = :last_seq WHERE id = :run_id"
 APPEND = "INSERT INTO event (run_id, seq, at, body) VALUES (:run_id, :seq, :at, :body)"
+# The condition on the start of the body is that of the index `event_notice`.
+HAS_NOTICE = """
+SELECT 1 FROM event
+WHERE run_id = :run_id AND substr(body, 1, 23) = '{"type":"notice_raised"' AND body = :body LIMIT 1
+"""
 SINCE = "SELECT seq, at, body FROM event WHERE run_id = :run_id AND seq > :seq ORDER BY seq LIMIT :limit"
 
 
@@ -58,6 +63,11 @@ class Events:
         self.flush()
         rows = self._connection.rows(SINCE, run_id=run_id, seq=seq, limit=limit)
         return tuple(StoredEvent(row["seq"], parse_time(row["at"]), EVENT.read(row["body"])) for row in rows)
+
+    def has_notice(self, run_id: RunId, notice: NoticeRaised) -> bool:
+        """Return whether the run has this notice; reads no other events."""
+        self.flush()
+        return self._connection.row(HAS_NOTICE, run_id=run_id, body=EVENT.write(notice)) is not None
 
     def last_seq(self, run_id: RunId) -> int:
         """Return the number of the run's latest event; 0 if there is none."""
