@@ -59,6 +59,7 @@ async def test_other_rules_withdraw_open_approvals_and_other_settings_do_not(har
     """RA-13: whether approval is needed depends on the sandbox and on `yolo`."""
     run = await harness.open_run(goal("g", act("a")), **ASKING)
     assert await harness.run_to_end(run, **deeds("a")) == WAITS
+    run = harness.store.runs.get(run.id)
     reconfigure_run(harness.context, run, with_settings(run.settings, agents=5))
     assert item_states(harness) == ["open"]
     reconfigure_run(harness.context, harness.store.runs.get(run.id), with_settings(run.settings, agents=5, yolo=True))

@@ -58,7 +58,7 @@ async def workspace(request, checkout, tmp_path):
     else:
         program = ""
     temporary = tmp_path / "temporary"
-    profile = workspace_profile(SandboxInputs(root=checkout, home=tmp_path / "home", temporary=temporary))
+    profile = workspace_profile(SandboxInputs(root=checkout, home=tmp_path / "home", temporary=temporary), os.environ)
     return Workspace(
         checkout,
         child_environment(os.environ),
