@@ -13,7 +13,7 @@ from msgspec import Struct
 from scaffold.core.errors import GitError
 from scaffold.git.disabled_programs import HARMLESS_COMMANDS, DisabledPrograms, Setting, disable_programs
 from scaffold.git.errors import git_failure, is_lock_error
-from scaffold.host.environment import child_environment
+from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.process.command import CommandResult, OutputCapture, run_command
 
 # An agent may run `git config`, so everything that starts a program or makes git overlook a change is set here.
@@ -109,6 +109,8 @@ class Git:
         self.cwd = cwd
         self.environ = environ
         """The user's environment; commands inherit only a small part of it."""
+        # An activated environment in the checkout is a folder that agents write: its `git` is not ours to run.
+        environ = {**environ, "PATH": path_outside(environ, cwd)}
         configuration = {name: environ[name] for name in CONFIG_VARIABLES if name in environ}
         boundary = {"GIT_CEILING_DIRECTORIES": str(cwd.parent), "GIT_WORK_TREE": str(cwd)} if top else {}
         explicit = {"GIT_DIR": str(git_dir)} if git_dir else {}

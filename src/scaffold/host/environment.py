@@ -60,5 +60,12 @@ def agent_variables(agent_id: str) -> dict[str, str]:
     return {"SCAFFOLD_AGENT_ID": safe_id, "COMPOSE_PROJECT_NAME": f"ralph_agent_{safe_id}"}
 
 
+def path_outside(environ: Mapping[str, str], folder: Path) -> str:
+    """Return PATH without relative folders and those in `folder`, for a program that runs outside of any sandbox."""
+    path, top = environ.get("PATH") or os.defpath, folder.resolve()
+    folders = [each for each in path.split(os.pathsep) if Path(each).is_absolute()]
+    return os.pathsep.join(each for each in folders if not Path(each).resolve().is_relative_to(top))
+
+
 def _same(one: str, other: str | Path) -> bool:
     return bool(one) and Path(one).resolve() == Path(other).resolve()

@@ -1,6 +1,7 @@
 """The git command."""
 
 import asyncio
+import os
 
 import pytest
 
@@ -24,7 +25,8 @@ def flaky(tmp_path, environ):
         program = programs / "git"
         program.write_text(FLAKY_GIT.format(first=first))
         program.chmod(0o755)
-        return Git(tmp_path, environ=environ | {"PATH": f"{programs}:{environ['PATH']}"})
+        (tmp_path / "top").mkdir(exist_ok=True)
+        return Git(tmp_path / "top", environ=environ | {"PATH": f"{programs}:{environ['PATH']}"})
 
     return make
 
@@ -110,9 +112,10 @@ async def test_a_lock_that_is_released_soon_is_waited_for(repo, sh):
 
 async def test_results_about_commits_are_cached_and_those_about_refs_are_not(tmp_path, environ, counting):
     first, second = "1" * 40, "2" * 40
-    git = Git(tmp_path, environ=counting)
+    (tmp_path / "top").mkdir()
+    git = Git(tmp_path / "top", environ=counting)
     for asked in (first, second, first):
-        assert (await git.at(tmp_path).read_cached("ls-tree", commits=(asked,))).line == f"ls-tree {asked}"
+        assert (await git.at(tmp_path / "top").read_cached("ls-tree", commits=(asked,))).line == f"ls-tree {asked}"
     assert calls(environ, tmp_path) == 2
     for _ in range(2):
         await git.read_cached("ls-tree", commits=("HEAD",))
@@ -120,7 +123,8 @@ async def test_results_about_commits_are_cached_and_those_about_refs_are_not(tmp
 
 
 async def test_only_the_latest_cached_results_are_kept(tmp_path, environ, counting):
-    git = Git(tmp_path, environ=counting)
+    (tmp_path / "top").mkdir()
+    git = Git(tmp_path / "top", environ=counting)
     asked = [f"{number:040}" for number in range(MAX_CACHED + 1)]
     for commit in (*asked, asked[-1], asked[1]):
         await git.read_cached("ls-tree", commits=(commit,))
@@ -132,3 +136,17 @@ async def test_only_the_latest_cached_results_are_kept(tmp_path, environ, counti
 async def test_output_above_the_limit_is_truncated_only_on_request(repo):
     cut = await repo.git("cat-file", "-p", "HEAD", limit_bytes=20)
     assert b"bytes omitted" in cut.out
+
+
+@pytest.mark.parametrize("entry", ["{0}/.venv/bin", "{0}/sub/../bin", ".", "bin", ""])
+async def test_a_git_in_the_checkout_is_never_run(tmp_path, entry):
+    """BX-9, RA-14: an agent may write there, and the user may have activated that environment."""
+    top = tmp_path.resolve() / "top"
+    for folder in (top, top / "bin", top / ".venv" / "bin"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "git").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        (folder / "git").chmod(0o755)
+    (top / "sub").mkdir()
+    path = os.pathsep.join([entry.format(top), os.environ["PATH"]])
+    await Git(top, environ={**os.environ, "PATH": path})("version")
+    assert not (tmp_path / "ran").exists()
