@@ -20,6 +20,9 @@ ALLOWED = {
 
 NEVER_INHERITED = {"PYTHONHOME", "PYTHONSTARTUP"}
 """These would make a command run other code than in the user's shell, or fail."""
+LOADER_PREFIXES = ("LD_", "DYLD_")
+LOADER_VARIABLES = ("GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH")
+"""With these the dynamic loader and the C library load code and data from any folder."""
 FIXED_VARIABLES = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -58,6 +61,11 @@ def agent_variables(agent_id: str) -> dict[str, str]:
     """Return variables that mark what an agent starts, so that e.g. containers of two agents do not collide."""
     safe_id = re.sub("[^a-z0-9_-]", "-", agent_id)  # container names allow nothing else
     return {"SCAFFOLD_AGENT_ID": safe_id, "COMPOSE_PROJECT_NAME": f"ralph_agent_{safe_id}"}
+
+
+def loads_code(name: str) -> bool:
+    """Return True for a variable that makes any program load code, from a folder that may be an agent's."""
+    return name.startswith(LOADER_PREFIXES) or name in LOADER_VARIABLES
 
 
 def path_outside(environ: Mapping[str, str], folder: Path) -> str:

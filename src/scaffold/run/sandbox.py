@@ -12,7 +12,7 @@ from msgspec import structs
 
 from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import Run
-from scaffold.host.environment import child_environment
+from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.sandbox import SandboxInputs, build_enclosure, with_egress
@@ -101,7 +101,11 @@ def _compose_project(context: RunContext, run: Run) -> ComposeContext:
         base=run.base_sha,
         folder=context.services_folder(run.id),
         shared=context.cache / "services",
-        environ=child_environment(context.environ, names=(*run.settings.environment.variables, *DAEMON_VARIABLES)),
+        environ=child_environment(
+            context.environ,
+            {"PATH": path_outside(context.environ, context.repository.root)},
+            names=(*run.settings.environment.variables, *DAEMON_VARIABLES),
+        ),
         clean=context.redactor.clean,
         tell=partial(warn, context, run.id),
     )

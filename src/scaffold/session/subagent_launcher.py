@@ -11,7 +11,7 @@ from scaffold.agent.messages.text import escape_controls
 from scaffold.agent.subagents.pool import SubagentSpec
 from scaffold.host.process.child import ChildProcess, start_child
 from scaffold.policy.permission.approval_gate import ApprovalDelegate
-from scaffold.policy.secret.environment import command_environment
+from scaffold.policy.secret.environment import command_environment, kept_for_commands
 from scaffold.store.user.subagents import StoredSubagent
 
 DIRECTORY_VARIABLES = ("SCAFFOLD_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
@@ -81,4 +81,4 @@ class SubagentLauncher:
 def subagent_environment(environ: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
     """Return the environment of a subagent's process: that of commands, plus the variables for data and models."""
     own = {name: environ[name] for name in (*DIRECTORY_VARIABLES, *PROVIDER_VARIABLES) if name in environ}
-    return command_environment(environ, own, names=names)
+    return kept_for_commands(command_environment(environ, own, names=names))

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from scaffold.core.tool import ToolOutput
+from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.path.containment import Refusal, resolve_inside
 from scaffold.policy.path.protected_files import protected_entry
@@ -46,6 +47,14 @@ class Workspace(Struct, frozen=True):
 
     on_output: Callable[[], object] = ignore_output
     """Called whenever a command prints something."""
+
+    @property
+    def own_env(self) -> dict[str, str]:
+        """The environment of our own helper programs, which run outside of the sandbox.
+
+        It names no folder from which such a program would load code that an agent wrote.
+        """
+        return child_environment(self.env, {"PATH": path_outside(self.env, self.root)})
 
     def current_enclosure(self, nested: Sequence[Path] = ()) -> SandboxSpec | None:
         """Return the sandbox for a command started now; it also hides secrets that appeared since it was built.

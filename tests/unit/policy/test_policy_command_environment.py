@@ -6,6 +6,7 @@ import pytest
 
 from scaffold.policy.secret.environment import (
     command_environment,
+    kept_for_commands,
     left_out_notice,
     relocated,
     secret_variables,
@@ -109,3 +110,11 @@ def test_paths_in_the_checkout_become_those_of_the_worktree(tmp_path):
         "NEAR": f"{top}-2/src",
         "PATH": f"{top}/src",
     }
+
+
+def test_a_process_of_ours_passes_on_what_would_make_it_load_code():
+    """BX-9, RA-14: a subagent's process runs outside of the sandbox, beside files that an agent wrote."""
+    given = {"PYTHONPATH": "src", "LD_PRELOAD": "./x.so", "PYTHONWARNINGS": "error", "CC": "clang", "PATH": "/bin"}
+    ours = kept_for_commands(command_environment(given))
+    assert not {"PYTHONPATH", "LD_PRELOAD", "PYTHONWARNINGS"} & set(ours)
+    assert command_environment(ours) == command_environment(given)

@@ -9,6 +9,7 @@ from typing import BinaryIO, Protocol, assert_never
 
 from msgspec import Struct, structs
 
+from scaffold.host.environment import loads_code
 from scaffold.host.sandbox import bubblewrap, landlock, relay, seatbelt
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.mount_sources import open_sources
@@ -16,9 +17,6 @@ from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.seccomp import program
 from scaffold.host.sandbox.unix_sockets import without_foreign_sockets
 
-LOADER_PREFIXES = ("LD_", "DYLD_")
-LOADER_VARIABLES = ("GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH")
-"""With these the dynamic loader and the C library load code and data from any folder."""
 LEVEL_VARIABLE = "SCAFFOLD_SANDBOX"
 """Contains the sandbox level, for programs inside the sandbox."""
 
@@ -64,7 +62,7 @@ def prepare_launch(
     temporary = enclosure.confinement.temporary
     env = dict(env) | _environment(temporary) | {LEVEL_VARIABLE: enclosure.level}
     argv = _with_loader_variables(env, argv)
-    env = {name: value for name, value in env.items() if not _loads_code(name)}
+    env = {name: value for name, value in env.items() if not loads_code(name)}
     temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):  # whatever an earlier command put there
         (temporary / "cache").mkdir(mode=0o700)
@@ -88,12 +86,8 @@ def _with_loader_variables(env: Mapping[str, str], argv: Sequence[str]) -> Seque
 
     What starts the sandbox must not get them: the code may be in a folder that an agent writes.
     """
-    set_inside = [f"{name}={value}" for name, value in env.items() if _loads_code(name)]
+    set_inside = [f"{name}={value}" for name, value in env.items() if loads_code(name)]
     return (str(bubblewrap.ENV_PROGRAM), *set_inside, *argv) if set_inside and "=" not in argv[0] else argv
-
-
-def _loads_code(name: str) -> bool:
-    return name.startswith(LOADER_PREFIXES) or name in LOADER_VARIABLES
 
 
 def _environment(temporary: Path) -> dict[str, str]:

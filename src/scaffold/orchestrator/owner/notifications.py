@@ -11,7 +11,7 @@ from msgspec import Struct
 from scaffold.core.errors import StaleFence
 from scaffold.core.events import NoticeRaised, RunStatusChanged
 from scaffold.core.model import Run
-from scaffold.host.environment import child_environment
+from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.process.command import Containment, OutputCapture, run_command
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
@@ -113,9 +113,9 @@ class Notifier:
     def _environ(self, redacted: Notification) -> Mapping[str, str]:
         """Return the command's environment: desktop and Scaffold variables, no API keys unless configured."""
         variables = {"SCAFFOLD_EVENT": redacted.event, "SCAFFOLD_RUN": redacted.run}
-        return child_environment(
-            self._context.environ, variables, names={*DESKTOP_VARIABLES, *self._run.settings.environment.variables}
-        )
+        names = {*DESKTOP_VARIABLES, *self._run.settings.environment.variables}
+        environ, root = self._context.environ, self._context.repository.root
+        return child_environment(environ, {"PATH": path_outside(environ, root)} | variables, names=names)
 
     def _warn(self, why: str) -> None:
         if self._warned:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from scaffold.host.environment import FIXED_VARIABLES, PROXIES, is_never_inherited, path_without_ours
+from scaffold.host.environment import FIXED_VARIABLES, PROXIES, is_never_inherited, loads_code, path_without_ours
 from scaffold.host.files import write_atomic
 from scaffold.policy.secret.patterns import SECRET_PATTERNS
 from scaffold.policy.secret.sources import CREDENTIAL_LOCATIONS, is_secret_setting, secret_values
@@ -15,6 +15,8 @@ AGENT_VARIABLES = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "SSH_ASKP
 TOLD_VARIABLES = "left-out.txt"
 """The file in the cache that names the variables that the user was told of."""
 SHELL_STATE = ("PWD", "OLDPWD", "_", "SHLVL", "BASH_ENV", "ENV", "PROMPT_COMMAND")
+KEPT = "SCAFFOLD_KEPT_"
+"""Begins the name of a variable that is meant for commands, not for our process."""
 OUR_PREFIXES = ("SCAFFOLD_", "RALPH_")
 
 
@@ -25,9 +27,27 @@ def command_environment(
 
     `names` are those that the user wants to pass although they look like secrets.
     """
+    environ = _with_kept(environ)
     left_out = set(secret_variables(environ, names))
     kept = {name: value for name, value in environ.items() if name not in left_out and not _is_misleading(name, value)}
     return kept | FIXED_VARIABLES | {"PATH": path_without_ours(environ)} | dict(extra or {})
+
+
+def kept_for_commands(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of one of our own processes that starts commands with these variables.
+
+    What would make it load code, perhaps an agent's, has another name there, and the old one for its commands.
+    """
+    return {f"{KEPT}{name}" if _changes_our_code(name) else name: value for name, value in variables.items()}
+
+
+def _with_kept(environ: Mapping[str, str]) -> Mapping[str, str]:
+    kept = {name.removeprefix(KEPT): value for name, value in environ.items() if name.startswith(KEPT)}
+    return {**environ, **kept} if kept else environ
+
+
+def _changes_our_code(name: str) -> bool:
+    return loads_code(name) or (name.startswith("PYTHON") and name not in FIXED_VARIABLES)
 
 
 def secret_variables(environ: Mapping[str, str], names: Iterable[str] = ()) -> tuple[str, ...]:

@@ -81,10 +81,11 @@ def pip_install(workspace: Workspace, packages: Path) -> Tool:
             return failed_answer(
                 "This Python installation has no pip; ask the user to install the package, or continue without it."
             )
+        pip_settings = {name: value for name, value in workspace.env.items() if name.startswith("PIP_")}
         command = CommandSpec(
             argv=[*_PIP, "install", *_WHEEL, "--upgrade", "--target", str(packages), *requirements],
             cwd=packages,
-            env=workspace.env,
+            env=workspace.own_env | pip_settings,
             timeout_s=INSTALL_TIMEOUT_S,
         )
         try:

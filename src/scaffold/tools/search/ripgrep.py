@@ -33,7 +33,7 @@ async def candidate_files(workspace: Workspace, folder: Path, pattern: re.Patter
     finished = await run_command(
         [program, "--files-with-matches", "--null", "--fixed-strings", *_EVERYTHING, *_SKIPPED, *patterns, "./"],
         cwd=folder,
-        env=workspace.env,
+        env=workspace.own_env,
         timeout_s=TIMEOUT_S,
         output=OutputCapture(limit_bytes=LIST_LIMIT_BYTES),
     )

@@ -129,7 +129,7 @@ async def _search_in_process(workspace: Workspace, search: SearchRequest, time_l
     finished = await run_command(
         [sys.executable, "-I", "-m", worker.__name__],
         cwd=workspace.root,
-        env=workspace.env,
+        env=workspace.own_env,
         timeout_s=time_limit_s,
         stdin=encode_search(search),
         containment=Containment(),

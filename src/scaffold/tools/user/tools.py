@@ -143,7 +143,7 @@ def _runner_command(env: UserToolEnv, file: Path, timeout_s: float, *function: s
     return CommandSpec(
         argv=[sys.executable, "-I", "-X", "utf8", str(_RUNNER), paths, str(file), *function],
         cwd=env.workspace.root,
-        env=env.workspace.env,
+        env=env.workspace.own_env,
         timeout_s=timeout_s,
         outputs=env.outputs,
         stdin=stdin,
