@@ -81,3 +81,37 @@ def test_numbers_and_limits_are_kept():
     assert isinstance(apart("x", "y", known=FlagSpec(most=1)), str)
     assert isinstance(apart("x*", known=FlagSpec(most=1)), str)
     assert paths("x", "y", known=FlagSpec(no_paths=True)) == ()
+
+
+def test_a_flag_that_may_take_the_end_of_the_flags_as_its_value_is_refused():
+    """RA-13, RA-14: in `--color -- -x`, `-x` may be a flag."""
+    assert isinstance(apart("--color", "--", "-x"), str)
+    assert isinstance(apart("-a", "--", "text", "-x"), str)
+    assert paths("--color", "--", "text", "x") == ("x",)
+    assert paths("-a", "text", "--", "-x") == ("-x",)
+    assert paths("-a", "--", "-x", known=FlagSpec(short="a", any_glob=True)) == ("-x",)
+
+
+def test_a_program_without_clusters_gets_its_flags_one_by_one():
+    """RA-13, RA-14: `xxd -ac in out` is `-a`, and writes `out`."""
+    known = FlagSpec(short="a", valued="c", texts="c", clustered=False)
+    assert paths("-a", "-c", "5", "x", known=known) == ("x",)
+    assert isinstance(apart("-ac", "5", "x", known=known), str)
+    assert isinstance(apart("-c5", "x", known=known), str)
+
+
+def test_a_flag_after_an_operand_is_refused_if_the_program_would_take_it_for_one():
+    """RA-13, RA-14: the program of `awk A B -F:` is `A`."""
+    known = FlagSpec(valued="F", text_first="", permutes=False)
+    assert isinstance(apart("A", "B", "-F:", known=known), str)
+    given = apart("-F", ":", "A", "B", known=known)
+    assert isinstance(given, ParsedArguments)
+    assert (given.text, given.operands) == (Word("A"), (Word("B"),))
+
+
+def test_a_glob_after_the_name_of_a_flag_is_a_value_of_that_flag():
+    """RA-14: `--include=*.py` expands to nothing else; `--in*` may."""
+    known = FlagSpec(long="file=", any_glob=True)
+    assert paths("--file=*.py", known=known) == ("*.py",)
+    assert isinstance(apart("--fi*=x", known=known), str)
+    assert isinstance(apart("--file=*.py"), str)

@@ -32,6 +32,10 @@ class FlagSpec(Struct, frozen=True, kw_only=True):
     """Whether no operand is a file name."""
     any_glob: bool = False
     """Whether no flag makes it write or run something, so that a glob that expands to a flag is harmless."""
+    clustered: bool = True
+    """Whether it reads `-ab` as `-a -b` and `-n5` as `-n 5`."""
+    permutes: bool = True
+    """Whether it looks for flags after the first operand; a program that does not would take them for operands."""
 
 
 class ParsedArguments(Struct, frozen=True):
@@ -43,6 +47,8 @@ class ParsedArguments(Struct, frozen=True):
     """Arguments that are neither flags nor values, without the search text."""
     paths: tuple[Word, ...]
     """The operands and values that may be paths."""
+    text: Word | None = None
+    """The search text or program, if the first operand is one."""
 
 
 def parse_arguments(arguments: tuple[Word, ...], known: FlagSpec) -> ParsedArguments | str:
@@ -62,61 +68,77 @@ class _FlagParser:
         """Return the parsed arguments, or why they are not known to only read."""
         operands: list[Word] = []
         pending: str | None = None  # the flag whose value is the next word
-        ended = False
-        for word in arguments:
+        end: int | None = None
+        for at, word in enumerate(arguments):
             if pending is not None:
-                # The program might take it for a flag, if its own list of flags with values differs from ours.
-                if word.glob or (word.text.startswith("-") and not word.text[1:].isdecimal() and word.text != "-"):
+                if not self._is_value(word):
                     return f"`{word.text}` may be more than the value of `{pending}`"
                 self._add(pending, word)
-                pending = None
-            elif ended or not word.text.startswith("-") or word.text == "-":
-                if problem := self._unsafe_glob(word, ended=ended):
-                    return problem
+                pending, problem = None, None
+            elif end is not None or not _is_flag(word):
+                problem = self._operand_problem(word, ended=end is not None)
                 operands.append(word)
-            # A glob such as `-*` expands to names of files, which become flags.
-            elif not word.literal:
-                return f"`{word.text}` may expand to any flag"
             elif word.text == "--":
-                ended = True
+                end, problem = at, None
             else:
-                pending, problem = self._flag(word.text)
-                if problem:
-                    return problem
+                pending, problem = self._flag(word, after_operand=bool(operands))
+            if problem:
+                return problem
         if pending is not None:
             return f"`-{pending}` has no value"
-        return self._given(operands)
+        return self._swallowed_end(arguments, end) or self._given(operands)
+
+    def _is_value(self, word: Word) -> bool:
+        """Return whether a word after a flag that takes a value can only be its value."""
+        # The program might take it for a flag, if its own list of flags with values differs from ours.
+        return not word.glob and (self._known.any_glob or not _is_flag(word) or word.text[1:].isdecimal())
+
+    def _swallowed_end(self, arguments: tuple[Word, ...], end: int | None) -> str | None:
+        """Return the problem if the flag before `--` may take it as its value, so that flags could follow it."""
+        if end is None or self._known.any_glob or not (end and _is_flag(arguments[end - 1])):
+            return None
+        return next((f"`{word.text}` may be a flag" for word in arguments[end + 1 :] if _is_flag(word)), None)
 
     def _given(self, operands: list[Word]) -> ParsedArguments | str:
         known = self._known
+        text: Word | None = None
         if known.text_first is not None and not {name for name, _ in self._flags} & set(known.text_first.split()):
             # A search text that may expand to file names is checked like a path as well.
-            operands = operands[0 if operands and not operands[0].literal else 1 :]
+            text = operands[0] if operands else None
+            operands = operands[0 if text and not text.literal else 1 :]
         # `uniq IN OUT` and `xxd IN OUT` write to their second operand, which a glob may supply.
         if known.most is not None and (len(operands) > known.most or any(word.glob for word in operands)):
             return f"`{operands[-1].text}` may be an output file"
         paths = () if known.no_paths else (*operands, *self._paths)
-        return ParsedArguments(tuple(self._flags), tuple(operands), paths)
+        return ParsedArguments(tuple(self._flags), tuple(operands), paths, text)
 
     def _add(self, name: str, value: Word | None) -> None:
         self._flags.append((name, value))
         if value is not None and name not in self._texts:
             self._paths.append(value)
 
-    def _unsafe_glob(self, word: Word, *, ended: bool) -> str | None:
+    def _operand_problem(self, word: Word, *, ended: bool) -> str | None:
         if word.glob and not ended and not self._known.any_glob and word.text[0] in "*?[":
             return f"`{word.text}` may match a file whose name is a flag"
         return None
 
-    def _flag(self, text: str) -> tuple[str | None, str | None]:
+    def _flag(self, word: Word, *, after_operand: bool) -> tuple[str | None, str | None]:
         """Return (flag whose value is the next word or None, why this word is not known to be read-only or None)."""
+        text = word.text
+        # A glob such as `-*` expands to names of files, which become flags.
+        if not word.literal and not self._keeps_name(word):
+            return None, f"`{text}` may expand to any flag"
+        if after_operand and not self._known.permutes:
+            return None, f"`{text}` comes after the first operand"
         if text.startswith("--"):
-            return self._long_flag(text)
+            return self._long_flag(text, glob=word.glob)
         if self._known.counts and text[1:].isdecimal():
             return None, None
         return self._letters(text)
 
     def _letters(self, text: str) -> tuple[str | None, str | None]:
+        if len(text) > 2 and not self._known.clustered:
+            return None, f"`{text}` is more than one letter"
         for at, letter in enumerate(text[1:], start=1):
             if letter in self._known.short:
                 self._add(letter, None)
@@ -131,7 +153,12 @@ class _FlagParser:
             break
         return None, None
 
-    def _long_flag(self, text: str) -> tuple[str | None, str | None]:
+    def _keeps_name(self, word: Word) -> bool:
+        """Return whether a glob can only expand to values of the same flag, as in `--include=*.py`."""
+        name, equals, _ = word.text.partition("=")
+        return bool(equals) and word.sure and not word.tilde and self._known.any_glob and not set(name) & set("*?[")
+
+    def _long_flag(self, text: str, *, glob: bool) -> tuple[str | None, str | None]:
         name, equals, value = text[2:].partition("=")
         # Abbreviations are refused: which flag `--out` means depends on the program's version.
         kind = self._long.get(name)
@@ -139,8 +166,12 @@ class _FlagParser:
             return None, f"`{text}` is not known to be read-only"
         if kind == "=" and not equals:
             return name, None
-        self._add(name, Word(value) if equals else None)
+        self._add(name, Word(value, glob=glob) if equals else None)
         return None, None
+
+
+def _is_flag(word: Word) -> bool:
+    return word.text.startswith("-") and word.text != "-"
 
 
 def _long_flags(names: str) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from scaffold.policy.shell.flags import FlagSpec, parse_arguments
 from scaffold.policy.shell.script import Word
+from scaffold.policy.shell.sed_scripts import only_prints
 
 
 class ReadAccess(Struct, frozen=True):
@@ -34,19 +35,13 @@ _FIND_VALUED = frozenset({
     *("-user", "-group", "-uid", "-gid", "-links", "-inum", "-maxdepth", "-mindepth", "-printf", "-fstype", "-used"),
 })  # fmt: skip
 _FIND_FILE = frozenset({"-newer", "-anewer", "-cnewer", "-samefile"})
-_REGEX = r"/(?:[^/\\\n\[]|\\[^\n]|\[[^\]/\n]+\])+/"
-_ADDRESS = rf"(?:\d+(?:~\d+)?|\$|{_REGEX}[IM]*)"
-_RANGE = rf"(?:{_ADDRESS}(?:,(?:{_ADDRESS}|[+~]\d+))?)?\s*!?"
-_REPLACE = rf"s{_REGEX}(?:[^/\\\n]|\\[^\n])*/[0-9gpIiM]*"
-_SED = re.compile(rf"\s*{_RANGE}(?:[pdq=]|{_REPLACE})\s*(?:;\s*{_RANGE}(?:[pdq=]|{_REPLACE})\s*)*;?\s*")
-_SED_OTHER = re.compile(r"s([|#,:@!])(?:(?!\1)[^\\\n\[]|\\[^\n])+\1(?:(?!\1)[^\\\n]|\\[^\n])*\1[0-9gpIiM]*")
-"""One `s` command with a separator other than `/`."""
 _SED_FLAGS = FlagSpec(
     short="nErsuz",
     valued="e",
     long="quiet silent regexp-extended expression= separate unbuffered null-data help version",
     texts="e expression",
     text_first="e expression",
+    permutes=False,
 )
 _AWK_VALUE = r"(?:\$(?:\d+|NF)|NR|NF|\"[\w :;.,=-]*\")"
 _AWK_TEST = r"(?:NR|NF|FNR|\$\d+)\s*(?:[<>=!]=?|~)\s*(?:\d+|\"[\w .:-]*\")\s*"
@@ -54,9 +49,9 @@ _AWK = re.compile(
     rf"\s*(?:{_AWK_TEST}(?:(?:&&|\|\|)\s*{_AWK_TEST})*|/[\w .:-]+/\s*)?"
     rf"(?:\{{\s*print(?:\s+{_AWK_VALUE}(?:[ ,]+{_AWK_VALUE})*)?\s*;?\s*\}})?\s*"
 )
-_AWK_FLAGS = FlagSpec(valued="F", texts="F", text_first="")
+_AWK_FLAGS = FlagSpec(valued="F", texts="F", text_first="", permutes=False)
 _JQ_WORDS = re.compile(
-    r"\b(?:env|ENV|input|inputs|include|import|input_filename|getpath|debug|stderr|halt_error)\b|\$__"
+    r"\b(?:env|ENV|input|inputs|include|import|input_filename|debug|stderr|halt\w*|get_\w+|modulemeta|builtins)\b|\$__"
 )
 _JQ_FLAGS = FlagSpec(
     short="rcesSaCMnj",
@@ -65,13 +60,15 @@ _JQ_FLAGS = FlagSpec(
     "join-output tab help version",
     text_first="",
 )
+_STRINGS_FLAGS = FlagSpec(short="af", valued="ntes", long="all", texts="n t e s")
 _TESTS_OF_FILES = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOS")
 _TESTS_OF_TEXT = frozenset({"-z", "-n"})
 _TEST_PAIRS = frozenset({"=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"})
 _TEST_JOINS = frozenset({"!", "-a", "-o"})
 _DATE = FlagSpec(
     short="uR",
-    valued="dI",
+    valued="d",
+    attached="I",
     long="utc universal rfc-email iso-8601[=] rfc-3339= date= help version",
     texts="d I iso-8601 rfc-3339 date",
 )
@@ -107,32 +104,20 @@ def _sed(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if isinstance(given, str):
         return given
     scripts = [value for name, value in given.flags if name in {"e", "expression"} and value is not None]
-    if not scripts:
-        scripts = [next((word for word in _operands(arguments)), Word(""))]
-    for script in scripts:
+    for script in scripts or [given.text or Word("")]:
         # The commands `w` and `e` and the flags `w` and `e` of `s` write files and run programs; only known forms pass.
-        if not script.literal or not (_is_program(_SED, script.text) or _is_program(_SED_OTHER, script.text)):
+        if not script.literal or len(script.text) > MAX_PROGRAM_CHARS or not only_prints(script.text):
             return f"may run or write something with `{script.text[:60]}`"
     return ReadAccess(given.paths)
-
-
-def _is_program(known: re.Pattern[str], text: str) -> bool:
-    return len(text) <= MAX_PROGRAM_CHARS and known.fullmatch(text) is not None
-
-
-def _operands(arguments: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return the words that are not flags, for commands whose flags never take the next word as value."""
-    return tuple(word for word in arguments if not word.text.startswith("-"))
 
 
 def _awk(arguments: tuple[Word, ...]) -> ReadAnalysis:
     given = parse_arguments(arguments, _AWK_FLAGS)
     if isinstance(given, str):
         return given
-    # The program is the first operand, which `text_first` has taken away from the others.
-    used = len(arguments) - len(given.operands) - 1
-    program = arguments[used] if 0 <= used < len(arguments) else Word("", sure=False)
-    if not program.literal or not program.text.strip() or not _is_program(_AWK, program.text):
+    program = given.text or Word("")
+    known = len(program.text) <= MAX_PROGRAM_CHARS and _AWK.fullmatch(program.text)
+    if not program.literal or not program.text.strip() or not known:
         return f"may run or write something with `{program.text[:60]}`"
     # awk takes an operand `name=value` for an assignment, for example to FS.
     if any("=" in word.text or word.glob for word in given.operands):
@@ -144,10 +129,19 @@ def _jq(arguments: tuple[Word, ...]) -> ReadAnalysis:
     given = parse_arguments(arguments, _JQ_FLAGS)
     if isinstance(given, str):
         return given
-    program = next(iter(_operands(arguments)), Word(""))
+    program = given.text or Word("")
     # `env` shows the environment with its keys, `input` and `import` read further files.
     if not program.literal or _JQ_WORDS.search(program.text):
         return f"may read more than its input with `{program.text}`"
+    return ReadAccess(given.paths)
+
+
+def _strings(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    given = parse_arguments(arguments, _STRINGS_FLAGS)
+    if isinstance(given, str):
+        return given
+    if found := next((word for word in arguments if word.text.startswith("@") or word.glob), None):
+        return f"may get any arguments from `{found.text}`"
     return ReadAccess(given.paths)
 
 
@@ -218,9 +212,9 @@ def _sleep(arguments: tuple[Word, ...]) -> ReadAnalysis:
 
 
 def _hostname(arguments: tuple[Word, ...]) -> ReadAnalysis:
-    if all(word.text in {"-f", "-s", "-i", "-I", "--fqdn", "--short"} for word in arguments):
+    if all(word.text in {"-s", "-I", "--short"} for word in arguments):
         return ReadAccess()
-    return "may set the host name"
+    return "may set the host name, or look it up in the network"
 
 
 ARGUMENT_PARSERS: Mapping[str, Callable[[tuple[Word, ...]], ReadAnalysis]] = {
@@ -228,6 +222,7 @@ ARGUMENT_PARSERS: Mapping[str, Callable[[tuple[Word, ...]], ReadAnalysis]] = {
     "sed": _sed,
     "awk": _awk,
     "jq": _jq,
+    "strings": _strings,
     "test": _test,
     "[": _bracket,
     "date": _date,

@@ -87,7 +87,7 @@ SUBCOMMANDS: Mapping[str, FlagSpec] = {
     "rev-parse": FlagSpec(
         long="abbrev-ref[=] short[=] verify quiet show-toplevel show-prefix show-cdup git-dir absolute-git-dir "
         "git-common-dir is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository symbolic "
-        "symbolic-full-name all branches[=] tags[=] remotes[=] show-object-format show-superproject-working-tree",
+        "symbolic-full-name all branches[=] tags[=] remotes[=] show-object-format",
         short="q",
         texts="abbrev-ref short branches tags remotes",
     ),
