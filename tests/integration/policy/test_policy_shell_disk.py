@@ -111,6 +111,80 @@ async def test_a_recursive_search_counts_as_its_files(root, workspace):
     assert await said("rg KEY", workspace) == "ask"
 
 
+async def test_a_search_counts_the_files_that_its_flags_choose(root, workspace):
+    """RA-13, RA-14: by actions, globs and types that include a secret, whatever the search leaves out otherwise."""
+    (root / "docs" / ".env").write_text("KEY=1")
+    (root / "src").mkdir()
+    commands = {
+        "grep -d recurse KEY .": "ask",
+        "grep -drec KEY docs": "ask",
+        "grep -d skip KEY docs/real.md": "allow",
+        "grep -rf docs/real.md": "ask",
+        "grep -r KEY . --exclude .env": "allow",
+        "grep -r --exclude=.env --include=.env KEY .": "deny",
+        "grep -r --include=.env KEY .": "deny",
+        "grep -r '--include=.en[v]' KEY .": "deny",
+        "grep -r '--include=.e{n}v' KEY .": "ask",
+        "grep -r '--include=\\.env' KEY .": "deny",
+        "grep -r --exclude=*.md '--include=*' KEY .": "ask",
+        "rg -g .env KEY": "deny",
+        "rg --glob=.env KEY": "deny",
+        "rg -g '**/.env' KEY": "deny",
+        "rg --iglob .ENV KEY": "deny",
+        "rg -g '*' KEY": "ask",
+        "rg -g '!*.md' KEY": "allow",
+        "rg -g '!.env' -g 'docs/**' KEY": "ask",
+        "rg -g '*.md' KEY": "allow",
+        "rg -t py KEY": "allow",
+        "rg -t all KEY": "ask",
+        "rg --files -g '*'": "allow",
+        "diff -N docs src": "ask",
+        "diff docs/real.md src": "allow",
+        "git grep --untracked KEY": "ask",
+        "git grep KEY": "allow",
+        "git diff docs src": "ask",
+    }
+    assert {command: await said(command, workspace) for command in commands} == commands
+
+
+async def test_a_search_counts_hidden_files_that_an_ignore_file_keeps(root, workspace):
+    """RA-13, RA-14: rg reads a `.env` that the repository's `.ignore` keeps with `!.env`."""
+    (root / "docs" / ".env").write_text("KEY=1")
+    assert await said("rg KEY docs", workspace) == "allow"
+    for file, line in (
+        (".ignore", "!.env"),
+        (".gitignore", "!/docs/.env"),
+        ("docs/.rgignore", "!.e*"),
+        (".ignore", "!.[e]nv"),
+    ):
+        (root / file).write_text(f"*.log\n{line}\n")
+        assert await said("rg KEY docs", workspace) == "ask", line
+        (root / file).write_text("!.env.example\n.env\n")
+        assert await said("rg KEY docs", workspace) == "allow", line
+
+
+async def test_a_search_in_the_folder_of_git_counts_its_settings(root, workspace):
+    """RA-14: they may contain a password."""
+    (root / ".git").mkdir()
+    (root / ".git" / "config").write_text("")
+    commands = {
+        "grep -r url .git": "ask",
+        "grep -r --include=config url .": "ask",
+        "grep -r --include=conf* url .": "ask",
+        "grep -rn url .": "allow",
+        "grep -rn --include=*.md url .": "allow",
+    }
+    assert {command: await said(command, workspace) for command in commands} == commands
+
+
+async def test_a_comparison_of_folders_counts_the_targets_of_links(root, workspace):
+    """RA-14: `diff` follows them, `grep -r` does not."""
+    (root / "docs" / "link").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
+    (root / "src").mkdir()
+    commands = ["diff -r docs src", "diff docs src", "grep -r KEY docs", "diff docs/real.md docs/real.md"]
+    assert [await said(command, workspace) for command in commands] == ["ask", "ask", "allow", "allow"]
+
+
 async def test_the_whole_disk_is_no_workspace():
     """RA-14: started in `/`, nothing counts as inside."""
     workspace = WorkspacePaths(root="/", home="/home/u", files=DiskFileSystem())

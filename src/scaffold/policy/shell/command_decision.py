@@ -4,15 +4,12 @@ Pure: the parsed command, the rules and the view of the disk are passed in.
 """
 
 import re
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
 from scaffold.policy.rule.patterns import PrefixPattern, RegexPattern, escape_words, parse_pattern
 from scaffold.policy.rule.rules import Rule
 from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision
-from scaffold.policy.secret.files import is_secret_file_name
 from scaffold.policy.shell.command_parser import CommandParser
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.denial import WRITERS, DenyCheck
@@ -22,8 +19,9 @@ from scaffold.policy.shell.readonly_commands import READ_ONLY_COMMANDS, VERSION_
 from scaffold.policy.shell.readonly_git import ConfiguredProgram, analyze_git, any_program_setting
 from scaffold.policy.shell.risky_flags import find_risk
 from scaffold.policy.shell.script import ParsedCommand, ParseResult, Redirect, SimpleCommand, UnparsedCommand, Word
+from scaffold.policy.shell.search_scope import named_globs, search_scope
 from scaffold.policy.shell.tree_sitter_parser import parse_with_tree_sitter
-from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, MAX_ENTRIES, FileSystem, path_candidates
+from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, MAX_ENTRIES, path_candidates
 from scaffold.policy.shell.wrappers import program_name, rule_names_enough
 
 MAX_FOLDERS = 32
@@ -36,13 +34,6 @@ _HARMLESS_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
 
 CommandPrefix = tuple[str, ...]
 """The words of a command that a rule matches."""
-
-MAX_WALKED = 1_000
-"""Maximum number of names checked; the sandbox hides the rest."""
-
-_LONG = frozenset({"--recursive", "--dereference-recursive"})
-_UNREAD = frozenset({".git", "node_modules", ".venv", "__pycache__"})
-"""Large folders that are skipped; people do not keep secrets there."""
 
 
 class RuleMatch(Struct, frozen=True):
@@ -141,22 +132,19 @@ class _CommandDecision:
     def _command(self, simple: SimpleCommand, folders: frozenset[str]) -> PolicyDecision:
         access = self._access(simple, folders)
         if isinstance(access, ReadAccess):
-            access = self._too_far(simple, access, folders)
+            access = self._too_far(access, folders)
             if access is None:
                 return PolicyDecision("allow", "read-only", f"`{simple.words[0].text}` only reads")
         return self._by_rule(simple, folders) or self._not_read_only(simple, access)
 
-    def _too_far(self, simple: SimpleCommand, access: ReadAccess, folders: frozenset[str]) -> str | None:
+    def _too_far(self, access: ReadAccess, folders: frozenset[str]) -> str | None:
         """Return why a read-only command needs approval all the same; None if it does not."""
         if away := next((path for word in access.paths if (path := self._away(word, folders))), None):
             return f"{away} is outside the workspace"
         if not self._context.reading_allowed:
             return "only commands that a rule allows may run here"
-        named = [
-            path for word in access.paths for path in self._workspace.reached(word.text, folders, tilde=word.tilde)
-        ]
-        found = find_searched_secret(simple, tuple(named) or tuple(sorted(folders)), self._workspace.files)
-        return None if found is None else f"it reads folders recursively, and {found} contains secrets"
+        found = access.search.found_secret(self._workspace, folders) if access.search else None
+        return None if found is None else f"it searches folders, and {found} contains secrets"
 
     def _not_read_only(self, simple: SimpleCommand, access: ConfiguredProgram | str | None) -> PolicyDecision:
         name = simple.words[0].text
@@ -257,7 +245,11 @@ def _read_analysis(name: str, arguments: tuple[Word, ...]) -> ReadAnalysis | Non
     if (known := READ_ONLY_COMMANDS.get(name)) is None:
         return None
     given = parse_arguments(arguments, known)
-    return given if isinstance(given, str) else ReadAccess(given.paths, names_only=known.names_only)
+    if isinstance(given, str):
+        return given
+    search = search_scope(name, given)
+    named = named_globs(search) if search else ()
+    return ReadAccess((*given.paths, *named), names_only=known.names_only, search=search)
 
 
 def _rule_match(rule: Rule, words: tuple[Word, ...]) -> RuleMatch | None:
@@ -296,45 +288,3 @@ def _cd(arguments: tuple[Word, ...]) -> ReadAnalysis:
 
 def _ask(reason: str) -> PolicyDecision:
     return PolicyDecision("ask", "shell", reason)
-
-
-def find_searched_secret(simple: SimpleCommand, folders: tuple[str, ...], files: FileSystem) -> str | None:
-    """Return the name of a secret file that a search through these absolute paths would read; None if none is found."""
-    name, arguments = simple.words[0].text, [word.text for word in simple.words[1:]]
-    if not _is_recursive(name, arguments):
-        return None
-    included, excluded = _values("--include", arguments), _values("--exclude", arguments)
-    # ripgrep skips hidden files, and the flag that changes this is not known as read-only.
-    for found in _below(folders, files, hidden=name != "rg"):
-        searched = not included or any(fnmatchcase(found, glob) for glob in included)
-        if searched and not any(fnmatchcase(found, glob) for glob in excluded):
-            return found
-    return None
-
-
-def _is_recursive(name: str, arguments: list[str]) -> bool:
-    if name == "rg":
-        return True
-    flags = (word for word in arguments if word.startswith("-"))
-    return name in {"grep", "diff"} and any(
-        word in _LONG or (not word.startswith("--") and bool(set(word) & set("rR"))) for word in flags
-    )
-
-
-def _values(flag: str, arguments: list[str]) -> list[str]:
-    return [word.removeprefix(f"{flag}=") for word in arguments if word.startswith(f"{flag}=")]
-
-
-def _below(folders: tuple[str, ...], files: FileSystem, *, hidden: bool) -> Iterator[str]:
-    """Yield the names of secret files below the folders, breadth first."""
-    pending, walked = list(folders), 0
-    while pending and walked < MAX_WALKED:
-        folder = pending.pop(0)
-        for entry in files.entries(folder):
-            walked += 1
-            if entry.name in _UNREAD or (entry.name.startswith(".") and not hidden):
-                continue
-            if is_secret_file_name(entry.name):
-                yield entry.name
-            elif entry.is_folder:
-                pending.append(f"{folder.rstrip('/')}/{entry.name}")

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from scaffold.policy.shell.flags import FlagSpec, parse_arguments
 from scaffold.policy.shell.script import Word
+from scaffold.policy.shell.search_scope import SearchScope
 from scaffold.policy.shell.sed_scripts import only_prints
 
 
@@ -17,6 +18,8 @@ class ReadAccess(Struct, frozen=True):
     """The paths it may read."""
     names_only: bool = False
     """Whether it shows names but no contents."""
+    search: SearchScope | None = None
+    """What it reads in folders; None if it reads only the files it names."""
 
 
 MAX_PROGRAM_CHARS = 400

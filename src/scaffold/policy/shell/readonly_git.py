@@ -9,6 +9,7 @@ from msgspec import Struct
 from scaffold.policy.shell.flags import FlagSpec, ParsedArguments, parse_arguments
 from scaffold.policy.shell.readonly_arguments import ReadAccess
 from scaffold.policy.shell.script import Word
+from scaffold.policy.shell.search_scope import search_scope
 
 _DIFF_LONG = (
     "patch no-patch unified[=] raw patch-with-raw patience histogram minimal diff-algorithm[=] stat[=] numstat "
@@ -214,7 +215,7 @@ def analyze_git(arguments: tuple[Word, ...], settings: Iterable[str]) -> ReadAcc
         return problem
     if setting := program_setting(name, given, settings):
         return ConfiguredProgram(setting)
-    return ReadAccess(_paths(given))
+    return ReadAccess(_paths(given), search=search_scope(f"git {name}", given))
 
 
 def _read_global_options(words: list[Word]) -> ReadAccess | str:

@@ -15,6 +15,7 @@ from scaffold.policy.shell.script import Word
 
 HARMLESS_SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
 MAX_ENTRIES = 2_000
+MAX_TEXT_CHARS = 65_536
 MAX_PATH_CHARS = 4_096
 """No system opens a longer path."""
 MAX_PATHS_IN_WORD = 50
@@ -45,6 +46,10 @@ class FileSystem(Protocol):
         """Return the entries of a folder, at most `MAX_ENTRIES`; empty if it is missing."""
         ...
 
+    def text(self, file: str) -> str:
+        """Return the first `MAX_TEXT_CHARS` of a file; empty if it is missing or no text file."""
+        ...
+
 
 class DiskFileSystem:
     """The file system of this machine."""
@@ -67,6 +72,16 @@ class DiskFileSystem:
         except (OSError, ValueError):
             return ()
 
+    def text(self, file: str) -> str:
+        """Return the first `MAX_TEXT_CHARS` of a file; empty if it is missing or no text file."""
+        try:
+            if not Path(file).is_file():
+                return ""
+            with Path(file).open(encoding="utf-8", errors="replace") as content:
+                return content.read(MAX_TEXT_CHARS)
+        except (OSError, ValueError):
+            return ""
+
 
 class EmptyFileSystem:
     """A file system without files: paths are used literally."""
@@ -78,6 +93,10 @@ class EmptyFileSystem:
     def entries(self, folder: str) -> tuple[DirEntry, ...]:  # noqa: ARG002 - there is no folder
         """Return nothing."""
         return ()
+
+    def text(self, file: str) -> str:  # noqa: ARG002 - there is no file
+        """Return nothing."""
+        return ""
 
 
 class WorkspacePaths(Struct, frozen=True):
