@@ -10,6 +10,9 @@ from scaffold.git.command import Git
 from scaffold.git.disabled_programs import FileStamp, file_stamp
 
 MAX_MODULES = 1_000
+EMBEDDED = "embedded."
+"""Before the path of a repository inside the working tree whose settings count for git, but are not listed."""
+_GITLINK = b"160000 "
 _INCLUDES = ("include.", "includeif.")
 
 
@@ -57,16 +60,34 @@ async def _read(root: Path, environ: Mapping[str, str]) -> _CachedNames:
     hooks = folders[0] / "hooks"
     modules = tuple(_modules(folders[0] / "modules"))
     inner = [name for folder in modules if (folder / "config").is_file() for name in await _names(git, folder)]
-    names = frozenset([name for name, _ in own] + inner + [f"hook.{name}" for name in _hooks(hooks)])
+    links = await _gitlinks(git)
+    embedded = [EMBEDDED + path for path in links if _is_embedded(root / path, folders[0] / "modules")]
+    names = frozenset([name for name, _ in own] + inner + embedded + [f"hook.{name}" for name in _hooks(hooks)])
     configs = {folder / name for folder in (*folders, *modules) for name in ("config", "config.worktree")}
     # Missing files are watched as well: their stamp changes when they appear.
     watched = {*(path for _, path in own), *configs, *modules, hooks, folders[0] / "modules", root / ".git"}
+    watched |= {folders[-1] / "index", *(root / path / ".git" for path in links)}
     return _CachedNames(names, {path: file_stamp(path) for path in watched}, lasting=not _includes(names))
 
 
 async def _names(git: Git, folder: Path) -> list[str]:
     listed = await git("config", "--file", str(folder / "config"), "--includes", "--list", "--name-only", "-z")
     return [os.fsdecode(name) for name in listed.out.split(b"\0") if name]
+
+
+async def _gitlinks(git: Git) -> list[str]:
+    """Return the paths, relative to git's folder, that the index links to commits of other repositories."""
+    listed = await git("ls-files", "--stage", "-z", "--", ":/")
+    return [os.fsdecode(entry.partition(b"\t")[2]) for entry in listed.out.split(b"\0") if entry.startswith(_GITLINK)]
+
+
+def _is_embedded(folder: Path, modules: Path) -> bool:
+    """Return whether a repository is there whose git directory is not below `modules`, whose settings are listed."""
+    file = folder / ".git"
+    if not file.is_file():
+        return file.exists()
+    named = file.read_text(encoding="utf-8", errors="surrogateescape").removeprefix("gitdir:").strip()
+    return not (folder / named).resolve().is_relative_to(modules.resolve())
 
 
 def _in_repository(root: Path) -> bool:

@@ -255,6 +255,37 @@ async def test_an_active_hook_counts_and_a_sample_does_not(shop, tmp_path):
     assert await said("git status", workspace, settings) == "ask"
 
 
+async def test_a_repository_inside_the_working_tree_counts_if_the_index_links_to_it(shop, tmp_path):
+    """RA-13, RA-14: `git status` and `git diff` work in it too, by its settings and its hooks."""
+    ours = RepositoryConfig(os.environ)
+    workspace = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
+    inner = shop / "vendor" / "lib"
+    inner.mkdir(parents=True)
+    git = Git(inner, environ=os.environ)
+    await git("init", "--quiet")
+    await git("commit", "--allow-empty", "-m", "first")
+    await git("config", "core.fsmonitor", "./evil")
+    assert await said("git status", workspace, await ours.of(shop)) == "allow"
+    outer = Git(shop, environ=os.environ)
+    head = (await git("rev-parse", "HEAD")).line
+    await outer("update-index", "--add", "--cacheinfo", f"160000,{head},vendor/lib")
+    settings = await ours.of(shop)
+    commands = ["git status", "git diff", "git log", "ls vendor"]
+    assert [await said(command, workspace, settings) for command in commands] == ["ask", "ask", "allow", "allow"]
+    answer = await decide_command(
+        "git status", DecisionContext(workspace=workspace, settings=settings), CommandParser(installed_parser())
+    )
+    assert answer.reason.endswith("the repository inside vendor/lib, by that repository's settings")
+    (inner / ".git").rename(shop / "elsewhere")
+    assert await said("git status", workspace, await ours.of(shop)) == "allow"
+    (inner / ".git").write_text("gitdir: ../../elsewhere\n")
+    assert await said("git status", workspace, await ours.of(shop)) == "ask"
+    (shop / ".git" / "modules").mkdir()
+    (shop / "elsewhere").rename(shop / ".git" / "modules" / "lib")
+    (inner / ".git").write_text("gitdir: ../../.git/modules/lib\n")
+    assert "core.fsmonitor" in await ours.of(shop)
+
+
 async def test_a_folder_without_a_repository_has_no_settings(tmp_path):
     """RA-14."""
     assert await RepositoryConfig(os.environ).of(tmp_path / "nowhere") == frozenset()

@@ -12,7 +12,8 @@ def read(command: str, *settings: str) -> ReadAccess | ConfiguredProgram | str:
 @pytest.mark.parametrize(
     ("setting", "runs", "runs_not"),
     [
-        ("core.fsmonitor", "status", "log"),
+        ("core.fsmonitor", "status", "branch"),
+        ("core.fsmonitor", "show :a", ""),
         ("core.hookspath", "status", "log"),
         ("hook.post-index-change", "status", "log"),
         ("core.worktree", "diff", "log"),
@@ -23,7 +24,13 @@ def read(command: str, *settings: str) -> ReadAccess | ConfiguredProgram | str:
         ("diff.x.textconv", "show HEAD", "status"),
         ("diff.x.command", "log -p", "status"),
         ("log.showsignature", "log", "status"),
-        ("gpg.program", "log --format=%G?", "log"),
+        ("gpg.program", "log", "status"),
+        ("gpg.ssh.program", "tag", "ls-files"),
+        ("pretty.mine", "show --format=mine", "diff"),
+        ("format.pretty", "log", "status"),
+        ("tag.sort", "tag", "diff"),
+        ("alias.whatchanged", "whatchanged", "log"),
+        ("embedded.vendor/lib", "status", "log"),
         ("core.pager", "log", ""),
         ("pager.log", "log", ""),
         ("extensions.partialclone", "cat-file -p HEAD", ""),
@@ -40,7 +47,7 @@ def test_a_setting_that_names_a_program_counts_if_git_runs_it(setting, runs, run
 
 def test_other_settings_run_nothing():
     """RA-14."""
-    settings = ("user.name", "core.bare", "remote.origin.url", "hook.pre-commit", "branch.main.merge", "alias.st")
+    settings = ("user.name", "core.bare", "remote.origin.url", "hook.pre-commit", "branch.main.merge", "tag.gpgsign")
     assert isinstance(read("status", *settings), ReadAccess)
     assert any_program_setting(settings) is None
 
@@ -49,6 +56,59 @@ def test_an_allow_rule_does_not_cover_a_program_named_in_a_setting():
     """RA-14."""
     assert any_program_setting(("user.name", "Filter.lfs.clean")) == "Filter.lfs.clean"
     assert any_program_setting(("merge.x.driver",)) == "merge.x.driver"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *("credential.helper", "credential.https://a.example.helper", "trailer.sign.command", "pager.log"),
+        *("protocol.ext.allow", "url.ext::sh.insteadof", "gpg.ssh.defaultkeycommand", "lfs.extension.x.clean"),
+        *("core.pager", "browser.x.cmd", "init.templatedir", "interactive.diffFilter", "sendemail.smtpCmd"),
+    ],
+)
+def test_more_settings_that_name_programs(setting):
+    """RA-13, RA-14: what a push, a commit or a page of help would run."""
+    assert any_program_setting(("user.name", setting)) == setting
+
+
+def test_an_alias_counts_for_the_command_of_its_name():
+    """RA-13, RA-14."""
+    assert any_program_setting(("alias.Up",), "up") == "alias.Up"
+    assert any_program_setting(("alias.up",), "commit") is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "log --format=%G?",
+            "log --pretty=format:%h%GS",
+            "show --format=%+G?",
+            "log --format=%-GK",
+            "stash list --format=%G?",
+        ),
+        *("branch --format=%(signature)", "tag -l --format %(*signature:grade)", "for-each-ref --sort=-signature:key"),
+        *(
+            "tag --sort=signature",
+            "rev-list --pretty=%G? HEAD",
+            "reflog --format=%G?",
+        ),
+    ],
+)
+def test_a_format_that_checks_signatures_does_more_than_read(command):
+    """RA-13, RA-14: git runs gpg for it, or the program that `gpg.program` names."""
+    assert "checks signatures" in str(read(command))
+
+
+def test_other_formats_and_keys_only_read():
+    """RA-14."""
+    commands = (
+        "log --format=%h%x09%an",
+        "branch --sort=-committerdate",
+        "tag -l --sort=v:refname",
+        "log -- signature.py",
+    )
+    assert all(isinstance(read(command), ReadAccess) for command in commands)
 
 
 def test_a_file_in_a_revision_is_a_path_too():

@@ -7,6 +7,7 @@ import re
 
 from msgspec import Struct
 
+from scaffold.git.repository_config import EMBEDDED
 from scaffold.policy.rule.patterns import PrefixPattern, RegexPattern, escape_words, parse_pattern
 from scaffold.policy.rule.rules import Rule
 from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision
@@ -150,9 +151,7 @@ class _CommandDecision:
         name = simple.words[0].text
         match access:
             case ConfiguredProgram(setting=setting):
-                return PolicyDecision(
-                    "ask", f"git:{setting}", f"the repository's setting {setting} makes git run a program"
-                )
+                return PolicyDecision("ask", f"git:{setting}", _configured(setting))
             case str():
                 return _ask(f"`{name}`: {access}")
             case None:
@@ -210,8 +209,8 @@ class _CommandDecision:
             return f"`{program}` executes its arguments; only a rule with the whole command can allow it"
         if found := named.flag or find_risk(words, named.words):
             return f"`{found}` changes what it does; only a rule that names it can allow it"
-        if program == "git" and (setting := any_program_setting(self._context.settings)):
-            return f"the repository's setting {setting} makes git run a program"
+        if program == "git" and (setting := any_program_setting(self._context.settings, _subcommand(words))):
+            return _configured(setting)
         if program_name(words[0]) in WRITERS and (found := self._too_much(free, folders)):
             return f"`{found}` may refer to more than one file in the workspace"
         return next((found for word in free if (found := self._beyond_word(word, folders))), None)
@@ -273,6 +272,19 @@ def _match_globs(globs: CommandPrefix, words: tuple[Word, ...]) -> RuleMatch:
     return RuleMatch(
         texts, sure=open_at[0] if open_at else len(globs), whole=not open_at and len(texts) == len(words), flag=flag
     )
+
+
+def _subcommand(words: tuple[Word, ...]) -> str:
+    return next((word.text.casefold() for word in words[1:] if not word.text.startswith("-")), "")
+
+
+def _configured(setting: str) -> str:
+    """Return what a name among the repository's settings makes git do."""
+    if setting.startswith(EMBEDDED):
+        return (
+            f"git also works in the repository inside {setting.removeprefix(EMBEDDED)}, by that repository's settings"
+        )
+    return f"the repository's setting {setting} makes git run a program"
 
 
 def _looks_like_path(word: Word) -> bool:

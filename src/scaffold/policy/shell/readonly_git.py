@@ -165,6 +165,11 @@ HARMLESS_GLOBAL_OPTIONS = frozenset(
 )
 # Addresses of remotes and proxies may contain a login.
 _SECRET_SETTINGS = ("credential", "extraheader", "token", "password", "secret", "proxy", "cookie", "url")
+_FORMATS_COMMITS = frozenset({
+    *("log", "show", "whatchanged", "shortlog", "reflog", "stash", "rev-list", "diff-tree", "show-branch"),
+    *("branch", "tag", "for-each-ref"),
+})  # fmt: skip
+"""Commands that may print whether a commit or tag is signed, for which git runs gpg or ssh-keygen."""
 _LOOKS_AT_FILES = frozenset({
     *("status", "diff", "diff-files", "diff-index", "blame", "stash", "describe", "grep", "ls-files", "check-ignore"),
 })  # fmt: skip
@@ -173,14 +178,29 @@ _SHOWS_CONTENT = frozenset({
     *("cat-file", "reflog", "shortlog"),
 })  # fmt: skip
 
+_SIGNATURE = re.compile(r"%[+ -]?G|%\(\*?signature|(?:.*=)?-?\*?signature(?::.*)?$")
+"""The part of a format or sort key that makes git check signatures."""
+_RUN_BY: tuple[tuple[re.Pattern[str], frozenset[str] | None], ...] = (
+    # A partial clone fetches missing objects whenever they are read, by a transport that may be a program.
+    (re.compile(r"core\.(alternaterefscommand|pager)|pager\..*|extensions\.partialclone|remote\..*promisor"), None),
+    # Reading the index asks fsmonitor; refreshing it runs that hook and enters repositories inside.
+    (re.compile(r"core\.fsmonitor"), _SHOWS_CONTENT | _LOOKS_AT_FILES | {"rev-parse"}),
+    (re.compile(r"core\.(hookspath|worktree)|hook\.post-index-change|embedded\..*"), _LOOKS_AT_FILES),
+    (re.compile(r"filter\..*(clean|process|smudge)"), _SHOWS_CONTENT | _LOOKS_AT_FILES),
+    (re.compile(r"diff\.(external|.*(command|textconv))"), _SHOWS_CONTENT),
+    (re.compile(r"(gpg|pretty)\..*|log\.showsignature|format\.pretty|(branch|tag)\.sort"), _FORMATS_COMMITS),
+)
+"""Settings that make git run a program, and the commands that do; None for all."""
 _LEAVES_OUT = re.compile(r":(?:[!^]|\([^)]*exclude).*", re.DOTALL)
 _MAGIC = re.compile(r"(?:/+|\([^)]*\))(?=.)")
 """The pathspec magic between a `:` and the path, or leading slashes."""
 
 _PROGRAMS = re.compile(
-    r"core\.(fsmonitor|worktree|alternaterefscommand|editor|sshcommand|gitproxy|askpass|hookspath)"
+    r"core\.(fsmonitor|worktree|alternaterefscommand|editor|sshcommand|gitproxy|askpass|hookspath|pager)|pager\..*"
     r"|filter\..*\.(clean|smudge|process)|diff\.(external|.*\.(command|textconv))|merge\..*\.driver"
-    r"|gpg\.(.*\.)?program|remote\..*\.(uploadpack|receivepack|vcs|promisor|proxy)|sequence\.editor"
+    r"|gpg\.(.*\.)?(program|defaultkeycommand)|credential\.(.*\.)?helper|trailer\..*\.(command|cmd)"
+    r"|protocol\.(.*\.)?allow|url\..*\.(push)?insteadof|lfs\.(customtransfer|extension|standalonetransferagent).*"
+    r"|(man|browser)\..*\.(cmd|path)|interactive\.difffilter|init\.templatedir|sendemail\..*cmd|remote\..*\.(uploadpack|receivepack|vcs|promisor|proxy)|sequence\.editor"
     r"|extensions\.partialclone|submodule\..*\.update|.*tool\..*\.cmd"
 )
 
@@ -211,9 +231,9 @@ def analyze_git(arguments: tuple[Word, ...], settings: Iterable[str]) -> ReadAcc
     given = parse_arguments(tuple(words), known)
     if isinstance(given, str):
         return given
-    if problem := _write_reason(name, given):
+    if problem := _write_reason(name, given) or _signature_check(words):
         return problem
-    if setting := program_setting(name, given, settings):
+    if setting := program_setting(name, settings):
         return ConfiguredProgram(setting)
     return ReadAccess(_paths(given), search=search_scope(f"git {name}", given))
 
@@ -256,6 +276,11 @@ def _write_reason(name: str, given: ParsedArguments) -> str | None:
     return None
 
 
+def _signature_check(words: Iterable[Word]) -> str | None:
+    found = next((word.text for word in words if _SIGNATURE.search(word.text)), None)
+    return f"`{found}` checks signatures, for which git runs another program" if found else None
+
+
 def _paths(given: ParsedArguments) -> tuple[Word, ...]:
     """Return the words that may be paths, and the path part of `HEAD:path`, `:0:path`, `:(top)path`, `1,5:path`."""
     values = (value for _, value in given.flags if value is not None)
@@ -263,33 +288,18 @@ def _paths(given: ParsedArguments) -> tuple[Word, ...]:
     return (*given.paths, *(Word(path) for text in after if (path := _MAGIC.sub("", text))))
 
 
-def program_setting(name: str, given: ParsedArguments, settings: Iterable[str]) -> str | None:
+def program_setting(name: str, settings: Iterable[str]) -> str | None:
     """Return the first of `settings` that makes `git NAME` run a program; None if there is none."""
-    # The placeholders of `%G` check signatures, by the program that `gpg.program` names.
-    signed = any(flag in {"format", "pretty"} and value and "%G" in value.text for flag, value in given.flags)
-    return next((each for each in sorted(settings) if _would_run(each.casefold(), name, signed=signed)), None)
+    return next((each for each in sorted(settings) if _would_run(each.casefold(), name)), None)
 
 
-def _would_run(setting: str, name: str, *, signed: bool) -> bool:
-    section, key = setting.partition(".")[0], setting.rpartition(".")[2]
-    shows = name in _SHOWS_CONTENT
-    match section, key:
-        # A partial clone fetches missing objects whenever they are read, by a transport that may be a program.
-        case ("core", "alternaterefscommand" | "pager") | ("pager", _) | ("extensions", "partialclone"):
-            return True
-        case "remote", "promisor":
-            return True
-        # These commands look at the files or refresh the index, which asks fsmonitor and runs that hook.
-        case ("core", "fsmonitor" | "hookspath" | "worktree") | ("hook", "post-index-change"):
-            return name in _LOOKS_AT_FILES
-        case "filter", "clean" | "process" | "smudge":
-            return shows or name in _LOOKS_AT_FILES
-        case ("diff", "external" | "command" | "textconv") | ("log", "showsignature"):
-            return shows
-        case _:
-            return signed and section == "gpg"
+def _would_run(setting: str, name: str) -> bool:
+    if setting == f"alias.{name}":
+        return True  # git lets an alias replace a command that it is about to remove
+    return any(known.fullmatch(setting) and (commands is None or name in commands) for known, commands in _RUN_BY)
 
 
-def any_program_setting(settings: Iterable[str]) -> str | None:
-    """Return the first of `settings` that makes any git command run a program; None if there is none."""
-    return next((each for each in sorted(settings) if _PROGRAMS.fullmatch(each.casefold())), None)
+def any_program_setting(settings: Iterable[str], subcommand: str = "") -> str | None:
+    """Return the first of `settings` that makes some git command, or this subcommand, run a program; None if none."""
+    names = ((each, each.casefold()) for each in sorted(settings))
+    return next((each for each, name in names if _PROGRAMS.fullmatch(name) or name == f"alias.{subcommand}"), None)
