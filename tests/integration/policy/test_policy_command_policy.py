@@ -6,8 +6,9 @@ import pytest
 
 from builders import make_repository
 from scaffold.policy.rule.rules import parse_rule
-from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.command_policy import BY_NAME, BY_SUBCOMMAND, ShellCommandPolicy
 from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.risky_flags import has_flag_list
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, EmptyFileSystem, WorkspacePaths
 
 PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
@@ -51,6 +52,50 @@ async def test_a_rule_covers_what_it_names_and_no_more(rule, command, decision):
     allow = tuple(each for each in (parse_rule(rule),) if each.is_for("shell"))
     judged = await ShellCommandPolicy().judge(command, DecisionContext(workspace=PLACE, allow=allow))
     assert judged.decision == decision, judged
+
+
+async def test_a_protected_branch_asks_although_the_push_does_not_name_it(shop, tmp_path):
+    """RA-13, RA-14: `git push` changes the current branch."""
+    workspace = WorkspacePaths(root=str(shop), home="/home/u", files=DiskFileSystem())
+    ground = DecisionContext(workspace=workspace, allow=(parse_rule("shell:git push"),))
+    commands = ["git push", "git push -u origin HEAD", "git push origin @", "git push --tags", "git push origin work"]
+
+    async def said() -> list[str]:
+        return [(await ShellCommandPolicy(os.environ).judge(each, ground)).decision for each in commands]
+
+    assert await said() == ["ask", "ask", "ask", "allow", "allow"]
+    (shop / ".git" / "HEAD").write_text("ref: refs/heads/work\n")
+    assert await said() == ["allow"] * 5
+    (shop / ".git").rename(tmp_path / "git")
+    (shop / ".git").write_text("gitdir: ../git\n")
+    (tmp_path / "git" / "HEAD").write_text("ref: refs/heads/release/2\n")
+    assert await said() == ["ask", "ask", "ask", "allow", "allow"]
+
+
+def test_always_offers_no_program_without_a_list_of_its_flags():
+    """RA-13, RA-14: a rule for such a program would cover flags that nobody has looked at."""
+    assert [name for name in BY_NAME | BY_SUBCOMMAND if not has_flag_list((name,))] == []
+    assert has_flag_list(("uv", "run", "pytest"))
+    assert not has_flag_list(("uv", "run", "cowsay"))
+    assert not has_flag_list(("python", "-m", "cowsay"))
+
+
+async def test_always_is_not_offered_for_unknown_programs():
+    """RA-13, RA-14."""
+    ground = DecisionContext(workspace=PLACE)
+    commands = {
+        "cowsay hello": None,
+        "pip install x": None,
+        "gh pr list": None,
+        "uv run cowsay": None,
+        "uv run pytest -q": "uv run pytest",
+        "pylint src": "pylint",
+        "git push origin work": "git push",
+        "git push origin main": None,
+        "git commit -n -m x": None,
+    }
+    offered = {each: await ShellCommandPolicy().suggest_pattern(each, ground) for each in commands}
+    assert offered == commands
 
 
 async def test_without_bash_only_portable_commands_are_allowed(tmp_path):

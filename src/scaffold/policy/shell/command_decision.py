@@ -3,6 +3,7 @@
 Pure: the parsed command, the rules and the view of the disk are passed in.
 """
 
+import os
 import re
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ from scaffold.policy.shell.flags import parse_arguments
 from scaffold.policy.shell.readonly_arguments import ARGUMENT_PARSERS, ReadAccess, ReadAnalysis
 from scaffold.policy.shell.readonly_commands import READ_ONLY_COMMANDS, VERSION_PROGRAMS
 from scaffold.policy.shell.readonly_git import ConfiguredProgram, analyze_git, any_program_setting
-from scaffold.policy.shell.risky_flags import find_risk
+from scaffold.policy.shell.risky_flags import find_risk, pushed_branch
 from scaffold.policy.shell.script import ParsedCommand, ParseResult, Redirect, SimpleCommand, UnparsedCommand, Word
 from scaffold.policy.shell.search_scope import named_globs, search_scope
 from scaffold.policy.shell.tree_sitter_parser import parse_with_tree_sitter
@@ -199,6 +200,8 @@ class _CommandDecision:
             # A rule that spells out the whole command was written for exactly this, risks included.
             if not named.whole and (problem := self._beyond(simple.words, named, folders)):
                 return _ask(f"the rule `{rule}` does not cover it: {problem}")
+            if branch := pushed_branch(simple.words, named.sure, self._branch()):
+                return _ask(f"it pushes to the protected branch {branch}; only a rule that names it allows it")
             return PolicyDecision("allow", str(rule), f"the rule `{rule}` allows it")
         return None
 
@@ -214,6 +217,13 @@ class _CommandDecision:
         if program_name(words[0]) in WRITERS and (found := self._too_much(free, folders)):
             return f"`{found}` may refer to more than one file in the workspace"
         return next((found for word in free if (found := self._beyond_word(word, folders))), None)
+
+    def _branch(self) -> str:
+        """Return the branch that is checked out in the workspace; empty if that is unknown."""
+        files, folder = self._workspace.files, f"{self._workspace.root.rstrip('/')}/.git"
+        for line in files.text(folder).splitlines():  # in a worktree, a file names the folder
+            folder = os.path.join(self._workspace.root, line.removeprefix("gitdir:").strip())  # noqa: PTH118 - keeps `..`
+        return files.text(f"{folder}/HEAD").strip().removeprefix("ref: refs/heads/")
 
     def _too_much(self, words: tuple[Word, ...], folders: frozenset[str]) -> str | None:
         """Return the first word that may make a writing program change many files or the whole workspace."""

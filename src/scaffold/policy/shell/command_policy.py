@@ -16,19 +16,19 @@ from scaffold.policy.rule.ruleset import PolicyDecision
 from scaffold.policy.shell.command_decision import decide_command, decide_parsed
 from scaffold.policy.shell.command_parser import CommandParser, ParserMissing, installed_parser
 from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.risky_flags import has_flag_list
 from scaffold.policy.shell.script import ParsedCommand, ParseResult, SimpleCommand, UnparsedCommand
-from scaffold.policy.shell.wrappers import LAUNCH_SUBCOMMANDS, LAUNCHERS, program_name
+from scaffold.policy.shell.wrappers import LAUNCH_SUBCOMMANDS, LAUNCHERS
 
 BY_SUBCOMMAND = frozenset({
-    *("git", "cargo", "go", "npm", "yarn", "pnpm", "uv", "poetry", "hatch", "ruff", "pip", "pip3", "gh", "dotnet"),
-    *("make", "gmake", "just", "rake", "tox", "nox", "gradle", "mvn", "bundle", "mix", "deno", "bun", "pdm", "rye"),
+    *("git", "cargo", "go", "npm", "yarn", "pnpm", "uv", "poetry", "ruff", "make", "gmake", "just", "rake"),
 })  # fmt: skip
 """Programs whose second word is a subcommand."""
 BY_NAME = frozenset({
     *("pytest", "mypy", "flake8", "pylint", "black", "isort", "pyright", "eslint", "prettier", "tsc", "jest", "vitest"),
     *("mocha", "rspec", "phpunit", "ctest", "shellcheck", "yamllint", "markdownlint", "rubocop", "gofmt", "rustfmt"),
 })  # fmt: skip
-"""Programs that do one kind of thing, whatever their arguments."""
+"""Programs that do one kind of thing, unless one of their risky flags changes it."""
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_.-]*")
 
@@ -99,10 +99,14 @@ def suggest_pattern(parsed: ParseResult, read_only: Callable[[SimpleCommand], bo
 
 def _first_words(simple: SimpleCommand) -> tuple[str, ...]:
     """Return the first words that identify what the command does; empty for an unknown program."""
-    texts = tuple(word.text if word.literal else "" for word in simple.words)
+    words = _rule_words(tuple(word.text if word.literal else "" for word in simple.words))
+    return words if words and has_flag_list(words) else ()
+
+
+def _rule_words(texts: tuple[str, ...]) -> tuple[str, ...]:
     name, second, third = (*texts, "", "")[:3]
     # `./pytest` or `/tmp/git` are other programs than the rule would name.
-    if name != program_name(simple.words[0]):
+    if "/" in name:
         return ()
     if name in BY_NAME:
         return (name,)
