@@ -78,7 +78,7 @@ class _FlagParser:
             elif end is not None or not _is_flag(word):
                 problem = self._operand_problem(word, ended=end is not None)
                 operands.append(word)
-            elif word.text == "--":
+            elif word.text == "--" and (self._known.permutes or not operands):
                 end, problem = at, None
             else:
                 pending, problem = self._flag(word, after_operand=bool(operands))

@@ -50,15 +50,16 @@ _LOG = FlagSpec(
 _DIFF = FlagSpec(short="pusqzbwaRr", valued="SG", attached="UMCBl", long=_DIFF_LONG, texts=_DIFF_TEXTS, counts=True)
 _LISTING = (
     "contains[=] no-contains[=] merged[=] no-merged[=] points-at[=] sort[=] format[=] color[=] no-color "
-    "ignore-case column[=] no-column"
+    "ignore-case no-column"
 )
 
 SUBCOMMANDS: Mapping[str, FlagSpec] = {
     "status": FlagSpec(
-        short="sbvzuM",
+        short="sbvz",
+        attached="uM",
         long="short branch show-stash porcelain[=] long verbose untracked-files[=] ignore-submodules[=] ignored[=] "
         "column[=] no-column ahead-behind no-ahead-behind renames no-renames find-renames[=]",
-        texts="porcelain untracked-files ignore-submodules ignored column find-renames",
+        texts="u M porcelain untracked-files ignore-submodules ignored column find-renames",
     ),
     "diff": _DIFF,
     "log": _LOG,
@@ -77,7 +78,7 @@ SUBCOMMANDS: Mapping[str, FlagSpec] = {
     "branch": FlagSpec(
         short="alrvi",
         long=f"all list remotes verbose show-current abbrev[=] no-abbrev {_LISTING}",
-        texts="contains no-contains merged no-merged points-at sort format color column abbrev",
+        texts="contains no-contains merged no-merged points-at sort format color abbrev",
     ),
     "tag": FlagSpec(
         short="li",
@@ -105,9 +106,8 @@ SUBCOMMANDS: Mapping[str, FlagSpec] = {
     ),
     "cat-file": FlagSpec(short="tsep"),
     "describe": FlagSpec(
-        long="all tags contains abbrev[=] candidates[=] exact-match debug long match[=] exclude[=] always "
-        "first-parent dirty[=]",
-        texts="abbrev candidates match exclude dirty",
+        long="all tags contains abbrev[=] candidates[=] exact-match debug long match[=] exclude[=] always first-parent",
+        texts="abbrev candidates match exclude",
     ),
     "rev-list": FlagSpec(valued="n", long=f"count objects {_LOG_LONG}", texts=_LOG_TEXTS, counts=True),
     "merge-base": FlagSpec(short="a", long="all octopus independent is-ancestor fork-point", no_paths=True),
