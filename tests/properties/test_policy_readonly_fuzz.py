@@ -43,7 +43,7 @@ WATCH = Path(__file__).parents[1] / "support" / "observe_reads.py"
 FILES = {
     "a.txt": "b\na 1\n",
     "b.txt": "a 1\nc\n",
-    "code.py": "print(1)  # TODO\n",
+    "code.py": "print(1)  # main\n",
     "data.json": '{"a": [1, {"b": "x"}]}\n',
     "hex": "00000000: 6162\n",
     "1": "one\n",
@@ -65,7 +65,7 @@ OPERANDS = (
     *("a.txt", "b.txt", "code.py", "data.json", "hex", "sub", "sub/a.txt", ".", "-", "--", "*", "*.txt", "?.txt"),
     *("sub/*", "[a-c]*", "1", "5", "list", "@list", "@.env", ".env", "sub/.env", "../outside.txt", "..", "out"),
     *("-o", "--output=out", "+1", "-1", "+0", "HEAD", "main", "HEAD:a.txt", "tracked.md", "main..HEAD", "sub/deep"),
-    *("key.pem", "./a.txt", "evil.sed", "+%F", "a", "TODO", "x=1", "01010000", "root", "ls", "-5f", "5k"),
+    *("key.pem", "./a.txt", "evil.sed", "+%F", "a", "main", "x=1", "01010000", "root", "ls", "-5f", "5k"),
 )  # fmt: skip
 VALUES = (
     *("1", "5", "0", "a", "x y", "out", ".env", "../outside.txt", "recurse", "skip", "read", "rec", "*.py", "!*.py"),

@@ -4,8 +4,9 @@ Pure: the parsed command, the rules and the view of the disk are passed in.
 """
 
 import os
-import re
+from collections.abc import Sequence
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.git.repository_config import EMBEDDED
@@ -15,25 +16,19 @@ from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision
 from scaffold.policy.shell.command_parser import CommandParser
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.denial import WRITERS, DenyCheck
-from scaffold.policy.shell.flags import parse_arguments
-from scaffold.policy.shell.readonly_arguments import ARGUMENT_PARSERS, ReadAccess, ReadAnalysis
-from scaffold.policy.shell.readonly_commands import READ_ONLY_COMMANDS, VERSION_PROGRAMS
-from scaffold.policy.shell.readonly_git import ConfiguredProgram, analyze_git, any_program_setting
+from scaffold.policy.shell.harmless_writes import is_harmless_assignment, log_files
+from scaffold.policy.shell.nested_commands import limited_command
+from scaffold.policy.shell.read_analysis import ReadAnalyzer, pipeline_before
+from scaffold.policy.shell.readonly_arguments import ReadAccess
+from scaffold.policy.shell.readonly_git import ConfiguredProgram, any_program_setting
 from scaffold.policy.shell.risky_flags import find_risk, pushed_branch
 from scaffold.policy.shell.script import ParsedCommand, ParseResult, Redirect, SimpleCommand, UnparsedCommand, Word
-from scaffold.policy.shell.search_scope import named_globs, search_scope
 from scaffold.policy.shell.tree_sitter_parser import parse_with_tree_sitter
-from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, MAX_ENTRIES, path_candidates
+from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, path_candidates
 from scaffold.policy.shell.wrappers import program_name, rule_names_enough
 
 MAX_FOLDERS = 32
 """With more possible working directories than this, a command is no longer analysed."""
-HARMLESS_VARIABLES = frozenset({
-    *("CI", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL", "COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"),
-    *("PYTHONUNBUFFERED", "PYTHONHASHSEED", "TZ", "CLICOLOR"),
-})  # fmt: skip
-_HARMLESS_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
-
 CommandPrefix = tuple[str, ...]
 """The words of a command that a rule matches."""
 
@@ -70,10 +65,14 @@ def visible_commands(text: str) -> tuple[SimpleCommand, ...]:
             return seen
 
 
+_Decided = tuple[SimpleCommand, list[PolicyDecision]]
+
+
 class _CommandDecision:
     def __init__(self, context: DecisionContext) -> None:
         self._context = context
         self._workspace = context.workspace
+        self._analysis = ReadAnalyzer(context.workspace, context.settings)
         self._deny_check = DenyCheck(
             workspace=context.workspace, deny=context.deny, reads_of=self._reads, scan=visible_commands
         )
@@ -82,13 +81,16 @@ class _CommandDecision:
         """Return the strictest decision over all simple commands; the first denial ends the search."""
         commands = parsed.commands if isinstance(parsed, ParsedCommand) else parsed.seen
         judged: list[PolicyDecision] = []
+        before: list[tuple[SimpleCommand, list[PolicyDecision]]] = []
         folders = frozenset({self._workspace.root})
         for simple in commands:
             # Denials apply even to a command that could not be parsed: what is visible of it is enough.
             if denied := self._deny_check.denial(simple, folders):
                 return denied
             if isinstance(parsed, ParsedCommand):
-                judged += self._one(simple, folders)
+                parts = self._one(simple, folders, before)
+                before.append((simple, parts))
+                judged += parts
             # The folder before a `cd` stays possible: it may fail, or run in a subshell of a pipeline.
             folders |= self._entered(simple, folders)
             if len(folders) > MAX_FOLDERS:
@@ -99,7 +101,7 @@ class _CommandDecision:
         return max(judged, key=lambda each: (STRICTNESS[each.decision], each.rule != "read-only"))
 
     def _reads(self, simple: SimpleCommand) -> ReadAccess | None:
-        access = self._access(simple, frozenset({self._workspace.root}))
+        access = self._analysis.of(simple.words, frozenset({self._workspace.root}))
         return access if isinstance(access, ReadAccess) else None
 
     def _entered(self, simple: SimpleCommand, folders: frozenset[str]) -> frozenset[str]:
@@ -108,22 +110,36 @@ class _CommandDecision:
         word = simple.words[1]
         return frozenset(self._workspace.reached(word.text, folders, tilde=word.tilde))
 
-    def _one(self, simple: SimpleCommand, folders: frozenset[str]) -> list[PolicyDecision]:
+    def _one(self, simple: SimpleCommand, folders: frozenset[str], before: Sequence[_Decided]) -> list[PolicyDecision]:
         judged = [found for redirect in simple.redirects if (found := self._redirect(redirect, folders))]
         for name, value in simple.assignments:
             # Variables such as LD_PRELOAD, PATH or GIT_SSH make an allowed program run another one.
-            if name not in HARMLESS_VARIABLES or not _HARMLESS_VALUE.fullmatch(value):
+            if not is_harmless_assignment(name, value, simple.words, self._workspace):
                 judged.append(_ask(f"it sets {name}, which may change what runs"))
         if simple.words:
-            judged.append(self._command(simple, folders))
+            earlier = [each for each, _ in before]
+            judged.append(self._log(simple, folders, before) or self._command(simple, folders, earlier))
         return judged or [_ask("it sets a variable for later commands")]
+
+    def _log(self, simple: SimpleCommand, folders: frozenset[str], before: Sequence[_Decided]) -> PolicyDecision | None:
+        """Return the permission of `tee LOG` if a rule allows the command whose output it writes; None otherwise."""
+        files = log_files(simple.words)
+        feeding = len(pipeline_before(simple, [each for each, _ in before]))
+        given = [part for _, parts in before[len(before) - feeding :] for part in parts]
+        rule = next((each.rule for each in given if each.decision == "allow" and each.rule != "read-only"), None)
+        inside = not any(
+            self._workspace.away(word, folders) or self._workspace.protected(word, folders) for word in files
+        )
+        if not files or rule is None or not inside:
+            return None
+        return PolicyDecision("allow", rule, f"the rule `{rule}` allows a log of its output")
 
     def _redirect(self, redirect: Redirect, folders: frozenset[str]) -> PolicyDecision | None:
         target = redirect.target
-        if redirect.duplicates or target.text in HARMLESS_SINKS:
+        if redirect.duplicates or redirect.is_text or target.text in HARMLESS_SINKS:
             return None
         # Bash expands a glob after a redirect if it matches exactly one file.
-        if target.glob:
+        if target.glob or target.loose:
             return _ask(f"`{target.text}` may be any file")
         if away := self._workspace.away(target, folders):
             return _ask(f"{away} is outside the workspace")
@@ -131,13 +147,19 @@ class _CommandDecision:
             return PolicyDecision("ask", "file_write", f"it writes {target.text}")
         return None
 
-    def _command(self, simple: SimpleCommand, folders: frozenset[str]) -> PolicyDecision:
-        access = self._access(simple, folders)
+    def _command(
+        self, simple: SimpleCommand, folders: frozenset[str], before: Sequence[SimpleCommand]
+    ) -> PolicyDecision:
+        access = self._analysis.of(simple.words, folders, pipeline_before(simple, before))
         if isinstance(access, ReadAccess):
             access = self._too_far(access, folders)
             if access is None:
                 return PolicyDecision("allow", "read-only", f"`{simple.words[0].text}` only reads")
-        return self._by_rule(simple, folders) or self._not_read_only(simple, access)
+        if decided := self._by_rule(simple, folders):
+            return decided
+        if inner := limited_command(simple.words):
+            return self._command(msgspec.structs.replace(simple, words=inner), folders, before)
+        return self._not_read_only(simple, access)
 
     def _too_far(self, access: ReadAccess, folders: frozenset[str]) -> str | None:
         """Return why a read-only command needs approval all the same; None if it does not."""
@@ -157,36 +179,6 @@ class _CommandDecision:
                 return _ask(f"`{name}`: {access}")
             case None:
                 return _ask(f"`{name}` is not known to be read-only, and no rule allows it")
-
-    def _access(self, simple: SimpleCommand, folders: frozenset[str]) -> ReadAnalysis | ConfiguredProgram | None:
-        """Return what the command reads, or why it may do more than read; None for an unknown program."""
-        if not simple.words or not simple.words[0].literal:
-            return None
-        name, arguments = simple.words[0].text, simple.words[1:]
-        if len(arguments) == 1 and name in VERSION_PROGRAMS and arguments[0].text in {"--version", "-V"}:
-            return ReadAccess()
-        return self._git(arguments, folders) if name == "git" else _read_analysis(name, arguments)
-
-    def _git(self, arguments: tuple[Word, ...], folders: frozenset[str]) -> ReadAnalysis | ConfiguredProgram:
-        access = analyze_git(arguments, self._context.settings)
-        if isinstance(access, ReadAccess) and self._elsewhere(folders):
-            return "it runs in another folder, which may be another repository"
-        return access
-
-    def _elsewhere(self, folders: frozenset[str]) -> bool:
-        homes = {self._workspace.root, self._workspace.files.real(self._workspace.root)}
-        return not all(self._finds_ours(folder, homes) for folder in folders)
-
-    def _finds_ours(self, folder: str, homes: set[str]) -> bool:
-        """Return whether git run in `folder` finds the workspace's repository: the folder exists, with none between."""
-        while folder not in homes:
-            # A bare repository needs no `.git`: git takes a folder with HEAD for one, and obeys its settings.
-            names = {entry.name.casefold() for entry in self._workspace.files.entries(folder)}
-            # No entries may also mean that the folder cannot be read; with the maximum, the list is cut.
-            if self._workspace.outside(folder) or not 0 < len(names) < MAX_ENTRIES or names & {".git", "head"}:
-                return False
-            folder = folder.rpartition("/")[0]
-        return True
 
     def _away(self, word: Word, folders: frozenset[str]) -> str | None:
         return None if word.text in HARMLESS_SINKS | {"-"} else self._workspace.away(word, folders)
@@ -234,6 +226,8 @@ class _CommandDecision:
         return None
 
     def _beyond_word(self, word: Word, folders: frozenset[str]) -> str | None:
+        if word.loose:
+            return f"`{word.text}` may become any words"
         if word.glob and word.text[0] in "*?[":
             return f"`{word.text}` may match a file whose name is a flag"
         for part in path_candidates(word):
@@ -244,21 +238,6 @@ class _CommandDecision:
             if not spaced and (entry := self._workspace.protected(part, folders)):
                 return f"{part.text} is protected ({entry})"
         return None
-
-
-def _read_analysis(name: str, arguments: tuple[Word, ...]) -> ReadAnalysis | None:
-    if name == "cd":
-        return _cd(arguments)
-    if expression := ARGUMENT_PARSERS.get(name):
-        return expression(arguments)
-    if (known := READ_ONLY_COMMANDS.get(name)) is None:
-        return None
-    given = parse_arguments(arguments, known)
-    if isinstance(given, str):
-        return given
-    search = search_scope(name, given)
-    named = named_globs(search) if search else ()
-    return ReadAccess((*given.paths, *named), names_only=known.names_only, search=search)
 
 
 def _rule_match(rule: Rule, words: tuple[Word, ...]) -> RuleMatch | None:
@@ -300,12 +279,6 @@ def _configured(setting: str) -> str:
 def _looks_like_path(word: Word) -> bool:
     """Return whether a word is a path from the root, from home, or with `..`."""
     return word.tilde or word.text.startswith("/") or ".." in word.text.split("/")
-
-
-def _cd(arguments: tuple[Word, ...]) -> ReadAnalysis:
-    if len(arguments) != 1 or arguments[0].glob or arguments[0].text.startswith("-"):
-        return "changes to an unknown folder"
-    return ReadAccess(arguments, names_only=True)
 
 
 def _ask(reason: str) -> PolicyDecision:

@@ -70,7 +70,9 @@ class DenyCheck(Struct, frozen=True, kw_only=True):
         for redirect in redirects:
             if redirect.writes and (entry := self.workspace.protected(redirect.target, folders)):
                 return _protected(redirect.target, entry)
-            if not redirect.duplicates and (entry := self.workspace.secret(redirect.target, folders)):
+            if not (redirect.duplicates or redirect.is_text) and (
+                entry := self.workspace.secret(redirect.target, folders)
+            ):
                 return _secret(redirect.target, entry)
         return None
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
+from scaffold.policy.secret.sources import is_secret_setting
 from scaffold.policy.shell.flags import FlagSpec, parse_arguments
 from scaffold.policy.shell.script import Word
 from scaffold.policy.shell.search_scope import SearchScope
@@ -75,6 +76,18 @@ _DATE = FlagSpec(
     long="utc universal rfc-email iso-8601[=] rfc-3339= date= help version",
     texts="d I iso-8601 rfc-3339 date",
 )
+_VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_PS_ALONE = frozenset({"-e", "-f", "-ef", "-eF", "-A", "-Af", "-F", "-w", "-ww", "--forest", "--no-headers"})
+_PS_BSD = re.compile(r"[auxwf]+")
+_PS_FIELDS = re.compile(
+    r"(?:(?:^|,)(?:pid|ppid|pgid|sid|user|uid|comm|args|cmd|command|%cpu|%mem|pcpu|pmem|rss|vsz|stat|state|tty|etime|time"
+    r"|start|lstart|nlwp|ni|pri)=?)+"
+)
+_PS_VALUED: Mapping[str, re.Pattern[str]] = {
+    **dict.fromkeys(("-p", "--pid", "--ppid"), re.compile(r"\d+(?:,\d+)*")),
+    **dict.fromkeys(("-o", "-eo", "--format"), _PS_FIELDS),
+    **dict.fromkeys(("-C", "-u", "-U"), re.compile(r"[\w-]+", re.ASCII)),
+}
 _PRINTF_ASSIGNS = re.compile(r"%[^a-zA-Z%]*[a-zA-Z]*n")
 
 
@@ -220,6 +233,28 @@ def _hostname(arguments: tuple[Word, ...]) -> ReadAnalysis:
     return "may set the host name, or look it up in the network"
 
 
+def _printenv(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    if not arguments or not all(word.literal and _VARIABLE_NAME.fullmatch(word.text) for word in arguments):
+        return "may show all of the environment"
+    if secret := next((word.text for word in arguments if is_secret_setting(word.text)), None):
+        return f"may show a secret, {secret}"
+    return ReadAccess()
+
+
+def _ps(arguments: tuple[Word, ...]) -> ReadAnalysis:
+    """Analyse `ps`. Its letters mean different things with and without a dash; `e` shows environments."""
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
+        if word.literal and (word.text in _PS_ALONE or _PS_BSD.fullmatch(word.text)):
+            continue
+        value = words.pop(0) if words else Word("")
+        known = _PS_VALUED.get(word.text)
+        if known is None or not value.literal or not known.fullmatch(value.text):
+            return f"may show environments with `{word.text}`"
+    return ReadAccess()
+
+
 ARGUMENT_PARSERS: Mapping[str, Callable[[tuple[Word, ...]], ReadAnalysis]] = {
     "find": _find,
     "sed": _sed,
@@ -233,6 +268,8 @@ ARGUMENT_PARSERS: Mapping[str, Callable[[tuple[Word, ...]], ReadAnalysis]] = {
     "printf": _printf,
     "command": _command,
     "hostname": _hostname,
+    "printenv": _printenv,
+    "ps": _ps,
     "sleep": _sleep,
 }
 """Command name -> function that analyses the arguments after the name."""

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 Connector = Literal["", ";", "&&", "||", "|"]
 """The operator before a simple command; empty for the first."""
-Operator = Literal["<", "<>", ">", ">>", ">|", "&>", "&>>", ">&", "<&"]
+Operator = Literal["<", "<>", ">", ">>", ">|", "&>", "&>>", ">&", "<&", "<<"]
 OPERATORS: Mapping[str, Operator] = {operator: operator for operator in get_args(Operator)}
 
 
@@ -22,10 +22,13 @@ class Word(Struct, frozen=True):
     sure: bool = True
     """False for the raw text of a word with an unknown expansion; always True in a `ParsedCommand`."""
 
+    loose: bool = False
+    """Whether it is the unquoted value of a variable, of which the shell may make any number of words."""
+
     @property
     def literal(self) -> bool:
         """Whether the program receives exactly `text`."""
-        return self.sure and not (self.tilde or self.glob)
+        return self.sure and not (self.tilde or self.glob or self.loose)
 
 
 class Redirect(Struct, frozen=True):
@@ -44,7 +47,12 @@ class Redirect(Struct, frozen=True):
     @property
     def writes(self) -> bool:
         """Whether it opens its target for writing."""
-        return self.operator not in {"<", "<&"} and not self.duplicates
+        return self.operator not in {"<", "<&", "<<"} and not self.duplicates
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the target is the input itself, a here-document with a quoted delimiter."""
+        return self.operator == "<<"
 
 
 class SimpleCommand(Struct, frozen=True):
@@ -56,6 +64,8 @@ class SimpleCommand(Struct, frozen=True):
     """(name, value) of the variables set before it."""
     redirects: tuple[Redirect, ...] = ()
     link: Connector = ""
+    in_loop: bool = False
+    """Whether it is a pass of a loop: what follows after a pipe reads the output of all passes."""
 
 
 class ParsedCommand(Struct, frozen=True, tag="parsed"):

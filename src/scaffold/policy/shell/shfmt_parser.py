@@ -1,10 +1,11 @@
 """The second parser: read shfmt's JSON syntax tree of a command."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
+from scaffold.policy.shell.loops import unroll
 from scaffold.policy.shell.script import (
     OPERATORS,
     Connector,
@@ -15,6 +16,7 @@ from scaffold.policy.shell.script import (
     UnparsedCommand,
     Word,
 )
+from scaffold.policy.shell.unquoting import Variables, expand_braces, value_of
 
 ARGUMENTS = ("--language-dialect=bash", "--to-json")
 """Arguments that make shfmt print the syntax tree of its standard input as JSON."""
@@ -25,6 +27,9 @@ _UNSUPPORTED = frozenset({"Negated", "Background", "Coprocess", "Disown", "Comme
 """Marks of statements that are not supported here."""
 
 _Tree = dict[str, Any]
+_NONE: Variables = {}
+_PLAIN_VARIABLE = frozenset({"Type", "Pos", "End", "Dollar", "Rbrace", "Short", "Param"})
+"""The keys of a variable without an operator."""
 
 
 class _AmbiguousJson(Exception):
@@ -48,32 +53,49 @@ def parse_shfmt_tree(tree: bytes) -> ParseResult:
 def _file(file: _Tree) -> Iterator[SimpleCommand]:
     if file.get("Last"):
         raise _AmbiguousJson("contains a comment")
+    yield from _statements(file.get("Stmts") or [], _NONE)
+
+
+def _statements(statements: Iterable[_Tree], variables: Variables) -> Iterator[SimpleCommand]:
     link: Connector = ""
-    for statement in file.get("Stmts") or []:
-        yield from _statement(statement, link)
+    for statement in statements:
+        yield from _statement(statement, link, variables)
         link = ";"
 
 
-def _statement(statement: _Tree, link: Connector) -> Iterator[SimpleCommand]:
+def _statement(statement: _Tree, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
     for mark in _UNSUPPORTED:
         if statement.get(mark):
             raise _AmbiguousJson(f"is more than simple commands ({mark.lower()})")
     command = statement.get("Cmd")
-    redirects = tuple(_redirect(each) for each in statement.get("Redirs") or [])
+    redirects = tuple(_redirect(each, variables) for each in statement.get("Redirs") or [])
     if command is None:
         raise _AmbiguousJson("only redirects")
     match command["Type"]:
         case "CallExpr":
-            yield _call(command, redirects, link)
+            yield _call(command, redirects, link, variables)
         case "BinaryCmd" if not redirects and command["Op"] in _CONNECTORS:
-            yield from _statement(command["X"], link)
-            yield from _statement(command["Y"], _CONNECTORS[command["Op"]])
+            yield from _statement(command["X"], link, variables)
+            yield from _statement(command["Y"], _CONNECTORS[command["Op"]], variables)
+        case "ForClause" if not redirects and not command.get("Select"):
+            yield from _loop(command, link, variables)
         case other:
             raise _AmbiguousJson(f"has a part that is not a simple command ({other})")
 
 
-def _call(command: _Tree, redirects: tuple[Redirect, ...], link: Connector) -> SimpleCommand:
-    words = tuple(_word(word) for word in command.get("Args") or [])
+def _loop(command: _Tree, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
+    loop = command["Loop"]
+    if loop["Type"] != "WordIter":
+        raise _AmbiguousJson("has a loop of an unsupported kind")
+    items = [word for item in loop.get("Items") or [] for word in _words(item, variables)]
+    passes = unroll(loop["Name"]["Value"], items, lambda known: _statements(command["Do"], known), variables, link)
+    if passes is None:
+        raise _AmbiguousJson("has a loop that cannot be unrolled")
+    yield from passes
+
+
+def _call(command: _Tree, redirects: tuple[Redirect, ...], link: Connector, variables: Variables) -> SimpleCommand:
+    words = tuple(word for argument in command.get("Args") or [] for word in _words(argument, variables))
     assignments = tuple(_assignment(each) for each in command.get("Assigns") or [])
     return SimpleCommand(words, assignments, redirects, link)
 
@@ -84,23 +106,42 @@ def _assignment(assign: _Tree) -> tuple[str, str]:
     name = assign["Name"]["Value"]
     if not assign.get("Value"):
         return name, ""
-    word = _word(assign["Value"])
+    word = _word(assign["Value"], _NONE)
     if not word.literal:
         raise _AmbiguousJson("has a value that is not literal")
     return name, word.text
 
 
-def _redirect(redirect: _Tree) -> Redirect:
+def _redirect(redirect: _Tree, variables: Variables) -> Redirect:
     operator = OPERATORS.get(redirect["Op"])
+    if operator == "<<":
+        return _here_document(redirect)
     if operator is None or redirect.get("Hdoc"):
         raise _AmbiguousJson(f"has an unsupported redirect (`{redirect['Op']}`)")
     number = redirect["N"]["Value"] if redirect.get("N") else None
     if number is not None and not number.isdecimal():
         raise _AmbiguousJson("names a stream in an unsupported way")
-    return Redirect(operator, _word(redirect["Word"]), None if number is None else int(number))
+    return Redirect(operator, _word(redirect["Word"], variables), None if number is None else int(number))
 
 
-def _word(word: _Tree) -> Word:
+def _here_document(redirect: _Tree) -> Redirect:
+    quoted = any(part["Type"] != "Lit" or "\\" in part["Value"] for part in redirect["Word"]["Parts"])
+    parts = (redirect.get("Hdoc") or {}).get("Parts") or []
+    if not quoted or redirect.get("N") or any(part["Type"] != "Lit" for part in parts):
+        raise _AmbiguousJson("has a here-document in which the shell may expand something")
+    return Redirect("<<", Word("".join(part["Value"] for part in parts)))
+
+
+def _words(word: _Tree, variables: Variables) -> tuple[Word, ...]:
+    """Return the words that bash makes of an argument: one, or with braces several."""
+    parts = word["Parts"]
+    braced = expand_braces(parts[0]["Value"]) if len(parts) == 1 and parts[0]["Type"] == "Lit" else None
+    if braced is None:
+        return (_word(word, variables),)
+    return tuple(Word(text, glob=_bare(text)[1] and text != "[") for text in braced)
+
+
+def _word(word: _Tree, variables: Variables) -> Word:
     parts = word["Parts"]
     first = parts[0]
     opening = first["Value"] if first["Type"] == "Lit" else ""
@@ -109,7 +150,7 @@ def _word(word: _Tree) -> Word:
     if tilde and (opening[1:2] not in {"", "/"} or (opening == "~" and len(parts) > 1)):
         raise _AmbiguousJson("has a word whose `~` is not the home directory")
     text: list[str] = []
-    glob = False
+    glob = loose = False
     for part in parts:
         match part["Type"]:
             case "Lit":
@@ -118,12 +159,16 @@ def _word(word: _Tree) -> Word:
             case "SglQuoted" if not part.get("Dollar"):
                 piece = part.get("Value", "")
             case "DblQuoted" if not part.get("Dollar"):
-                piece = "".join(_quoted(inner) for inner in part.get("Parts") or [])
+                inner = [_quoted(each, variables) for each in part.get("Parts") or []]
+                piece = "".join(each.text for each in inner)
+                glob = glob or any(each.glob for each in inner)
+            case "ParamExp":
+                value = _variable(part, variables, quoted=False)
+                piece, glob, loose = value.text, glob or value.glob, loose or value.loose
             case other:
                 raise _AmbiguousJson(f"has a word that is not literal ({other})")
         text.append(piece)
-    # `[` alone is the command of that name.
-    return Word("".join(text), tilde=tilde, glob=glob and text != ["["])
+    return Word("".join(text), tilde=tilde, glob=glob and text != ["["], loose=loose)
 
 
 def _bare(value: str) -> tuple[str, bool]:
@@ -140,7 +185,9 @@ def _bare(value: str) -> tuple[str, bool]:
     return "".join(text), glob
 
 
-def _quoted(part: _Tree) -> str:
+def _quoted(part: _Tree, variables: Variables) -> Word:
+    if part["Type"] == "ParamExp":
+        return _variable(part, variables, quoted=True)
     if part["Type"] != "Lit":
         raise _AmbiguousJson(f"has a word that is not literal ({part['Type']})")
     text: list[str] = []
@@ -151,4 +198,13 @@ def _quoted(part: _Tree) -> str:
             continue
         after = next(chars, "")
         text.append(after if after in _QUOTED_ESCAPES else "" if after == "\n" else char + after)
-    return "".join(text)
+    return Word("".join(text))
+
+
+def _variable(part: _Tree, variables: Variables, *, quoted: bool) -> Word:
+    """Return the value of a plain `$name` or `${name}`."""
+    name = part.get("Param", {}).get("Value", "")
+    value = value_of(name, variables, quoted=quoted) if set(part) <= _PLAIN_VARIABLE else None
+    if value is None:
+        raise _AmbiguousJson("has a word that is not literal (ParamExp)")
+    return value

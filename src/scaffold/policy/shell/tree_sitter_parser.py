@@ -1,10 +1,12 @@
 """The first parser, tree-sitter's bash grammar. It also finds the visible commands in a text it cannot parse."""
 
+import re
 from collections.abc import Iterator
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
+from scaffold.policy.shell.loops import unroll
 from scaffold.policy.shell.script import (
     OPERATORS,
     Connector,
@@ -15,7 +17,7 @@ from scaffold.policy.shell.script import (
     UnparsedCommand,
     Word,
 )
-from scaffold.policy.shell.unquoting import unquote_word
+from scaffold.policy.shell.unquoting import Variables, expand_braces, unquote_word
 
 _LANGUAGE = Language(tree_sitter_bash.language())
 _WORDS = frozenset({
@@ -24,6 +26,10 @@ _WORDS = frozenset({
     *("brace_expression", "test_operator", "regex", "extglob_pattern"),
 })  # fmt: skip
 _REDIRECTED = frozenset({"command", "test_command", "list", "pipeline"})
+_AROUND_BODY = frozenset({"do", "done"})
+_HERE_DOCUMENT = frozenset({"<<", "heredoc_start", "heredoc_body", "heredoc_end"})
+_QUOTED_DELIMITER = re.compile(r"'[A-Za-z_]+'|\"[A-Za-z_]+\"|\\[A-Za-z_]+")
+_NONE: Variables = {}
 _IN_TEST = frozenset({"[", "]", "!", "=", "==", "!=", "-a", "-o"})
 
 
@@ -49,13 +55,13 @@ def parse_with_tree_sitter(command: str) -> ParseResult:
     return ParsedCommand(commands)
 
 
-def _statements(root: Node) -> Iterator[SimpleCommand]:
+def _statements(root: Node, variables: Variables = _NONE) -> Iterator[SimpleCommand]:
     link: Connector = ""
     for child in root.children:
         if child.is_named:
-            yield from _statement(child, link)
+            yield from _statement(child, link, variables)
             link = ";"
-        elif child.type not in {";", "\n"}:
+        elif child.type not in {";", "\n", *_AROUND_BODY}:
             raise _AmbiguousNode(f"contains `{child.type}`")
 
 
@@ -77,24 +83,26 @@ def _leaves(node: Node) -> Iterator[Node]:
         yield from _leaves(child)
 
 
-def _statement(node: Node, link: Connector) -> Iterator[SimpleCommand]:
+def _statement(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
     match node.type:
         case "command" | "test_command":
-            yield _simple(node, link)
+            yield _simple(node, link, variables)
         case "redirected_statement":
-            yield from _redirected(node, link)
+            yield from _redirected(node, link, variables)
         case "list" | "pipeline":
-            yield from _list_commands(node, link)
+            yield from _list_commands(node, link, variables)
+        case "for_statement":
+            yield from _loop(node, link, variables)
         case "comment":
             raise _AmbiguousNode("contains a comment")
         case other:
             raise _AmbiguousNode(f"has a part that is not a simple command ({other.replace('_', ' ')})")
 
 
-def _list_commands(node: Node, link: Connector) -> Iterator[SimpleCommand]:
+def _list_commands(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
     for child in node.children:
         if child.is_named:
-            yield from _statement(child, link)
+            yield from _statement(child, link, variables)
         elif child.type == "&&":
             link = "&&"
         elif child.type == "||":
@@ -105,26 +113,62 @@ def _list_commands(node: Node, link: Connector) -> Iterator[SimpleCommand]:
             raise _AmbiguousNode(f"contains `{child.type}`")
 
 
-def _redirected(node: Node, link: Connector) -> Iterator[SimpleCommand]:
-    """Yield the commands of the body; the redirects belong to the last one."""
+def _loop(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
+    """Yield the commands of all passes of a `for` loop; `select` has the same node, but waits for a person."""
+    name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+    if name is None or body is None or body.type != "do_group" or node.children[0].type != "for":
+        raise _AmbiguousNode("has a loop of an unsupported kind")
+    items = [word for value in node.children_by_field_name("value") for word in _words(value, variables)]
+    passes = unroll(_text(name), items, lambda known: _statements(body, known), variables, link)
+    if passes is None:
+        raise _AmbiguousNode("has a loop that cannot be unrolled")
+    yield from passes
+
+
+def _redirected(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
+    """Yield the commands of the body, the last one with the redirects, and those that a here-document is piped to."""
     body = node.child_by_field_name("body")
     if body is None or body.type not in _REDIRECTED:
         raise _AmbiguousNode("redirects something that is not a simple command")
-    *before, last = _statement(body, link)
+    *before, last = _statement(body, link, variables)
     words: list[Word] = []
     redirects: list[Redirect] = []
-    for child in node.children[1:]:
-        if child.type != "file_redirect":
-            raise _AmbiguousNode(f"has an unsupported redirect ({child.type.replace('_', ' ')})")
-        redirect, more = _redirect(child)
-        redirects.append(redirect)
-        words += more
+    piped: list[SimpleCommand] = []
+    for part in _redirect_parts(node):
+        match part.type:
+            case "file_redirect":
+                redirect, more = _redirect(part, variables)
+                redirects.append(redirect)
+                words += more
+            case "heredoc_redirect":
+                redirects.append(_here_document(part))
+            case "pipeline":
+                piped += _list_commands(part, "", variables)
+            case other:
+                raise _AmbiguousNode(f"has an unsupported redirect ({other.replace('_', ' ')})")
     yield from before
     # The grammar attaches the redirects to the whole list; bash gives them to its last command.
     yield SimpleCommand((*last.words, *words), last.assignments, (*last.redirects, *redirects), last.link)
+    yield from piped
 
 
-def _redirect(node: Node) -> tuple[Redirect, list[Word]]:
+def _redirect_parts(node: Node) -> Iterator[Node]:
+    """Yield the redirects of a statement; the grammar puts what follows a here-document's delimiter inside it."""
+    for child in node.children[1:]:
+        yield child
+        inside = child.children if child.type == "heredoc_redirect" else ()
+        yield from (each for each in inside if each.type not in _HERE_DOCUMENT)
+
+
+def _here_document(node: Node) -> Redirect:
+    """Return the text of a here-document as a redirect; its delimiter must be quoted, so that nothing in it expands."""
+    [start] = [each for each in node.children if each.type == "heredoc_start"]
+    if not _QUOTED_DELIMITER.fullmatch(_text(start)):
+        raise _AmbiguousNode("has a here-document in which the shell may expand something")
+    return Redirect("<<", Word("".join(_text(each) for each in node.children if each.type == "heredoc_body")))
+
+
+def _redirect(node: Node, variables: Variables) -> tuple[Redirect, list[Word]]:
     """Return the redirect and the arguments after it, which the grammar parses as further targets."""
     descriptor: int | None = None
     operator = ""
@@ -133,7 +177,7 @@ def _redirect(node: Node) -> tuple[Redirect, list[Word]]:
         if child.type == "file_descriptor":
             descriptor = _number(_text(child))
         elif child.is_named:
-            targets.append(_word(child))
+            targets.append(_word(child, variables))
         else:
             operator = child.type
     if operator not in OPERATORS or not targets:
@@ -151,7 +195,7 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _simple(node: Node, link: Connector) -> SimpleCommand:
+def _simple(node: Node, link: Connector, variables: Variables) -> SimpleCommand:
     words: list[Word] = []
     assignments: list[tuple[str, str]] = []
     redirects: list[Redirect] = []
@@ -160,11 +204,11 @@ def _simple(node: Node, link: Connector) -> SimpleCommand:
             case "variable_assignment":
                 assignments.append(_assignment(child))
             case "file_redirect":
-                redirect, more = _redirect(child)
+                redirect, more = _redirect(child, variables)
                 redirects.append(redirect)
                 words += more
             case _:
-                words.append(_word(child))
+                words += _words(child, variables)
     return SimpleCommand(tuple(words), tuple(assignments), tuple(redirects), link)
 
 
@@ -189,17 +233,25 @@ def _assignment(node: Node) -> tuple[str, str]:
 
 
 def _literal(node: Node) -> Word:
-    word = _word(node)
+    word = _word(node, _NONE)
     if not word.literal:
         raise _AmbiguousNode(f"has a value that is not literal ({_text(node)[:60]!r})")
     return word
 
 
-def _word(node: Node) -> Word:
+def _words(node: Node, variables: Variables) -> tuple[Word, ...]:
+    """Return the words that bash makes of an argument: one, or with braces several."""
+    braced = expand_braces(_text(node)) if node.type in _WORDS else None
+    if braced is None:
+        return (_word(node, variables),)
+    return tuple(word for text in braced if (word := unquote_word(text)))
+
+
+def _word(node: Node, variables: Variables) -> Word:
     text = _text(node)
     if node.type not in _WORDS and text not in _IN_TEST:
         raise _AmbiguousNode(f"has a part that is not a word ({node.type.replace('_', ' ')})")
-    word = unquote_word(text)
+    word = unquote_word(text, variables)
     if word is None:
         raise _AmbiguousNode(f"has a word that is not literal ({text[:60]!r})")
     return word

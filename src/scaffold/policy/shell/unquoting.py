@@ -1,6 +1,16 @@
-"""Unquote one word by bash's rules, if its value is certain."""
+"""Unquote one word by bash's rules, if its value is certain: quotes, variables of a loop, braces."""
+
+import re
+from collections.abc import Mapping
+from itertools import product
 
 from scaffold.policy.shell.script import Word
+
+Variables = Mapping[str, Word]
+"""The variables whose values are known: name -> value. The value of a glob is one of the names that it matches."""
+EXIT_STATUS = "?"
+MAX_BRACED = 30
+"""With more words than this, a word with braces is not expanded."""
 
 _ENDS_QUOTED = '\\"$`'
 """Characters that a backslash escapes within double quotes."""
@@ -10,19 +20,52 @@ _MEANS_MORE = frozenset("`;|&()<>{}\n")
 """Characters that are not part of a literal word outside quotes."""
 
 
-def unquote_word(source: str) -> Word | None:
-    """Return the word that bash makes of `source` in an argument; None if it expands or may expand."""
-    return _WordUnquoter(source).word()
+_SPLIT_ALIKE = re.compile(r"[\w./@%+:,-]+", re.ASCII)
+"""A value that is the same word with and without quotes."""
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*|\?)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_BRACED = re.compile(r"[\w./*?@%+,-]*", re.ASCII)
+_STATUS = Word("[0-9]*", glob=True)
+"""A number; as a glob, so that no check takes it for a certain one."""
+
+
+def unquote_word(source: str, variables: Variables | None = None) -> Word | None:
+    """Return the word that bash makes of `source` in an argument; None if it expands or may expand to anything else."""
+    return _WordUnquoter(source, variables or {}).word()
+
+
+def value_of(name: str, variables: Variables, *, quoted: bool) -> Word | None:
+    """Return what `$NAME` adds to a word; None if the value is unknown."""
+    value = _STATUS if name == EXIT_STATUS else variables.get(name)
+    if value is None or quoted or value is _STATUS or (_SPLIT_ALIKE.fullmatch(value.text) and not value.glob):
+        return value
+    return Word(value.text, glob=value.glob, loose=True)
+
+
+def expand_braces(source: str) -> tuple[str, ...] | None:
+    """Return the words that bash makes of `a{b,c}d`, for lists without quotes and inner braces; None for others."""
+    parts = _BRACES.split(source)
+    fixed, lists = parts[::2], [choices.split(",") for choices in parts[1::2]]
+    plain = all(map(_BRACED.fullmatch, parts)) and not any("," in each for each in fixed)
+    if not lists or not plain or any(len(choices) < 2 or "" in choices for choices in lists):
+        return None
+    words = tuple(
+        fixed[0] + "".join(map("".join, zip(chosen, fixed[1:], strict=True)))
+        for _, chosen in zip(range(MAX_BRACED + 1), product(*lists), strict=False)
+    )
+    return words if len(words) <= MAX_BRACED else None
 
 
 class _WordUnquoter:
     """Reads one word from left to right."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, variables: Variables) -> None:
         self._source = source
+        self._variables = variables
         self._at = 0
         self._text: list[str] = []
         self._glob = False
+        self._loose = False
 
     def word(self) -> Word | None:
         source = self._source
@@ -33,7 +76,7 @@ class _WordUnquoter:
             if not self._step():
                 return None
         text = "".join(self._text)
-        return Word(text, tilde=tilde, glob=self._glob and text != "[")
+        return Word(text, tilde=tilde, glob=self._glob and text != "[", loose=self._loose)
 
     def _step(self) -> bool:
         """Consume the next piece; return False if it is not literal."""
@@ -63,6 +106,9 @@ class _WordUnquoter:
             if char == '"':
                 self._at = at + 1
                 return True
+            if char == "$" and (end := self._variable(at, quoted=True)):
+                at = end
+                continue
             if char == "`" or (char == "$" and after in _EXPANDS):
                 return False
             if char == "\\" and after == "\n":
@@ -87,7 +133,10 @@ class _WordUnquoter:
         source, at = self._source, self._at
         if not char.isascii() or char.isspace():
             return False
-        if char in _MEANS_MORE and not _is_reflog(source, at):
+        if char == "$" and (end := self._variable(at, quoted=False)):
+            self._at = end
+            return True
+        if char in _MEANS_MORE and not _is_reflog(source, at) and not _is_empty_pair(source):
             return False
         if char == "$" and (source[at + 1 : at + 2] in _EXPANDS or source[at + 1 : at + 2] in {"'", '"'}):
             return False
@@ -98,6 +147,21 @@ class _WordUnquoter:
         self._text.append(char)
         self._at += 1
         return True
+
+    def _variable(self, at: int, *, quoted: bool) -> int:
+        """Add the value of the variable at this place; return where it ends, or 0 if it is unknown."""
+        found = _VARIABLE.match(self._source, at)
+        value = value_of(found[1] or found[2], self._variables, quoted=quoted) if found else None
+        if found is None or value is None:
+            return 0
+        self._text.append(value.text)
+        self._glob, self._loose = self._glob or value.glob, self._loose or value.loose
+        return found.end()
+
+
+def _is_empty_pair(source: str) -> bool:
+    """Return whether the only special characters are one `{}`, which no shell expands."""
+    return source.count("{}") == 1 and not _MEANS_MORE.intersection(source.replace("{}", "", 1))
 
 
 def _is_reflog(source: str, at: int) -> bool:

@@ -69,6 +69,7 @@ def inner_commands(simple: SimpleCommand) -> Iterator[SimpleCommand | str]:
     name = program_name(words[0])
     if name in _SHELLS:
         yield from _texts(words)
+        yield from (redirect.target.text for redirect in simple.redirects if redirect.is_text)
     elif name in {"eval", "trap"}:
         yield " ".join(word.text for word in words[1:])
     elif name in {"find", "fd"}:

@@ -1,0 +1,1 @@
+"""Parse shell commands: two parsers that must agree, and what they share."""

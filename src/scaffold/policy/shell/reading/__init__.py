@@ -1,0 +1,1 @@
+"""Recognise commands that only read, and what they read."""
