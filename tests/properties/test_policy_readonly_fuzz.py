@@ -103,6 +103,8 @@ PROGRAMS = {
     "sleep": ("0", "0.0", "0s"),
     "strings": ("a.txt", "-n 3 a.txt", "-a -t x hex", "-e l hex"),
     "cd": ("sub", "."),
+    "printenv": ("HOME", "LANG TZ", "PATH"),
+    "ps": ("aux", "-ef", "-o pid,args -p 1", "axw", "-u root", "--forest -e"),
 }
 PROGRAMS["["] = tuple(f"{each} ]" for each in PROGRAMS["test"])
 TOKENS = {
@@ -162,6 +164,8 @@ TOKENS = {
     ),
     "date": (" -s 1", " -f list", " 01010000", " -r a.txt", " +%s", " -I", "s"),
     "printf": ("%n", " -v x", "%s", " a[0]", "*", "\\x41", " "),
+    "printenv": (" API_KEY", " -0", " ", "_"),
+    "ps": ("e", " -e", " -o environ", ",environ", " -", "E", " e", "x"),
     "test": (" -v", " -R", " a[0]", " -o", " -eq", " (", " -t 1"),
 }
 
@@ -256,7 +260,11 @@ def allowed(wanted: int, context: DecisionContext, chance: random.Random) -> lis
             command = generated(subject, chance)
             parsed = parse_with_tree_sitter(command)
             simple = parsed.commands[0] if isinstance(parsed, ParsedCommand) else SimpleCommand(())
-            alone = isinstance(parsed, ParsedCommand) and len(parsed.commands) == 1 and not simple.redirects
+            # What `find -exec` runs is among the programs that are tried here, so its start is no finding.
+            runs = any(word.text == "-exec" for word in simple.words)
+            alone = (
+                not runs and isinstance(parsed, ParsedCommand) and len(parsed.commands) == 1 and not simple.redirects
+            )
             if alone and decide_parsed(parsed, context).decision == "allow":
                 commands.append((command, simple.words))
                 break

@@ -156,7 +156,7 @@ READ_ONLY_COMMANDS: Mapping[str, FlagSpec] = {
     "tree": FlagSpec(
         short="adflxFpsughDirtUcvCnAhJXN",
         valued="LIP",
-        long="dirsfirst filelimit= noreport gitignore prune du si inodes device sort= help version",
+        long="dirsfirst filelimit= noreport prune du si inodes device sort= help version",
         texts="L I P filelimit sort",
         names_only=True,
         clustered=False,
