@@ -96,7 +96,7 @@ def test_setup_runs_once_when_trusted_and_services_run_beside_each_check(scenari
     ask = "python -c 'import urllib.request as u; u.urlopen(\"http://127.0.0.1:8124/.venv/made\")'"
     untrusted = changes(scenario, f"{ADD}\n\nTWO = 2\n", check=ask)
     assert untrusted.returncode == 1, untrusted.stderr
-    assert scenario.scaffold("trust").returncode == 0
+    assert scenario.scaffold("trust", "--yes").returncode == 0
     scenario.cassette(add=[write("src/calc/__init__.py", f"{ADD}\n\nTWO = 2\n")])
     trusted = scenario.run("--yes")
     assert trusted.returncode == 0, trusted.stdout + trusted.stderr

@@ -176,7 +176,7 @@ def test_a_run_killed_before_its_baseline_resumes_with_the_current_configuration
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "mending",
-    [[["trust"], ["retry"], ["resume"]], [["retry"], ["resume", "--yes", "--trust-once"]]],
+    [[["trust", "--yes"], ["retry"], ["resume"]], [["retry"], ["resume", "--yes", "--trust-once"]]],
     ids=["trusted", "trusted once"],
 )
 def test_untrusted_setup_commands_are_reported_with_the_trust_command(scenario, mending):

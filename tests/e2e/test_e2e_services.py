@@ -40,7 +40,7 @@ def test_a_run_uses_compose_services_once_its_folder_is_trusted(scenario, docker
     assert "environment_not_ready" in untrusted.stderr
     assert "scaffold trust" in untrusted.stderr
     assert (docker.calls, list((scenario.repo / ".scaffold" / "logs").glob("*/add.jsonl"))) == ([], [])
-    assert scenario.scaffold("trust").returncode == 0
+    assert scenario.scaffold("trust", "--yes").returncode == 0
     trusted = scenario.run("--yes")
     assert trusted.returncode == 0, trusted.stdout + trusted.stderr
     assert sum(" up --detach --wait db" in call for call in docker.calls) >= 2
@@ -54,7 +54,7 @@ def test_a_run_without_a_daemon_says_how_to_fix_it(scenario, docker, port):
     """BX-4: environment_not_ready, in two lines."""
     docker.stop_daemon()
     assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
-    assert scenario.scaffold("trust").returncode == 0
+    assert scenario.scaffold("trust", "--yes").returncode == 0
     done = scenario.run("--yes")
     assert done.returncode == 1
     assert "environment_not_ready: the compose services could not be started" in done.stderr
@@ -69,7 +69,7 @@ def test_leftover_services_are_reported_and_removed_once_the_daemon_is_back(scen
     scenario.plan(plan_of(more=[action("add", effects=["more"], check=check, files=["README.md"])]))
     scenario.cassette(add=[write("README.md", "more\n")])
     assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
-    assert scenario.scaffold("trust").returncode == 0
+    assert scenario.scaffold("trust", "--yes").returncode == 0
     done = scenario.run("--yes", "--sandbox", "off")
     [name] = docker.up
     [result] = [line for line in done.stdout.splitlines() if "could not be stopped" in line]

@@ -44,7 +44,7 @@ def test_a_folders_configuration_counts_when_trusted_once_or_until_it_changes(sc
     assert agents(scenario)[0] == 3
     assert agents(scenario, "--trust-once") == (1, "")
     assert agents(scenario)[0] == 3
-    assert scenario.scaffold("trust").returncode == 0
+    assert scenario.scaffold("trust", "--yes").returncode == 0
     assert agents(scenario) == (1, "")
     (scenario.repo / ".mcp.json").write_text("{}")
     number, said = agents(scenario)
@@ -63,7 +63,7 @@ def test_a_projects_rule_denies_what_its_user_allowed_and_never_allows(scenario)
     ]
     tape = scenario.home / "tape.yaml"
     tape.write_text(yaml.safe_dump({"version": 1, "replies": entries}))
-    assert scenario.scaffold("trust").returncode == 0
+    assert scenario.scaffold("trust", "--yes").returncode == 0
     flags = ("--model", f"cassette:{tape}", "--allow", "shell:echo *", "--output-format", "stream-json")
     done = scenario.scaffold("ralph", "say it", *flags)
     data = [event for event in map(json.loads, done.stdout.splitlines()) if event["type"] == "tool_result"]

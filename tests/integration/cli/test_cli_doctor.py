@@ -139,12 +139,12 @@ def test_the_state_of_the_repositorys_configuration_is_shown(repository, scaffol
     (repository / ".mcp.json").write_text("{}")
     ignored = "Review and trust it with `scaffold trust`."
     assert trust() == ("warn", ".mcp.json ignored: folder not trusted", ignored)
-    scaffold("trust")
+    scaffold("trust", "--yes")
     assert trust() == ("ok", ".mcp.json trusted", "")
     (repository / ".mcp.json").write_text("{ }")
     assert trust() == ("warn", ".mcp.json ignored: folder not trusted; .mcp.json changed", ignored)
     (repository / ".scaffold.yaml").write_text("sandbox: {mode: off}\n")
-    scaffold("trust")
+    scaffold("trust", "--yes")
     loosened = "trusted, but 1 of its settings ignored, e.g. sandbox.mode"
     assert trust() == ("warn", loosened, "`scaffold config` shows which, and why.")
 

@@ -38,7 +38,7 @@ def state(scaffold, *args):
 def test_settings_of_a_trusted_folder_count_and_name_their_line(shop, scaffold):
     """RA-13, AL-28: project settings only tighten, and ignored ones are reported with the reason."""
     assert tier(shop).value == "builder"
-    assert scaffold("trust").code == 0
+    assert scaffold("trust", "--yes").code == 0
     answer = scaffold("config", "--json")
     values = {name: answer.json["values"][name] for name in ("tier", "approvals.network", "approvals.shell")}
     assert values == {
@@ -71,9 +71,18 @@ def test_everything_that_would_take_effect_is_shown_and_show_changes_nothing(sho
 def test_without_an_open_terminal_nothing_is_asked(shop, home, scaffold, closed):
     command = f"{shlex.quote(sys.executable)} -m scaffold trust {closed}"
     child = pexpect.spawn("sh", ["-c", command], cwd=str(shop), encoding="utf-8", timeout=20)
-    child.expect("revokes it")
     child.expect(pexpect.EOF)
-    assert state(scaffold) == "trusted"
+    assert state(scaffold) == "unknown"
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_without_a_terminal_only_yes_counts(shop, scaffold, flags):
+    """RA-13: an agent, or a pipe, must not be taken for a person who has read what would take effect."""
+    answer = scaffold("trust", *flags)
+    assert (answer.code, "pass --yes" in answer.err) == (64, True)
+    assert state(scaffold) == "unknown"
+    assert scaffold("trust", "--yes", *flags).code == 0
+    assert (state(scaffold), scaffold("trust").code) == ("trusted", 0)
 
 
 def test_no_escape_sequence_of_a_file_reaches_the_terminal(shop, scaffold):
@@ -84,7 +93,7 @@ def test_no_escape_sequence_of_a_file_reaches_the_terminal(shop, scaffold):
 
 
 def test_any_change_asks_again_and_names_the_file(shop, scaffold):
-    scaffold("trust")
+    scaffold("trust", "--yes")
     (shop / ".mcp.json").write_text("{}")
     answer = scaffold("trust", "--show", "--json")
     assert (answer.json["state"], answer.json["differences"]) == ("changed", [".mcp.json changed"])
@@ -93,26 +102,26 @@ def test_any_change_asks_again_and_names_the_file(shop, scaffold):
 
 
 def test_worktrees_never_ask_and_branches_keep_their_trust(shop, scaffold, tmp_path):
-    scaffold("trust")
+    scaffold("trust", "--yes")
     git(shop, "add", "--all")
     git(shop, "commit", "--quiet", "--message", "settings")
     git(shop, "worktree", "add", "--quiet", str(tmp_path / "wt"))
     assert tier(tmp_path / "wt").value == "scout"
 
     (tmp_path / "wt" / ".scaffold.yaml").write_text("tier: quick\n")
-    assert scaffold("trust", str(tmp_path / "wt")).code == 0
+    assert scaffold("trust", "--yes", str(tmp_path / "wt")).code == 0
     assert (tier(shop).value, tier(tmp_path / "wt").value) == ("scout", "quick")
 
 
 def test_trust_is_revoked_for_all_worktrees(shop, scaffold):
-    scaffold("trust")
+    scaffold("trust", "--yes")
     assert "is no longer trusted" in scaffold("trust", "--revoke").out
     assert state(scaffold) == "unknown"
     assert "was not trusted" in scaffold("trust", "--revoke").out
 
 
 def test_a_moved_or_copied_repository_is_not_trusted(shop, scaffold, tmp_path):
-    scaffold("trust")
+    scaffold("trust", "--yes")
     shutil.copytree(shop, tmp_path / "copy")
     assert state(scaffold, str(tmp_path / "copy")) == "unknown"
 
@@ -121,7 +130,7 @@ def test_a_folder_outside_any_repository_can_be_trusted_too(home, scaffold, tmp_
     plain = tmp_path / "plain"
     plain.mkdir()
     (plain / ".scaffold.yaml").write_text("tier: scout\n")
-    assert scaffold("trust", str(plain)).code == 0
+    assert scaffold("trust", "--yes", str(plain)).code == 0
     (plain / "below").mkdir()
     (plain / "below" / ".scaffold.yaml").write_text("tier: scout\n")
     assert (tier(plain).value, tier(plain / "below").value) == ("scout", "builder")
@@ -139,7 +148,7 @@ def test_the_users_settings_for_one_checkout_come_last_and_loosening_ones_are_ma
     said = scaffold("trust", "--show").out
     assert "  sets sandbox.mode to off - this LOOSENS your settings\n" in said
     assert "  sets tier to quick\n" in said
-    scaffold("trust")
+    scaffold("trust", "--yes")
     settings = load_settings(shop, os.environ, {})
     assert (settings.text("tier"), settings.text("sandbox.mode"), settings.texts("environment")) == ("quick", "off", ())
 
@@ -163,11 +172,11 @@ ODD = {
 
 @pytest.mark.parametrize(("problem", "make"), [(words, make) for words, makers in ODD.items() for make in makers])
 def test_special_files_are_named_ignored_and_never_trusted(shop, scaffold, problem, make):
-    scaffold("trust")
+    scaffold("trust", "--yes")
     (shop / ".scaffold.yaml").unlink()
     make(shop / ".scaffold.yaml")
     assert f".scaffold.yaml {problem}" in scaffold("config").err
-    answer = scaffold("trust")
+    answer = scaffold("trust", "--yes")
     assert (answer.code, f".scaffold.yaml cannot be trusted: it {problem}" in answer.err) == (64, True)
     assert state(scaffold) == "changed"
     with pytest.raises(UsageError, match="cannot be trusted"):
@@ -181,7 +190,7 @@ def test_special_files_are_named_ignored_and_never_trusted(shop, scaffold, probl
 def test_unreadable_settings_are_harmless_untrusted_and_cannot_be_trusted(shop, scaffold, content, problem):
     (shop / ".scaffold.yaml").write_bytes(content)
     assert tier(shop).value == "builder"
-    answer = scaffold("trust")
+    answer = scaffold("trust", "--yes")
     assert answer.code == 64
     assert problem in answer.err
     assert state(scaffold) == "unknown"
@@ -189,13 +198,13 @@ def test_unreadable_settings_are_harmless_untrusted_and_cannot_be_trusted(shop, 
 
 def test_a_byte_order_mark_and_foreign_line_endings_do_not_matter(shop, scaffold):
     (shop / ".scaffold.yaml").write_bytes(b"\xef\xbb\xbftier: scout\r\nagents: 1\r\n")
-    scaffold("trust")
+    scaffold("trust", "--yes")
     assert load_settings(shop, os.environ, {}).values["agents"].origin == f"{shop}/.scaffold.yaml:2"
 
 
 def test_the_content_that_was_hashed_is_used(shop, scaffold):
     """A file that is replaced between the check and the use changes nothing."""
-    scaffold("trust")
+    scaffold("trust", "--yes")
     before = folder_trust(shop)
     (shop / ".scaffold.yaml").write_text("tier: quick\n")
     assert project_settings(before, ".scaffold.yaml")["tier"].value == "scout"
@@ -212,7 +221,7 @@ def test_files_placed_by_a_sandbox_during_a_command_are_no_configuration(reposit
 def test_a_link_inside_the_folder_counts_by_its_target(shop, scaffold):
     (shop / ".scaffold.yaml").rename(shop / "settings.yaml")
     (shop / ".scaffold.yaml").symlink_to("settings.yaml")
-    scaffold("trust")
+    scaffold("trust", "--yes")
     assert tier(shop).value == "scout"
     (shop / "settings.yaml").write_text("tier: quick\n")
     assert tier(shop).value == "builder"
@@ -224,7 +233,7 @@ def test_a_file_that_sets_nothing_needs_no_notice(repository, scaffold):
 
 
 def test_trust_that_cannot_be_looked_up_counts_as_none(shop, scaffold, home):
-    scaffold("trust")
+    scaffold("trust", "--yes")
     (home / "scaffold" / "data" / "user.db").write_bytes(b"rubbish" * 1000)
     said = scaffold("trust", "--show").out
     assert "is not trusted\n" in said
@@ -241,7 +250,7 @@ def test_without_a_home_a_folder_is_not_trusted(shop, scaffold, monkeypatch):
 def test_a_path_that_is_no_folder_is_refused(home, scaffold, tmp_path):
     (tmp_path / "file").write_text("x")
     for place in ("gone", "file"):
-        answer = scaffold("trust", str(tmp_path / place))
+        answer = scaffold("trust", "--yes", str(tmp_path / place))
         assert (answer.code, "there is no folder" in answer.err) == (64, True)
 
 

@@ -32,7 +32,7 @@ def test_a_trusted_projects_folder_comes_before_the_users(repository, users, pro
     assert folders(repository, notice=notices.append) == (users,)
     assert notices == [".scaffold/prompts ignored: folder not trusted; `scaffold trust` trusts it."]
     assert folders(repository, trust_once=True) == (projects, users)
-    assert scaffold("trust").code == 0
+    assert scaffold("trust", "--yes").code == 0
     assert folders(repository) == (projects, users)
 
 

@@ -41,13 +41,14 @@ class TrustReport(Struct, frozen=True):
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
 @click.option("--show", is_flag=True, help="Change nothing: print the trust status and what would take effect.")
 @click.option("--revoke", is_flag=True, help="Revoke all trust in this repository.")
+@click.option("--yes", "agreed", is_flag=True, help="Do not ask; needed where nobody can be asked.")
 @json_option
-def trust(folder: Path, *, show: bool, revoke: bool, as_json: bool) -> int:
+def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool) -> int:
     """Trust the configuration that DIR, or the repository that contains it, brings along: settings, servers, hooks.
 
-    The command shows all of it first and, on a terminal, asks. Trust covers all worktrees of the repository until one
-    of the files changes; then they are ignored until you trust the change. You can work in a folder that you do not
-    trust: only its own configuration is ignored.
+    The command shows all of it first and asks; without a terminal, and with --json, pass --yes. Trust covers all
+    worktrees of the repository until one of the files changes; then they are ignored until you trust the change. You
+    can work in a folder that you do not trust: only its own configuration is ignored.
     """
     if show and revoke:
         raise UsageError("--show and --revoke cannot be combined", "Pass one of them.")
@@ -60,7 +61,9 @@ def trust(folder: Path, *, show: bool, revoke: bool, as_json: bool) -> int:
     if show:
         return _print_result(before, found, as_json=as_json)
     _refuse_faulty(before.folder, found)
-    asking = not as_json and not before.trusted and is_terminal(sys.stdin, sys.stderr)
+    asking = not agreed and not before.trusted
+    if asking and (as_json or not is_terminal(sys.stdin, sys.stderr)):
+        raise UsageError("nobody can be asked whether to trust this folder", "Review it with --show, then pass --yes.")
     if asking and not click.confirm("Trust it?", err=True):
         click.echo("nothing changed", err=True)
         return FAILED
