@@ -17,6 +17,16 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", text.encode("utf-8", "replace").decode())
 
 
+def json_escaped(text: str) -> str:
+    """Return JSON with control, reordering and invisible characters written as JSON escapes; it means the same."""
+    return _UNSAFE.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _utf16_units(found[0])), text)
+
+
+def _utf16_units(char: str) -> tuple[int, ...]:
+    code = ord(char) - 0x10000
+    return (ord(char),) if code < 0 else (0xD800 + (code >> 10), 0xDC00 + (code & 0x3FF))
+
+
 def utf8_safe(text: str) -> str:
     r"""Return `text` with each surrogate (from undecodable file names or split pairs) written as `\udcNN`."""
     return text.encode(errors="backslashreplace").decode()

@@ -1,6 +1,15 @@
+import json
+
 import pytest
 
-from scaffold.core.printable_text import count_of, format_usd, join_limited, printable, utf8_safe
+from scaffold.core.printable_text import (
+    count_of,
+    format_usd,
+    join_limited,
+    json_escaped,
+    printable,
+    utf8_safe,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,3 +58,12 @@ def test_a_noun_agrees_with_its_number(number, shown):
 )
 def test_a_small_amount_has_enough_digits_to_be_visible(usd, shown):
     assert format_usd(usd) == shown
+
+
+def test_escaped_json_means_the_same_and_shows_no_control_or_reordering():
+    """RA-13: a terminal would obey C1 controls, and show reordered text as something else."""
+    value = ["a\x9b31m", "x\u202ey", "\u200b", "\U000e0041", "\x7f", "é 漢 🙂"]
+    line = json.dumps(value, ensure_ascii=False)
+    escaped = json_escaped(line)
+    assert json.loads(escaped) == value
+    assert escaped == '["a\\u009b31m", "x\\u202ey", "\\u200b", "\\udb40\\udc41", "\\u007f", "é 漢 🙂"]'

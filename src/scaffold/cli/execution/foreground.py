@@ -8,12 +8,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import click
-import msgspec
 
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
 from scaffold.cli.render.live_screen import event_sink_for
 from scaffold.cli.render.report import report
-from scaffold.cli.render.style import print_note
+from scaffold.cli.render.style import print_json, print_note
 from scaffold.cli.wiring import processes_of
 from scaffold.core.errors import EnvironmentNotReady
 from scaffold.core.ids import RunId
@@ -65,7 +64,7 @@ def print_result(context: RunContext, run_id: RunId, *, as_json: bool) -> None:
     """Print the last line of the JSON output; nothing without `as_json`."""
     if as_json:
         shown = run_json(read_summary(context, require_run(context.store, run_id)))
-        click.echo(msgspec.json.encode({"type": "result", "run": shown}))
+        print_json({"type": "result", "run": shown})
 
 
 def _stop(owner: RunOwner) -> None:

@@ -5,6 +5,7 @@ from typing import assert_never
 import click
 import msgspec
 
+from scaffold.cli.render.style import print_json
 from scaffold.core.events import (
     ActionLanded,
     ActionStatusChanged,
@@ -41,7 +42,7 @@ class JsonEventLines:
     def show(self, recorded: StoredEvent) -> None:
         """Print `{"seq", "at", "type", ...}`."""
         body = {"seq": recorded.seq, "at": recorded.at, **msgspec.to_builtins(recorded.event)}
-        click.echo(msgspec.json.encode(body))
+        print_json(body)
 
     def tick(self) -> None:
         """Do nothing: a line never changes."""

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from scaffold.agent.journal import EntryKind
-from scaffold.cli.render.style import paint
+from scaffold.cli.render.style import paint, print_json
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
 from scaffold.core.printable_text import printable
 from scaffold.session.reporter import Reporter
@@ -87,7 +87,7 @@ class JsonReporter:
 
     def result(self, shape: Mapping[str, object]) -> None:
         """Print the object."""
-        click.echo(msgspec.json.encode(shape))
+        print_json(shape)
 
 
 class StreamJsonReporter:
@@ -139,4 +139,4 @@ class StreamJsonReporter:
 
 
 def _print_event(kind: str, **fields: object) -> None:
-    click.echo(msgspec.json.encode({"type": kind, **fields}))
+    print_json({"type": kind, **fields})

@@ -1,6 +1,7 @@
 """What commands print: marks and colors, JSON, notes, findings; no colors with NO_COLOR or without a terminal."""
 
 import os
+import sys
 from collections.abc import Iterable
 from typing import TextIO
 
@@ -8,7 +9,7 @@ import click
 import msgspec
 
 from scaffold.core.plan import Finding
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import json_escaped, printable
 
 STATUS_MARKS = {
     "completed": ("✓", "green"),
@@ -43,8 +44,12 @@ def is_terminal(*streams: TextIO | None) -> bool:
 
 
 def print_json(value: object) -> None:
-    """Print `value`, of types msgspec can encode, as one line of JSON; times become ISO-8601 text."""
-    click.echo(msgspec.json.encode(value))
+    """Print `value`, of types msgspec can encode, as one line of JSON; times become ISO-8601 text.
+
+    On a terminal, control, reordering and invisible characters are escaped: the JSON means the same.
+    """
+    line = msgspec.json.encode(value)
+    click.echo(json_escaped(line.decode()) if is_terminal(sys.stdout) else line)
 
 
 def paint(text: str, color: str) -> str:

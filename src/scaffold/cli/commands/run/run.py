@@ -12,7 +12,7 @@ from scaffold.cli.commands.run.options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
 from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import WAITING
-from scaffold.cli.render.style import is_terminal, print_findings, print_note
+from scaffold.cli.render.style import is_terminal, print_findings, print_json, print_note
 from scaffold.cli.request import read_request
 from scaffold.cli.wiring import open_context
 from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
@@ -162,7 +162,7 @@ async def _dry_run(settings: Settings) -> int:
         "agents": tier.agents,
         "budget": settings.money("budget_usd"),
     }
-    click.echo(msgspec.json.encode({"run": run}))
+    print_json({"run": run})
     return 0
 
 
