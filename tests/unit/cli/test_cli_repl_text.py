@@ -203,6 +203,17 @@ def test_a_question_promises_of_always_only_what_it_does():
     assert "always" not in plain(format_question(each_time, "", RENDERER))
 
 
+def test_a_letter_that_looks_like_another_one_is_marked_in_a_question():
+    """RA-13: in the command, the reason and the rule."""
+    question = ApprovalQuestion(
+        tool="shell", category="shell", subject="curl p\u0430ypal.com", why="x\u0430", always="shell:g\u0456t"
+    )
+    drawn = plain(format_question(question, "", RENDERER))
+    assert "p\u0430[U+0430]ypal.com" in drawn
+    assert "x\u0430[U+0430]" in drawn
+    assert "shell:g\u0456[U+0456]t" in drawn
+
+
 def test_a_question_about_a_file_shows_the_change():
     question = ApprovalQuestion(
         tool="write_file", category="file_write", subject="a.py", why="so", always="write_file:a.py"

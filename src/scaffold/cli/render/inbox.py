@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.render.style import heading
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem
@@ -49,7 +50,7 @@ def _subject(item: InboxItem) -> Iterator[str]:
         yield from _quoted(item.text)
         yield from (f"  - {printable(str(option))}" for option in item.detail.get("options", ()))
         return
-    yield f"  {printable(item.text)}"
+    yield f"  {printable(mark_lookalikes(item.text))}"
     if protected := item.detail.get("protected"):
         yield "  protected:"
         yield from _quoted("\n".join(map(str, protected)))
@@ -69,7 +70,7 @@ def _arguments(text: str) -> Mapping[str, Any]:
 
 def _quoted(text: str) -> Iterator[str]:
     shown = text[:MAX_CHARACTERS]
-    yield from (f"{BAR}{printable(line)}" for line in shown.split("\n"))
+    yield from (f"{BAR}{printable(mark_lookalikes(line))}" for line in shown.split("\n"))
     if len(text) > len(shown):
         yield f"    {count_of(len(text) - len(shown), 'more character')}: `scaffold inbox --json` shows them"
 

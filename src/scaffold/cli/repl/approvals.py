@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
+from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.repl.line_diff import MAX_LINES, LineDiff, line_diff
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.running_tools import RunningCall, proposed_text
@@ -154,6 +155,7 @@ def answer_choices(queue: ApprovalQueue) -> str:
 
 
 def _bounded(text: str) -> str:
+    text = mark_lookalikes(text)
     if len(text) <= MAX_CHARACTERS:
         return text
     return f"{text[:MAX_CHARACTERS]}\n... {len(text) - MAX_CHARACTERS:,} more characters that are not shown"
