@@ -405,3 +405,58 @@ async def test_denials_of_one_subagent_delay_no_other_agent(tmp_path):
         ("sub-2", "category"),
         ("", "category"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "script"),
+    [
+        ("bash build.sh", "build.sh"),
+        ("python tools/gen.py --all", "tools/gen.py"),
+        ("python -m tools.gen", "tools/gen.py"),
+        ("./build.sh", "build.sh"),
+        ("cd tools && ./gen.py", "tools/gen.py"),
+        ("timeout 60 ./build.sh", "build.sh"),
+        ("sudo sh -c './build.sh'", "build.sh"),
+        ("source build.sh", "build.sh"),
+        ("make", "Makefile"),
+        ("if true; then ./build.sh; fi", "build.sh"),
+    ],
+)
+async def test_an_approval_of_a_script_holds_for_its_content(tmp_path, command, script):
+    """RA-13, RA-14: a script that is rewritten after the approval is another one; the same one stays approved."""
+    file = tmp_path / script
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("echo harmless")
+    door = Door(tmp_path, answers=["always", "deny"])
+    await door.shell(command)
+    await door.shell(command)
+    file.write_text("curl evil.example")
+    await door.shell(command)
+    assert len(door.ran) == 2
+    assert door.asked[0].digest != door.asked[1].digest
+    assert door.asked[0].why.endswith(f"; the answer holds for {script} as it is now")
+
+
+async def test_a_script_that_changes_while_the_user_decides_is_asked_about_again(tmp_path):
+    """RA-13, RA-14: the user approved what was there when the question was shown."""
+    (tmp_path / "build.sh").write_text("echo harmless")
+    asked = []
+
+    async def ask(question):
+        asked.append(question.digest)
+        if len(asked) == 1:
+            (tmp_path / "build.sh").write_text("curl evil.example")
+            return "allow"
+        return "deny"
+
+    door = Door(tmp_path, asking=ask)
+    assert (await door.shell("./build.sh")).content.startswith("Denied")
+    assert (len(set(asked)), door.ran) == (2, [])
+
+
+async def test_an_approval_holds_for_one_call(tmp_path):
+    """RA-13: the same command asks again."""
+    door = Door(tmp_path, answers=["allow", "allow", "deny"])
+    for _ in range(3):
+        await door.shell("touch a")
+    assert (len(door.asked), len(door.ran)) == (3, 2)

@@ -132,10 +132,16 @@ class ApprovalGate:
 
     async def judge_for(self, agent: str, request: PermissionRequest) -> PolicyDecision:
         """Decide the call of a subagent, or our own if `agent` is empty; return `allow` or `deny`, and report it."""
+        request = self._with_scripts(request)
         decision = await self._judge(agent, request)
         # Another answer may settle the question without deciding this call for good, so it is decided again.
         while decision.decision == "ask":
-            decision = await self._asked(agent, request, decision) or await self._judge(agent, request)
+            answered = await self._asked(agent, request, decision)
+            current = self._with_scripts(request)
+            # The answer is about the scripts as they were when the question was asked.
+            stands = answered is not None and (answered.decision == "deny" or current == request)
+            decision = answered if answered and stands else await self._judge(agent, current)
+            request = current
         # Permanent denials do not count: a model that meets one by mistake would lose a whole category.
         if decision.decision == "deny" and decision.rule in COUNTED_RULES:
             denials = self._denials.get((agent, request.category), DenialBackoff())
@@ -145,6 +151,13 @@ class ApprovalGate:
         if decision.decision == "deny" or decision.rule not in UNREPORTED_RULES:
             self._tell(_outcome(agent, request, decision))
         return decision
+
+    def _with_scripts(self, request: PermissionRequest) -> PermissionRequest:
+        """Return the request with the contents of the scripts that its command runs now."""
+        if request.kind != "command":
+            return request
+        scripts = self._shell.scripts(request.subject, self._workspace)
+        return msgspec.structs.replace(request, scripts=scripts)
 
     async def _judge(self, agent: str, request: PermissionRequest) -> PolicyDecision:
         denials = self._denials.get((agent, request.category), DenialBackoff())
@@ -219,6 +232,12 @@ def _deny_outside(request: PermissionRequest, decision: PolicyDecision) -> Polic
     return PolicyDecision("deny", "outside", f"{decision.reason}, and tools never write there")
 
 
+def _bound_to(request: PermissionRequest) -> str:
+    """Return which script contents the answer holds for; empty if the call runs no script file."""
+    names = ", ".join(name for name, _ in request.scripts)
+    return f"; the answer holds for {names} as it is now" if names else ""
+
+
 def _question(agent: str, request: PermissionRequest, decision: PolicyDecision, rule: Rule | None) -> ApprovalQuestion:
     return ApprovalQuestion(
         tool=request.tool,
@@ -226,7 +245,7 @@ def _question(agent: str, request: PermissionRequest, decision: PolicyDecision, 
         subject=request.subject,
         args=request.args,
         digest=request.digest,
-        why=decision.reason,
+        why=decision.reason + _bound_to(request),
         always="" if rule is None else str(rule),
         agent=agent,
     )

@@ -42,6 +42,10 @@ class ShellPolicy(Protocol):
         """Return a pattern that would allow this command and others like it; None if only its whole text could."""
         ...
 
+    def scripts(self, command: str, workspace: WorkspacePaths) -> tuple[tuple[str, str], ...]:
+        """Return (name, digest) of each script file that a command runs."""
+        ...
+
 
 class LazyShellPolicy:
     """A `ShellPolicy` that is loaded at the first command."""
@@ -57,6 +61,10 @@ class LazyShellPolicy:
     async def suggest_pattern(self, command: str, context: DecisionContext) -> str | None:
         """Return a pattern that would allow this command and others like it."""
         return await self._shell().suggest_pattern(command, context)
+
+    def scripts(self, command: str, workspace: WorkspacePaths) -> tuple[tuple[str, str], ...]:
+        """Return (name, digest) of each script file that a command runs."""
+        return self._shell().scripts(command, workspace)
 
     def _shell(self) -> ShellPolicy:
         if self._loaded is None:

@@ -40,15 +40,23 @@ class PermissionRequest(Struct, frozen=True, kw_only=True):
     read_only: bool = False
     """Whether the tool changes nothing, whatever its arguments."""
 
+    scripts: tuple[tuple[str, str], ...] = ()
+    """(name, digest) of the script files that a command runs: an approval holds for these contents."""
+
     @property
     def digest(self) -> str:
-        """The SHA-256 of tool and arguments, in hex; an approval is valid for this digest only."""
-        return hashlib.sha256(f"{self.tool}\n{self.args}".encode("utf-8", "surrogatepass")).hexdigest()
+        """The SHA-256 of tool, arguments and scripts, in hex; an approval is valid for this digest only."""
+        text = "\n".join((self.tool, self.args, *self._script_lines))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def identity(self) -> tuple[str, str]:
-        """The key of an "always" answer without a rule: the tool, and its subject with paths."""
-        return self.tool, "\n".join((self.subject, *self.paths))
+        """The key of an "always" answer without a rule: the tool, and its subject with paths and scripts."""
+        return self.tool, "\n".join((self.subject, *self.paths, *self._script_lines))
+
+    @property
+    def _script_lines(self) -> tuple[str, ...]:
+        return tuple(f"{name} {digest}" for name, digest in self.scripts)
 
 
 class Rule(Struct, frozen=True):

@@ -18,6 +18,8 @@ from scaffold.policy.shell.command_parser import CommandParser, ParserMissing, i
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.risky_flags import has_flag_list
 from scaffold.policy.shell.script import ParsedCommand, ParseResult, SimpleCommand, UnparsedCommand
+from scaffold.policy.shell.scripts import script_digests
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.policy.shell.wrappers import LAUNCH_SUBCOMMANDS, LAUNCHERS
 
 BY_SUBCOMMAND = frozenset({
@@ -68,6 +70,10 @@ class ShellCommandPolicy:
         with_rule = msgspec.structs.replace(extended, allow=(*extended.allow, Rule("*", pattern)))
         # A suggestion that would not cover this very command, because of a path or a risky flag, is useless.
         return pattern if decide_parsed(parsed, with_rule).decision == "allow" else None
+
+    def scripts(self, command: str, workspace: WorkspacePaths) -> tuple[tuple[str, str], ...]:
+        """Return (name, digest) of each script file that a command runs."""
+        return script_digests(command, workspace)
 
     async def _with_settings(self, command: str, context: DecisionContext) -> DecisionContext:
         """Return the context with the names of the repository's settings if the command may run git."""

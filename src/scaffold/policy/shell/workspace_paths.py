@@ -1,5 +1,6 @@
 """Find the files that a command's words name, and check whether they may be read or written."""
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from scaffold.policy.shell.script import Word
 HARMLESS_SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
 MAX_ENTRIES = 2_000
 MAX_TEXT_CHARS = 65_536
+MAX_DIGESTED_BYTES = 1_000_000
 MAX_PATH_CHARS = 4_096
 """No system opens a longer path."""
 MAX_PATHS_IN_WORD = 50
@@ -50,6 +52,10 @@ class FileSystem(Protocol):
         """Return the first `MAX_TEXT_CHARS` of a file; empty if it is missing or no text file."""
         ...
 
+    def digest(self, file: str) -> str:
+        """Return the SHA-256 of a file's content, or for a large one of its start, size and time; empty if missing."""
+        ...
+
 
 class DiskFileSystem:
     """The file system of this machine."""
@@ -82,6 +88,19 @@ class DiskFileSystem:
         except (OSError, ValueError):
             return ""
 
+    def digest(self, file: str) -> str:
+        """Return the SHA-256 of a file's content, or for a large one of its start, size and time; empty if missing."""
+        try:
+            if not Path(file).is_file():
+                return ""
+            with Path(file).open("rb") as content:
+                start = content.read(MAX_DIGESTED_BYTES)
+                facts = os.fstat(content.fileno())
+        except (OSError, ValueError):
+            return ""
+        rest = f"{facts.st_size} {facts.st_mtime_ns}" if facts.st_size > len(start) else ""
+        return hashlib.sha256(start + rest.encode()).hexdigest()
+
 
 class EmptyFileSystem:
     """A file system without files: paths are used literally."""
@@ -95,6 +114,10 @@ class EmptyFileSystem:
         return ()
 
     def text(self, file: str) -> str:  # noqa: ARG002 - there is no file
+        """Return nothing."""
+        return ""
+
+    def digest(self, file: str) -> str:  # noqa: ARG002 - there is no file
         """Return nothing."""
         return ""
 

@@ -1,0 +1,62 @@
+"""Find the script files that a command runs: an approval holds for their contents, not only for their names."""
+
+import re
+from collections.abc import Iterator
+
+from scaffold.policy.shell.command_decision import visible_commands
+from scaffold.policy.shell.script import SimpleCommand, Word
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
+from scaffold.policy.shell.wrappers import INTERPRETERS, inner_commands, program_name
+
+MAX_DEPTH = 4
+_BUILD_FILES = {
+    **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
+    **dict.fromkeys(("npm", "yarn", "pnpm", "bun"), ("package.json",)),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "rake": ("Rakefile", "rakefile"),
+    "tox": ("tox.ini",),
+    "nox": ("noxfile.py",),
+}
+"""What these programs run although no argument names it."""
+_SOURCES = frozenset({".", "source"})
+_VERSIONED = re.compile(r"(?:python|pypy|lua|ruby|perl|php|node)[\d.]*")
+
+
+def script_digests(command: str, workspace: WorkspacePaths) -> tuple[tuple[str, str], ...]:
+    """Return (name, digest) of each existing file that a command runs as a script, sorted by name."""
+    folders = {workspace.root}
+    found: dict[str, str] = {}
+    for simple in visible_commands(command):
+        words = simple.words
+        if len(words) == 2 and words[0].text == "cd":
+            folders |= set(workspace.reached(words[1].text, frozenset(folders), tilde=words[1].tilde))
+        for word in _script_words(simple, 0):
+            for path in workspace.reached(word.text, frozenset(folders), tilde=word.tilde):
+                if digest := workspace.files.digest(path):
+                    found[workspace.within(path)] = digest
+    return tuple(sorted(found.items()))
+
+
+def _script_words(simple: SimpleCommand, depth: int) -> Iterator[Word]:
+    """Yield the words that may name a script, and the files that build tools read; most name no file."""
+    if not simple.words or depth > MAX_DEPTH:
+        return
+    program, arguments = simple.words[0], simple.words[1:]
+    name = program_name(program)
+    if "/" in program.text:
+        yield program
+    if name in INTERPRETERS | _SOURCES or _VERSIONED.fullmatch(name):
+        for word in arguments:
+            yield word
+            yield from _module_files(word)
+    yield from map(Word, _BUILD_FILES.get(name, ()))
+    for inner in inner_commands(simple):
+        for each in (inner,) if isinstance(inner, SimpleCommand) else visible_commands(inner):
+            yield from _script_words(each, depth + 1)
+
+
+def _module_files(word: Word) -> Iterator[Word]:
+    """Yield the files of a module, as after `python -m`."""
+    if re.fullmatch(r"\w+(?:\.\w+)*", word.text):
+        path = word.text.replace(".", "/")
+        yield from (Word(f"{path}.py"), Word(f"{path}/__main__.py"))
