@@ -272,8 +272,8 @@ InboxKind = Literal["approval", "question", "notice"]
 InboxVerdict = Literal["approved", "rejected", "answered"]
 InboxState = Literal["open", "approved", "rejected", "answered", "expired", "withdrawn"]
 """`withdrawn`: the decision is no longer needed."""
-DecisionScope = Literal["action", "goal", "run"]
-"""What a decision applies to: the asking action and its descendants | its goal | the whole run."""
+DecisionScope = Literal["call", "action", "goal", "run"]
+"""What a decision applies to: one request of each action that asked | the action and its descendants | goal | run."""
 
 
 class InboxItem(Struct, frozen=True, kw_only=True):

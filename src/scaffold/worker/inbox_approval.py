@@ -98,10 +98,18 @@ class InboxApprover:
         detail = _call_detail(asked, reason, worktree=worktree)
         clean = self._context.redactor.clean_all
         decided = await self._decided(self._item("approval", clean(_describe_call(asked)), clean(detail)))
+        self._use(decided)
         why = f": {decided.answer}" if decided.answer else ""
         if decided.state == "approved":
             return PolicyDecision("allow", "human", f"a human approved it{why}")
         return PolicyDecision("deny", "human", f"a human rejected it{why}. Do not try the same thing another way")
+
+    def _use(self, decided: InboxItem) -> None:
+        """Record that a call has used the decision: an approval of one call does not allow a second one."""
+        attempt = self._task.attempt
+        with self._context.store.transaction(durable=True):
+            self._context.store.attempts.check(attempt.id, fence=attempt.fence)
+            self._context.store.inbox.use(decided, self._task.action.id)
 
     async def answer(self, question: str, options: Sequence[str]) -> str:
         """Return the human's answer to the agent's question."""

@@ -158,7 +158,7 @@ def test_items_come_oldest_first_and_all_includes_decided_ones(context: RunConte
         ("second", "open", None),
     ]
     assert everything[0]["actions"] == ["store"]
-    assert "approved: go, holds for the run for 23 h" in scaffold("inbox", "--all").out
+    assert "approved: go, holds for one call for 23 h" in scaffold("inbox", "--all").out
 
 
 def test_a_decision_unblocks_every_action_that_waits_for_it(context: RunContext, scaffold, run: Run) -> None:

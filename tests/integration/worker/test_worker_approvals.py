@@ -199,7 +199,21 @@ async def test_a_decision_for_one_action_does_not_cover_another(harness):
     assert len(items(harness)) == 2
 
 
-@pytest.mark.parametrize("scope", ["action", "goal"])
+async def test_an_approval_of_a_call_holds_for_one_call_in_the_next_attempt_too(harness):
+    """RA-13, BX-13: the second identical call asks again; a rejection of a call is used up likewise."""
+    run = await begin(harness)
+    twice = [call_entry(number, ("shell", {"command": DEED})) for number in (1, 2)]
+    await worked(harness, run, *twice)
+    decide(harness, items(harness)[0].id, "approved", scope="call")
+    ending = await worked(harness, run, *twice)
+    assert (ending.outcome, len(items(harness))) == ("waiting", 2)
+    assert harness.attempts(run, "a")[-1].head_sha
+    decide(harness, items(harness)[1].id, "rejected", scope="call")
+    assert (await worked(harness, run, *twice)).outcome == "waiting"
+    assert len(items(harness)) == 3
+
+
+@pytest.mark.parametrize("scope", ["call", "action", "goal"])
 async def test_a_decision_covers_all_who_waited_for_it(harness, scope):
     """BX-13: however narrow it is, the same request is not asked again."""
     run = await begin(harness)

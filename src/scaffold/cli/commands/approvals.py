@@ -1,10 +1,11 @@
 """`approve`, `reject`, `answer`: decide items of the inbox."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -15,19 +16,27 @@ from scaffold.orchestrator.owner.inbox import DecidedItem, InboxDecision, decide
 from scaffold.views.store_reader import StoreReader, display_status, store_reader_if_any
 from scaffold.views.text_format import WIDTH, clip
 
+Command = TypeVar("Command", bound=Callable[..., object])
+
 DEFAULT_HOURS = 24
 MAX_HOURS = 24 * 365
 
 ids_argument = click.argument("names", metavar="ID...", nargs=-1, required=True)
 why_option = click.option("--why", metavar="TEXT", help="Your reason; the agent reads it.")
-scope_option = click.option(
-    "--for",
-    "scope",
-    type=click.Choice(["run", "goal", "action"]),
-    default="run",
-    show_default=True,
-    help="Where the decision also applies to identical requests.",
-)
+
+
+def scope_option(default: DecisionScope) -> Callable[[Command], Command]:
+    """Return the option for what a decision applies to."""
+    return click.option(
+        "--for",
+        "scope",
+        type=click.Choice(["call", "action", "goal", "run"]),
+        default=default,
+        show_default=True,
+        help="What the decision applies to: this request, or identical ones of the action, the goal or the run, too.",
+    )
+
+
 hours_option = click.option(
     "--hours",
     type=click.IntRange(1, MAX_HOURS),
@@ -40,7 +49,7 @@ hours_option = click.option(
 @click.command()
 @ids_argument
 @why_option
-@scope_option
+@scope_option("call")
 @hours_option
 def approve(names: Sequence[str], *, why: str | None, scope: DecisionScope, hours: int) -> None:
     """Approve the request ID, exactly as `scaffold inbox` shows it; the actions that wait for it continue."""
@@ -50,7 +59,7 @@ def approve(names: Sequence[str], *, why: str | None, scope: DecisionScope, hour
 @click.command()
 @ids_argument
 @why_option
-@scope_option
+@scope_option("run")
 @hours_option
 def reject(names: Sequence[str], *, why: str | None, scope: DecisionScope, hours: int) -> None:
     """Reject the request ID; its agent reads your reason and looks for another way."""

@@ -89,5 +89,5 @@ def _decision_lines(item: InboxItem, now: datetime) -> Iterator[str]:
     held = ""
     if item.state in {"approved", "rejected"} and item.valid_until is not None:
         left = f"for {format_duration(item.valid_until - now)} more" if item.valid_until > now else "no more"
-        held = f", holds for the {item.scope} {left}"
+        held = f", holds for {'one call' if item.scope == 'call' else f'the {item.scope}'} {left}"
     yield f"  {clip(f'{item.state}{answer}', WIDTH - 2 - len(held))}{held}"

@@ -28,6 +28,7 @@ VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM inbox WHERE ru
         :attempt_id, :kind, :text, :detail, 'open', :created_at, :expires_at, :fingerprint)
 """
 ADD_ASKER = "INSERT INTO inbox_asker (item_id, action_id) VALUES (:item_id, :action_id) ON CONFLICT DO NOTHING"
+REMOVE_ASKER = "DELETE FROM inbox_asker WHERE item_id = :item_id AND action_id = :action_id"
 ASKERS = """
 SELECT action.id, action.goal_id FROM inbox_asker JOIN action ON action.id = inbox_asker.action_id
 WHERE inbox_asker.item_id = :item_id
@@ -123,6 +124,12 @@ class Inbox(RunTableGateway):
             DECIDED, run_id=asked.run_id, fingerprint=_fingerprint(asked), now=format_time(self._clock.now())
         )
         return next((item for item in map(self._item, found) if self._applies_to(item, asked)), None)
+
+    def use(self, decided: InboxItem, action_id: ActionId | None) -> None:
+        """Record that an action has used a decision; one with the scope `call` does not apply to it again."""
+        if decided.scope == "call":
+            for asker in self._actions.lineage(action_id):
+                self._connection.write(REMOVE_ASKER, item_id=decided.id, action_id=asker)
 
     def by_prefix(self, text: str) -> tuple[InboxItem, ...]:
         """Return the items whose id starts with `text`, in any state."""
@@ -250,7 +257,7 @@ class Inbox(RunTableGateway):
                 return True
             case "goal":
                 return asked.goal_id in {row["goal_id"] for row in self._connection.rows(ASKERS, item_id=decided.id)}
-            case "action":
+            case "action" | "call":
                 askers = {row["id"] for row in self._connection.rows(ASKERS, item_id=decided.id)}
                 return not askers.isdisjoint(self._actions.lineage(asked.action_id))
             case _:
