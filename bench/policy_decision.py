@@ -11,8 +11,8 @@ from row import Row, row
 from scaffold.host.process.command import run_command
 from scaffold.policy.rule.rules import parse_rule
 from scaffold.policy.shell.command_decision import decide_command
-from scaffold.policy.shell.command_parser import CommandParser, installed_parser
 from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.parse.command_parser import CommandParser, installed_parser
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 
 RULES = (parse_rule("shell:pytest"), parse_rule("shell:git commit"))

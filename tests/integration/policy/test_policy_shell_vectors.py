@@ -12,9 +12,9 @@ from scaffold.policy.rule.patterns import format_pattern
 from scaffold.policy.rule.rules import Rule
 from scaffold.policy.rule.ruleset import PolicyDecision, RuleSet
 from scaffold.policy.shell.command_decision import decide_command
-from scaffold.policy.shell.command_parser import CommandParser, installed_parser
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.parse.command_parser import CommandParser, installed_parser
 from scaffold.policy.shell.windows import decide_windows_command, dialect_of
 from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
 

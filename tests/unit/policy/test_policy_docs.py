@@ -12,9 +12,9 @@ from scaffold.policy.permission.request import category_of
 from scaffold.policy.rule.rules import parse_rule
 from scaffold.policy.rule.ruleset import DEFAULT_DECISIONS
 from scaffold.policy.secret.files import ENV_TEMPLATES, SECRET_FILES
-from scaffold.policy.shell.readonly_arguments import ARGUMENT_PARSERS
-from scaffold.policy.shell.readonly_commands import READ_ONLY_COMMANDS
-from scaffold.policy.shell.readonly_git import SUBCOMMANDS
+from scaffold.policy.shell.reading.readonly_arguments import ARGUMENT_PARSERS
+from scaffold.policy.shell.reading.readonly_commands import READ_ONLY_COMMANDS
+from scaffold.policy.shell.reading.readonly_git import SUBCOMMANDS
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "permissions.md").read_text()
 

@@ -1,6 +1,6 @@
 import pytest
 
-from scaffold.policy.shell.sed_scripts import only_prints
+from scaffold.policy.shell.reading.sed_scripts import only_prints
 
 
 @pytest.mark.parametrize(

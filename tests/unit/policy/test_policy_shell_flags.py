@@ -1,6 +1,6 @@
 import pytest
 
-from scaffold.policy.shell.flags import FlagSpec, ParsedArguments, parse_arguments
+from scaffold.policy.shell.reading.flags import FlagSpec, ParsedArguments, parse_arguments
 from scaffold.policy.shell.script import Word
 
 KNOWN = FlagSpec(

@@ -1,7 +1,7 @@
 import pytest
 
-from scaffold.policy.shell.readonly_arguments import ReadAccess
-from scaffold.policy.shell.readonly_git import ConfiguredProgram, analyze_git, any_program_setting
+from scaffold.policy.shell.reading.readonly_arguments import ReadAccess
+from scaffold.policy.shell.reading.readonly_git import ConfiguredProgram, analyze_git, any_program_setting
 from scaffold.policy.shell.script import Word
 
 

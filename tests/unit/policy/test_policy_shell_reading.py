@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from scaffold.policy.shell.command_parser import MAX_COMMAND_BYTES, MAX_OPERATORS, agreed_result, precheck_problem
-from scaffold.policy.shell.plain_commands import parse_plain
+from scaffold.policy.shell.parse.command_parser import MAX_COMMAND_BYTES, MAX_OPERATORS, agreed_result, precheck_problem
+from scaffold.policy.shell.parse.plain_commands import parse_plain
+from scaffold.policy.shell.parse.shfmt_parser import parse_shfmt_tree
+from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
 from scaffold.policy.shell.script import ParsedCommand, Redirect, SimpleCommand, UnparsedCommand, Word
-from scaffold.policy.shell.shfmt_parser import parse_shfmt_tree
-from scaffold.policy.shell.tree_sitter_parser import parse_with_tree_sitter
 
 
 def understood(*commands: str) -> ParsedCommand:

@@ -2,8 +2,8 @@ import shlex
 
 import pytest
 
+from scaffold.policy.shell.parse.unquoting import unquote_word
 from scaffold.policy.shell.script import Word
-from scaffold.policy.shell.unquoting import unquote_word
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from scaffold.policy.shell.loops import unroll
+from scaffold.policy.shell.parse.loops import unroll
+from scaffold.policy.shell.parse.unquoting import Variables, expand_braces, value_of
 from scaffold.policy.shell.script import (
     OPERATORS,
     Connector,
@@ -16,7 +17,6 @@ from scaffold.policy.shell.script import (
     UnparsedCommand,
     Word,
 )
-from scaffold.policy.shell.unquoting import Variables, expand_braces, value_of
 
 ARGUMENTS = ("--language-dialect=bash", "--to-json")
 """Arguments that make shfmt print the syntax tree of its standard input as JSON."""

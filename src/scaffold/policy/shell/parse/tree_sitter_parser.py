@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from scaffold.policy.shell.loops import unroll
+from scaffold.policy.shell.parse.loops import unroll
+from scaffold.policy.shell.parse.unquoting import Variables, expand_braces, unquote_word
 from scaffold.policy.shell.script import (
     OPERATORS,
     Connector,
@@ -17,7 +18,6 @@ from scaffold.policy.shell.script import (
     UnparsedCommand,
     Word,
 )
-from scaffold.policy.shell.unquoting import Variables, expand_braces, unquote_word
 
 _LANGUAGE = Language(tree_sitter_bash.language())
 _WORDS = frozenset({

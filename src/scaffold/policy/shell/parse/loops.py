@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from scaffold.policy.shell.parse.unquoting import Variables
 from scaffold.policy.shell.script import Connector, SimpleCommand, Word
-from scaffold.policy.shell.unquoting import Variables
 
 MAX_UNROLLED = 50
 """With more commands than this, a loop is not unrolled."""

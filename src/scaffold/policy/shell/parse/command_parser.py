@@ -14,7 +14,9 @@ from pathlib import Path
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.process.command import OutputCapture, run_command
-from scaffold.policy.shell.plain_commands import parse_plain
+from scaffold.policy.shell.parse.plain_commands import parse_plain
+from scaffold.policy.shell.parse.shfmt_parser import ARGUMENTS, parse_shfmt_tree
+from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
 from scaffold.policy.shell.script import (
     OPERATORS,
     ParsedCommand,
@@ -24,8 +26,6 @@ from scaffold.policy.shell.script import (
     UnparsedCommand,
     Word,
 )
-from scaffold.policy.shell.shfmt_parser import ARGUMENTS, parse_shfmt_tree
-from scaffold.policy.shell.tree_sitter_parser import parse_with_tree_sitter
 
 PARSE_TIMEOUT_S = 5.0
 MAX_CACHED = 512

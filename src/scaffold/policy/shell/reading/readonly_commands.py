@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from scaffold.policy.shell.flags import FlagSpec
+from scaffold.policy.shell.reading.flags import FlagSpec
 
 _COMMON = "help version"
 _GREP_LONG = (
