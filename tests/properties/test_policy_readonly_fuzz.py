@@ -82,10 +82,18 @@ PROGRAMS = {
     "sed": (
         *("-n '/[^]/]*x/p'", "'s/[]]/x/g'", "'s/a/b/;s/c/d/p'", "-n '1,5p'", "'/a/,/b/d'", "-e p -e '$!d'", "'1~2p'"),
         *("-n '/[[:alpha:]]/{p;q}'", "'s|a|b|gI'", "'s#[^#]#x#2'", "-E 's/(a)/\\1/'", "'$='", "'/a/!d'", "p", "-s p"),
+        # Where two readings of a bracket expression differ, one of them finds another command.
+        *(
+            "'/[^]/s/]/1e id;s/p'",
+            "'/[]/s/]/w out;s/p'",
+            "'/[^]/s/]/1p;s/p'",
+            "'s/[^]/]/p;s/a/b/'",
+            "'/[[:a/:]/s/]/e;s/p'",
+        ),
     ),
     "awk": (
         *("'{print $1}'", "-F: '{print $1, $NF}'", "'NR>1 && NF<5 {print \"a b\"}'", "'/a b/ {print}'", "'NR==1'"),
-        *("-F, '$1 ~ \"a\" {print NR}'", "'{ print $2 ; }'"),
+        *("-F, '$1 ~ \"a\" {print NR}'", "'{ print $2 ; }'", "'BEGIN{system(\"id\")}' '{print}' -F:"),
     ),
     "jq": (
         *(".", "-r .a", "'.a | length'", "-c '.a[]'", "'.a as $x | $x'", "'keys'", "-n '1'", "'\"\\(.a)\"'", "-e .b"),
