@@ -153,7 +153,7 @@ def test_a_required_but_missing_sandbox_refuses_the_run(scenario):
     scenario.scaffold("doctor")
     remembered = scenario.home / "scaffold/cache/sandbox.json"
     kept = json.loads(remembered.read_text())
-    none = {"level": "none", "trouble": "this kernel has nothing", "fix": "build another"}
+    none = {"level": "none", "problem": "this kernel has nothing", "fix": "build another"}
     remembered.write_text(json.dumps(kept | {"finding": none}))
     expect_refusal(scenario.run("--yes", "--sandbox", "require"), 64, "this kernel has nothing", "build another")
     assert scenario.status()["run"] is None

@@ -39,7 +39,7 @@ NAMED = ("-c", "user.name=x", "-c", "user.email=x@example.invalid")
 def _a_sandbox():
     finding = asyncio.run(detect_level(dict(os.environ)))
     if finding.level == "none":
-        pytest.skip(f"no sandbox on this machine: {finding.trouble}")
+        pytest.skip(f"no sandbox on this machine: {finding.problem}")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ class TrustFileEffect(Struct, frozen=True):
     what: str
     digest: str
     does: tuple[str, ...] = ()
-    problem: str = field(default="", name="trouble")
+    problem: str = field(default="", name="trouble")  # the name that `trust --json` prints
 
 
 def trust_effects(folder: FolderConfig, values: Mapping[str, SettingValue]) -> tuple[TrustFileEffect, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from scaffold.core.ids import Commit
 
@@ -91,7 +91,7 @@ class GateRun(Struct, frozen=True, kw_only=True):
     """The environment's fingerprint; results from different environments are not comparable."""
     exit_code: int | None
     """None if killed by a signal or the timeout."""
-    problem: GateRunProblem | None = field(default=None, name="trouble")
+    problem: GateRunProblem | None = None
     """Why the outcomes are unusable; None if they are valid."""
     outcomes: Mapping[str, TestOutcome] = {}
     """By the runner's test id; for findings, by the finding's text without the line number."""

@@ -77,7 +77,7 @@ def test_what_a_level_cannot_give_or_hold_is_said(repository, scaffold, level, s
     cache = user_dirs().cache / "sandbox.json"
     found = msgspec.json.decode(cache.read_bytes())
     cache.write_bytes(
-        msgspec.json.encode(found | {"finding": {"level": level, "trouble": "no user namespaces", "fix": "allow them"}})
+        msgspec.json.encode(found | {"finding": {"level": level, "problem": "no user namespaces", "fix": "allow them"}})
     )
     sandbox = checks(scaffold("doctor", "--json"))["sandbox"]
     assert sandbox["status"] == "warn"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from scaffold.host.environment import child_environment
 from scaffold.host.files import write_atomic
@@ -61,7 +61,7 @@ class DetectedLevel(Struct, frozen=True):
     """The sandbox level of this machine; `problem` and `fix` say why it is not the best one, empty if it is."""
 
     level: Level
-    problem: str = field(default="", name="trouble")
+    problem: str = ""
     fix: str = ""
     program: str = ""
     """At level `bubblewrap`: the path of the working bubblewrap; else empty."""

@@ -138,7 +138,7 @@ def gate_summary(run: GateRun) -> dict[str, object]:
         "runner": run.gate.runner,
         "commit": run.commit,
         "exit_code": run.exit_code,
-        "trouble": run.problem,
+        "trouble": run.problem,  # the name that `baseline --json` prints
         "counts": {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))},
         "not_passed": {name: outcome for name, outcome in sorted(run.outcomes.items()) if outcome != "passed"},
         "duration_s": run.duration_s,

@@ -83,7 +83,7 @@ async def test_a_detected_level_is_cached(tmp_path):
     cache = tmp_path / "deep" / "sandbox.json"
     finding = await detect_level(os.environ, cache=cache)
     remembered = msgspec.json.decode(cache.read_bytes())
-    remembered["finding"] = {"level": "none", "trouble": "remembered", "fix": "forget it"}
+    remembered["finding"] = {"level": "none", "problem": "remembered", "fix": "forget it"}
     cache.write_bytes(msgspec.json.encode(remembered))
     assert (await detect_level(os.environ, cache=cache)).problem == "remembered"
     cache.write_bytes(msgspec.json.encode(remembered | {"machine": "another"}))
