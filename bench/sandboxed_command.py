@@ -34,12 +34,12 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield row("sandboxed-command", extra, MOST_MS, unit="ms more than without", goal=1.0)
 
 
-async def _extra_ms(enclosure: SandboxSpec, root: Path, rounds: int) -> float:
+async def _extra_ms(sandbox: SandboxSpec, root: Path, rounds: int) -> float:
     env = child_environment(os.environ)
     differences: list[float] = []
     for _ in range(rounds):
         plain = await run_command(["true"], cwd=root, env=env, timeout_s=60, containment=Containment())
-        held = await run_command(["true"], cwd=root, env=env, timeout_s=60, containment=Containment(sandbox=enclosure))
+        held = await run_command(["true"], cwd=root, env=env, timeout_s=60, containment=Containment(sandbox=sandbox))
         if held.exit_code != 0:
             raise AssertionError(held.stderr)
         differences.append((held.duration_s - plain.duration_s) * 1000)

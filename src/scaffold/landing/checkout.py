@@ -69,7 +69,7 @@ class Checkout:
                 bare,
                 git=git,
                 environ=check_environ(environment, git.cwd, bare.environ),
-                enclosure=with_shown_folders(environment, sandbox),
+                sandbox=with_shown_folders(environment, sandbox),
                 services=check_services(self._context, self._run, environment),
             )
 

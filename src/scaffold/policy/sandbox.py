@@ -234,26 +234,26 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-async def build_enclosure(
-    sandbox: SandboxSettings, inputs: SandboxInputs, environ: Mapping[str, str], *, cache: Path
+async def build_sandbox_spec(
+    settings: SandboxSettings, inputs: SandboxInputs, environ: Mapping[str, str], *, cache: Path
 ) -> SandboxSpec | None:
     """Return the sandbox for commands in `inputs.root`; None without one. Raise TrustError if one is required.
 
     The detected level of this machine is cached in the file `cache`.
     """
-    if sandbox.mode == "off":
+    if settings.mode == "off":
         return None
     detected = await probe_level(inputs.root, environ, cache=cache)
-    require_sandbox(sandbox, detected)
+    require_sandbox(settings, detected)
     if detected.level == "none":
         return None
     secrets = [path for top in inputs.searched for path in await untracked_secrets(top, environ)]
     profile = await asyncio.to_thread(workspace_profile, inputs, environ, secrets)
     zone = msgspec.structs.replace(
         profile,
-        network=sandbox.network,
-        hosts=sandbox.hosts,
-        limits=ResourceLimits(memory_bytes=int(sandbox.memory_gb * GIBIBYTE)),
+        network=settings.network,
+        hosts=settings.hosts,
+        limits=ResourceLimits(memory_bytes=int(settings.memory_gb * GIBIBYTE)),
     )
     if inputs.disposable and detected.level == "landlock":
         # Landlock cannot exclude a path from a writable folder: commands could create nothing next to it

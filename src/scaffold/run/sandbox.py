@@ -15,7 +15,7 @@ from scaffold.core.model import Run
 from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.sandbox import SandboxInputs, build_enclosure, with_egress
+from scaffold.policy.sandbox import SandboxInputs, build_sandbox_spec, with_egress
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 from scaffold.verify.services import compose
@@ -42,10 +42,8 @@ async def open_sandbox(context: RunContext, run: Run, root: Path, *, name: str) 
         searched=(root, context.repository.root),
         disposable=True,
     )
-    enclosure = await build_enclosure(
-        run.settings.sandbox, inputs, context.environ, cache=context.cache / "sandbox.json"
-    )
-    async with with_egress(enclosure) as sandbox:
+    spec = await build_sandbox_spec(run.settings.sandbox, inputs, context.environ, cache=context.cache / "sandbox.json")
+    async with with_egress(spec) as sandbox:
         yield sandbox
 
 

@@ -8,7 +8,7 @@ from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.worktree_metadata import find_checkout, required_folders
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.sandbox import SandboxInputs, build_enclosure, probe_level
+from scaffold.policy.sandbox import SandboxInputs, build_sandbox_spec, probe_level
 
 
 async def session_sandbox(sandbox: SandboxSettings, root: Path, home: Path, *, conversation: str) -> SandboxSpec | None:
@@ -29,7 +29,7 @@ async def session_sandbox(sandbox: SandboxSettings, root: Path, home: Path, *, c
         # A session in a subfolder can read the rest of the repository, and with it the `.env` at its top.
         searched=(checkout or root,),
     )
-    return await build_enclosure(sandbox, inputs, os.environ, cache=dirs.cache / LEVEL_CACHE)
+    return await build_sandbox_spec(sandbox, inputs, os.environ, cache=dirs.cache / LEVEL_CACHE)
 
 
 async def missing_sandbox_notice(sandbox: SandboxSettings, root: Path) -> str | None:

@@ -62,7 +62,7 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
         cwd,
         setup.environ,
         readable=(outputs,),
-        enclosure=setup.sandbox,
+        sandbox=setup.sandbox,
         redactor=setup.redactor,
         # Secrets that appear later are hidden from commands: `with_new_secrets` in policy/sandbox.py.
         known=known_secrets(cwd),

@@ -35,12 +35,12 @@ class Workspace(Struct, frozen=True):
     env: Mapping[str, str]
     readable: tuple[Path, ...] = ()
     """Further absolute folders, readable by absolute path, never writable."""
-    enclosure: SandboxSpec | None = None
+    sandbox: SandboxSpec | None = None
     """The sandbox of the commands that an agent starts; None: no sandbox."""
     redactor: Redactor = Redactor()
     """Removes secrets from saved command output."""
     known: Collection[str] | None = None
-    """Paths in `root` named like secrets that `enclosure` covers; None: do not look for secrets that appear later."""
+    """Paths in `root` named like secrets that `sandbox` covers; None: do not look for secrets that appear later."""
 
     nested: NestedRepositories | None = None
     """Moves aside the repositories that sandboxed commands make in it; None: nobody runs git in it without a check."""
@@ -56,16 +56,16 @@ class Workspace(Struct, frozen=True):
         """
         return child_environment(self.env, {"PATH": path_outside(self.env, self.root)})
 
-    def current_enclosure(self, nested: Sequence[Path] = ()) -> SandboxSpec | None:
+    def current_sandbox(self, nested: Sequence[Path] = ()) -> SandboxSpec | None:
         """Return the sandbox for a command started now; it also hides secrets that appeared since it was built.
 
         The repositories `nested` in the workspace are protected, too.
         """
-        if self.enclosure is None or self.known is None:
-            return self.enclosure
-        zone = with_new_secrets(self.enclosure.confinement, self.known)
+        if self.sandbox is None or self.known is None:
+            return self.sandbox
+        zone = with_new_secrets(self.sandbox.confinement, self.known)
         zone = structs.replace(zone, protected=(*zone.protected, *nested[:MAX_PROTECTED]))
-        return structs.replace(self.enclosure, confinement=zone)
+        return structs.replace(self.sandbox, confinement=zone)
 
 
 class ReadablePath(Struct, frozen=True):

@@ -64,7 +64,7 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
             base=self.workspace.base,
             commit=commit,
             environ=self.environ,
-            enclosure=with_new_temporary_folder(self.sandbox),
+            sandbox=with_new_temporary_folder(self.sandbox),
             services=check_services(self.run_context, self.task.run, self.environment),
             clean=self.run_context.redactor.clean,
         )

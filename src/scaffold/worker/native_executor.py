@@ -88,7 +88,7 @@ def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
         root,
         context.environ,
         readable=(outputs,),
-        enclosure=context.sandbox,
+        sandbox=context.sandbox,
         redactor=run_context.redactor,
         on_output=context.pulse.beat,
     )

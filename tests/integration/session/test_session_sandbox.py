@@ -45,10 +45,10 @@ def walls(home):
     """Return the confinement of a session that starts in a folder; skip the test if there is none."""
 
     async def found(folder: Path, mode="auto"):
-        enclosure = await session_sandbox(SandboxSettings(mode=mode), folder, home, conversation="one")
-        if enclosure is None:
+        sandbox = await session_sandbox(SandboxSettings(mode=mode), folder, home, conversation="one")
+        if sandbox is None:
             pytest.skip("this machine offers no sandbox")
-        return enclosure
+        return sandbox
 
     return found
 
@@ -58,7 +58,7 @@ def said(walls):
     """Run a command in a folder as a session there would, and return its output."""
 
     async def answer(folder: Path, command: str, **changes):
-        workspace = Workspace(folder, {"PATH": os.environ["PATH"]}, enclosure=await walls(folder), **changes)
+        workspace = Workspace(folder, {"PATH": os.environ["PATH"]}, sandbox=await walls(folder), **changes)
         return (await shell(workspace).run({"command": command})).content
 
     return answer
@@ -77,10 +77,10 @@ async def test_git_reads_its_settings_in_a_home_whose_other_dot_entries_are_hidd
     for name in (".newcli/session", "other/deep/.env"):
         (home / name).parent.mkdir(parents=True)
         (home / name).write_text("canary")
-    enclosure = structs.replace(await walls(repository), level=level)
+    sandbox = structs.replace(await walls(repository), level=level)
     if level == "bubblewrap":
         await bubblewrap_or_skip()
-    place = Workspace(repository, {"PATH": os.environ["PATH"], "HOME": str(home)}, enclosure=enclosure)
+    place = Workspace(repository, {"PATH": os.environ["PATH"], "HOME": str(home)}, sandbox=sandbox)
     script = "git log --format=%H; git config --global --includes --list; cat ~/.newcli/* ~/other/deep/.env"
     answer = (await shell(place).run({"command": script})).content
     assert [text for text in (head, "Ann Example", "ann@example.invalid") if text not in answer] == []
@@ -136,7 +136,7 @@ async def test_a_conversation_sees_its_own_outputs_and_none_of_others(said, repo
 
 async def test_a_secret_added_by_the_user_is_hidden_from_the_next_command(walls, repository):
     """BX-9, RA-14."""
-    place = Workspace(repository, {"PATH": os.environ["PATH"]}, enclosure=await walls(repository), known=frozenset())
+    place = Workspace(repository, {"PATH": os.environ["PATH"]}, sandbox=await walls(repository), known=frozenset())
     tool = shell(place)
     (repository / "deep").mkdir()
     for path in (repository / ".env", repository / "deep" / ".env"):

@@ -62,7 +62,7 @@ async def workspace(request, checkout, tmp_path):
     return Workspace(
         checkout,
         child_environment(os.environ),
-        enclosure=SandboxSpec(request.param, profile, program=program),
+        sandbox=SandboxSpec(request.param, profile, program=program),
         known=frozenset(path.name for path in checkout.iterdir()),
         nested=NestedRepositories(checkout, besides=temporary),
     )

@@ -20,7 +20,7 @@ from scaffold.host.environment import child_environment
 from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import Level, SandboxSpec
 from scaffold.host.slots import Slots
-from scaffold.policy.sandbox import SandboxInputs, build_enclosure
+from scaffold.policy.sandbox import SandboxInputs, build_sandbox_spec
 from scaffold.verify.contract.checks import Tree, verify_changes
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
@@ -181,7 +181,7 @@ class EnvironmentSetup:
         """A weaker sandbox than the best there is."""
 
     @asynccontextmanager
-    async def enclose(self, root: Path) -> AsyncIterator[SandboxSpec | None]:
+    async def open_sandbox(self, root: Path) -> AsyncIterator[SandboxSpec | None]:
         """Yield the confinement of commands in a checkout, as for a run; None unless `sandboxed`."""
         grounds = SandboxInputs(
             root=root,
@@ -192,7 +192,7 @@ class EnvironmentSetup:
             disposable=True,
         )
         sandbox = SandboxSettings(mode="auto" if self._sandboxed else "off")
-        walls = await build_enclosure(sandbox, grounds, self.environ, cache=self._folder / "sandbox.json")
+        walls = await build_sandbox_spec(sandbox, grounds, self.environ, cache=self._folder / "sandbox.json")
         yield structs.replace(walls, level=self.level) if walls and self.level else walls
 
     async def commit(self, files: Mapping[str, str]) -> Commit:
@@ -219,7 +219,7 @@ class EnvironmentSetup:
             trusted=trusted,
             cache=self.cache,
             environ=child_environment(self.environ),
-            enclose=self.enclose,
+            open_sandbox=self.open_sandbox,
             clean=str,
             **options,
         )
@@ -238,10 +238,8 @@ class EnvironmentSetup:
         git = await worktree.add(self.harness.context.repository, self.cache / "runs" / name, head)
         await provision_checkout(environment, git.cwd)
         environ = check_environ(environment, git.cwd, child_environment(self.environ))
-        async with self.enclose(git.cwd) as walls:
-            yield Tree(
-                git=git, base=head, commit=head, environ=environ, enclosure=with_shown_folders(environment, walls)
-            )
+        async with self.open_sandbox(git.cwd) as walls:
+            yield Tree(git=git, base=head, commit=head, environ=environ, sandbox=with_shown_folders(environment, walls))
 
 
 async def run_check(tree: Tree, command: str, cwd: Path | None = None) -> CommandResult:
@@ -251,7 +249,7 @@ async def run_check(tree: Tree, command: str, cwd: Path | None = None) -> Comman
         cwd=cwd or tree.git.cwd,
         env=tree.environ,
         timeout_s=60,
-        containment=Containment(sandbox=tree.enclosure),
+        containment=Containment(sandbox=tree.sandbox),
     )
 
 

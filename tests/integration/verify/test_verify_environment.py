@@ -192,7 +192,7 @@ async def sandboxed(project, tmp_path, request):
     """The same, in a sandbox with its own network."""
     inside = EnvironmentSetup(project.harness, tmp_path, sandboxed=True)
     inside.environ = project.environ
-    async with inside.enclose(inside.repo) as walls:
+    async with inside.open_sandbox(inside.repo) as walls:
         if walls is None or walls.level not in {"bubblewrap", "landlock"}:
             pytest.skip("neither bubblewrap nor Landlock works on this machine")
     if request.param == "landlock":
@@ -231,7 +231,7 @@ async def test_a_service_runs_in_the_sandbox_of_its_check(sandboxed):
     async with sandboxed.tree(environment) as tree:
         argv = with_services(environment.services, ["/bin/sh", "-c", ask], top=tree.git.cwd)
         ended = await run_command(
-            argv, cwd=tree.git.cwd, env=tree.environ, timeout_s=60, containment=Containment(sandbox=tree.enclosure)
+            argv, cwd=tree.git.cwd, env=tree.environ, timeout_s=60, containment=Containment(sandbox=tree.sandbox)
         )
     assert (ended.exit_code, ended.stdout) == (0, b"b'one\\ntwo\\nthree\\n'\n"), ended
     with socket.socket() as caller:

@@ -279,8 +279,8 @@ async def test_in_the_sandbox_the_report_is_written_to_its_temporary_folder(tmp_
         pytest.skip(f"{finding.problem}; {finding.fix}")
     top, temporary = tmp_path.resolve() / "tree", tmp_path.resolve() / "temporary"
     write_files(top, {"test_a.py": "def test_a(): pass\ndef test_b(): assert 0\n"})
-    enclosure = SandboxSpec(finding.level, Confinement(writable=(top,), temporary=temporary))
-    tree = structs.replace(tree_in(top), enclosure=enclosure)
+    sandbox = SandboxSpec(finding.level, Confinement(writable=(top,), temporary=temporary))
+    tree = structs.replace(tree_in(top), sandbox=sandbox)
     shown = await run_gate(PYTEST, tree, environment="here", timeout_s=60)
     assert (shown.problem, dict(shown.outcomes)) == (
         None,

@@ -167,7 +167,7 @@ async def test_a_gate_runs_in_its_folder_and_a_missing_folder_is_an_error(tmp_pa
 async def test_nothing_of_ours_is_left_behind(tmp_path):
     temporary = tmp_path / "temporary"
     tree = tree_in(write_files(tmp_path / "tree", {"test_one.py": ONE.format("pass")}))
-    tree = structs.replace(tree, enclosure=SandboxSpec("none", Confinement(writable=(), temporary=temporary)))
+    tree = structs.replace(tree, sandbox=SandboxSpec("none", Confinement(writable=(), temporary=temporary)))
     shown = await run_gate(UNITTEST, tree, environment="here", timeout_s=60)
     assert dict(shown.outcomes) == {"test_one.TestOne.test_one": "passed"}
     assert list(temporary.glob("gate-*")) == []

@@ -56,25 +56,25 @@ class LaunchSpec(Struct, frozen=True, kw_only=True):
 
 @contextlib.contextmanager
 def prepare_launch(
-    enclosure: SandboxSpec, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
+    sandbox: SandboxSpec, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> Iterator[LaunchSpec]:
     """Prepare the sandbox for one command; OSError on failure. Start the command inside the block."""
-    temporary = enclosure.confinement.temporary
-    env = dict(env) | _environment(temporary) | {LEVEL_VARIABLE: enclosure.level}
+    temporary = sandbox.confinement.temporary
+    env = dict(env) | _environment(temporary) | {LEVEL_VARIABLE: sandbox.level}
     argv = _with_loader_variables(env, argv)
     env = {name: value for name, value in env.items() if not loads_code(name)}
     temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):  # whatever an earlier command put there
         (temporary / "cache").mkdir(mode=0o700)
-    match enclosure.level:
+    match sandbox.level:
         case "bubblewrap":
-            confinement, command = _with_hosts(enclosure, argv)
-            with _wrapped(_wrapper(enclosure), confinement, command, cwd, env) as launch:
+            confinement, command = _with_hosts(sandbox, argv)
+            with _wrapped(_wrapper(sandbox), confinement, command, cwd, env) as launch:
                 yield launch
         case "landlock":
-            yield LaunchSpec(argv=landlock.argv(enclosure.confinement, argv), env=env)
+            yield LaunchSpec(argv=landlock.argv(sandbox.confinement, argv), env=env)
         case "seatbelt":
-            yield LaunchSpec(argv=seatbelt.argv(enclosure.confinement, argv), env=env)
+            yield LaunchSpec(argv=seatbelt.argv(sandbox.confinement, argv), env=env)
         case "none":
             yield LaunchSpec(argv=tuple(argv), env=env)
         case never:
@@ -99,19 +99,19 @@ def _environment(temporary: Path) -> dict[str, str]:
     }
 
 
-def _with_hosts(enclosure: SandboxSpec, argv: Sequence[str]) -> tuple[Confinement, Sequence[str]]:
+def _with_hosts(sandbox: SandboxSpec, argv: Sequence[str]) -> tuple[Confinement, Sequence[str]]:
     """Return the confinement and the command, with access to the proxy if there is one and hosts are allowed."""
-    confinement, proxy = enclosure.confinement, enclosure.proxy
+    confinement, proxy = sandbox.confinement, sandbox.proxy
     if confinement.network != "hosts" or proxy is None:
         return confinement, argv
     shown, sockets = (*confinement.readable, proxy), (*confinement.sockets, proxy)
     return structs.replace(confinement, readable=shown, sockets=sockets), relay.argv(proxy, argv)
 
 
-def _wrapper(enclosure: SandboxSpec) -> Path:
+def _wrapper(sandbox: SandboxSpec) -> Path:
     """Return the bubblewrap to start; FileNotFoundError if none is installed."""
-    if enclosure.program:
-        return Path(enclosure.program)
+    if sandbox.program:
+        return Path(sandbox.program)
     if installed := bubblewrap.programs():
         return installed[0]
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "bwrap")

@@ -155,8 +155,8 @@ async def _probe(level: Level, program: str, folder: Path, environ: Mapping[str,
     (beside / "secret").write_text("not readable inside")
     confinement = Confinement(writable=(inside,), temporary=temporary, hidden=(beside,))
     command = ["/bin/sh", "-c", PROBE_SCRIPT, "sh", str(inside), str(beside)]
-    enclosure = SandboxSpec(level, confinement, program=program)
-    with prepare_launch(enclosure, command, inside, child_environment(environ)) as launch:
+    sandbox = SandboxSpec(level, confinement, program=program)
+    with prepare_launch(sandbox, command, inside, child_environment(environ)) as launch:
         code, stderr = await _run_probe(launch, inside)
     if code == 0:
         return ""

@@ -146,7 +146,7 @@ async def _captured_in(
             return proven
     # Checked out again: the proof may have added variables such as PYTHONPATH, and the gates must run with these.
     async with checkout.tree(proven, base=base, commit=base) as tree:
-        if problem := await prove_services(tree.services, tree.enclosure, trusted=run.settings.environment.trusted):
+        if problem := await prove_services(tree.services, tree.sandbox, trusted=run.settings.environment.trusted):
             return problem
         # Only here is it known where the tools of the checks are: in the provisioned checkout.
         usable = drop_unavailable_gates(detection, tree.git.cwd, tree.environ)
@@ -163,7 +163,7 @@ def _preparation_request(context: RunContext, run: Run, detection: DetectedGates
         services=environment.services,
         cache=context.cache,
         environ=command_environment(context.environ, names=environment.variables),
-        enclose=partial(open_sandbox, context, run, name=SETUP_FOLDER),
+        open_sandbox=partial(open_sandbox, context, run, name=SETUP_FOLDER),
         clean=context.redactor.clean,
         tell=lambda command: inform(context, run.id, f"Setting up the check environment: {command}"),
     )

@@ -43,7 +43,7 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
         name="python",
         description=(
             f"Run Python {version} code in the workspace, in a new process; print what you want to see. "
-            f"To import the workspace's own modules, put '.' on sys.path first.{describe_sandbox(workspace.enclosure)}"
+            f"To import the workspace's own modules, put '.' on sys.path first.{describe_sandbox(workspace.sandbox)}"
         ),
         schema=object_schema(
             {"code": {"type": "string", "description": "A complete program."}},
@@ -51,5 +51,5 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
         ),
         category="python",
         run=work,
-        sandboxed=workspace.enclosure is not None,
+        sandboxed=workspace.sandbox is not None,
     )

@@ -45,7 +45,7 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
         name="shell",
         description=(
             "Run a shell command in the workspace. It gets no input. All processes that it starts end "
-            f"with it, including background processes.{describe_sandbox(workspace.enclosure)}"
+            f"with it, including background processes.{describe_sandbox(workspace.sandbox)}"
         ),
         schema=object_schema(
             {"command": {"type": "string", "description": "One or more lines of shell code."}},
@@ -53,7 +53,7 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
         ),
         category="shell",
         run=work,
-        sandboxed=workspace.enclosure is not None,
+        sandboxed=workspace.sandbox is not None,
     )
 
 
@@ -92,17 +92,17 @@ def _command_spec(
         timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), MAX_TIMEOUT_S),
         outputs=outputs,
         stdin=stdin,
-        enclosure=workspace.current_enclosure(nested),
+        sandbox=workspace.current_sandbox(nested),
         clean=workspace.redactor.clean,
         on_output=workspace.on_output,
     )
 
 
-def describe_sandbox(enclosure: SandboxSpec | None) -> str:
+def describe_sandbox(sandbox: SandboxSpec | None) -> str:
     """Return sentences that describe the sandbox to a model; empty without a sandbox."""
-    if enclosure is None:
+    if sandbox is None:
         return ""
-    allowed = enclosure.confinement
+    allowed = sandbox.confinement
     match allowed.network:
         case "none" | "loopback":
             network = "there is no network"
@@ -114,19 +114,19 @@ def describe_sandbox(enclosure: SandboxSpec | None) -> str:
             assert_never(allowed.network)
     return (
         f" It runs in a sandbox: only the workspace and $TMPDIR are writable, the .git data is not, and {network}."
-        f"{_landlock_limits(enclosure)}"
+        f"{_landlock_limits(sandbox)}"
     )
 
 
-def _landlock_limits(enclosure: SandboxSpec) -> str:
+def _landlock_limits(sandbox: SandboxSpec) -> str:
     """Return sentences about the further limits of a Landlock sandbox; empty for other sandboxes."""
-    if enclosure.level != "landlock":
+    if sandbox.level != "landlock":
         return ""
     listening = " Programs cannot listen on any port, not even on 127.0.0.1."
     entries = (
         " It cannot create, rename or remove entries at the top of the workspace: create files there with write_file."
     )
-    return listening + (entries if enclosure.confinement.protected else "")
+    return listening + (entries if sandbox.confinement.protected else "")
 
 
 def _command_problem(command: str) -> str | None:

@@ -37,7 +37,7 @@ class CommandSpec(Struct, frozen=True, kw_only=True):
     timeout_s: float
     outputs: Path | None = None
     stdin: bytes = b""
-    enclosure: SandboxSpec | None = None
+    sandbox: SandboxSpec | None = None
     """The sandbox; None: no sandbox."""
     clean: Callable[[str], str] = str
     """Removes secrets from saved output."""
@@ -164,7 +164,7 @@ async def run_spooled(command: CommandSpec) -> CommandReport:
                     _OutputTap(command.on_output, spools.get("stderr")),
                 ),
             ),
-            containment=Containment(sandbox=command.enclosure),
+            containment=Containment(sandbox=command.sandbox),
         )
         files = {spool.file for spool in spools.values() if spool.file}
         if command.outputs and files:

@@ -39,7 +39,7 @@ class Tree(Struct, frozen=True, kw_only=True):
     commit: Commit
     environ: Mapping[str, str]
     """The complete environment variables of the checks."""
-    enclosure: SandboxSpec | None = None
+    sandbox: SandboxSpec | None = None
     """The sandbox of the checks; None to run them without one."""
     services: Services = Services()
     """The services that are started for each check and stopped after it."""
@@ -171,7 +171,7 @@ async def run_check(check: Check, tree: Tree) -> CheckResult:
 async def _run(check: Check, tree: Tree) -> CommandResult:
     timeout_s = check.timeout_s or DEFAULT_TIMEOUT_S
     command = ShellCommand(text=check.command, cwd=tree.git.cwd, environ=tree.environ, timeout_s=timeout_s)
-    return await run_with_services(command, tree.services, tree.enclosure, top=tree.git.cwd)
+    return await run_with_services(command, tree.services, tree.sandbox, top=tree.git.cwd)
 
 
 def _was_killed(finished: CommandResult) -> bool:

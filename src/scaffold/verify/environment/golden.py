@@ -55,7 +55,7 @@ class GoldenBuilder(Struct, frozen=True, kw_only=True):
     """The folder of the golden environment; contains all of it."""
     base: Commit
     environ: Mapping[str, str]
-    enclose: SandboxFactory
+    open_sandbox: SandboxFactory
     clean: Callable[[str], str]
     tell: Callable[[str], None]
     """Called with each command before it runs."""
@@ -146,7 +146,7 @@ async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -
     # an activated environment would be installed into, instead of one of our own
     outer = {name: value for name, value in builder.environ.items() if name not in (*OTHER_INSTALLATIONS, PYTHON_PATH)}
     environ = check_environ(_installer_environment(builder.folder), git.cwd, outer)
-    async with builder.enclose(git.cwd) as sandbox:
+    async with builder.open_sandbox(git.cwd) as sandbox:
         for command in commands:
             builder.tell(command)
             finished = await run_command(

@@ -109,7 +109,7 @@ async def _probe(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[st
         env=tree.environ,
         timeout_s=TIMEOUT_S,
         stdin=msgspec.json.encode(names),
-        containment=Containment(sandbox=tree.enclosure),
+        containment=Containment(sandbox=tree.sandbox),
     )
     try:
         # The last line only: code that runs at the interpreter's start may print before it.

@@ -43,7 +43,7 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     """The user's cache directory for Scaffold."""
     environ: Mapping[str, str]
     """The variables that child processes may inherit."""
-    enclose: SandboxFactory
+    open_sandbox: SandboxFactory
     clean: Callable[[str], str]
     """Redacts secrets in the output of commands."""
     tell: Callable[[str], None] = ignore_progress
@@ -135,7 +135,7 @@ def _golden_builder(request: EnvironmentRequest, key: str) -> GoldenBuilder:
         folder=_folder(request, key),
         base=request.base,
         environ=request.environ,
-        enclose=request.enclose,
+        open_sandbox=request.open_sandbox,
         clean=request.clean,
         tell=request.tell,
     )

@@ -60,7 +60,7 @@ async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environm
             timeout_s=timeout_s,
             output=OutputCapture(limit_bytes=MAX_BYTES if adapter.reports_on_output else OUTPUT_LIMIT_BYTES),
         )
-        finished = await run_with_services(command, tree.services, tree.enclosure, top=tree.git.cwd)
+        finished = await run_with_services(command, tree.services, tree.sandbox, top=tree.git.cwd)
         result = _result(adapter, env, order, finished)
         result = result if adapter.selects_exactly else _selected_only(result, env)
         if tests is not None and result.problem is None and (written := await tests.touched()):
@@ -84,7 +84,7 @@ def _runner_env(gate: Gate, tree: Tree, only: Sequence[str]) -> Iterator[RunnerE
     """Yield the surroundings of one run, with an empty folder of our own that is deleted afterwards."""
     # The runner must be able to write its report, and in a sandbox this is the
     # only folder outside the checkout where it can.
-    parent = tree.enclosure.confinement.temporary if tree.enclosure else None
+    parent = tree.sandbox.confinement.temporary if tree.sandbox else None
     if parent:
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="gate-", dir=parent)).resolve()

@@ -46,7 +46,7 @@ class RunningServices(Struct, frozen=True):
     """How a command reaches its services; those outside are up."""
 
     inside: tuple[str, ...]
-    enclosure: SandboxSpec | None
+    sandbox: SandboxSpec | None
     socket_folder: Path | None = None
     """The folder of the sockets that forward the ports into the sandbox; None if the ports are reachable directly."""
 
@@ -62,13 +62,13 @@ class ShellCommand(Struct, frozen=True, kw_only=True):
 
 
 async def run_with_services(
-    command: ShellCommand, services: Services, enclosure: SandboxSpec | None, *, top: Path
+    command: ShellCommand, services: Services, sandbox: SandboxSpec | None, *, top: Path
 ) -> CommandResult:
     """Run a shell command with its services; exit code 126 if they do not start.
 
     Services inside the sandbox start in `top`. The timeout starts once the services outside are up.
     """
-    async with services_up(services, enclosure) as found:
+    async with services_up(services, sandbox) as found:
         if isinstance(found, NotReady):
             return _not_started(found)
         return await run_command(
@@ -77,12 +77,12 @@ async def run_with_services(
             env=command.environ,
             timeout_s=command.timeout_s,
             output=command.output,
-            containment=Containment(sandbox=found.enclosure),
+            containment=Containment(sandbox=found.sandbox),
         )
 
 
 @asynccontextmanager
-async def services_up(services: Services, enclosure: SandboxSpec | None) -> AsyncIterator[RunningServices | NotReady]:
+async def services_up(services: Services, sandbox: SandboxSpec | None) -> AsyncIterator[RunningServices | NotReady]:
     """Start the services outside for the block, yield how a command reaches them or the problem, and stop them.
 
     Other processes that need one of the ports wait meanwhile.
@@ -93,21 +93,21 @@ async def services_up(services: Services, enclosure: SandboxSpec | None) -> Asyn
         services.compose_context,
     )
     if not outside or context is None:
-        yield RunningServices(inside, enclosure)
+        yield RunningServices(inside, sandbox)
         return
     async with AsyncExitStack() as stack:
-        problem = unreachable_reason(enclosure) or await _start_all(context, outside, stack)
+        problem = unreachable_reason(sandbox) or await _start_all(context, outside, stack)
         if problem:
             yield problem
-        elif enclosure is None or enclosure.level != "bubblewrap":
-            yield RunningServices(inside, enclosure)
+        elif sandbox is None or sandbox.level != "bubblewrap":
+            yield RunningServices(inside, sandbox)
         else:
             sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scaffold-")))
             await stack.enter_async_context(forward_ports(sockets, sorted_ports(outside)))
-            yield RunningServices(inside, _with_socket_folder(enclosure, sockets), sockets)
+            yield RunningServices(inside, _with_socket_folder(sandbox, sockets), sockets)
 
 
-async def prove_services(services: Services, enclosure: SandboxSpec | None, *, trusted: bool) -> NotReady | None:
+async def prove_services(services: Services, sandbox: SandboxSpec | None, *, trusted: bool) -> NotReady | None:
     """Start and stop the services outside once; return why checks cannot use them, or None.
 
     Nothing is started from a folder that is not trusted.
@@ -118,18 +118,18 @@ async def prove_services(services: Services, enclosure: SandboxSpec | None, *, t
             what="`services` starts compose services outside the sandbox, and the folder is not trusted",
             fix="review the repository's compose files, then run `scaffold trust`; or change `services`",
         )
-    async with services_up(services, enclosure) as found:
+    async with services_up(services, sandbox) as found:
         return found if isinstance(found, NotReady) else None
 
 
-def unreachable_reason(enclosure: SandboxSpec | None) -> NotReady | None:
+def unreachable_reason(sandbox: SandboxSpec | None) -> NotReady | None:
     """Return why a command in this sandbox cannot reach a service outside; None if it can."""
-    if enclosure is None:
+    if sandbox is None:
         return None
-    if enclosure.level == "landlock":
+    if sandbox.level == "landlock":
         what = "services outside the sandbox cannot be reached at sandbox level `landlock`, which has no network"
         return NotReady(what=what, fix="run `scaffold doctor` to see how to get bubblewrap; or change `services`")
-    if enclosure.confinement.network == "none":
+    if sandbox.confinement.network == "none":
         what = "services outside the sandbox cannot be reached because `sandbox.network` is `none`"
         return NotReady(what=what, fix="set it to `loopback`, or change `services`")
     return None
@@ -234,11 +234,11 @@ async def _accepts_within(port: int, timeout_s: float) -> bool:
         await asyncio.sleep(POLL_S)
 
 
-def _with_socket_folder(enclosure: SandboxSpec, sockets: Path) -> SandboxSpec:
-    confinement = enclosure.confinement
+def _with_socket_folder(sandbox: SandboxSpec, sockets: Path) -> SandboxSpec:
+    confinement = sandbox.confinement
     folder = sockets.resolve()
     shown, allowed = (*confinement.readable, folder), (*confinement.sockets, folder)
-    return structs.replace(enclosure, confinement=structs.replace(confinement, readable=shown, sockets=allowed))
+    return structs.replace(sandbox, confinement=structs.replace(confinement, readable=shown, sockets=allowed))
 
 
 def _not_started(problem: NotReady) -> CommandResult:

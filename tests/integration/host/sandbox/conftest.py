@@ -43,9 +43,9 @@ def inside(workspace, zone, env, bubblewrapped):
 
     async def shell(script, *, changes=None, proxy=None, **options):
         argv = ["bash", "-c", script] if isinstance(script, str) else script
-        enclosure = SandboxSpec("bubblewrap", structs.replace(zone, **(changes or {})), proxy, bubblewrapped)
+        sandbox = SandboxSpec("bubblewrap", structs.replace(zone, **(changes or {})), proxy, bubblewrapped)
         defaults = {"cwd": workspace, "env": env, "timeout_s": 30}
-        return await run_command(argv, containment=Containment(sandbox=enclosure), **(defaults | options))
+        return await run_command(argv, containment=Containment(sandbox=sandbox), **(defaults | options))
 
     return shell
 

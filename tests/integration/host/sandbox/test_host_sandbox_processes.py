@@ -174,18 +174,18 @@ import asyncio, os, pathlib, sys
 from msgspec.json import decode
 from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
-enclosure = decode(os.environ["ENCLOSURE"], type=SandboxSpec, dec_hook=lambda kind, value: kind(value))
+sandbox = decode(os.environ["SANDBOX"], type=SandboxSpec, dec_hook=lambda kind, value: kind(value))
 asyncio.run(run_command(["bash", "-c", os.environ["SCRIPT"]], cwd=pathlib.Path.cwd(), env=os.environ, timeout_s=60,
-                        containment=Containment(sandbox=enclosure)))
+                        containment=Containment(sandbox=sandbox)))
 """
 
 
 async def owner(zone, env, script, folder):
-    enclosure = encode(SandboxSpec("bubblewrap", zone), enc_hook=str).decode()
+    sandbox = encode(SandboxSpec("bubblewrap", zone), enc_hook=str).decode()
     return await start_child(
         [sys.executable, "-c", OWNER],
         cwd=folder,
-        env=env | {"ENCLOSURE": enclosure, "SCRIPT": script},
+        env=env | {"SANDBOX": sandbox, "SCRIPT": script},
         log=zone.temporary.parent / "log",
     )
 
