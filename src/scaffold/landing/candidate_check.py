@@ -12,8 +12,8 @@ from scaffold.core.model import Action, Attempt, Run
 from scaffold.git import commits
 from scaffold.landing.checkout import Checkout
 from scaffold.landing.fact_refresh import FactRefresher
-from scaffold.landing.stale_facts import RecheckResult, affected_claims
-from scaffold.landing.staleness import Claim
+from scaffold.landing.stale_facts import RecheckResult, affected_facts
+from scaffold.landing.staleness import ProvenFacts
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_with_timings
@@ -62,12 +62,12 @@ class CandidateVerifier:
         if not verification.passed:
             return CandidateResult(verification=verification)
         changed = await commits.changed_paths(self._context.git, tip, merged)
-        claims = affected_claims(self._context.store, self._run, changed, besides=action.id)
-        tested = await self.fact_refresher.test(claims, merged)
+        groups = affected_facts(self._context.store, self._run, changed, besides=action.id)
+        tested = await self.fact_refresher.test(groups, merged)
         # A check that already fails at the tip is not the candidate's fault, so it must not refuse the candidate.
-        broken = [each for each in tested if each.failures and await self._held_before(each.claim, tip)]
-        renewed = tuple(_rechecked(claims, tested, verification))
-        return CandidateResult(verification=verification, changed=changed, rechecked=renewed, broken=tuple(broken))
+        broken = [each for each in tested if each.failures and await self._held_before(each.group, tip)]
+        rechecked = tuple(_still_proven(groups, tested, verification))
+        return CandidateResult(verification=verification, changed=changed, rechecked=rechecked, broken=tuple(broken))
 
     async def run_all_gates(self, tip: Commit) -> tuple[GateResult, ...]:
         """Run all gates completely at the tip and compare them with the baseline; reuse known results."""
@@ -93,9 +93,9 @@ class CandidateVerifier:
         """Remove the checkout."""
         await self._checkout.close()
 
-    async def _held_before(self, claim: Claim, tip: Commit) -> bool:
-        """Return whether a claim holds at the tip without the candidate; refute it if not."""
-        (before,) = await self.fact_refresher.test([claim], tip)
+    async def _held_before(self, group: ProvenFacts, tip: Commit) -> bool:
+        """Return whether the facts hold at the tip without the candidate; refute them if not."""
+        (before,) = await self.fact_refresher.test([group], tip)
         if before.failures:
             self.fact_refresher.record_result(before)
         return not before.failures
@@ -159,17 +159,17 @@ def _red_before(verification: Verification | None) -> tuple[str, ...] | None:
     return verification.failed_on_base or (() if verification.weak else None)
 
 
-def _rechecked(
-    claims: Sequence[Claim], tested: Sequence[RecheckResult], verification: Verification
+def _still_proven(
+    groups: Sequence[ProvenFacts], tested: Sequence[RecheckResult], verification: Verification
 ) -> Iterator[RecheckResult]:
-    """Yield the claims that still hold, with the gates that ran; a claim without checks holds by these gates alone."""
+    """Yield the facts that still hold, with the gates that ran; facts without checks hold by these gates alone."""
     applied = tuple(gate for gate in verification.gates if gate.verdict != "not_applicable")
     yield from (msgspec.structs.replace(each, gates=applied) for each in tested if not each.failures)
-    for claim in claims:
-        if claim.recheck == "nothing" and applied:
-            yield RecheckResult(claim=claim, commit=verification.commit, gates=applied)
+    for group in groups:
+        if group.recheck == "nothing" and applied:
+            yield RecheckResult(group=group, commit=verification.commit, gates=applied)
 
 
 def _describe_broken(tested: RecheckResult) -> str:
     found = Verification(commit=tested.commit, results=tested.results)
-    return f"breaks {tested.claim.label}\n{summarize_failures(found)}"
+    return f"breaks {tested.group.label}\n{summarize_failures(found)}"

@@ -13,13 +13,13 @@ from scaffold.core.model import Run
 from scaffold.landing.checkout import Checkout
 from scaffold.landing.stale_facts import (
     RecheckResult,
-    affected_claims,
+    affected_facts,
     mark_stale,
     record_recheck,
-    refute_claim,
-    stale_claims,
+    refute_facts,
+    unproven_facts,
 )
-from scaffold.landing.staleness import Claim, recheckable, shown_before
+from scaffold.landing.staleness import ProvenFacts, recheckable, shown_before
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_in_force, contract_with_timings
 from scaffold.run.lease import owner_transaction
@@ -37,49 +37,49 @@ class FactRefresher:
         self._checkout = checkout
         self._environment = environment
 
-    async def test(self, claims: Sequence[Claim], commit: Commit) -> tuple[RecheckResult, ...]:
-        """Run the claims' checks at a commit, each in a clean tree; skip claims without checks."""
-        return tuple([await self._test_one(claim, commit) for claim in recheckable(claims)])
+    async def test(self, groups: Sequence[ProvenFacts], commit: Commit) -> tuple[RecheckResult, ...]:
+        """Run the checks of each group at a commit, each in a clean tree; skip groups without checks."""
+        return tuple([await self._test_one(group, commit) for group in recheckable(groups)])
 
     def mark_stale(self, changed: Collection[str], tip: Commit) -> None:
         """Mark facts stale that depend on the changed paths, except those proven at the tip itself."""
         with owner_transaction(self._context.store, self._run, durable=True):
             # A fact that was proven at this very tip has seen the change already.
-            for claim in shown_before(tip, affected_claims(self._context.store, self._run, changed)):
-                mark_stale(self._context.store, claim)
+            for group in shown_before(tip, affected_facts(self._context.store, self._run, changed)):
+                mark_stale(self._context.store, group)
 
-    def contract(self, claim: Claim) -> Contract:
-        """Return the claim's contract, with the timeouts used when it was proven; empty if it has none."""
+    def contract(self, group: ProvenFacts) -> Contract:
+        """Return the contract of the action, with the timeouts used when it was proven; empty if it has none."""
         store = self._context.store
-        attempt = None if claim.attempt_id is None else store.attempts.get(claim.attempt_id)
+        attempt = None if group.attempt_id is None else store.attempts.get(group.attempt_id)
         if attempt is None:
-            return contract_in_force(store, claim.action.id) or Contract()
+            return contract_in_force(store, group.action.id) or Contract()
         return contract_with_timings(store, attempt, self._environment()) or Contract()
 
-    def waiting(self) -> tuple[Claim, ...]:
-        """Return the stale claims that can be rechecked here."""
-        return recheckable(stale_claims(self._context.store, self._run))
+    def waiting(self) -> tuple[ProvenFacts, ...]:
+        """Return the stale facts that can be rechecked here."""
+        return recheckable(unproven_facts(self._context.store, self._run))
 
     async def settle(self, tip: Commit) -> None:
-        """Recheck all waiting claims at the branch's tip: each holds there or is refuted. Safe to repeat."""
+        """Recheck all waiting facts at the branch's tip: each holds there or is refuted. Safe to repeat."""
         for each in await self.test(self.waiting(), tip):
             self.record_result(each)
 
     def record_result(self, tested: RecheckResult) -> None:
-        """Record a recheck: the claim holds again, or is refuted."""
+        """Record a recheck: the facts hold again, or are refuted."""
         store = self._context.store
         with owner_transaction(store, self._run, durable=True):
             if tested.failures:
-                refute_claim(store, self._run, tested)
+                refute_facts(store, self._run, tested)
             else:
                 record_recheck(store, tested, self._context.clock.now())
 
-    async def _test_one(self, claim: Claim, commit: Commit) -> RecheckResult:
-        contract = self.contract(claim)
-        marks = {"SCAFFOLD_ACTION": claim.action.key}
+    async def _test_one(self, group: ProvenFacts, commit: Commit) -> RecheckResult:
+        contract = self.contract(group)
+        marks = {"SCAFFOLD_ACTION": group.action.key}
         if not contract.commands:
             results = await run_checks(contract, self._checkout.tree_without_checkout(commit, commit, marks))
         else:
             async with self._checkout.tree(self._environment(), base=commit, commit=commit, marks=marks) as tree:
                 results = await run_checks(contract, tree)
-        return RecheckResult(claim=claim, commit=commit, results=results)
+        return RecheckResult(group=group, commit=commit, results=results)

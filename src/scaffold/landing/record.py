@@ -13,7 +13,7 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import Completed
 from scaffold.git import commits, refs
 from scaffold.landing.evidence import approvals_of, evidence_of
-from scaffold.landing.stale_facts import RecheckResult, affected_claims, mark_stale, record_recheck
+from scaffold.landing.stale_facts import RecheckResult, affected_facts, mark_stale, record_recheck
 from scaffold.landing.staleness import shown_before
 from scaffold.run.assignment import inherited_preconditions
 from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
@@ -74,11 +74,11 @@ def record_landed(
     attempt_id: AttemptId,
     landed: Commit,
     changed: Sequence[str],
-    renewed: Sequence[RecheckResult] = (),
+    rechecked: Sequence[RecheckResult] = (),
 ) -> None:
     """Record that the branch contains `landed`: the attempt ends, the action is done, its effects are facts.
 
-    Facts of other actions that depend on the changed paths are re-proven if listed in `renewed`; the others become
+    Facts of other actions that depend on the changed paths are re-proven if listed in `rechecked`; the others become
     stale. The branch has already moved and the work ref is no longer used. Safe to repeat until it succeeds.
     """
     store = context.store
@@ -108,11 +108,11 @@ def record_landed(
                 paths=paths,
                 evidence=evidence,
             )
-        for tested in renewed:
+        for tested in rechecked:
             record_recheck(store, tested, now)
-        # The facts in `renewed` are proven at `landed` by now, so only those that nobody tested become stale.
-        for claim in shown_before(landed, affected_claims(store, run, changed, besides=action.id)):
-            mark_stale(store, claim)
+        # The facts in `rechecked` are proven at `landed` by now, so only those that nobody tested become stale.
+        for group in shown_before(landed, affected_facts(store, run, changed, besides=action.id)):
+            mark_stale(store, group)
 
 
 async def record_without_commit(context: RunContext, run: Run, attempt: Attempt, action: Action) -> str | None:

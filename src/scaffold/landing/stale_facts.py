@@ -16,53 +16,53 @@ from scaffold.core.model import Action, Fact, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import Active, Cancelled, Completed, Pending, Running
 from scaffold.landing.evidence import evidence_of
-from scaffold.landing.staleness import Claim, group_claims
+from scaffold.landing.staleness import ProvenFacts, group_by_action
 from scaffold.store.database import Store
 
 
 class RecheckResult(Struct, frozen=True, kw_only=True):
-    """The recheck of a claim at one commit."""
+    """The recheck of one action's facts at one commit."""
 
-    claim: Claim
+    group: ProvenFacts
     commit: Commit
     results: tuple[CheckResult, ...] = ()
-    """Results of the claim's checks."""
+    """Results of the action's checks."""
     gates: tuple[GateResult, ...] = ()
     """Results of the repository's gates at the same commit, if they ran."""
 
     @property
     def failures(self) -> tuple[CheckResult, ...]:
-        """The blocking results; empty if the claim holds."""
+        """The blocking results; empty if the facts hold."""
         return tuple(result for result in self.results if result.verdict in BLOCKING_CHECK_VERDICTS)
 
 
-def affected_claims(
+def affected_facts(
     store: Store, run: Run, changed: Collection[str], *, besides: ActionId | None = None
-) -> tuple[Claim, ...]:
-    """Return the claims in any goal of the run that depend on a changed path, except those of the action `besides`."""
+) -> tuple[ProvenFacts, ...]:
+    """Return the facts in any goal of the run that depend on a changed path, except those of the action `besides`."""
     touched = store.facts.depending_on(run.id, frozenset(map(utf8_safe, changed)))
-    return group_claims(_with_providers(store, touched), besides=besides)
+    return group_by_action(_with_providers(store, touched), besides=besides)
 
 
-def stale_claims(store: Store, run: Run) -> tuple[Claim, ...]:
-    """Return the stale claims that have not been rechecked since."""
+def unproven_facts(store: Store, run: Run) -> tuple[ProvenFacts, ...]:
+    """Return the stale facts that have not been rechecked since."""
     stale = [fact for goal in store.goals.of_run(run.id) for fact in store.facts.unchecked_stale(goal.id)]
-    return group_claims(_with_providers(store, stale))
+    return group_by_action(_with_providers(store, stale))
 
 
-def mark_stale(store: Store, claim: Claim) -> None:
-    """Mark a claim stale if it can be re-proven; reopen its action if that takes a review."""
-    if claim.recheck == "nothing":
+def mark_stale(store: Store, group: ProvenFacts) -> None:
+    """Mark the facts stale if they can be re-proven; reopen their action if that takes a review."""
+    if group.recheck == "nothing":
         return
-    for fact in claim.facts:
+    for fact in group.facts:
         store.facts.invalidate(fact.goal_id, fact.assertion, "stale")
-    if claim.recheck == "review":
-        reopen_action(store, claim)
+    if group.recheck == "review":
+        reopen_action(store, group)
 
 
 def record_recheck(store: Store, tested: RecheckResult, at: datetime) -> None:
-    """Record that a claim holds at the tested commit; its paths and its weakness stay the same."""
-    for fact in tested.claim.facts:
+    """Record that the facts hold at the tested commit; their paths and their weakness stay the same."""
+    for fact in tested.group.facts:
         attempt = next((each.attempt_id for each in fact.evidence if each.attempt_id is not None), None)
         shown = Verification(commit=tested.commit, results=tested.results, gates=tested.gates)
         evidence = evidence_of(shown, attempt, tested.commit, at)
@@ -78,23 +78,23 @@ def record_recheck(store: Store, tested: RecheckResult, at: datetime) -> None:
         )
 
 
-def refute_claim(store: Store, run: Run, tested: RecheckResult) -> None:
-    """Refute a claim whose own checks fail, and reopen its action."""
-    for fact in tested.claim.facts:
+def refute_facts(store: Store, run: Run, tested: RecheckResult) -> None:
+    """Refute facts whose own checks fail, and reopen their action."""
+    for fact in tested.group.facts:
         store.facts.invalidate(fact.goal_id, fact.assertion, "refuted")
     failed = ", ".join(result.name for result in tested.failures)
-    text = utf8_safe(f"{tested.claim.label} no longer holds at {tested.commit[:8]}: {failed}")
+    text = utf8_safe(f"{tested.group.label} no longer holds at {tested.commit[:8]}: {failed}")
     store.events.append(run.id, NoticeRaised("warning", text))
-    reopen_action(store, tested.claim)
+    reopen_action(store, tested.group)
 
 
-def reopen_action(store: Store, claim: Claim) -> None:
-    """Put the claim's action back to pending, unless its goal was cancelled or is complete without it.
+def reopen_action(store: Store, group: ProvenFacts) -> None:
+    """Put the group's action back to pending, unless its goal was cancelled or is complete without it.
 
     A completed goal becomes active again if it needs the facts; a failed goal runs the action when retried. Earlier
     failures still count, so an action that is refuted repeatedly fails in the end.
     """
-    action, goal = store.actions.get(claim.action.id), store.goals.get(claim.action.goal_id)
+    action, goal = store.actions.get(group.action.id), store.goals.get(group.action.goal_id)
     if action is None or goal is None or not isinstance(action.state, Completed):
         return
     reached = isinstance(goal.state, Completed)

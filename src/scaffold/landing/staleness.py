@@ -14,8 +14,8 @@ Recheck = Literal["contract", "review", "nothing"]
 """How a fact can be re-proven: run its checks again, have it reviewed again, or not at all."""
 
 
-class Claim(Struct, frozen=True, kw_only=True):
-    """The affected facts of one action."""
+class ProvenFacts(Struct, frozen=True, kw_only=True):
+    """The facts that one action proved, and how they can be re-proven."""
 
     action: Action
     facts: tuple[Fact, ...]
@@ -44,23 +44,25 @@ class Claim(Struct, frozen=True, kw_only=True):
         return f"{', '.join(fact.assertion for fact in self.facts)} of {self.action.key}"
 
 
-def group_claims(shown: Iterable[tuple[Fact, Action]], *, besides: ActionId | None = None) -> tuple[Claim, ...]:
+def group_by_action(
+    shown: Iterable[tuple[Fact, Action]], *, besides: ActionId | None = None
+) -> tuple[ProvenFacts, ...]:
     """Return the facts grouped by the action that proved them, in plan order, except those of the action `besides`."""
     by_action: dict[ActionId, tuple[Action, list[Fact]]] = {}
     for fact, action in shown:
         if action.id != besides:
             by_action.setdefault(action.id, (action, []))[1].append(fact)
-    found = [Claim(action=action, facts=tuple(facts)) for action, facts in by_action.values()]
-    return tuple(sorted(found, key=lambda claim: (claim.action.position, claim.action.id)))
+    found = [ProvenFacts(action=action, facts=tuple(facts)) for action, facts in by_action.values()]
+    return tuple(sorted(found, key=lambda group: (group.action.position, group.action.id)))
 
 
-def shown_before(tip: Commit, claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """Return the claims without the facts that were proven at the tip itself."""
+def shown_before(tip: Commit, groups: Sequence[ProvenFacts]) -> tuple[ProvenFacts, ...]:
+    """Return the groups without the facts that were proven at the tip itself."""
     # Facts of one action may be proven at different commits, so each fact is judged by itself.
-    left = [msgspec.structs.replace(each, facts=tuple(f for f in each.facts if f.commit != tip)) for each in claims]
-    return tuple(claim for claim in left if claim.facts)
+    left = [msgspec.structs.replace(each, facts=tuple(f for f in each.facts if f.commit != tip)) for each in groups]
+    return tuple(group for group in left if group.facts)
 
 
-def recheckable(claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """Return the claims whose checks can be run again."""
-    return tuple(claim for claim in claims if claim.recheck == "contract")
+def recheckable(groups: Sequence[ProvenFacts]) -> tuple[ProvenFacts, ...]:
+    """Return the groups whose checks can be run again."""
+    return tuple(group for group in groups if group.recheck == "contract")

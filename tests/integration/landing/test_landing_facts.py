@@ -19,7 +19,7 @@ from scaffold.landing.merge_queue import (
     ReviewRecorded,
 )
 from scaffold.landing.record import resolve_intent, session_ref
-from scaffold.landing.stale_facts import affected_claims
+from scaffold.landing.stale_facts import affected_facts
 from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
 from scaffold.run.assignment import read_assignment
 from scaffold.verify.contract.base_checks import CheckResultCache
@@ -295,7 +295,7 @@ async def test_a_check_that_was_slow_on_the_base_gets_the_same_time_again(harnes
     """BX-1: a slow check does not refute its fact."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE)))
     await land(harness, run, queue, "a", "echo more >> list")
-    (claim,) = affected_claims(harness.store, run, ["list"])
+    (claim,) = affected_facts(harness.store, run, ["list"])
     attempt = harness.store.attempts.get(claim.attempt_id)
     slow = CheckResult(name=MORE, verdict="fail", exit_code=1, duration_s=40.0)
     CheckResultCache(harness.store, "").keep(Check(command=MORE), attempt.base_sha, slow)

@@ -7,7 +7,7 @@ import pytest
 from scaffold.core.contract import Check, Contract
 from scaffold.core.model import Action, Evidence, Fact
 from scaffold.core.states import Completed
-from scaffold.landing.staleness import Claim, group_claims, recheckable, shown_before
+from scaffold.landing.staleness import ProvenFacts, group_by_action, recheckable, shown_before
 
 THEN = datetime(2030, 1, 1, tzinfo=UTC)
 RUNS = Contract(commands=(Check(command="make test"),))
@@ -31,7 +31,7 @@ def fact(assertion="a_done", *, commit="c1", kind="contract"):
 
 
 def claim(**fields):
-    return Claim(action=action(**fields), facts=(fact(),))
+    return ProvenFacts(action=action(**fields), facts=(fact(),))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def claim(**fields):
         (claim(contract=Contract()), "nothing"),
         (claim(role="reviewer"), "review"),
         (claim(role="security_review", contract=None), "review"),
-        (Claim(action=action(), facts=(fact(kind="review"),)), "review"),
+        (ProvenFacts(action=action(), facts=(fact(kind="review"),)), "review"),
     ],
 )
 def test_how_a_fact_can_be_rechecked_depends_on_its_evidence(subject, renewal):
@@ -56,7 +56,7 @@ def test_how_a_fact_can_be_rechecked_depends_on_its_evidence(subject, renewal):
 def test_facts_are_rechecked_by_action_in_plan_order():
     late, early = action("late", position=2), action("early", position=1)
     shown = [(fact("x"), late), (fact("y"), early), (fact("z"), late)]
-    assert [(each.action.key, [f.assertion for f in each.facts]) for each in group_claims(shown)] == [
+    assert [(each.action.key, [f.assertion for f in each.facts]) for each in group_by_action(shown)] == [
         ("early", ["y"]),
         ("late", ["x", "z"]),
     ]
@@ -64,15 +64,15 @@ def test_facts_are_rechecked_by_action_in_plan_order():
 
 def test_a_landing_action_is_not_asked_about_its_own_facts():
     mine = action("mine")
-    assert group_claims([(fact(), mine), (fact("x"), action("theirs"))], besides=mine.id) == group_claims(
+    assert group_by_action([(fact(), mine), (fact("x"), action("theirs"))], besides=mine.id) == group_by_action(
         [(fact("x"), action("theirs"))]
     )
 
 
 def test_facts_shown_at_the_tip_itself_are_not_rechecked():
-    both = Claim(action=action(), facts=(fact("x", commit="tip"), fact("y", commit="old")))
+    both = ProvenFacts(action=action(), facts=(fact("x", commit="tip"), fact("y", commit="old")))
     assert [[f.assertion for f in each.facts] for each in shown_before("tip", [both])] == [["y"]]
-    assert shown_before("tip", [Claim(action=action(), facts=(fact(commit="tip"),))]) == ()
+    assert shown_before("tip", [ProvenFacts(action=action(), facts=(fact(commit="tip"),))]) == ()
 
 
 def test_a_review_cannot_be_rechecked_by_a_command():
@@ -80,4 +80,4 @@ def test_a_review_cannot_be_rechecked_by_a_command():
 
 
 def test_a_claim_is_described_by_its_text_and_author():
-    assert Claim(action=action("make-a"), facts=(fact("x"), fact("y"))).label == "x, y of make-a"
+    assert ProvenFacts(action=action("make-a"), facts=(fact("x"), fact("y"))).label == "x, y of make-a"
