@@ -45,14 +45,14 @@ async def sleepers(sh):
 async def test_a_command_with_too_many_processes_is_ended_completely(sh):
     """RA-4, BX-17."""
     finished = await sh(BROOD.format(300), containment=Containment(max_processes=100))
-    assert (finished.crowded, finished.timed_out, finished.exit_code) == (True, False, None)
+    assert (finished.too_many_processes, finished.timed_out, finished.exit_code) == (True, False, None)
     assert finished.signal == signal.SIGKILL
     assert await sleepers(sh) == 0
 
 
 async def test_a_command_may_have_as_many_processes_as_allowed(sh):
     finished = await sh(BROOD.format(90), containment=Containment(max_processes=100), timeout_s=1.5)
-    assert (finished.crowded, finished.timed_out, finished.stdout) == (False, True, b"born\n")
+    assert (finished.too_many_processes, finished.timed_out, finished.stdout) == (False, True, b"born\n")
     assert await sleepers(sh) == 0
 
 
@@ -84,7 +84,7 @@ async def test_the_kernel_refuses_processes_that_start_faster_than_they_are_ende
 
 async def test_many_processes_one_after_another_are_allowed(sh):
     finished = await sh("for i in $(seq 400); do /bin/true; done", containment=Containment(max_processes=20))
-    assert (finished.crowded, finished.exit_code) == (False, 0)
+    assert (finished.too_many_processes, finished.exit_code) == (False, 0)
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ async def test_a_fork_bomb_is_ended_when_it_has_too_many_processes(sh, nest):
     """RA-4, BX-17."""
     finished = await sh(f"{HYDRA} {nest} 600 14", containment=Containment(max_processes=300))
     assert held(nest) == 0
-    assert finished.crowded
+    assert finished.too_many_processes
     assert finished.duration_s < 10
 
 
@@ -138,7 +138,7 @@ async def test_a_terminated_reaper_ends_its_fork_bomb(sh, tmp_path, nest, eventu
     await eventually(lambda: len(list(nest.iterdir())) > 50)
     os.kill(keeper.pid, signal.SIGTERM)
     finished = await running
-    assert (finished.signal, finished.crowded) == (signal.SIGKILL, False)
+    assert (finished.signal, finished.too_many_processes) == (signal.SIGKILL, False)
     assert held(nest) == 0
     assert not is_alive(keeper)
 

@@ -22,7 +22,7 @@ def finished(**how):
         (finished(exit_code=3), "exit code 3 after 1.5 s"),
         (finished(signal=9), "killed by signal 9 after 1.5 s"),
         (finished(signal=9, timed_out=True), "stopped at its time limit (ask for more) after 1.5 s"),
-        (finished(signal=9, crowded=True), "stopped: it started more than 1000 processes after 1.5 s"),
+        (finished(signal=9, too_many_processes=True), "stopped: it started more than 1000 processes after 1.5 s"),
     ],
 )
 def test_the_end_of_a_command_is_described_in_words(how, said):

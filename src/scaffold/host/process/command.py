@@ -38,7 +38,7 @@ class CommandResult(Struct, frozen=True, kw_only=True):
     truncated: bool
     """True if part of stdout or stderr was omitted."""
     duration_s: float
-    crowded: bool = False
+    too_many_processes: bool = False
     """True if we ended it because it had too many processes."""
     stdout_bytes: int = 0
     """Length of the complete stdout."""
@@ -126,9 +126,11 @@ async def run_command(
             stdio.hand_over()
             stderr.take(problem.reason)
         await _drain(stdout, stderr)
-        crowded = reaper is not None and reaper.crowded
-        result = _result(stdout.excerpt, stderr.excerpt, code, unfinished=timed_out or crowded)
-        return structs.replace(result, timed_out=timed_out, crowded=crowded, duration_s=loop.time() - started)
+        too_many_processes = reaper is not None and reaper.too_many_processes
+        result = _result(stdout.excerpt, stderr.excerpt, code, unfinished=timed_out or too_many_processes)
+        return structs.replace(
+            result, timed_out=timed_out, too_many_processes=too_many_processes, duration_s=loop.time() - started
+        )
 
 
 def signal_group(leader: int, number: signal.Signals) -> None:
@@ -222,7 +224,7 @@ async def _run_to_end(
     try:
         code = reaper.code() if reaper else await process.wait()
         # A bubblewrap that was killed has reported no exit code, which `launch.code` would take for a failed set-up.
-        return (code if timed_out or (reaper and reaper.crowded) else launch.code(code)), timed_out
+        return (code if timed_out or (reaper and reaper.too_many_processes) else launch.code(code)), timed_out
     except OSError as error:
         raise _StartFailed(error) from error
 

@@ -119,7 +119,7 @@ class ReaperPipe:
         self, argv: Sequence[str], limits: ResourceLimits = UNCONFINED_LIMITS, held: Sequence[Path] = ()
     ) -> None:
         self._program = argv[0]
-        self.crowded = False
+        self.too_many_processes = False
         """True if the command had more descendants than `limits` allow; valid after `code` returned."""
         self._tied, self._hold = _pipe()
         self._report, self._pen = _pipe()
@@ -160,8 +160,8 @@ class ReaperPipe:
         group, which no process would end otherwise, and report SIGKILL.
         """
         match self._report.read().split():
-            case [b"began", _, b"status" | b"crowd" as word, status]:
-                self.crowded = word == b"crowd"
+            case [b"began", _, b"status" | b"too-many" as word, status]:
+                self.too_many_processes = word == b"too-many"
                 return os.waitstatus_to_exitcode(int(status))
             case [b"error", number]:
                 raise OSError(int(number), os.strerror(int(number)), self._program)

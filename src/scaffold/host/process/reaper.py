@@ -1,15 +1,15 @@
 """Run one command and end every process it started.
 
-`run_argv` takes `LEASH REPORT MOST MEMORY FILE COUNT HELD... COMMAND...`, with COUNT of HELD.
+`run_argv` takes `LIFELINE REPORT MOST MEMORY FILE COUNT HELD... COMMAND...`, with COUNT of HELD.
 
-LEASH is the read end of a pipe that only our owner can write to: a byte lets us begin, and EOF, which comes however the
-owner dies, makes us end everything the command started. We also do that when the command has more than MOST
+LIFELINE is the read end of a pipe that only our owner can write to: a byte lets us begin, and EOF, which comes however
+the owner dies, makes us end everything the command started. We also do that when the command has more than MOST
 descendants at once. MEMORY and FILE limit the private memory of each process and the size of each written file, in
 bytes; -1: the system's limit. HELD are paths that a sandbox cannot protect with a mount; see `PathGuard`. A word
 `held:PATH` of the command is replaced by the number of a descriptor of that path, if it is no link.
 REPORT is the write end of a pipe. We write one line at the start: `began N` with the pid of the command, which leads
 its process group, or `error N` with the errno of the failed start. Before we exit we write `status N`, the command's
-raw wait status, or `crowd N`, the same after too many processes.
+raw wait status, or `too-many N`, the same after too many processes.
 
 On Linux we are a subreaper: orphans become our children instead of init's, so daemons are found too. Elsewhere only the
 command's process group is ended, and processes are not counted. This is a separate script that must start fast, because
@@ -56,7 +56,7 @@ def main(lifeline: int, report: int, limits: tuple[int, int, int], held: list[st
     wake = _wake_on(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     most, memory, file = limits
     # Before the command starts, because it remembers the number of threads without it.
-    crowd = ProcessLimit(most)
+    process_limit = ProcessLimit(most)
     hold = PathGuard(held)
     # The owner sends this byte only after it has our pid. If it was cancelled or died before, nothing must start.
     if not os.read(lifeline, 1):
@@ -84,13 +84,13 @@ def main(lifeline: int, report: int, limits: tuple[int, int, int], held: list[st
         _report(report, b"began %d\n" % pid)
         # After the spawn: the command would inherit the real-time priority.
         _raise_priority()
-        crowded = _watch(pid, lifeline, wake, ended, crowd)
+        too_many_processes = _watch(pid, lifeline, wake, ended, process_limit)
     finally:
         # Placeholders go last: a process that still runs could create the real paths in their place.
         _end_everything(pid, ended)
         hold.end()
     # The status is missing if even SIGKILL did not end the command; the raw wait status of that death is the number 9.
-    _report(report, b"%s %d\n" % (b"crowd" if crowded else b"status", ended.get(pid, signal.SIGKILL)))
+    _report(report, b"%s %d\n" % (b"too-many" if too_many_processes else b"status", ended.get(pid, signal.SIGKILL)))
 
 
 class ProcessLimit:
@@ -309,13 +309,13 @@ def _readable(seconds: float | None, *descriptors: int) -> list[int]:
     return [descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)]
 
 
-def _watch(pid: int, lifeline: int, wake: int, ended: dict[int, int], crowd: ProcessLimit) -> bool:
+def _watch(pid: int, lifeline: int, wake: int, ended: dict[int, int], process_limit: ProcessLimit) -> bool:
     """Wait for the end of the command or the lifeline, or for a signal; return True if it had too many processes."""
     while not _has_ended(pid, ended):
-        ready = _readable(crowd.pause_s, lifeline, wake)
+        ready = _readable(process_limit.pause_s, lifeline, wake)
         if lifeline in ready or (wake in ready and set(os.read(wake, 512)) - {signal.SIGCHLD}):
             return False
-        if LINUX and crowd.is_over():
+        if LINUX and process_limit.is_over():
             return True
     return False
 

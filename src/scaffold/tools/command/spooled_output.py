@@ -181,7 +181,7 @@ async def run_spooled(command: CommandSpec) -> CommandReport:
 
 def describe_exit(finished: CommandResult, if_late: str = "") -> str:
     """Return how a command ended and how long it took; `if_late` is the advice shown after a timeout."""
-    if finished.crowded:
+    if finished.too_many_processes:
         how = f"stopped: it started more than {MAX_PROCESSES} processes"
     elif finished.timed_out:
         how = "stopped at its time limit" + (f" ({if_late})" if if_late else "")

@@ -177,7 +177,7 @@ async def _run(check: Check, tree: Tree) -> CommandResult:
 def _was_killed(finished: CommandResult) -> bool:
     """Return True if a signal ended the command, or SIGKILL a child of its shell (exit code 137)."""
     # We sent these signals ourselves.
-    if finished.timed_out or finished.crowded:
+    if finished.timed_out or finished.too_many_processes:
         return False
     return finished.signal is not None or finished.exit_code == SIGKILL_EXIT
 
@@ -186,7 +186,7 @@ def check_verdict(check: Check, finished: CommandResult) -> tuple[CheckVerdict, 
     """Return the verdict on a finished command and a sentence that explains it."""
     if finished.timed_out:
         return "timeout", f"Timed out after {check.timeout_s or DEFAULT_TIMEOUT_S:g} s."
-    if finished.crowded:
+    if finished.too_many_processes:
         return "error", "Stopped because it started too many processes."
     if finished.signal is not None:
         return "error", f"Killed by signal {finished.signal} twice."

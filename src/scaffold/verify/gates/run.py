@@ -104,7 +104,7 @@ def _result(adapter: RunnerAdapter, env: RunnerEnv, order: RunnerCommand, finish
     if finished.timed_out:
         running = ", ".join(adapter.unfinished_tests(ended)[:3])
         return unusable_result("timeout", f"It timed out{f' while running {running}' if running else ''}.")
-    if finished.crowded:
+    if finished.too_many_processes:
         return unusable_result("error", "It was stopped because it started too many processes.")
     if number is not None or code > SIGNAL_EXIT_BASE:
         running = ", ".join(adapter.unfinished_tests(ended)[:3])

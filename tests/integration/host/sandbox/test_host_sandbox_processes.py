@@ -134,7 +134,7 @@ async def test_too_many_processes_are_ended(inside, sleepers):
     """RA-4"""
     brood = f"for i in $(seq 300); do setsid {NAP} & done; wait"
     finished = await inside(brood, changes={"limits": ResourceLimits(processes=100)})
-    assert (finished.crowded, finished.exit_code) == (True, None)
+    assert (finished.too_many_processes, finished.exit_code) == (True, None)
     assert await sleepers() == 0
 
 
