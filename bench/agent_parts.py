@@ -76,7 +76,7 @@ class House(Struct, frozen=True):
             model=open_model(model, clock=SystemClock(), rng=Random(1), line=self.line),
             tools=(LOOK,),
             brief=AgentSpec(caller=Caller(role="agent"), system=SYSTEM, max_requests=1000),
-            books=AgentRecords(
+            records=AgentRecords(
                 journal=Silent(), budget=Free(), history=self._history(model) if kept else NullHistory()
             ),
         )

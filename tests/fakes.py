@@ -138,8 +138,8 @@ async def echo(text):
 ECHO = tool("echo", echo, text="string")
 
 
-def agent(model, *tools, conversation=None, on_delta=ignore_delta, news=None, context="", **options):
-    books = {name: options.pop(name) for name in ("journal", "budget", "history") if name in options}
+def agent(model, *tools, conversation=None, on_delta=ignore_delta, incoming=None, context="", **options):
+    records = {name: options.pop(name) for name in ("journal", "budget", "history") if name in options}
     return Agent(
         model=model,
         tools=tools,
@@ -151,9 +151,9 @@ def agent(model, *tools, conversation=None, on_delta=ignore_delta, news=None, co
                 **options,
             }
         ),
-        books=AgentRecords(**{"journal": JournalList(), "budget": FakeBudget(), **books}),
+        records=AgentRecords(**{"journal": JournalList(), "budget": FakeBudget(), **records}),
         conversation=conversation,
-        outside=AgentIO(on_delta=on_delta, news=news or NoIncoming()),
+        io=AgentIO(on_delta=on_delta, incoming=incoming or NoIncoming()),
     )
 
 

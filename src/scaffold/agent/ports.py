@@ -81,7 +81,7 @@ class AgentIO(Struct, frozen=True, kw_only=True):
 
     on_delta: DeltaHandler = ignore_delta
     """Called with each piece of a reply as it arrives."""
-    news: Incoming = NoIncoming()
+    incoming: Incoming = NoIncoming()
     redactor: Redactor = Redactor()
     """Removes secrets from tool results: a model cannot leak what it does not know."""
 

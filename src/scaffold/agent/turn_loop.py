@@ -87,15 +87,15 @@ class Agent:
         model: Model,
         tools: Sequence[Tool],
         brief: AgentSpec,
-        books: AgentRecords,
+        records: AgentRecords,
         conversation: Conversation | None = None,
-        outside: AgentIO = NO_IO,
+        io: AgentIO = NO_IO,
     ) -> None:
         self._model = model
-        self._toolbox = Toolbox(tools, outside.redactor)
+        self._toolbox = Toolbox(tools, io.redactor)
         self._brief = brief
-        self._books = books
-        self._outside = outside
+        self._records = records
+        self._io = io
         self._requests = 0
         self._answered = 0
         self._usage = Usage()
@@ -166,16 +166,16 @@ class Agent:
         if parts:
             # The limit counts requests since the user last said something.
             self._answered = self._requests
-            self._books.journal.note("prompt", text=_plain_text(parts))
+            self._records.journal.note("prompt", text=_plain_text(parts))
         self._hand_in((*_not_run_results(self.conversation.unanswered, UNKNOWN_RESULT), *parts))
 
     def _take_incoming(self) -> None:
-        news = tuple(map(_without_surrogates, self._outside.news.peek()))
-        if news:
-            self._books.journal.note("news", text=_plain_text(news))
-            self._hand_in(news)
+        incoming = tuple(map(_without_surrogates, self._io.incoming.peek()))
+        if incoming:
+            self._records.journal.note("news", text=_plain_text(incoming))
+            self._hand_in(incoming)
             # Only now are they in the history; a crash before this line delivers them again instead of losing them.
-            self._outside.news.take()
+            self._io.incoming.take()
 
     async def _ask(self) -> Reply:
         """Return the next reply; compact a conversation that is too long once."""
@@ -189,12 +189,12 @@ class Agent:
     async def _request(self) -> Reply:
         self._keep_room()
         # Remembered before the request, because the reported tokens count what was sent, without the reply.
-        size, books = self.conversation.size, self._books
+        size, records = self.conversation.size, self._records
         request = self._next()
         estimate = self._model.estimate(request)
         reservation, listener, used = (
-            await books.budget.reserve(estimate),
-            DeltaListener(self._outside.on_delta),
+            await records.budget.reserve(estimate),
+            DeltaListener(self._io.on_delta),
             Usage(),
         )
         try:
@@ -204,7 +204,7 @@ class Agent:
         finally:
             # A failed try may have been billed without saying so: book it as estimated.
             used = sum((msgspec.structs.replace(estimate, requests=0),) * listener.void_tries, used)
-            books.budget.settle(reservation, used)
+            records.budget.settle(reservation, used)
             self._usage += used
         self._requests += 1
         self._gauge = self._gauge.corrected(size, reply.usage.input_tokens)
@@ -248,21 +248,21 @@ class Agent:
         self._brief.context.renew()
         how = "the middle of its longest texts was removed"
         if after.dropped:
-            self._books.history.compact(len(after.kept), after.summary)
+            self._records.history.compact(len(after.kept), after.summary)
             messages = "1 earlier message is" if after.dropped == 1 else f"{after.dropped} earlier messages are"
             how = f"{messages} replaced by a summary"
-        self._books.journal.note("notice", text=f"the conversation was shortened: {how}")
+        self._records.journal.note("notice", text=f"the conversation was shortened: {how}")
         return True
 
     def _add(self, message: Message, usage: Usage = NO_USAGE) -> None:
         # The store first: after an error here the conversation contains nothing that a resumed one would not.
-        self._books.history.add(message, usage)
+        self._records.history.add(message, usage)
         self.conversation.add(message)
 
     def _answer(self, parts: Sequence[Text | ToolResult]) -> None:
         for part in parts:
             if isinstance(part, ToolResult):
-                self._books.journal.note(
+                self._records.journal.note(
                     "tool_result", id=part.call_id, name=part.name, content=part.content, failed=part.failed
                 )
         self._hand_in(parts)
@@ -272,7 +272,7 @@ class Agent:
             self._add(UserMessage(tuple(parts)))
 
     def _write_down(self, message: AssistantMessage, usage: Usage) -> None:
-        journal = self._books.journal
+        journal = self._records.journal
         for part in message.parts:
             match part:
                 case Thinking(text=text):

@@ -67,7 +67,7 @@ class SessionObserver(Struct, frozen=True):
     """What a face adds to a session: it watches tool calls, selects and adds tools, and sends messages meanwhile."""
 
     wrap_tool: WrapTool = unwrapped
-    news: Incoming = NoIncoming()
+    incoming: Incoming = NoIncoming()
     keeps_tool: Callable[[Tool], bool] = keep_every_tool
     """Whether the agent gets one of the session's own tools."""
     extra_tools: tuple[Tool, ...] = ()
@@ -174,13 +174,13 @@ class Session:
             model=model,
             tools=self.tools,
             brief=self._agent_spec(),
-            books=AgentRecords(
+            records=AgentRecords(
                 journal=self._reporter, budget=self._budget(), history=self.peers.kept(self.usage_counter)
             ),
             conversation=self.open_conversation.conversation,
-            outside=AgentIO(
+            io=AgentIO(
                 on_delta=self._reporter.on_delta,
-                news=MergedIncoming(self.peers.news, observer.news),
+                incoming=MergedIncoming(self.peers.incoming, observer.incoming),
                 redactor=self._redactor,
             ),
         )

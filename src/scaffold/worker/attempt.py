@@ -108,7 +108,7 @@ class Worker:
             workspace=workspace,
             sandbox=with_shown_folders(baseline.environment if baseline else None, sandbox),
             human=self._human,
-            pulse=self._activity,
+            activity=self._activity,
             record=AttemptRecorder(self._run_context, self._task.attempt, self._task.action),
             baseline=baseline,
         )

@@ -33,7 +33,7 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     sandbox: SandboxSpec | None
     """Confines the commands of the agent and of the checks; without it (None) the agent's commands need approval."""
     human: InboxApprover
-    pulse: ActivityClock
+    activity: ActivityClock
     record: AttemptRecorder
     baseline: Baseline | None = None
     """The run's baseline; None if none was captured."""

@@ -31,7 +31,7 @@ def watched_agent(context: AttemptContext, model: Model) -> WatchedAgent:
     """Return a watched agent that works in the attempt's workspace and is paid from the run's budget."""
     repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
     agent = native_agent(context, model, repeats)
-    return WatchedAgent(agent, context.pulse, repeats, idle_s=context.task.run.settings.limits.idle_s)
+    return WatchedAgent(agent, context.activity, repeats, idle_s=context.task.run.settings.limits.idle_s)
 
 
 def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) -> Agent:
@@ -52,17 +52,17 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) ->
     )
     return Agent(
         model=model,
-        tools=tuple(map(repeats.guard, map(context.pulse.guard, _tools(context, journal)))),
+        tools=tuple(map(repeats.guard, map(context.activity.guard, _tools(context, journal)))),
         brief=AgentSpec(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
             system=_system_prompt(context, journal),
         ),
-        outside=AgentIO(
-            on_delta=context.pulse.on_delta,
-            news=MergedIncoming(repeats, HumanMessages(run_context, attempt)),
+        io=AgentIO(
+            on_delta=context.activity.on_delta,
+            incoming=MergedIncoming(repeats, HumanMessages(run_context, attempt)),
             redactor=run_context.redactor,
         ),
-        books=AgentRecords(journal=journal, budget=WaitAwareBudget(budget, context.pulse)),
+        records=AgentRecords(journal=journal, budget=WaitAwareBudget(budget, context.activity)),
     )
 
 
@@ -90,7 +90,7 @@ def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
         readable=(outputs,),
         sandbox=context.sandbox,
         redactor=run_context.redactor,
-        on_output=context.pulse.beat,
+        on_output=context.activity.beat,
     )
     confined = context.sandbox is not None
     gate = worker_gate(run_context, permissions, root, context.human, confined=confined, tell=approval_logger(journal))

@@ -51,11 +51,11 @@ class SideAgent:
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
                 system=system_prompt(role, folders=run.settings.planning.prompts, notice=self.warn),
             ),
-            outside=AgentIO(on_delta=context.pulse.on_delta, redactor=run_context.redactor),
-            books=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, context.pulse)),
+            io=AgentIO(on_delta=context.activity.on_delta, redactor=run_context.redactor),
+            records=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, context.activity)),
         )
         repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
-        self._watched = WatchedAgent(agent, context.pulse, repeats, idle_s=run.settings.limits.idle_s)
+        self._watched = WatchedAgent(agent, context.activity, repeats, idle_s=run.settings.limits.idle_s)
 
     async def turn(self, prompt: str) -> TurnResult | NoProgress:
         """Send `prompt`, without secrets, and return the result; NoProgress if the agent stays idle after a nudge."""

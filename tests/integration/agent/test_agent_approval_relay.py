@@ -95,7 +95,7 @@ async def test_approval_messages_are_hidden_from_models(path, child):
         child.messages.send(SESSIONS, sender=SUB, recipient=ME, channel="#consent", body={"request": "{}"})
     with parent_session(path) as parent:
         assert not parent.peers.waiting
-        assert parent.peers.news.peek() == ()
+        assert parent.peers.incoming.peek() == ()
         assert (await parent.call("check_channel_messages")).content.startswith("No new messages")
         assert (await parent.call("check_messages")).content.startswith("No new messages")
 

@@ -41,7 +41,7 @@ def stands(parent, name, content):
 
 
 def looked(parent):
-    return [part.text for part in parent.peers.news.peek()]
+    return [part.text for part in parent.peers.incoming.peek()]
 
 
 def test_a_message_stays_until_it_is_taken(parent, path):
@@ -51,9 +51,9 @@ def test_a_message_stays_until_it_is_taken(parent, path):
     assert "| hello" in first
     with parent_session(path, clock=parent.clock) as heir:
         assert looked(heir) == [first]
-        heir.peers.news.take()
+        heir.peers.incoming.take()
         assert (looked(heir), heir.peers.waiting) == ([], False)
-    parent.peers.news.take()
+    parent.peers.incoming.take()
     assert looked(parent) == []
 
 
@@ -61,7 +61,7 @@ def test_a_message_that_arrives_between_peek_and_take_stays(parent):
     send(parent, "first")
     looked(parent)
     send(parent, "second")
-    parent.peers.news.take()
+    parent.peers.incoming.take()
     [second] = looked(parent)
     assert "| second" in second
 
@@ -102,7 +102,7 @@ async def test_a_working_agent_gets_each_message_once(parent):
         publish_late,
         parent.tools["check_messages"],
         history=parent.history,
-        news=parent.peers.news,
+        incoming=parent.peers.incoming,
     )
     await one.turn("work")
     said = "\n".join(
@@ -143,7 +143,7 @@ def test_messages_beyond_the_limit_of_a_request_come_with_the_next(parent):
     sizes = []
     while words := looked(parent):
         sizes.append(len(words))
-        parent.peers.news.take()
+        parent.peers.incoming.take()
     assert sizes == [3, 3, 2]
 
 
@@ -262,7 +262,7 @@ async def test_a_waiting_agent_is_woken_by_this_process_and_by_another(path):
                 if sender is parent:
                     parent.peers._pool.poller.ring()
             assert [("| wake up" in words) for words in looked(parent)] == [True]
-            parent.peers.news.take()
+            parent.peers.incoming.take()
             assert not parent.peers.waiting
 
 
@@ -288,7 +288,7 @@ async def test_messages_in_an_answer_that_the_model_sees_shortened_are_consumed(
     send(parent, "hello")
     [waiting] = parent.store.messages.waiting(SESSIONS, ME, but="#", limit=1)
     answer = f"{SECRET} and {'x' * 50_000}"
-    mailbox = parent.peers.news
+    mailbox = parent.peers.incoming
     mailbox.hand_out(answer, [waiting.seq])
 
     async def noise():

@@ -52,7 +52,7 @@ async def test_only_the_replies_are_recorded_and_everything_else_is_real(tmp_pat
         model=open_model(f"cassette:{tape}", clock=FakeClock(), rng=NoJitter()),
         tools=builtin_tools(Workspace(root, {"PATH": os.environ["PATH"]})),
         brief=AgentSpec(caller=Caller(role="implementation", action="greet"), system=system_prompt("implementation")),
-        books=AgentRecords(journal=JournalList(), budget=Free()),
+        records=AgentRecords(journal=JournalList(), budget=Free()),
     )
     finish = await worker.turn("Write a script that greets.")
     assert finish.text == "greet.sh says hello."

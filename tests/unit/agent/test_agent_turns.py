@@ -416,7 +416,7 @@ async def test_messages_that_arrive_during_a_turn_come_before_its_next_request()
     """RA-12: messages wake and reach a loop that is at work."""
     model = RecordingModel(cassette_model(call_entry(1, ("echo", {"text": "a"})), call_entry(2, text="seen")))
     news, history = Arriving(look_2="a message"), MemoryHistory()
-    await agent(model, ECHO, news=news, history=history).turn("go")
+    await agent(model, ECHO, incoming=news, history=history).turn("go")
     assert model.requests[1].messages[-1].parts[-1] == Text("a message")
     assert news.taken == [Text("a message")]
     assert UserMessage((Text("a message"),)) in history.messages
@@ -427,7 +427,7 @@ async def test_a_turn_started_by_messages_adds_no_prompt_and_counts_towards_the_
     model = RecordingModel(
         cassette_model(call_entry(1, text="waiting"), call_entry(2, text="woken"), call_entry(3, text="too far"))
     )
-    worker = agent(model, news=Arriving(look_2="it ended", look_3="another"), max_requests=2)
+    worker = agent(model, incoming=Arriving(look_2="it ended", look_3="another"), max_requests=2)
     await worker.turn("go")
     assert (await worker.turn(())).text == "woken"
     assert model.requests[1].messages[-1] == UserMessage((Text("it ended"),))

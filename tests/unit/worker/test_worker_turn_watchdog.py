@@ -32,7 +32,7 @@ class Bench:
         self.model = RecordingModel(ScriptedModel(*replies))
         made = [circles.guard(pulse.guard(tool(name, work))) for name, work in tools.items()]
         self.watched = WatchedAgent(
-            agent(self.model, *made, on_delta=pulse.on_delta, news=circles), pulse, circles, idle_s=IDLE_S
+            agent(self.model, *made, on_delta=pulse.on_delta, incoming=circles), pulse, circles, idle_s=IDLE_S
         )
 
     async def _tree(self):

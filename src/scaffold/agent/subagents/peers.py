@@ -41,7 +41,7 @@ class Peers:
         self._pool = SubagentPool(session, starter=starter, decider=decider, warn=warn, limits=limits)
         self._mailbox = Mailbox(session, ring=self._pool.poller.ring, redactor=redactor)
         context = MessagingContext(session=session, mailbox=self._mailbox, about=about)
-        self.news: Incoming = self._mailbox
+        self.incoming: Incoming = self._mailbox
         self.tools: tuple[Tool, ...] = (
             *subagent_tools(self._pool, self._mailbox, session.clock),
             *messaging_tools(context),

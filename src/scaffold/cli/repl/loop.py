@@ -120,7 +120,7 @@ class Repl:
         self.questions = ApprovalQueue(self._clock, self._show_question)
         observer = SessionObserver(
             wrap_tool=self._tools.watch,
-            news=self._pending,
+            incoming=self._pending,
             keeps_tool=self.profile.keeps_tool,
             extra_tools=self.profile.extra_tools,
         )

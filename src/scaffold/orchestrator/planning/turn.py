@@ -190,8 +190,8 @@ class _OpenTurn:
                 ),
                 max_requests=MAX_REQUESTS,
             ),
-            outside=AgentIO(redactor=self._redactor),
-            books=AgentRecords(
+            io=AgentIO(redactor=self._redactor),
+            records=AgentRecords(
                 journal=journal,
                 budget=RunBudget(
                     self.context.store,
