@@ -52,7 +52,7 @@ def system_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ig
 def worker_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ignore_notice) -> str:
     """Return the system prompt of a worker, as `system_prompt` does; unknown roles get the generic prompt."""
     own = _custom_prompt(role, folders, notice) or _text(role if role in BUILT_IN_ROLES else "generic")
-    parts = [_text("ground"), own.replace("{role}", _printable_role(role))]
+    parts = [_text("worker_base"), own.replace("{role}", _printable_role(role))]
     if is_review_role(role):
         parts.append(_text("verdict"))
     return "\n\n".join(parts)
@@ -68,7 +68,7 @@ def session_prompt(instructions: Instructions | None = None, *, own: str | None 
 
 def orchestrator_prompt() -> str:
     """Return the system prompt of the agent that develops plans with the user."""
-    return _text("foreman")
+    return _text("orchestrator")
 
 
 def mode_prompt(mode: str) -> str:
