@@ -246,8 +246,8 @@ async def test_an_environment_unused_for_a_month_is_removed(project):
     await project.commit({"package-lock.json": "two"})
     new = await project.prepared("npm ci")
     there = sorted(path.name for path in (project.cache / "environments").iterdir() if path.is_dir())
-    assert there == sorted(["furnishing", Path(new.shown[0]).name])
-    assert list((project.cache / "environments" / "furnishing").iterdir()) == []
+    assert there == sorted(["staging", Path(new.shown[0]).name])
+    assert list((project.cache / "environments" / "staging").iterdir()) == []
 
 
 async def test_each_setup_command_is_announced_before_it_runs(project):
@@ -334,7 +334,7 @@ async def test_copies_are_removed_with_their_folder(project):
             await worktree.reset_and_clean(tree.git, await project.head())
         assert not (tree.git.cwd / "packages").exists()
         assert (tree.git.cwd / "node_modules" / "left" / "version").read_text() == "one"
-        workshop = project.cache / "environments" / "furnishing"
+        workshop = project.cache / "environments" / "staging"
         assert {path.suffix for path in workshop.iterdir()} == {".note"}
 
 

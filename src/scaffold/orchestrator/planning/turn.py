@@ -65,21 +65,21 @@ class PlanWritten(Struct, frozen=True, tag="written"):
     text: str
 
 
-class PlanRejected(Struct, frozen=True, tag="unsound"):
+class PlanRejected(Struct, frozen=True, tag="rejected"):
     """The proposal still had errors at the end, or the agent was in a loop or had no effect; nothing is written."""
 
     findings: tuple[Finding, ...]
     why: str
 
 
-class ModelFailed(Struct, frozen=True, tag="broke"):
+class ModelFailed(Struct, frozen=True, tag="model_failed"):
     """The model gave no usable reply; `retryable` is True if another turn may succeed."""
 
     error: str
     retryable: bool
 
 
-class TurnOverBudget(Struct, frozen=True, tag="spent"):
+class TurnOverBudget(Struct, frozen=True, tag="over_budget"):
     """The budget did not allow another request."""
 
     error: str

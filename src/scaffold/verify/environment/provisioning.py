@@ -17,7 +17,7 @@ from scaffold.verify.environment.relocation import relocate_copy, relocated_link
 
 IGNORE_ALL = "*\n"
 """The .gitignore of a copied folder: it is never part of the work, whatever the repository ignores."""
-STAGING_FOLDER = "furnishing"
+STAGING_FOLDER = "staging"
 """The folder next to the golden environments for unfinished copies and the recorded states of copies."""
 
 
