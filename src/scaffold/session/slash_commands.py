@@ -142,18 +142,18 @@ def _info(query: SlashQuery, target: SlashTarget, width: int, commands: Sequence
 
 def _session_info(target: CurrentConversation, width: int, commands: Sequence[CommandSyntax]) -> ConversationInfo:
     session = target.session
-    roster, usage = session.peers.roster(), session.usage_counter.usage
+    subagents, usage = session.peers.subagents(), session.usage_counter.usage
     return ConversationInfo(
         model=session.model,
         models=_models(),
         mode=session.modes.current,
         todos=session.todos.entries,
-        roster=roster,
+        subagents=subagents,
         spending=UsageSummary(
             total=session.open_conversation.prior_usage + usage,
             now=usage,
             models=session.usage_counter.by_model,
-            agents=subagent_usage(roster),
+            agents=subagent_usage(subagents),
             limit_usd=session.options.budget_usd,
             left_usd=session.remaining_usd,
         ),
@@ -168,14 +168,14 @@ def _session_info(target: CurrentConversation, width: int, commands: Sequence[Co
 
 def _stored_info(target: OneshotTarget, stored: StoredConversation, width: int) -> ConversationInfo:
     state = target.store.conversations.state(stored.id)
-    roster = target.store.subagents.of_parent(stored.id)
+    subagents = target.store.subagents.of_parent(stored.id)
     return ConversationInfo(
         model=target.model,
         models=_models(),
         mode=state.mode,
         todos=state.todos.entries,
-        roster=roster,
-        spending=UsageSummary(total=stored.usage, agents=subagent_usage(roster)),
+        subagents=subagents,
+        spending=UsageSummary(total=stored.usage, agents=subagent_usage(subagents)),
         rules=target.options.rules,
         now=SystemClock().now(),
         width=width,

@@ -69,7 +69,7 @@ class ConversationInfo(Struct, frozen=True, kw_only=True):
     """The known ones."""
     mode: str = "default"
     todos: Sequence[Todo] = ()
-    roster: Sequence[StoredSubagent] = ()
+    subagents: Sequence[StoredSubagent] = ()
     spending: UsageSummary = UsageSummary(total=Usage())
     tools: Sequence[Tool] = ()
     rules: RuleSet = RuleSet()
@@ -93,7 +93,7 @@ def answer_query(query: SlashQuery, info: ConversationInfo) -> str:  # noqa: PLR
         case ShowTasks():
             return task_listing(info.todos, query)
         case ShowAgents(name=name):
-            return agent_listing(info.roster, name, now=info.now, width=info.width)
+            return agent_listing(info.subagents, name, now=info.now, width=info.width)
         case ShowCost():
             return cost_report(info.spending, info.width)
         case ShowTools():
@@ -102,9 +102,9 @@ def answer_query(query: SlashQuery, info: ConversationInfo) -> str:  # noqa: PLR
             assert_never(query)
 
 
-def subagent_usage(roster: Sequence[StoredSubagent]) -> Usage | None:
+def subagent_usage(subagents: Sequence[StoredSubagent]) -> Usage | None:
     """Return the usage of all subagents; None if there are none."""
-    return sum((agent.usage for agent in roster), Usage()) if roster else None
+    return sum((agent.usage for agent in subagents), Usage()) if subagents else None
 
 
 def help_text(width: int, commands: Sequence[CommandSyntax], *, interactive: bool) -> str:
@@ -142,18 +142,18 @@ def task_listing(todos: Sequence[Todo], query: ShowTasks) -> str:
     return "\n".join([*map(_task, wanted), f"{done} of {len(todos)} completed"])
 
 
-def agent_listing(roster: Sequence[StoredSubagent], name: str, *, now: datetime, width: int) -> str:
+def agent_listing(subagents: Sequence[StoredSubagent], name: str, *, now: datetime, width: int) -> str:
     """Return the subagents, one per line, or all details of the named one; UsageError if it does not exist."""
     if name:
-        found = next((agent for agent in roster if name in {agent.id, agent.name, str(agent.number)}), None)
+        found = next((agent for agent in subagents if name in {agent.id, agent.name, str(agent.number)}), None)
         if found is None:
             raise UsageError(f"there is no subagent `{name}`", "`/agents` lists them.")
         return "\n".join(_agent(found, now))
-    if not roster:
+    if not subagents:
         return "There are no subagents in this conversation."
     return "\n".join(
         clip(f"{agent.name}  {pad(agent.status, 9)}  {_duration(agent, now)}  {' '.join(agent.task.split())}", width)
-        for agent in roster
+        for agent in subagents
     )
 
 

@@ -152,7 +152,7 @@ async def test_a_session_that_cannot_decide_ends_its_subagent_with_an_error(path
         asking = asyncio.create_task(referral(child, timeout_s=1)(WISH, ASKS))
         async with asyncio.timeout(5):
             await parent.peers.arrival()
-        ended = parent.peers.roster()[0]
+        ended = parent.peers.subagents()[0]
         assert (ended.status, ended.error) == ("failure", f"it was stopped by an error in its session: {words}")
         assert parent.warnings == [f"sub-1 was stopped: {words}"]
         assert not is_alive(ended.process)
@@ -193,7 +193,7 @@ async def test_waiting_for_a_human_does_not_count_against_the_timeout(path, chil
         assert (await referral(child)(WISH, ASKS)).decision == "allow"
         (path.parent / "answered").touch()
         await parent.peers.arrival()
-        assert "exit code 7" in parent.peers.roster()[0].error
+        assert "exit code 7" in parent.peers.subagents()[0].error
 
 
 def gate(path, *, ask=None, refer=None, **rules):

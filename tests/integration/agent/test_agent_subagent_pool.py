@@ -42,7 +42,7 @@ async def spawn(parent, script, **args):
 
 
 def named(parent, name):
-    return next(each for each in parent.peers.roster() if each.name == name)
+    return next(each for each in parent.peers.subagents() if each.name == name)
 
 
 def report(path, subagent, **fields):
@@ -142,7 +142,7 @@ async def test_an_unknown_model_and_an_empty_task_start_nothing(parent):
     said = await parent.call("subagent", task="true", model="nobody:knows")
     assert (said.failed, "there is no model `nobody:knows`" in said.content) == (True, True)
     assert (await parent.call("subagent", task=" \n")).failed
-    assert parent.peers.roster() == ()
+    assert parent.peers.subagents() == ()
 
 
 async def test_closing_a_session_cancels_its_subagents(path):
@@ -153,7 +153,7 @@ async def test_closing_a_session_cancels_its_subagents(path):
         processes = [named(parent, name).process for name in ("sub-1", "sub-2")]
         async with asyncio.timeout(5):
             await parent.peers.close()
-        assert [each.status for each in parent.peers.roster()] == ["cancelled", "cancelled"]
+        assert [each.status for each in parent.peers.subagents()] == ["cancelled", "cancelled"]
         assert [body["status"] for body in parent.inbox()] == ["cancelled", "cancelled"]
         assert not any(map(is_alive, processes))
 
@@ -177,9 +177,9 @@ async def test_subagents_left_by_a_dead_session_are_interrupted_and_reported_at_
             store.subagents.report(f"{ME}/sub-3", "success", result="done", error=None)
         await parent.peers.open()
         await parent.peers.open()
-        assert [each.status for each in parent.peers.roster()] == ["failure", "failure", "success"]
+        assert [each.status for each in parent.peers.subagents()] == ["failure", "failure", "success"]
         assert [body["status"] for body in parent.inbox()] == ["failure", "failure", "success"]
-        assert "interrupted" in parent.peers.roster()[0].error
+        assert "interrupted" in parent.peers.subagents()[0].error
         assert not is_alive(leftover.identity)
         await leftover.wait()
 

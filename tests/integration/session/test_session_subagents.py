@@ -65,7 +65,7 @@ async def test_the_user_of_the_session_decides_for_its_subagents(home, tmp_path)
     ):
         async with open_session(order(work, rules=rules), seat, TextReporter(live=False), ask=ask) as session:
             finish = await session.say("go")
-            [subagent] = session.peers.roster()
+            [subagent] = session.peers.subagents()
     assert (finish.text, subagent.status, subagent.result) == ("over", "success", "touched")
     assert sorted(path.name for path in (work / "out").iterdir()) == ["a", "c", "d"]
     assert [(agent, subject) for agent, tool, subject in asked if tool == "shell"] == [
@@ -94,7 +94,7 @@ async def test_a_subagent_may_use_another_model(home, tmp_path):
                 assert (said.failed, said.content.startswith("Not started: ")) == (True, True)
             await tools["subagent"].run({"task": "x", "model": other})
             await tools["subagent_status"].run({"wait": True})
-            [subagent] = session.peers.roster()
+            [subagent] = session.peers.subagents()
     assert (subagent.model, subagent.result) == (other, "I am another")
     assert subagent.usage.requests == 1
 

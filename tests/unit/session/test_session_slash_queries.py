@@ -106,16 +106,16 @@ def test_tasks_are_listed_completely_ready_ones_only_or_singly():
 
 def test_subagents_are_listed_and_shown():
     """RA-18, SC-19."""
-    roster = (subagent(1), subagent(2, status="running", ended_at=None, result=None))
-    assert answer(ShowAgents(), roster=roster).split("\n") == [
+    subagents = (subagent(1), subagent(2, status="running", ended_at=None, result=None))
+    assert answer(ShowAgents(), subagents=subagents).split("\n") == [
         "sub-1  success    30 s  count the beans",
         "sub-2  running    1 m 30 s  count the beans",
     ]
     for name in ("1", "sub-1", "abc/sub-1"):
-        assert "result: seven" in answer(ShowAgents(name), roster=roster)
+        assert "result: seven" in answer(ShowAgents(name), subagents=subagents)
     with pytest.raises(UsageError, match="no subagent `9`"):
-        answer(ShowAgents("9"), roster=roster)
-    assert subagent_usage(roster).requests == 4
+        answer(ShowAgents("9"), subagents=subagents)
+    assert subagent_usage(subagents).requests == 4
     assert subagent_usage(()) is None
 
 

@@ -63,9 +63,9 @@ class Peers:
         """Whether undelivered messages wait for the agent."""
         return self._mailbox.waiting
 
-    def roster(self) -> tuple[StoredSubagent, ...]:
+    def subagents(self) -> tuple[StoredSubagent, ...]:
         """Return all subagents of the session, in the order they were started."""
-        return self._pool.roster()
+        return self._pool.subagents()
 
     def kept(self, history: History) -> History:
         """Wrap the agent's history so that messages delivered by tools are consumed once they are stored in it."""

@@ -150,7 +150,7 @@ class SubagentPool:
         """The number of running subagents."""
         return self._store.subagents.running(self._me)
 
-    def roster(self) -> tuple[StoredSubagent, ...]:
+    def subagents(self) -> tuple[StoredSubagent, ...]:
         """Return all subagents of the session, in the order they were started."""
         return self._store.subagents.of_parent(self._me)
 
@@ -181,7 +181,7 @@ class SubagentPool:
         try:
             async with asyncio.timeout(timeout_s):
                 tick = self.poller.tick()
-                while any(each.status == "running" and each.id in wanted for each in self.roster()):
+                while any(each.status == "running" and each.id in wanted for each in self.subagents()):
                     self.settle()
                     tick = await self.poller.past(tick)
         except TimeoutError:
@@ -189,7 +189,7 @@ class SubagentPool:
 
     async def recover(self) -> None:
         """End subagents that a dead process of this session left running; ScaffoldError if one cannot be killed."""
-        for subagent in self.roster():
+        for subagent in self.subagents():
             if subagent.status == "running":
                 if subagent.process is not None:
                     # Its end is recorded only once it can write nothing more.
@@ -212,7 +212,7 @@ class SubagentPool:
             if self._watchers:
                 await asyncio.wait(self._watchers)
         finally:
-            for subagent in self.roster():
+            for subagent in self.subagents():
                 if subagent.status == "running" and subagent.id in self._spawned:
                     # The watcher of a subagent may have failed, or never begun; its end is recorded all the same.
                     self._unwritten.setdefault(subagent.id, _SubagentEnd(subagent, "cancelled", CANCELLED))

@@ -33,7 +33,7 @@ def _subagent(pool: SubagentPool, mailbox: Mailbox) -> Tool:
         """Start a subagent; a failed answer says why there is none."""
         if not args["task"].strip():
             return failed_answer("Not started: the task is empty. Say what to do and what to report.")
-        busy = [each.name for each in pool.roster() if each.status == "running"]
+        busy = [each.name for each in pool.subagents() if each.status == "running"]
         most = min(pool.limits.most, MAX_SUBAGENTS)
         if len(busy) >= most:
             return failed_answer(
@@ -82,13 +82,13 @@ def _subagent_status(pool: SubagentPool, mailbox: Mailbox, clock: Clock) -> Tool
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         """Return the status of subagents, at once or when they have ended."""
         wanted = args.get("subagent_id")
-        chosen = [each for each in pool.roster() if wanted is None or _matches(each, wanted)]
+        chosen = [each for each in pool.subagents() if wanted is None or _matches(each, wanted)]
         if not chosen:
-            return failed_answer(_unknown_subagent(wanted, pool.roster()))
+            return failed_answer(_unknown_subagent(wanted, pool.subagents()))
         if args.get("wait"):
             longest_s = _bounded(args.get("timeout_s", pool.limits.timeout_s), pool.limits.timeout_s)
             await pool.ended({each.id for each in chosen}, longest_s)
-        now = {each.id: each for each in pool.roster()}
+        now = {each.id: each for each in pool.subagents()}
         current = [now[each.id] for each in chosen]
         shown = [
             _status_of(each, clock, args.get("offset", 0), min(PAGE_CHARS, ALL_RESULTS_CHARS // len(current)))

@@ -57,7 +57,7 @@ def completion_values(command: str, current: CurrentConversation) -> Sequence[tu
         case "resume":
             return [(each.id, " ".join(each.title.split())) for each in current.listed()]
         case "agents":
-            return [(agent.name, agent.task) for agent in current.session.peers.roster()]
+            return [(agent.name, agent.task) for agent in current.session.peers.subagents()]
     return ()
 
 

@@ -272,7 +272,7 @@ class Repl:
     def _update_subagent_usage(self) -> None:
         """Read the usage of subagents; the previous value stays while the store cannot be read."""
         with contextlib.suppress(ScaffoldError):
-            self._turn_state.subagent_usage = subagent_usage(self.current.session.peers.roster()) or Usage()
+            self._turn_state.subagent_usage = subagent_usage(self.current.session.peers.subagents()) or Usage()
 
     def _send(self, words: str, group: asyncio.TaskGroup) -> None:
         self._on_news = "wake"
