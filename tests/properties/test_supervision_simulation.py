@@ -125,7 +125,7 @@ PLANTED = {
             "            store.actions.move(attempt.action_id, Landing())\n"
             "            action = store.actions.get(attempt.action_id)\n"
             "            shown = {'commit': head, 'weak': False, 'paths': (), 'evidence': ()}\n"
-            "            store.facts.show_all(action.goal_id, action.effects, **shown)\n"
+            "            store.facts.record_all(action.goal_id, action.effects, **shown)\n"
         ),
     ),
     "a lost attempt counts as a failure": (

@@ -165,7 +165,7 @@ class SimulatedWorker:
                 folder, "scratch.txt" if own and self._behaviour in {"fails", "lies"} else path, content
             )
             with store.transaction():
-                store.attempts.beat(attempt.id, fence=attempt.fence, at=self._context.clock.monotonic())
+                store.attempts.record_heartbeat(attempt.id, fence=attempt.fence, at=self._context.clock.monotonic())
             await self._work(0.1, 1.5)
         match self._behaviour:
             case "breaks":
@@ -183,7 +183,9 @@ class SimulatedWorker:
         """Send heartbeats forever."""
         while True:
             with self._context.store.transaction():
-                self._context.store.attempts.beat(attempt.id, fence=attempt.fence, at=self._context.clock.monotonic())
+                self._context.store.attempts.record_heartbeat(
+                    attempt.id, fence=attempt.fence, at=self._context.clock.monotonic()
+                )
             await self._work(10.0, 20.0)
 
     def _pay(self, run: Run, attempt: Attempt) -> None:

@@ -100,7 +100,7 @@ def record_landed(
         store.actions.move(action.id, Completed(), result=attempt.result or "")
         store.events.append(run.id, ActionLanded(action.key, landed))
         for assertion in action.effects:
-            store.facts.show(
+            store.facts.record(
                 action.goal_id,
                 assertion,
                 commit=landed,
@@ -139,7 +139,7 @@ async def record_without_commit(context: RunContext, run: Run, attempt: Attempt,
         store.attempts.advance(attempt.id, fence=attempt.fence, phase="recorded")
         store.attempts.end(attempt.id, outcome="recorded")
         store.actions.move(action.id, Completed(), result=attempt.result or "")
-        store.facts.show_all(
+        store.facts.record_all(
             action.goal_id,
             action.effects,
             commit=attempt.base_sha,

@@ -68,7 +68,7 @@ def record_recheck(store: Store, tested: RecheckResult, at: datetime) -> None:
         evidence = evidence_of(shown, attempt, tested.commit, at)
         # No recheck repeats a human's approval or the change itself, so this evidence would be lost.
         kept = [each for each in fact.evidence if each.kind in {"human", "change"}]
-        store.facts.show(
+        store.facts.record(
             fact.goal_id,
             fact.assertion,
             commit=tested.commit,

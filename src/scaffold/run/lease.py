@@ -37,4 +37,4 @@ async def _heartbeat_loop(store: Store, attempt: Attempt, clock: Clock) -> None:
         await clock.sleep(HEARTBEAT_S)
         # A heartbeat that fails must not end the attempt: the worker's next write says whether it was taken away.
         with suppress(StaleFence, StoreError), store.transaction():
-            store.attempts.beat(attempt.id, fence=attempt.fence, at=clock.monotonic())
+            store.attempts.record_heartbeat(attempt.id, fence=attempt.fence, at=clock.monotonic())

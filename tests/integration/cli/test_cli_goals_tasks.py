@@ -73,7 +73,7 @@ def test_a_weak_or_stale_fact_is_marked(context, plan, scaffold):
     (goal,) = context.store.goals.of_run(run.id)
     with context.store.transaction():
         context.store.facts.invalidate(goal.id, "store_works", "stale")
-        context.store.facts.show(goal.id, "api_works", commit=run.base_sha, weak=True, paths=(), evidence=())
+        context.store.facts.record(goal.id, "api_works", commit=run.base_sha, weak=True, paths=(), evidence=())
     out = scaffold("goals").out
     assert "! stale store_works" in out
     assert "✓ holds api_works, weak: it would hold without the work" in out

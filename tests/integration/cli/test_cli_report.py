@@ -18,7 +18,7 @@ def show(context, plan):
     def again(kind, detail, *, weak=False):
         shown = Evidence(kind=kind, command=None, exit_code=None, commit=landed, at=context.clock.now(), detail=detail)
         with context.store.transaction():
-            context.store.facts.show(
+            context.store.facts.record(
                 goal.id, "store_works", commit=landed, weak=weak, paths=("store.py",), evidence=(shown,)
             )
         return context.store.runs.get(run.id)

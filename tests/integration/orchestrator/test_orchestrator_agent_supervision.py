@@ -70,7 +70,7 @@ def land(harness, run, key):
     with harness.store.transaction():
         harness.store.attempts.end(attempt.id, outcome="landed")
         harness.store.actions.move_each((action,), Verifying(), Landing(), Completed())
-        harness.store.facts.show_all(action.goal_id, action.effects, commit=COMMIT, weak=False, paths=(), evidence=())
+        harness.store.facts.record_all(action.goal_id, action.effects, commit=COMMIT, weak=False, paths=(), evidence=())
 
 
 async def test_an_agent_is_woken_only_by_news_and_completes_the_goal(harness):
@@ -162,7 +162,7 @@ async def test_three_fruitless_turns_while_nothing_runs_fail_the_goal(harness):
     assert reason.startswith("3 turns in a row had no effect")
     assert "nothing was changed although nothing is running; not proven yet: `a_done`" in reason
     with harness.store.transaction():
-        harness.store.turns.forgive(goal_of(harness, run).id)
+        harness.store.turns.reset_progress_count(goal_of(harness, run).id)
     assert give_up_reason(harness.store, run, goal_of(harness, run)) is None, "a human gave it another chance"
 
 

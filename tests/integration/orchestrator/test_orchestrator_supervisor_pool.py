@@ -214,7 +214,7 @@ def owned_by(context, run, owner, beat):
     with context.store.transaction():
         fence = context.store.runs.take(run.id, owner, expected_fence=context.store.runs.get(run.id).fence)
         if beat is not None:
-            context.store.runs.beat(run.id, fence=fence, at=beat)
+            context.store.runs.record_heartbeat(run.id, fence=fence, at=beat)
 
 
 async def test_a_living_owner_with_a_heartbeat_keeps_its_run(harness, timed):
@@ -252,7 +252,7 @@ async def test_an_owner_that_recovers_in_time_is_left_alone(harness, timed):
     waiting = asyncio.create_task(take_over_run_when_free(timed, run.id))
     await asyncio.sleep(0)
     with timed.store.transaction():
-        timed.store.runs.beat(run.id, fence=timed.store.runs.get(run.id).fence, at=3.0)
+        timed.store.runs.record_heartbeat(run.id, fence=timed.store.runs.get(run.id).fence, at=3.0)
     timed.clock.advance(0.2)
     with pytest.raises(RunBusy):
         await waiting
@@ -310,7 +310,9 @@ async def test_a_worker_without_a_heartbeat_is_ended_and_its_work_restarted(harn
                 harness.store.attempts.claim(
                     attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="/no/where", log_file="/no/log"
                 )
-                harness.store.attempts.beat(attempt.id, fence=attempt.fence, at=harness.clock.monotonic() - 3600)
+                harness.store.attempts.record_heartbeat(
+                    attempt.id, fence=attempt.fence, at=harness.clock.monotonic() - 3600
+                )
             await asyncio.Event().wait()
         await harness.run_attempt(attempt, {"a": ["echo x > a"]})
         return 0

@@ -41,7 +41,7 @@ def end(store: Store, name: str, outcome: str) -> None:
 
 def show(store: Store, assertion: str) -> None:
     with store.transaction():
-        store.facts.show(GOAL, assertion, commit=Commit("c" * 40), weak=False, paths=(), evidence=())
+        store.facts.record(GOAL, assertion, commit=Commit("c" * 40), weak=False, paths=(), evidence=())
 
 
 def test_a_turn_records_events_when_it_begins_and_ends(store: Store) -> None:
@@ -90,7 +90,7 @@ def test_turns_are_fruitless_until_there_is_a_new_fact(store: Store) -> None:
     show(store, "stocked")
     assert store.turns.count_without_progress_of_goal(GOAL, "replan") == 1
     with store.transaction():
-        store.turns.forgive(GOAL)
+        store.turns.reset_progress_count(GOAL)
     assert store.turns.count_without_progress_of_goal(GOAL, "replan") == 0
 
 

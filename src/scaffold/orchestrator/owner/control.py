@@ -235,7 +235,7 @@ def _reopen_goal(store: Store, run_id: RunId, goal_id: GoalId) -> None:
         if isinstance(state, Completed | Cancelled):
             raise UsageError(f"{name} is {status_of(state)}: nothing in it can be retried", "Start a new run.")
     # The limits count turns since the last new fact; without this the goal would fail again at once.
-    store.turns.forgive(goal_id)
+    store.turns.reset_progress_count(goal_id)
     # Unblock first, then block again what still cannot be reached: another failed action may remain.
     store.actions.unblock(goal_id)
     block_unreachable_actions(store, goal_id)

@@ -42,7 +42,7 @@ async def recover_run(
         await resolve_intent(context, run, intent)
     with owner_transaction(store, run):
         for turn in store.turns.open_of_run(run.id):
-            store.turns.lose(turn.id)
+            store.turns.mark_lost(turn.id)
     orphans = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in WORKER_PHASES]
     for attempt in orphans:
         await release_attempt(context, run, attempt, outcome=outcome, error=error)

@@ -73,7 +73,7 @@ async def renew_lease(context: RunContext, run: Run) -> None:
     """Send heartbeats until cancelled; raises StaleFence once another process owns the run."""
     while True:
         with owner_transaction(context.store, run):
-            context.store.runs.beat(run.id, fence=run.fence, at=context.clock.monotonic())
+            context.store.runs.record_heartbeat(run.id, fence=run.fence, at=context.clock.monotonic())
         await context.clock.sleep(HEARTBEAT_S)
 
 

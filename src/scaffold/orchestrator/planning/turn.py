@@ -369,4 +369,4 @@ def _refusal(finish: TurnResult) -> ModelFailed:
 def _close_open(store: Store, run: Run, goal_id: GoalId | None) -> None:
     for turn in store.turns.open_of_run(run.id):
         if turn.goal_id == goal_id:
-            store.turns.lose(turn.id)
+            store.turns.mark_lost(turn.id)

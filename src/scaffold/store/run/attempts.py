@@ -178,7 +178,7 @@ class Attempts(RunTableGateway):
         if phase != row["phase"]:
             self._events.append(row["run_id"], AttemptPhaseChanged(row["key"], row["number"], phase))
 
-    def beat(self, attempt_id: AttemptId, *, fence: int, at: float) -> None:
+    def record_heartbeat(self, attempt_id: AttemptId, *, fence: int, at: float) -> None:
         """Store a heartbeat at the monotonic time `at`; raise StaleFence if the attempt ended or was taken over."""
         self._fenced(attempt_id, fence, "claimed")
         self._connection.compare_and_set(HEARTBEAT, "attempt", attempt_id, at=at)

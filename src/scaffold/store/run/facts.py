@@ -52,7 +52,7 @@ WHERE id IN (SELECT action_id FROM precondition WHERE goal_id = :goal_id AND ass
 class Facts(RunTableGateway):
     """The facts of each goal; an assertion without a fact that holds counts as false."""
 
-    def show(
+    def record(
         self,
         goal_id: GoalId,
         assertion: Assertion,
@@ -63,9 +63,9 @@ class Facts(RunTableGateway):
         evidence: Sequence[Evidence],
     ) -> None:
         """Make the assertion hold at `commit`; newer evidence replaces older."""
-        self.show_all(goal_id, (assertion,), commit=commit, weak=weak, paths=paths, evidence=evidence)
+        self.record_all(goal_id, (assertion,), commit=commit, weak=weak, paths=paths, evidence=evidence)
 
-    def show_all(
+    def record_all(
         self,
         goal_id: GoalId,
         assertions: Sequence[Assertion],

@@ -87,7 +87,7 @@ class PlanningTurns(RunTableGateway):
         )
         self._events.append(row["run_id"], PlanningTurnEnded(row["event"], row["goal"], row["action"], outcome, error))
 
-    def lose(self, turn_id: TurnId) -> None:
+    def mark_lost(self, turn_id: TurnId) -> None:
         """End a turn whose process is gone; raise StaleFence if it has already ended."""
         self.end(turn_id, "lost", error="the process that asked has exited")
 
@@ -108,7 +108,7 @@ class PlanningTurns(RunTableGateway):
         """Return how many turns for this event, for any compound, ended since the goal last got a new fact."""
         return int(self._connection.rows(COUNT_WITHOUT_PROGRESS_OF_GOAL, goal_id=goal_id, event=event)[0]["turns"])
 
-    def forgive(self, goal_id: GoalId) -> None:
+    def reset_progress_count(self, goal_id: GoalId) -> None:
         """Stop counting the goal's past turns as without progress, because a human retries it."""
         self._connection.write(RESET_PROGRESS, goal_id=goal_id)
 

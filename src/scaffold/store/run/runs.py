@@ -125,7 +125,7 @@ class Runs(RunTableGateway):
         self._fenced(run_id, fence)
         self._connection.compare_and_set(RELEASE, "run", run_id, fence=fence, at=format_time(self._clock.now()))
 
-    def beat(self, run_id: RunId, *, fence: int, at: float) -> None:
+    def record_heartbeat(self, run_id: RunId, *, fence: int, at: float) -> None:
         """Store a heartbeat at the monotonic time `at`; raise StaleFence if another process has taken the run."""
         self._fenced(run_id, fence)
         self._connection.compare_and_set(HEARTBEAT, "run", run_id, fence=fence, at=at)
