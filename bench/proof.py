@@ -56,7 +56,7 @@ class Bench(Struct, frozen=True):
     async def captured(self, *, known: bool) -> float:
         """Return how long it takes to capture the baseline, kept from before or not."""
         find = self.store.baselines.find if known else lambda *_: None
-        means = BaselineInputs(find=find, slots=self.slots, on_gate_run=self._keep)
+        means = BaselineInputs(find_gate_run=find, slots=self.slots, on_gate_run=self._keep)
         base = structs.replace(self._tree, commit=self.base)
         start = perf_counter()
         found = await capture_baseline(DetectedGates(kind="python", gates=(TEST,)), base, ENVIRONMENT, means)
@@ -88,11 +88,11 @@ class Bench(Struct, frozen=True):
         contract, tree = Contract(commands=(CHECK,)), self._tree
         request = ProofRequest(
             contract=contract,
-            red=(CHECK.command,),
+            failed_on_base=(CHECK.command,),
             baseline=Baseline(environment=ENVIRONMENT, runs=(run,)),
             gates_off=("lint",),
             slots=self.slots,
-            find=lambda *_: run,
+            find_gate_run=lambda *_: run,
         )
         start = perf_counter()
         found = await prove_candidate(request, tree)

@@ -82,8 +82,8 @@ class CandidateVerifier:
                 files=("**",),
                 end_of_run=True,
                 gates_off=gates.off,
-                find=self._context.store.baselines.find,
-                keep=self._keep,
+                find_gate_run=self._context.store.baselines.find,
+                store_gate_run=self._keep,
                 gate_timeout_s=gates.timeout_s,
                 slots=self._context.slots(gates.slots),
             )
@@ -126,14 +126,14 @@ class CandidateVerifier:
             contract=contract_with_timings(self._context.store, attempt, self._environment()),
             files=action.files,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
-            red=_red_before(attempt.verification),
+            failed_on_base=_failed_before(attempt.verification),
             baseline=baseline,
             tagged=settings.gates.tagged,
             gates_off=settings.gates.off,
             gate_timeout_s=settings.gates.timeout_s,
             slots=self._context.slots(self._run.settings.gates.slots),
-            find=self._context.store.baselines.find,
-            keep=self._keep,
+            find_gate_run=self._context.store.baselines.find,
+            store_gate_run=self._keep,
         )
 
     def _known_baseline(self) -> Baseline | None:
@@ -151,7 +151,7 @@ class CandidateVerifier:
             self._context.store.baselines.keep(run)
 
 
-def _red_before(verification: Verification | None) -> tuple[str, ...] | None:
+def _failed_before(verification: Verification | None) -> tuple[str, ...] | None:
     """Return the checks that failed on the base; None if the worker did not run them there."""
     if verification is None:
         return None

@@ -23,7 +23,7 @@ async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
     if any(result.verdict in BLOCKING_CHECK_VERDICTS for result in path_results):
         return Verification(commit=tree.commit, results=path_results)
     paths = tuple(change.path for change in changes)
-    verification = await verify_changes(request.contract, tree, paths, red=request.red)
+    verification = await verify_changes(request.contract, tree, paths, failed_on_base=request.failed_on_base)
     verification = msgspec.structs.replace(verification, results=(*verification.results, *path_results))
     # Gates take longest, and work that fails its contract does not land whatever they say.
     if request.baseline is None or not verification.passed:

@@ -23,7 +23,7 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """The paths, folders and globs that the action declared; tests in them may be removed if that loses nothing."""
     areas: ProtectedAreas = ProtectedAreas()
     """Paths that may be changed only if the action declared them."""
-    red: tuple[str, ...] | None = None
+    failed_on_base: tuple[str, ...] | None = None
     """The names of the contract's checks that failed on the base; None if they were not run there."""
     baseline: Baseline | None = None
     """The gate results from before the run's work; None to run no gates."""
@@ -39,11 +39,11 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """The timeout of a gate that the work added."""
     slots: Slots | None = None
     """Limit how many gates run at once; None for no limit."""
-    find: GateRunLookup | None = None
+    find_gate_run: GateRunLookup | None = None
     """Finds a stored complete gate run by commit; None to run every gate."""
-    keep: Callable[[GateRun], None] | None = None
-    """Stores a complete gate run without a problem for `find`; None to store none."""
-    set_work_aside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    store_gate_run: Callable[[GateRun], None] | None = None
+    """Stores a complete gate run without a problem for `find_gate_run`; None to store none."""
+    pinned_meanwhile: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Saves the work while its tree holds the old tests instead of the new ones."""
 
     @property

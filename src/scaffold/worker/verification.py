@@ -126,15 +126,15 @@ class AttemptVerifier:
             contract=self._contract_with_timeouts,
             files=self._context.task.action.files,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
-            red=base_results.red if base_results else None,
+            failed_on_base=base_results.failed_on_base if base_results else None,
             baseline=self._context.baseline if gates.enabled else None,
             tagged=gates.tagged,
             gates_off=gates.off,
             gate_timeout_s=gates.timeout_s,
             slots=self._context.run_context.slots(gates.slots),
-            find=self._context.run_context.store.baselines.find,
-            keep=self._keep,
-            set_work_aside=partial(pinned_meanwhile, self._context.run_context, self._context.task.attempt.id, head),
+            find_gate_run=self._context.run_context.store.baselines.find,
+            store_gate_run=self._keep,
+            pinned_meanwhile=partial(pinned_meanwhile, self._context.run_context, self._context.task.attempt.id, head),
         )
 
     def _keep(self, run: GateRun) -> None:

@@ -19,8 +19,8 @@ async def test_a_ref_that_vanishes_after_the_survey_does_not_stop_the_purge(harn
     harness.orphan(run)
 
     class Overtaken(Purge):
-        async def survey(self):
-            items = await Purge.survey(self)
+        async def plan_purge(self):
+            items = await Purge.plan_purge(self)
             await refs.delete(self.repository.git, gone, old=head)
             return items
 

@@ -93,7 +93,7 @@ class CandidateRepository:
             self.reported.append((run.gate.name, reused))
             self.keep(run)
 
-        means = BaselineInputs(find=self.find, slots=self.slots, on_gate_run=report)
+        means = BaselineInputs(find_gate_run=self.find, slots=self.slots, on_gate_run=report)
         detection = DetectedGates(kind="python", gates=gates or (TEST,), given=given)
         tree = await self.tree(base, base)
         return await capture_baseline(

@@ -49,7 +49,7 @@ async def test_a_check_that_fails_before_the_work_is_red_for_any_reason(base, me
         must_not_change=("README",),
     )
     found = await run_on_base(contract, base, memory)
-    assert found.red == (
+    assert found.failed_on_base == (
         *("grep -q four list", "nosuchtool --check", "echo Ran 0 tests in 1s >&2 # unittest", "false", "cat list"),
         *("must_exist: new.py", "must_not_exist: README"),
     )
@@ -64,13 +64,13 @@ async def test_known_results_on_the_same_base_are_not_repeated(base, memory, tmp
     assert (tmp_path / "count").read_text() == "x\nx\n"
     await run_on_base(Contract(commands=(check,)), base, CheckResultCache(harness.store, "e2"))
     assert (tmp_path / "count").read_text() == "x\nx\nx\n"
-    assert recall_results(Contract(commands=(check, other)), base.commit, memory).red == (check.command,)
+    assert recall_results(Contract(commands=(check, other)), base.commit, memory).failed_on_base == (check.command,)
     assert recall_results(Contract(commands=(Check(command="new"),)), base.commit, memory) == BaseCheckResults()
 
 
 async def test_a_check_runs_on_the_base_as_committed_whatever_the_previous_one_did(base, memory):
     contract = Contract(commands=(Check(command="echo four >> list"), Check(command="grep -q four list")))
-    assert (await run_on_base(contract, base, memory)).red == ("grep -q four list",)
+    assert (await run_on_base(contract, base, memory)).failed_on_base == ("grep -q four list",)
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ async def test_a_contract_without_a_distinguishing_required_check_is_weak(
     head = await refs.resolve(harness.context.git, "HEAD")
     git = await worktree.add(harness.context.repository, tmp_path / "work", head)
     tree = msgspec.structs.replace(base, git=git, commit=head)
-    verification = await prove_candidate(ProofRequest(contract=contract, red=found.red), tree)
+    verification = await prove_candidate(ProofRequest(contract=contract, failed_on_base=found.failed_on_base), tree)
     assert (verification.passed, verification.weak) == (True, weak)
-    assert set(verification.failed_on_base) == set(found.red)
+    assert set(verification.failed_on_base) == set(found.failed_on_base)
 
 
 def test_a_checks_timeout_is_three_times_its_time_on_the_base_and_at_least_a_minute():

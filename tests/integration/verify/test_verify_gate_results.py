@@ -173,10 +173,10 @@ async def test_a_known_complete_run_of_the_commit_is_not_repeated(candidates):
     base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
     captured = await candidates.capture(base)
     head = await candidates.commit({"calc.py": CALC + "\n\nVALUE = 1\n"})
-    first = await candidates.judge(captured, base, head, focused=False, keep=candidates.keep)
+    first = await candidates.judge(captured, base, head, focused=False, store_gate_run=candidates.keep)
     await candidates.harness.sh(f"git worktree remove --force {candidates.folder}/tree-{head[:8]}")
     (candidates.harness.repo / "test_calc.py").write_text("broken(")
-    again = await candidates.judge(captured, base, head, focused=False, find=candidates.find)
+    again = await candidates.judge(captured, base, head, focused=False, find_gate_run=candidates.find)
     assert (again, first["test"].verdict) == (first, "pre_existing")
 
 

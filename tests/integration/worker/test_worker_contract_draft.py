@@ -70,7 +70,7 @@ async def test_a_draft_is_sealed_before_the_work_and_paid_for_by_the_attempt(sta
     assert "To be verified: there is a four" in said_by(station)[0]
     assert harness.store.attempts.get(station.task.attempt.id).usage.requests == 1
     assert await harness.sh("git status --porcelain --ignored", cwd=station.workspace.path) == before
-    assert (await check_on_base(station, ADDS)).red == ("grep -q four list",)
+    assert (await check_on_base(station, ADDS)).failed_on_base == ("grep -q four list",)
 
 
 async def test_an_answer_without_an_intent_gets_the_planners(station):

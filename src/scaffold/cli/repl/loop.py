@@ -72,7 +72,7 @@ class ReplProfile(Struct, frozen=True, kw_only=True):
     keeps_tool: Callable[[Tool], bool] = keep_every_tool
     """Whether the agent gets one of the tools that every session has."""
     extra_tools: tuple[Tool, ...] = ()
-    farewell: Callable[[ConversationId | None], str] = resume_hint
+    exit_hint: Callable[[ConversationId | None], str] = resume_hint
     """Returns the last line, empty for none; the argument is None if the conversation has no messages."""
 
 
@@ -94,9 +94,9 @@ async def run_repl(
     finally:
         await repl.current.close()
     conversation = repl.current.session.open_conversation.id if repl.current.has_messages else None
-    if farewell := repl.profile.farewell(conversation):
+    if hint := repl.profile.exit_hint(conversation):
         with contextlib.suppress(OSError):  # the terminal may be gone
-            click.echo(farewell)
+            click.echo(hint)
     return repl.exit_code
 
 

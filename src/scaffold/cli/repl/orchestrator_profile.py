@@ -41,7 +41,7 @@ def orchestrator_profile(context: RunContext, settings: Settings, flags: RunFlag
         ),
         keeps_tool=lambda tool: tool.category == "file_read",  # the agents of a run do the work itself
         extra_tools=(*orchestrator_tools(control), *project_tools(control)),
-        farewell=control.farewell,
+        exit_hint=control.follow_hint,
     )
 
 
@@ -69,7 +69,7 @@ class RunControl:
         """Return the processes of the run."""
         return self._shown(lambda run: agents_text(self.context, run))
 
-    def farewell(self, _: ConversationId | None) -> str:
+    def follow_hint(self, _: ConversationId | None) -> str:
         """Return how to follow the run of this REPL; empty if it has none."""
         run = self.run() if self._run_id is not None else None
         return f"run {run.id}: `scaffold status` shows it, `scaffold attach` watches it" if run else ""

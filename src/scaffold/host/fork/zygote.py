@@ -122,9 +122,9 @@ class Zygote:
             if not message:
                 self._leave()
                 return
-            self._heed(decode(message, type=ForkReply))
+            self._handle_reply(decode(message, type=ForkReply))
 
-    def _heed(self, reply: ForkReply) -> None:
+    def _handle_reply(self, reply: ForkReply) -> None:
         match reply:
             case Forked(number=number, identity=identity):
                 self._begin(number, identity)
@@ -154,7 +154,7 @@ class Zygote:
         if answer and not answer.done():
             answer.set_result(forked)
         else:  # the caller was cancelled and its lifeline closed, so the child would end itself; kill it at once
-            forked.disown()
+            forked.kill()
 
     def _leave(self) -> None:
         """Close the line and watch the children ourselves from now on."""
@@ -198,13 +198,13 @@ class _ForkedProcess:
         """Watch for its end ourselves, because the zygote no longer reports it."""
         loop = asyncio.get_running_loop()
 
-        def gone() -> None:
+        def has_exited() -> None:
             loop.remove_reader(self._handle)
             self.end(UNKNOWN_EXIT_CODE)
 
-        loop.add_reader(self._handle, gone)
+        loop.add_reader(self._handle, has_exited)
 
-    def disown(self) -> None:
+    def kill(self) -> None:
         """Kill it."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._handle, signal.SIGKILL)

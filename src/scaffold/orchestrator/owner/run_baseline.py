@@ -176,7 +176,9 @@ def _baseline_inputs(context: RunContext, run: Run) -> BaselineInputs:
             context.store.events.append(run.id, baseline_event(result, reused=reused))
 
     find, gates = context.store.baselines.find, run.settings.gates
-    return BaselineInputs(find=find, slots=context.slots(gates.slots), on_gate_run=record, timeout_s=gates.timeout_s)
+    return BaselineInputs(
+        find_gate_run=find, slots=context.slots(gates.slots), on_gate_run=record, timeout_s=gates.timeout_s
+    )
 
 
 def _write_baseline_file(context: RunContext, run: Run, baseline: Baseline) -> None:

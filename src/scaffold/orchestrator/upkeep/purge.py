@@ -46,7 +46,7 @@ class Purge(Struct, frozen=True, kw_only=True):
     everything: bool
     """Also remove the user's directories."""
 
-    async def survey(self) -> tuple[PurgeItem, ...]:
+    async def plan_purge(self) -> tuple[PurgeItem, ...]:
         """Return what is removed and what is kept, and why; raises RunBusy if a run has a live owner."""
         if self.context is not None:
             require_no_live_run(self.context.store.runs.all())
@@ -67,11 +67,11 @@ class Purge(Struct, frozen=True, kw_only=True):
         if self.context is not None:
             require_no_live_run(self.context.store.runs.all())
             await clean_up(self.context, dry=False)
-        # Surveyed again after the cleanup, which has turned worktrees into refs.
-        items = await self.survey()
+        # Planned again after the cleanup, which has turned worktrees into refs.
+        items = await self.plan_purge()
         refs_now = await refs.list_refs(self.repository.git, refs.REF_PREFIX)
         for item in items:
-            # Another process may have deleted a ref since the survey.
+            # Another process may have deleted a ref since then.
             if item.removed and item.kind == "ref" and (commit := refs_now.get(item.name)):
                 await refs.delete(self.repository.git, item.name, old=commit)
         if self.context is not None:

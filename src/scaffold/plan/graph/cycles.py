@@ -61,7 +61,7 @@ def _cycles_from(
             cycle = tuple(path.items())[tuple(path).index(following) :]
             yield _cycle(cycle)
             # From here on the cycle counts as broken, so that only actions on another cycle are still stuck.
-            chaining.fire(index for index, _ in cycle)
+            chaining.apply_steps(index for index, _ in cycle)
         else:
             # A stuck action has an unmet need, and `needs` contains only those that another action provides.
             path[following] = next(need for need in unmet[following] if need not in chaining.held)

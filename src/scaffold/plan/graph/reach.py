@@ -45,7 +45,7 @@ class Reach(Struct, frozen=True):
 
 
 class ForwardChaining:
-    """Forward chaining that can be continued: fire a step by hand and see what follows."""
+    """Forward chaining that can be continued: apply a step by hand and see what follows."""
 
     def __init__(self, steps: Sequence[ChainStep], held: Iterable[ChainToken] = ()) -> None:
         """Run every step that can run if `held` is true at time 0."""
@@ -64,7 +64,7 @@ class ForwardChaining:
                 self._start(index, 0)
         self._run()
 
-    def fire(self, indexes: Iterable[int]) -> None:
+    def apply_steps(self, indexes: Iterable[int]) -> None:
         """Run these steps, which have not started, regardless of their needs; then all that can run as a result."""
         for index in indexes:
             self._start(index, 0)

@@ -48,7 +48,7 @@ class BudgetAccount(Protocol):
         """Add `usage` to what `payer` has spent; needs a transaction."""
         ...
 
-    def tell(self, notice: str) -> None:
+    def add_notice(self, notice: str) -> None:
         """Record a notice for the user about the budget; needs a transaction."""
         ...
 
@@ -151,7 +151,7 @@ def settle_dead_owners(account: BudgetAccount, *, but: ProcessIdentity) -> None:
             lost = account.reservations.free(each.id) if each.owner in dead else None
             if lost is not None and lost.granted:
                 account.book(lost.payer, Usage(cost_usd=lost.usd, requests=1))
-                account.tell(_dead_owner_notice(lost))
+                account.add_notice(_dead_owner_notice(lost))
 
 
 def _dead_owner_notice(lost: Reservation) -> str:

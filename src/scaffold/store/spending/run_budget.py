@@ -38,7 +38,7 @@ class RunBudgetAccount:
         else:
             self._store.turns.account(TurnId(payer), usage=usage)
 
-    def tell(self, notice: str) -> None:
+    def add_notice(self, notice: str) -> None:
         """Append a notice to the run's events."""
         self._store.events.append(self._run_id, NoticeRaised("warning", notice))
 

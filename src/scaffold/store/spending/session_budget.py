@@ -32,7 +32,7 @@ class SessionBudgetAccount:
         """Add the cost to the account; an unknown cost counts as 0."""
         self._store.accounts.book(payer, usage.cost_usd or 0.0)
 
-    def tell(self, notice: str) -> None:
+    def add_notice(self, notice: str) -> None:
         """Do nothing: a session has no events, and its account shows the sum."""
 
 

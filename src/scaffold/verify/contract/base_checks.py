@@ -27,7 +27,7 @@ EXIT_OUTCOME = "exit"
 class BaseCheckResults(Struct, frozen=True, kw_only=True):
     """The results of a contract's checks before the work."""
 
-    red: tuple[str, ...] = ()
+    failed_on_base: tuple[str, ...] = ()
     """The names of the checks that did not pass, for any reason, including missing files."""
     durations: Mapping[str, float] = {}
     """Seconds that each command took, by command."""
@@ -80,13 +80,15 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
             known, dirty = cache.keep(check, tree.commit, await run_check(check, tree)), True
         runs.append(known)
     red = [run.gate.command for run in runs if _is_red(run)]
-    return BaseCheckResults(red=(*red, *await _red_constraints(contract, tree)), durations=_durations(runs))
+    return BaseCheckResults(failed_on_base=(*red, *await _red_constraints(contract, tree)), durations=_durations(runs))
 
 
 def recall_results(contract: Contract, base: Commit, cache: CheckResultCache) -> BaseCheckResults:
     """Return the stored results of the contract's commands at the base; nothing is run."""
     runs = [run for check in contract.commands if (run := cache.recall(check, base)) is not None]
-    return BaseCheckResults(red=tuple(run.gate.command for run in runs if _is_red(run)), durations=_durations(runs))
+    return BaseCheckResults(
+        failed_on_base=tuple(run.gate.command for run in runs if _is_red(run)), durations=_durations(runs)
+    )
 
 
 def with_timeouts(contract: Contract, base: BaseCheckResults) -> Contract:

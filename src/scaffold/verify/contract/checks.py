@@ -48,11 +48,11 @@ class Tree(Struct, frozen=True, kw_only=True):
 
 
 async def verify_changes(
-    contract: Contract | None, tree: Tree, changed: Sequence[str], *, red: Collection[str] | None = None
+    contract: Contract | None, tree: Tree, changed: Sequence[str], *, failed_on_base: Collection[str] | None = None
 ) -> Verification:
     """Check `tree` against `contract`, given the `changed` paths.
 
-    `red` are the names of the checks that failed on the base; None if they were not run there. If no required check
+    `failed_on_base` are the names of the checks that failed on the base; None if they were not run there. If no required check
     failed on the base, the result is weak: the checks would pass without the work, too.
 
     Commands run one after another, so that they cannot disturb each other; all of them run, so that one round of
@@ -69,9 +69,9 @@ async def verify_changes(
         change = CheckResult(name="change", verdict="pass", detail=detail)
         return Verification(commit=tree.commit, results=(change,), weak=True)
     results = await run_checks(contract, tree, changed)
-    were_red = tuple(dict.fromkeys(result.name for result in results if result.name in (red or ())))
+    were_red = tuple(dict.fromkeys(result.name for result in results if result.name in (failed_on_base or ())))
     required = required_names(contract)
-    conclusive = required if red is None else required.intersection(were_red)
+    conclusive = required if failed_on_base is None else required.intersection(were_red)
     return Verification(commit=tree.commit, results=results, weak=not conclusive, failed_on_base=were_red)
 
 

@@ -54,7 +54,7 @@ _SERVICE = re.compile(
 class BaselineInputs(Struct, frozen=True, kw_only=True):
     """The collaborators and options for capturing a baseline."""
 
-    find: GateRunLookup
+    find_gate_run: GateRunLookup
     slots: Slots
     on_gate_run: Callable[[GateRun, bool], None]
     """Called with each run as soon as it is known, and whether it was reused. The callee stores it, so that an
@@ -87,7 +87,7 @@ async def capture_baseline(
     """
     runs = []
     for gate in detection.gates:
-        stored = inputs.find(gate, tree.commit, environment.fingerprint)
+        stored = inputs.find_gate_run(gate, tree.commit, environment.fingerprint)
         known = stored if stored is not None and stored.problem is None else None  # the problem may be solved by now
         run = known or await _run_baseline_gate(gate, tree, environment.fingerprint, inputs)
         problem = unready_reason(run, given=gate.name in detection.given, setup=left_out)

@@ -158,7 +158,7 @@ class _GateRunner:
             only = [former.get(name, name) for name in names] or taken.selection(before.gate, former)
             return with_renamed_files(await self._shown_by(tree, before.gate, before, only), now)
 
-        async with self._request.set_work_aside():
+        async with self._request.pinned_meanwhile():
             try:
                 return await retry_known_flaky(await rerun(()), _flaky(before), rerun, rounds=FLAKY_ROUNDS)
             finally:
@@ -166,7 +166,11 @@ class _GateRunner:
 
     async def _shown(self, gate: Gate, before: GateRun | None) -> tuple[GateRun, tuple[str, ...]]:
         """Return a gate's run and the test files that it was limited to; none for all."""
-        found = self._request.find(gate, self._tree.commit, self._environment) if self._request.find else None
+        found = (
+            self._request.find_gate_run(gate, self._tree.commit, self._environment)
+            if self._request.find_gate_run
+            else None
+        )
         if found is not None:
             return found, ()
         only = self._change.selected_files(gate)
@@ -175,8 +179,8 @@ class _GateRunner:
             run, only = await self._settled(gate, before, ()), ()
         run = await self._without_new_tests(run, before, only)
         # Only complete runs are kept: `find` answers for all tests of the commit.
-        if self._request.keep and not only and run.problem is None:
-            self._request.keep(run)
+        if self._request.store_gate_run and not only and run.problem is None:
+            self._request.store_gate_run(run)
         return run, only
 
     async def _without_new_tests(self, run: GateRun, before: GateRun | None, only: Sequence[str]) -> GateRun:

@@ -58,7 +58,7 @@ async def draft_contract(context: AttemptContext, model: Model) -> Contract | No
         warn(context.run_context, context.task.run.id, f"No contract was drafted: {missing.what}")
         return None
     # A check that passes before the work cannot tell the work from no work, and its facts would be weak.
-    if not required_names(contract).intersection((await check_on_base(context, contract)).red):
+    if not required_names(contract).intersection((await check_on_base(context, contract)).failed_on_base):
         contract = await _redraft(drafter, contract)
     return _seal(context, "draft", contract)
 

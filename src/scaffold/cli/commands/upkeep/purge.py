@@ -50,7 +50,7 @@ async def _purge(
     repository = await open_repository(Path.cwd(), environ=os.environ)
     async with context_if_any() as context:
         job = Purge(repository=repository, dirs=dirs(), context=context, unlanded=unlanded, everything=everything)
-        items = await job.survey()
+        items = await job.plan_purge()
         if not quiet:
             for item in items:
                 click.echo(printable(_line(item)))
