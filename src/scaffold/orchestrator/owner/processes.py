@@ -11,7 +11,7 @@ from scaffold.host.fork.zygote import Zygote, ZygoteDied, open_zygote
 from scaffold.host.process.child import ChildProcess, start_child
 
 ProcessRole = Literal["worker", "supervisor"]
-"""A worker executes one attempt, a supervisor pursues one goal; both get its id."""
+"""A worker executes one attempt, a supervisor supervises one goal; both get its id."""
 MAX_ZYGOTES = 5
 """How many zygotes one engine starts, one after another, before it uses fresh processes only."""
 FORK_TIMEOUT_S = 30.0

@@ -16,7 +16,7 @@ CRASHED_EXIT_CODE = 1
 
 
 class TaskEngine:
-    """Runs `work` for each attempt and `pursue` for each goal.
+    """Runs `work` for each attempt and `supervise` for each goal.
 
     Both return an exit code, and must stop their own children when cancelled.
     """
@@ -24,10 +24,10 @@ class TaskEngine:
     def __init__(
         self,
         work: Callable[[Attempt], Coroutine[Any, Any, int]],
-        pursue: Callable[[GoalId], Coroutine[Any, Any, int]],
+        supervise: Callable[[GoalId], Coroutine[Any, Any, int]],
     ) -> None:
         self._work = work
-        self._pursue = pursue
+        self._supervise = supervise
         self._workers: dict[AttemptId, asyncio.Task[int]] = {}
         self._supervisors: dict[GoalId, asyncio.Task[int]] = {}
         self._exits: asyncio.Queue[ProcessExit] = asyncio.Queue()
@@ -38,8 +38,8 @@ class TaskEngine:
         task.add_done_callback(partial(self._worker_ended, attempt.id))
 
     async def start_supervisor(self, goal: GoalId) -> ProcessIdentity:
-        """Start a task that pursues the goal; its identity is that of this process."""
-        self._supervisors[goal] = task = asyncio.create_task(self._pursue(goal))
+        """Start a task that supervises the goal; its identity is that of this process."""
+        self._supervisors[goal] = task = asyncio.create_task(self._supervise(goal))
         task.add_done_callback(partial(self._supervisor_ended, goal))
         return own_identity()
 

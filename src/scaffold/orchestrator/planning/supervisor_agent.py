@@ -50,7 +50,7 @@ PlanCheck = Callable[[PlanDraft], Sequence[Finding]]
 class SupervisorAgent:
     """Runs the turns of a supervisor's agent, each on a fresh context read from the store.
 
-    StaleFence passes through: another process pursues the goal by now.
+    StaleFence passes through: another process supervises the goal by now.
     """
 
     def __init__(self, run_context: RunContext, run: Run, open_model: OpenModel) -> None:

@@ -60,7 +60,7 @@ class PlanningAgent(Protocol):
 
 
 class Supervisor:
-    """Pursues one goal; all its state is in the store, so it may be killed at any time."""
+    """Supervises one goal; all its state is in the store, so it may be killed at any time."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Supervisor:
         self._turn: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Pursue the goal; return once it is no longer active.
+        """Supervise the goal; return once it is no longer active.
 
         Raises BudgetExceeded if the budget of its agent is spent, StaleFence if another process owns the run.
         """

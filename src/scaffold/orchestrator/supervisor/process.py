@@ -21,7 +21,7 @@ def wake_fifo_path(context: RunContext, run_id: RunId, whose: str = OWNER_FIFO) 
 
 
 async def supervise_goal(context: RunContext, run: Run, goal_id: GoalId, planner: PlanningAgent) -> int:
-    """Pursue a goal until it ends, is paused, or the budget is spent; return the exit code."""
+    """Supervise a goal until it ends, is paused, or the budget is spent; return the exit code."""
     wakeup = Wakeup()
 
     def notify_owner() -> None:

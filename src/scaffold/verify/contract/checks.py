@@ -52,8 +52,8 @@ async def verify_changes(
 ) -> Verification:
     """Check `tree` against `contract`, given the `changed` paths.
 
-    `failed_on_base` are the names of the checks that failed on the base; None if they were not run there. If no required check
-    failed on the base, the result is weak: the checks would pass without the work, too.
+    `failed_on_base` are the names of the checks that failed on the base; None if they were not run there. If no
+    required check failed on the base, the result is weak: the checks would pass without the work, too.
 
     Commands run one after another, so that they cannot disturb each other; all of them run, so that one round of
     feedback names every failure. Each starts with the tracked files as committed. Untracked files they create stay.

@@ -1,4 +1,4 @@
-"""The hidden command `supervisor`: drives one goal until it ends or is paused."""
+"""The hidden command `supervisor`: supervises one goal until it ends or is paused."""
 
 from functools import partial
 
@@ -19,12 +19,12 @@ from scaffold.run.context import RunContext
 @click.command(hidden=True)
 @click.argument("goal")
 def supervisor(goal: str) -> int:
-    """Drive one goal of a run; started by the engine, which holds the other end of standard input."""
+    """Supervise one goal of a run; started by the engine, which holds the other end of standard input."""
     return run_supervisor(goal, repository_here())
 
 
 def run_supervisor(goal: str, repository: Repository) -> int:
-    """Drive the goal of this id and return the exit code; standard input is the lifeline of this process."""
+    """Supervise the goal of this id and return the exit code; standard input is the lifeline of this process."""
     watch_lifeline()
     relax_gc()
     return run_async(_supervise(repository_context(repository), GoalId(goal)))
