@@ -1,5 +1,6 @@
 """Contracts: what must hold in a tree before an action's effects may become facts, and the results of checking it."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -80,6 +81,11 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     """SHA-256 of the whole standard output; None for file constraints."""
 
 
+def blocking_results(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+    """Return the results that block, in order."""
+    return tuple(result for result in results if result.verdict in BLOCKING_CHECK_VERDICTS)
+
+
 class Verification(Struct, frozen=True, kw_only=True):
     """All results of one contract at one commit."""
 
@@ -94,7 +100,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     @property
     def passed(self) -> bool:
         """True if no check and no gate blocks."""
-        return not any(result.verdict in BLOCKING_CHECK_VERDICTS for result in self.results) and not self.broken_gates
+        return not self.failures and not self.broken_gates
 
     @property
     def broken_gates(self) -> tuple[GateResult, ...]:
@@ -104,4 +110,4 @@ class Verification(Struct, frozen=True, kw_only=True):
     @property
     def failures(self) -> tuple[CheckResult, ...]:
         """The check results that block, in order."""
-        return tuple(result for result in self.results if result.verdict in BLOCKING_CHECK_VERDICTS)
+        return blocking_results(self.results)

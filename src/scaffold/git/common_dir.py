@@ -1,5 +1,6 @@
 """Find a repository's common git directory without starting git, because `status` is called often."""
 
+import os
 from pathlib import Path
 
 from scaffold.core.errors import NotInRepository, RepositoryError
@@ -17,11 +18,16 @@ def find_common_dir(start: Path) -> Path:
     for folder in (start, *start.parents):
         git_dir = _git_dir(folder / ".git")
         if git_dir is not None:
-            return _shared(git_dir)
+            return common_dir(git_dir) if (git_dir / "commondir").is_file() else git_dir
         if _is_git_dir(folder):
             what = f"{start} is a bare repository, or inside a git directory: there are no files to work on"
             raise RepositoryError(what, "clone it and use the clone, or use the checkout instead")
     raise not_in_repository(start)
+
+
+def common_dir(registration: Path) -> Path:
+    """Return the git directory that `registration` shares with the other worktrees."""
+    return (registration / os.fsdecode((registration / "commondir").read_bytes()).rstrip("\n")).resolve()
 
 
 def not_in_repository(start: Path) -> NotInRepository:
@@ -45,11 +51,3 @@ def _is_git_dir(folder: Path) -> bool:
     if not (folder / "HEAD").is_file():
         return False
     return (folder / "commondir").is_file() or ((folder / "objects").is_dir() and (folder / "refs").is_dir())
-
-
-def _shared(git_dir: Path) -> Path:
-    """Return the common directory that a worktree's git directory points to, else `git_dir` itself."""
-    pointer = git_dir / "commondir"
-    if not pointer.is_file():
-        return git_dir
-    return (git_dir / pointer.read_text("utf-8", errors="surrogateescape").rstrip("\n")).resolve()

@@ -49,7 +49,7 @@ class DisabledPrograms(Struct, frozen=True):
     @property
     def current(self) -> bool:
         """Whether the config is unchanged since it was read."""
-        return self.lasting and all(file_stamp(path) == before for path, before in self.stamps.items())
+        return self.lasting and is_unchanged(self.stamps)
 
 
 def disable_programs(listing: bytes, cwd: Path, path: str, *, git_dir: Path | None = None) -> DisabledPrograms:
@@ -73,6 +73,11 @@ def file_stamp(path: Path) -> FileStamp:
         return None
     # Not mtime, which every program can set to an earlier value.
     return found.st_ino, found.st_ctime_ns, found.st_size
+
+
+def is_unchanged(stamps: Mapping[Path, FileStamp]) -> bool:
+    """Return whether each file still has its stamp."""
+    return all(file_stamp(path) == before for path, before in stamps.items())
 
 
 def _overrides(names: set[str], path: str) -> Iterator[Setting]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.git.command import Git
-from scaffold.git.disabled_programs import FileStamp, file_stamp
+from scaffold.git.disabled_programs import FileStamp, file_stamp, is_unchanged
 
 MAX_MODULES = 1_000
 EMBEDDED = "embedded."
@@ -23,7 +23,7 @@ class _CachedNames(Struct, frozen=True):
 
     @property
     def current(self) -> bool:
-        return self.lasting and all(file_stamp(path) == before for path, before in self.stamps.items())
+        return self.lasting and is_unchanged(self.stamps)
 
 
 class RepositoryConfig:

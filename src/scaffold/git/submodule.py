@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
+from scaffold.git.common_dir import common_dir
 from scaffold.git.worktree_metadata import (
-    common_dir,
     find_registration,
     registrations_under,
     restore_pointer,

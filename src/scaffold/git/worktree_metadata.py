@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.git.common_dir import common_dir
 from scaffold.host.files import delete_path, write_atomic
 
 KNOWN_FILES = frozenset({"HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "commondir", "gitdir", "index", "logs"})
@@ -89,11 +90,6 @@ def checkout_of(registration: Path) -> Path | None:
 def set_checkout(registration: Path, checkout: Path) -> None:
     """Point `registration` to `checkout`."""
     write_atomic(registration / "gitdir", os.fsencode(f"{checkout.resolve() / '.git'}\n"))
-
-
-def common_dir(registration: Path) -> Path:
-    """Return the git directory that `registration` shares with the other worktrees."""
-    return (registration / os.fsdecode((registration / "commondir").read_bytes()).rstrip("\n")).resolve()
 
 
 def is_registration(registration: Path, common: Path) -> bool:

@@ -12,10 +12,11 @@ from msgspec import Struct
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
+from scaffold.git.common_dir import common_dir
 from scaffold.git.repository import Repository
 from scaffold.git.submodule import MissingSubmodule, check_out_submodules
 from scaffold.git.worktree import add_without_submodules, drop_submodules, recycle_worktree, remove
-from scaffold.git.worktree_metadata import common_dir, find_registration, gitdir_target, is_unmodified, set_checkout
+from scaffold.git.worktree_metadata import find_registration, gitdir_target, is_unmodified, set_checkout
 from scaffold.host.files import delete_path
 
 SPARE_PREFIX = "spare-"

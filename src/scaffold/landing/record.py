@@ -16,7 +16,7 @@ from scaffold.landing.evidence import approvals_of, evidence_of
 from scaffold.landing.stale_facts import RecheckResult, affected_facts, mark_stale, record_recheck
 from scaffold.landing.staleness import shown_before
 from scaffold.run.assignment import inherited_preconditions
-from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
+from scaffold.run.attempt_end import AttemptEnd, record_attempt_end, require_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
@@ -165,7 +165,7 @@ async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> Inten
     commit, the landing is recorded. If it contains only the old one, the candidate waits again, pinned. Otherwise the
     branch was rewritten: the attempt ends as lost, its work pinned.
     """
-    attempt = _require_attempt(context.store, intent.attempt_id)
+    attempt = require_attempt(context.store, intent.attempt_id)
     candidate = await _claim_candidate(context, run, attempt)
     # The branch is read only after the candidate was taken: before that, the previous owner's git could still move it.
     tip = await session_tip(context, run)
@@ -210,10 +210,3 @@ async def _claim_candidate(context: RunContext, run: Run, attempt: Attempt) -> C
     if await refs.resolve(context.git, work) == head:
         await refs.move(context.git, work, new=candidate, old=head)
     return candidate
-
-
-def _require_attempt(store: Store, attempt_id: AttemptId) -> Attempt:
-    attempt = store.attempts.get(attempt_id)
-    if attempt is None:
-        raise LookupError(attempt_id)
-    return attempt

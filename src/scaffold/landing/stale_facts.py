@@ -8,7 +8,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from scaffold.core.contract import BLOCKING_CHECK_VERDICTS, CheckResult, Verification
+from scaffold.core.contract import CheckResult, Verification, blocking_results
 from scaffold.core.events import NoticeRaised
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import ActionId, Commit
@@ -33,7 +33,7 @@ class RecheckResult(Struct, frozen=True, kw_only=True):
     @property
     def failures(self) -> tuple[CheckResult, ...]:
         """The blocking results; empty if the facts hold."""
-        return tuple(result for result in self.results if result.verdict in BLOCKING_CHECK_VERDICTS)
+        return blocking_results(self.results)
 
 
 def affected_facts(

@@ -69,7 +69,7 @@ def record_attempt_end(
     if fence is None:
         store.runs.check(run.id, fence=run.fence)
     store.attempts.end(attempt_id, outcome=end.outcome, error=utf8_safe(end.error), head_sha=head, fence=fence)
-    attempt = _require_attempt(store, attempt_id)
+    attempt = require_attempt(store, attempt_id)
     # The raise rolls back the end above: a candidate belongs to the merge queue, whatever happens to its worker.
     if fence is not None and attempt.phase not in WORKER_PHASES:
         raise StaleFence(
@@ -116,7 +116,8 @@ def _node(action: Action) -> ActionNode:
     )
 
 
-def _require_attempt(store: Store, attempt_id: AttemptId) -> Attempt:
+def require_attempt(store: Store, attempt_id: AttemptId) -> Attempt:
+    """Return the attempt; LookupError if there is none."""
     attempt = store.attempts.get(attempt_id)
     if attempt is None:
         raise LookupError(attempt_id)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from scaffold.agent.modes import MODES
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
-from scaffold.core.printable_text import count_of, format_usd
+from scaffold.core.printable_text import format_usd
 from scaffold.core.todo import Todo, TodoStatus
 from scaffold.core.tool import Tool
 from scaffold.policy.rule.ruleset import RuleSet
@@ -26,7 +26,7 @@ from scaffold.session.slash_syntax import (
 )
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user.subagents import StoredSubagent
-from scaffold.views.text_format import clip, format_duration, pad, short_duration, wrap_text
+from scaffold.views.text_format import clip, format_duration, format_usage, pad, short_duration, wrap_text
 
 KEY_HELP = (
     ("Enter", "send; while the agent works, your message waits for its next step"),
@@ -171,14 +171,6 @@ def cost_report(spending: UsageSummary, width: int) -> str:
         left = "" if spending.left_usd is None else f"{format_usd(max(0.0, spending.left_usd))} left of "
         rows.append(("budget", f"{left}{format_usd(spending.limit_usd)}"))
     return "\n".join(_table(rows, width, indent=""))
-
-
-def format_usage(usage: Usage) -> str:
-    """Return tokens and money in one line."""
-    share = f" ({usage.cached_input_tokens / usage.input_tokens:.0%} cached)" if usage.cached_input_tokens else ""
-    cost = "cost unknown" if usage.cost_usd is None else format_usd(usage.cost_usd)
-    requests = count_of(usage.requests, "request")
-    return f"{cost}, {usage.input_tokens:,} tokens in{share}, {usage.output_tokens:,} out, {requests}"
 
 
 def conversation_listing(found: Sequence[StoredConversation], current: str, *, now: datetime, width: int) -> str:

@@ -5,7 +5,7 @@ The worker and the merge queue run the same proof. It uses only what was run, ne
 
 import msgspec
 
-from scaffold.core.contract import BLOCKING_CHECK_VERDICTS, Verification
+from scaffold.core.contract import Verification, blocking_results
 from scaffold.git import commits
 from scaffold.verify.contract.checks import Tree, unchanged_result, verify_changes
 from scaffold.verify.guard import check_changed_paths
@@ -20,7 +20,7 @@ async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
         return unchanged_result(tree.commit)
     path_results = await check_changed_paths(request, tree, changes)
     # Nothing of the candidate has run so far: what may not be changed must not run, either.
-    if any(result.verdict in BLOCKING_CHECK_VERDICTS for result in path_results):
+    if blocking_results(path_results):
         return Verification(commit=tree.commit, results=path_results)
     paths = tuple(change.path for change in changes)
     verification = await verify_changes(request.contract, tree, paths, failed_on_base=request.failed_on_base)

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 from rich.cells import cell_len, chop_cells, set_cell_size, split_text
 
-from scaffold.core.printable_text import printable
+from scaffold.core.model import Usage
+from scaffold.core.printable_text import count_of, format_usd, printable
 
 WIDTH = 80
 """Columns that every line for people fits into."""
@@ -84,3 +85,11 @@ def clock_time(at: datetime) -> str:
 def format_cost(cost_usd: float | None) -> str:
     """Return an amount in dollars, or `cost unknown` for None."""
     return "cost unknown" if cost_usd is None else f"${cost_usd:.2f}"
+
+
+def format_usage(usage: Usage) -> str:
+    """Return tokens and money in one line."""
+    share = f" ({usage.cached_input_tokens / usage.input_tokens:.0%} cached)" if usage.cached_input_tokens else ""
+    cost = "cost unknown" if usage.cost_usd is None else format_usd(usage.cost_usd)
+    requests = count_of(usage.requests, "request")
+    return f"{cost}, {usage.input_tokens:,} tokens in{share}, {usage.output_tokens:,} out, {requests}"

@@ -11,7 +11,7 @@ from scaffold.verify.gates.jest import JEST, REPORT, VITEST
 from scaffold.verify.gates.libtest import CARGO, MESSAGE_FORMAT_OPTION
 from scaffold.verify.gates.node_runner import NODE
 from scaffold.verify.gates.runner_adapter import RunnerCommand, RunnerEnv, RunnerExit
-from scaffold.verify.gates.runner_result import printable_name
+from scaffold.verify.gates.runner_result import printable_test_name
 
 NOWHERE = Path("/work/tree")
 
@@ -334,12 +334,12 @@ def test_without_a_location_the_exit_code_is_the_finding(text, code, outcomes):
 
 
 def test_long_names_are_shortened_to_one_printable_line_and_stay_distinct():
-    long = [printable_name("x" * 1_000_000 + end) for end in "ab"]
+    long = [printable_test_name("x" * 1_000_000 + end) for end in "ab"]
     assert [len(name) < 300 for name in long] == [True, True]
     assert long[0] != long[1]
-    assert (printable_name("a\nb\x1b[0m\udc80"), printable_name(printable_name("x" * 999))) == (
+    assert (printable_test_name("a\nb\x1b[0m\udc80"), printable_test_name(printable_test_name("x" * 999))) == (
         "a\\nb\\x1b[0m\\udc80",
-        printable_name("x" * 999),
+        printable_test_name("x" * 999),
     )
 
 

@@ -28,8 +28,8 @@ from scaffold.orchestrator.owner.run_lease import release_run, require_run, take
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.policy.secret.environment import TOLD_VARIABLES, left_out_notice
 from scaffold.run.context import RunContext
-from scaffold.session.slash_queries import format_usage
 from scaffold.views.store_reader import interrupted_runs
+from scaffold.views.text_format import format_usage
 
 EXIT_CODE_BY_STOP: Mapping[StopCause, int] = {"stopped": INTERRUPTED, "paused": WAITING, "cancelled": FAILED}
 

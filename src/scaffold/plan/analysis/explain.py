@@ -1,20 +1,17 @@
 """Explanation of a plan: what runs when, which action provides what, how long it takes, where it is weak."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from msgspec import Struct
 
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import Finding, GoalSpec, Plan
 from scaffold.plan.analysis.agent_count import AgentCountAdvice, advise_agent_count
-from scaffold.plan.analysis.lint import lint
+from scaffold.plan.analysis.lint import goal_warning, lint
 from scaffold.plan.graph.dependency_graph import DependencyGraph
 from scaffold.plan.graph.levels import critical_path, makespan_bound, width
 from scaffold.plan.message_text import quoted_list
 from scaffold.plan.simulation.sim_random import AttemptTiming
-
-WeaknessCode = Literal["no-contract", "needs-planner", "shared-file"]
 
 
 class AssertionProviders(Struct, frozen=True, kw_only=True):
@@ -105,14 +102,14 @@ def _weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
     for index, action in enumerate(goal.actions):
         if action.kind == "compound" and index not in graph.children:
             message = f"compound `{action.key}` has no children, so a planner has to decompose it"
-            yield _weakness("needs-planner", goal, action.key, message, "Add its children to the plan.")
+            yield goal_warning("needs-planner", goal, action.key, message, "Add its children to the plan.")
         elif action.kind == "primitive" and (action.contract is None or action.contract.empty):
             message = f"action `{action.key}` has no contract: the only check is that it changed something"
-            yield _weakness("no-contract", goal, action.key, message, "Add a command that shows its effects.")
+            yield goal_warning("no-contract", goal, action.key, message, "Add a command that shows its effects.")
     for path, keys in _shared(goal, graph):
         message = f"{quoted_list(keys)} may run in parallel and both touch `{path}`: one may have to be redone"
         fix = f"Let `{keys[1]}` wait for an effect of `{keys[0]}`, or assign the file to only one of them."
-        yield _weakness("shared-file", goal, keys[1], message, fix)
+        yield goal_warning("shared-file", goal, keys[1], message, fix)
 
 
 def _shared(goal: GoalSpec, graph: DependencyGraph) -> Iterator[tuple[str, Sequence[ActionKey]]]:
@@ -123,7 +120,3 @@ def _shared(goal: GoalSpec, graph: DependencyGraph) -> Iterator[tuple[str, Seque
             for path in dict.fromkeys(goal.actions[index].files):
                 users.setdefault(path, []).append(goal.actions[index].key)
         yield from ((path, keys) for path, keys in users.items() if len(keys) > 1)
-
-
-def _weakness(code: WeaknessCode, goal: GoalSpec, action: ActionKey, message: str, fix: str) -> Finding:
-    return Finding(code=code, severity="warning", goal=goal.name, action=action, message=message, fix=fix)

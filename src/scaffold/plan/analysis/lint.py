@@ -15,6 +15,8 @@ from scaffold.plan.graph.levels import critical_path, width
 from scaffold.plan.message_text import quoted_list
 
 WarningCode = Literal["unused-effect", "duplicate-provider", "empty-effects", "unknown-key"]
+WeaknessCode = Literal["no-contract", "needs-planner", "shared-file"]
+"""What the explanation of a plan warns of; the plan can run all the same."""
 
 
 class LintReport(Struct, frozen=True, kw_only=True):
@@ -93,7 +95,8 @@ def _warnings(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
     yield from _duplicate_providers(goal, graph)
 
 
-def _warning(code: WarningCode, goal: GoalSpec, action: str, message: str, fix: str) -> Finding:
+def goal_warning(code: WarningCode | WeaknessCode, goal: GoalSpec, action: str, message: str, fix: str) -> Finding:
+    """Return a warning about an action of `goal`."""
     return Finding(code=code, severity="warning", goal=goal.name, action=action, message=message, fix=fix)
 
 
@@ -101,7 +104,7 @@ def _empty_effects(goal: GoalSpec) -> Iterator[Finding]:
     for action in goal.actions:
         if not action.effects:
             message = f"action `{action.key}` has no effects: nothing can wait for it, and no goal needs it"
-            yield _warning("empty-effects", goal, action.key, message, "Name what it makes true, or remove it.")
+            yield goal_warning("empty-effects", goal, action.key, message, "Name what it makes true, or remove it.")
 
 
 def _unused_effects(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
@@ -112,7 +115,7 @@ def _unused_effects(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]
             if effect not in needed and effect not in promised:
                 message = f"nothing needs the effect `{effect}` of action `{action.key}`"
                 fix = "Add it to the goal state or to the preconditions of an action that should wait for it."
-                yield _warning("unused-effect", goal, action.key, message, fix)
+                yield goal_warning("unused-effect", goal, action.key, message, fix)
 
 
 def _duplicate_providers(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
@@ -121,4 +124,4 @@ def _duplicate_providers(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Fin
             keys = [goal.actions[index].key for index in provider_indexes]
             message = f"`{effect}` is provided more than once: by {quoted_list(keys)}"
             fix = "Let only one of them provide it, unless either one is enough."
-            yield _warning("duplicate-provider", goal, keys[1], message, fix)
+            yield goal_warning("duplicate-provider", goal, keys[1], message, fix)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
-from scaffold.verify.gates.runner_result import RunnerResult, printable_name, unusable_result
+from scaffold.verify.gates.runner_result import RunnerResult, printable_test_name, unusable_result
 
 MAX_FINDINGS = 20_000
 MAX_LINE_CHARS = 2_000
@@ -57,7 +57,7 @@ def _findings(text: str, top: Path) -> Iterator[str]:
 def _finding(path: str, message: str, top: Path) -> str:
     file = Path(path)
     relative = file.relative_to(top) if file.is_relative_to(top) else file
-    return printable_name(f"{relative}: {_GAPS.sub(' ', message).strip()}")
+    return printable_test_name(f"{relative}: {_GAPS.sub(' ', message).strip()}")
 
 
 FINDINGS = RunnerAdapter(build_command=build_command, read_report=read_report, reports_on_output=True)

@@ -13,7 +13,7 @@ from scaffold.verify.gates.runner_result import (
     RunnerResult,
     load_failure,
     match_exit_code,
-    printable_name,
+    printable_test_name,
     unusable_result,
     worst_outcomes,
 )
@@ -66,7 +66,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
     events = tuple(_events(ended.stdout))
     broken = _build_failures(events) | {
-        printable_name(found.decode(errors="replace")) for found in _BUILD_FAILED.findall(ended.stdout)
+        printable_test_name(found.decode(errors="replace")) for found in _BUILD_FAILED.findall(ended.stdout)
     }
     if broken:
         failure = load_failure("The build failed", sorted(broken))
@@ -116,7 +116,7 @@ def _output(events: Iterable[GoTestEvent]) -> str:
 
 def _build_failures(events: Iterable[GoTestEvent]) -> set[str]:
     """Return the packages that failed to build, from the events of newer Go versions."""
-    return {printable_name(event.import_path or event.package) for event in events if _is_final(event)}
+    return {printable_test_name(event.import_path or event.package) for event in events if _is_final(event)}
 
 
 def _is_final(event: GoTestEvent) -> bool:
@@ -129,14 +129,16 @@ def _failed_packages(events: Iterable[GoTestEvent], outcomes: dict[str, TestOutc
     for event in events:
         if event.action == "fail" and not event.test:
             own_outcomes = (
-                outcome for name, outcome in outcomes.items() if name.startswith(f"{printable_name(event.package)}.")
+                outcome
+                for name, outcome in outcomes.items()
+                if name.startswith(f"{printable_test_name(event.package)}.")
             )
             if "failed" not in own_outcomes:
-                yield printable_name(event.package)
+                yield printable_test_name(event.package)
 
 
 def _name(event: GoTestEvent) -> str:
-    return printable_name(f"{event.package}.{event.test}")
+    return printable_test_name(f"{event.package}.{event.test}")
 
 
 GO = RunnerAdapter(

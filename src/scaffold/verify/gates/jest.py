@@ -15,7 +15,7 @@ from scaffold.verify.gates.runner_result import (
     RunnerResult,
     load_failure,
     match_exit_code,
-    printable_name,
+    printable_test_name,
     read_untrusted,
     unusable_result,
     worst_outcomes,
@@ -98,7 +98,7 @@ def _result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool
 def _outcomes(suite: JestSuite, top: Path) -> Iterator[tuple[str, TestOutcome]]:
     for each in suite.assertion_results:
         name = TITLE_SEPARATOR.join((_file(suite, top), *each.ancestor_titles, each.title))
-        yield printable_name(name), OUTCOME_BY_STATUS.get(each.status, "skipped")
+        yield printable_test_name(name), OUTCOME_BY_STATUS.get(each.status, "skipped")
 
 
 def _failed_to_load(suite: JestSuite) -> bool:
@@ -108,7 +108,7 @@ def _failed_to_load(suite: JestSuite) -> bool:
 
 def _file(suite: JestSuite, top: Path) -> str:
     path = Path(suite.name)
-    return printable_name(str(path.relative_to(top)) if path.is_relative_to(top) else suite.name)
+    return printable_test_name(str(path.relative_to(top)) if path.is_relative_to(top) else suite.name)
 
 
 JEST = RunnerAdapter(build_command=partial(build_command, runner="jest"), read_report=read_report)

@@ -13,7 +13,7 @@ from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, R
 from scaffold.verify.gates.runner_result import (
     RunnerResult,
     match_exit_code,
-    printable_name,
+    printable_test_name,
     unusable_result,
     worst_outcomes,
 )
@@ -77,7 +77,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
 def _result(ended: RunnerExit, text: str, sources: Mapping[str, str]) -> RunnerResult:
     parts = tuple(_binary_outputs(text, sources))
     outcomes = worst_outcomes(
-        (printable_name(f"{part.program}{NAME_SEPARATOR}{name}"), end)
+        (printable_test_name(f"{part.program}{NAME_SEPARATOR}{name}"), end)
         for part in parts
         for name, end in part.outcomes.items()
     )

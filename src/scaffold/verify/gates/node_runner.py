@@ -9,7 +9,7 @@ from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, R
 from scaffold.verify.gates.runner_result import (
     RunnerResult,
     match_exit_code,
-    printable_name,
+    printable_test_name,
     read_untrusted,
     unusable_result,
 )
@@ -58,7 +58,7 @@ def _points(report: str) -> Iterator[tuple[str, TestOutcome]]:
         elif point := _POINT.fullmatch(line):
             depth = len(point["indent"]) // INDENT
             name = TITLE_SEPARATOR.join((*parents[:depth], point["name"]))
-            yield printable_name(name), "skipped" if point["mark"] else "failed" if point["bad"] else "passed"
+            yield printable_test_name(name), "skipped" if point["mark"] else "failed" if point["bad"] else "passed"
 
 
 def _numbered(points: Iterator[tuple[str, TestOutcome]]) -> Iterator[tuple[str, TestOutcome]]:

@@ -37,7 +37,7 @@ def unusable_result(
     return RunnerResult(problem=problem, why=why, outcomes=outcomes or {})
 
 
-def printable_name(name: str) -> str:
+def printable_test_name(name: str) -> str:
     """Return a runner's name of a test as one printable line of limited length."""
     return utf8_safe(tidy(name))
 

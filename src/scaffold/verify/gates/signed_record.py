@@ -16,7 +16,7 @@ from scaffold.verify.gates.runner_result import (
     RunnerResult,
     load_failure,
     match_exit_code,
-    printable_name,
+    printable_test_name,
     read_untrusted,
     unusable_result,
     worst_outcomes,
@@ -103,7 +103,7 @@ def read_record(folder: Path, key: bytes) -> tuple[RecordLine, ...] | str:
 
 def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: bool) -> RunnerResult:
     """Return the result of a run that was not killed."""
-    broken = sorted({printable_name(line.name) for line in lines if isinstance(line, UncollectedLine)})
+    broken = sorted({printable_test_name(line.name) for line in lines if isinstance(line, UncollectedLine)})
     if broken:
         return load_failure("Collection failed", broken)
     ends = [line for line in lines if isinstance(line, EndLine)]
@@ -114,7 +114,7 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
         return unusable_result(
             "error", f"The runner exited with code {exit_code}{where} before its report was complete."
         )
-    chosen = {printable_name(name) for line in lines if isinstance(line, CollectedLine) for name in line.names}
+    chosen = {printable_test_name(name) for line in lines if isinstance(line, CollectedLine) for name in line.names}
     outcomes = _outcomes(lines, chosen)
     missing = sorted(chosen - outcomes.keys())
     mismatch = (
@@ -134,7 +134,7 @@ def unfinished_tests(lines: Sequence[RecordLine]) -> tuple[str, ...]:
     """Return the tests that started and have no report."""
     done = {line.name for line in lines if isinstance(line, ReportLine)}
     started = [line.name for line in lines if isinstance(line, StartedLine)]
-    return tuple(dict.fromkeys(printable_name(name) for name in started if name not in done))
+    return tuple(dict.fromkeys(printable_test_name(name) for name in started if name not in done))
 
 
 def _read(path: Path, key: bytes) -> tuple[RecordLine, ...] | str:
@@ -163,7 +163,7 @@ def _outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, TestOu
     """Return one outcome for each test; a test that raised has failed, even if it was reported as passed."""
     raised = {line.name: line.raised for line in lines if isinstance(line, RaisedLine)}
     reported = worst_outcomes(
-        (printable_name(line.name), _outcome(line)) for line in lines if isinstance(line, ReportLine)
+        (printable_test_name(line.name), _outcome(line)) for line in lines if isinstance(line, ReportLine)
     )
     # A plugin or conftest can rewrite reports, but not what the innermost hook saw before.
     outcomes: dict[str, TestOutcome] = {
