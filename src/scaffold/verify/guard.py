@@ -15,7 +15,7 @@ from scaffold.git.submodule import missing_gitlinks
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.contract.checks import Tree, check_constraints, check_read_only_paths
-from scaffold.verify.locations import path_of_test
+from scaffold.verify.locate_tests import path_of_test
 from scaffold.verify.paths.check_inputs import (
     BaseLayout,
     autorun_reason,

@@ -5,7 +5,7 @@ import pytest
 from builders import needs
 from integration.verify.builders import run_gate_once, write_files
 from scaffold.verify.gates.detection import detect_in_folder
-from scaffold.verify.locations import path_of_test
+from scaffold.verify.locate_tests import path_of_test
 
 pytestmark = [
     pytest.mark.slow,

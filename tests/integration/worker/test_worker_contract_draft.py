@@ -14,7 +14,7 @@ from scaffold.plan.text.file_format import contract_document
 from scaffold.run.contracts import contract_in_force
 from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract
 from scaffold.worker.contract.drafter import NoContract
-from scaffold.worker.contract.files import write_projections
+from scaffold.worker.contract.projections import write_projections
 from support.harness import UNSANDBOXED, act, goal
 
 ADDS = Contract(intent="it has four", commands=(Check(command="grep -q four list"),))

@@ -3,7 +3,7 @@
 import pytest
 
 from scaffold.core.gates import Gate, GateRun
-from scaffold.verify.locations import path_of_test
+from scaffold.verify.locate_tests import path_of_test
 from scaffold.verify.regression.baseline import missing_dependency, unready_reason
 
 TEST = Gate(kind="test", command="pytest -q", runner="pytest")

@@ -3,7 +3,7 @@
 import pytest
 
 from scaffold.core.gates import Gate, GateRun
-from scaffold.verify.locations import name_in_file, occurs_in, title_in_source
+from scaffold.verify.locate_tests import name_in_file, occurs_in, title_in_source
 from scaffold.verify.regression.comparison import missing_tests
 from scaffold.verify.regression.withdrawal import Withdrawn, namesakes, told_broken, with_kept
 

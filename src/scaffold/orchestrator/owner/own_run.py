@@ -16,7 +16,7 @@ from scaffold.orchestrator.owner.run_loop import RunOwner, recover_run_owner
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.process import supervise_goal
 from scaffold.run.context import RunContext
-from scaffold.worker.contract.files import write_projections
+from scaffold.worker.contract.projections import write_projections
 
 
 @asynccontextmanager

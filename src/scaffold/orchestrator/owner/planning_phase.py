@@ -21,7 +21,7 @@ from scaffold.orchestrator.planning.turn import ModelFailed, PlanningResult, Pla
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.views.text_format import clip
-from scaffold.worker.contract.files import write_projections
+from scaffold.worker.contract.projections import write_projections
 
 StopCause = Literal["stopped", "paused", "cancelled"]
 STOP_BY_REQUEST: Mapping[str, StopCause] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}

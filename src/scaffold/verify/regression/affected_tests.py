@@ -9,7 +9,7 @@ from scaffold.core.gates import Gate, GateRun, TaggedTests
 from scaffold.git import commits
 from scaffold.verify.contract.checks import Tree, restore_tracked_files
 from scaffold.verify.gates import go_runner
-from scaffold.verify.locations import path_from_gate, path_from_top, path_of_test
+from scaffold.verify.locate_tests import path_from_gate, path_from_top, path_of_test
 from scaffold.verify.paths.conventions import is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_path
 from scaffold.verify.regression.mentions import (

@@ -11,7 +11,7 @@ from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
 from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_gates
 from scaffold.verify.gates.run import run_gate
-from scaffold.verify.locations import path_from_gate
+from scaffold.verify.locate_tests import path_from_gate
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test_file
 from scaffold.verify.regression.affected_tests import ChangeImpact, analyze_impact
 from scaffold.verify.regression.comparison import (

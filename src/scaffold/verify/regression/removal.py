@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from scaffold.core.gates import Gate
 from scaffold.core.ids import Commit
 from scaffold.verify.contract.checks import Tree, restore_tracked_files
-from scaffold.verify.locations import name_in_file, title_in_source
+from scaffold.verify.locate_tests import name_in_file, title_in_source
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test
 from scaffold.verify.regression.affected_tests import ChangeImpact
 from scaffold.verify.regression.mentions import MOST_NAMES, SHORTEST_NAME, mentioning, texts

@@ -13,7 +13,7 @@ from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited
 from scaffold.verify.contract.checks import Tree, restore_tracked_files
-from scaffold.verify.locations import name_in_file, occurs_in, path_from_gate, path_of_test
+from scaffold.verify.locate_tests import name_in_file, occurs_in, path_from_gate, path_of_test
 from scaffold.verify.paths.conventions import is_test, is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_path
 from scaffold.verify.regression.affected_tests import ChangeImpact

@@ -13,7 +13,7 @@ from scaffold.verify.contract.base_checks import BaseCheckResults, CheckResultCa
 from scaffold.verify.contract.checks import required_names
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.contract.drafter import ContractDrafter, NoContract
-from scaffold.worker.contract.files import write_contract_files
+from scaffold.worker.contract.projections import write_contract_files
 from scaffold.worker.contract.prompts import DraftContext, draft_prompt, holds_before_work_prompt, refine_prompt
 
 DIFF_BYTES = 64 * 1024
