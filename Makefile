@@ -44,7 +44,7 @@ lock: ## Update the locks, with hashes (needs uv)
 	@$(LOCK) --group dev --output-file requirements/dev.txt
 	@$(PIN) requirements/peers.in --output-file requirements/peers.txt
 	@$(PIN) --no-deps requirements/local-model.in --output-file requirements/local-model.txt
-	@echo "make lock: if genai-prices changed, regenerate the price table: .venv/bin/python tests/price_table.py"
+	@echo "make lock: if genai-prices changed, regenerate the price table: .venv/bin/python tests/support/price_table.py"
 
 clean: ## Remove everything that was built
 	rm -rf .venv .venv-peers .venv-servers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build .coverage*

@@ -32,6 +32,7 @@ INDEX = re.compile(
 PINNED = re.compile(
     r"(?P<name>[\w.-]+)==(?P<version>\S+)(?: ; (?P<marker>[^\\]+?))?(?: \\\n    --hash=sha256:[0-9a-f]{64})+"
 )
+MAKEFILE_PATH = re.compile(r"(?<![\w./-])(?:\.ci|bench|docs|examples|requirements|src|tests)/[\w./-]*\w")
 
 
 def tracked() -> list[Path]:
@@ -127,3 +128,9 @@ def test_the_map_and_the_decisions_stay_short() -> None:
 def test_decisions_are_numbered_without_gaps() -> None:
     numbers = sorted(path.name.split("-")[0] for path in (ROOT / "docs" / "design").glob("*.md"))
     assert numbers == [f"{number:03}" for number in range(1, len(numbers) + 1)]
+
+
+def test_paths_named_in_the_makefile_exist() -> None:
+    named = set(MAKEFILE_PATH.findall((ROOT / "Makefile").read_text()))
+    assert {"bench/run.py", "tests/unit/core", "requirements/dev.txt"} <= named
+    assert sorted(path for path in named if not (ROOT / path).exists()) == []
