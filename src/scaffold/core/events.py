@@ -152,7 +152,7 @@ class CritiqueRecorded(Struct, frozen=True, tag="critique_recorded"):
     action: ActionKey
     iteration: int
     score: int
-    """0 to 9."""
+    """From 3 to 9."""
     passed: bool
     """Whether the work passed verification."""
     done: bool

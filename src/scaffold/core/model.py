@@ -139,9 +139,9 @@ class CriticScore(Struct, frozen=True, kw_only=True):
     """A critic's score for work that passed its checks."""
 
     total: int
-    """0 to 9."""
+    """From 3 to 9."""
     correctness: int | None = None
-    """0 to 3, as are the next two; None if the critic gave only the total."""
+    """From 1 to 3, as are the next two; None if the critic gave only the total."""
     readability: int | None = None
     edge_cases: int | None = None
     threshold: int
