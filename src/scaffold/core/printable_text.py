@@ -38,9 +38,9 @@ def join_limited(names: Sequence[str], most: int) -> str:
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
-def count_of(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 action`, `2 actions`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+def count_of(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: `1 action`, `2 actions`; a plural that does not end in -s alone is given."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def format_usd(usd: float) -> str:

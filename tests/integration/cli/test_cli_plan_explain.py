@@ -111,7 +111,7 @@ def test_two_plans_are_compared(file, scaffold):
         "- action api",
         "~ action store: contract",
         "actions: 2 -> 2, in parallel: 1 -> 1",
-        "longest chain: 2 -> 2 actions",
+        "actions in the longest chain: 2 -> 2",
         "new: b.yaml: warning[unused-effect] nothing needs the effect `spare` of action `http`",
         "  Add it to the goal state or to the preconditions of an action that should wait for it.",
         "gone: plan.yaml: warning[unused-effect] nothing needs the effect `spare` of action `api`",

@@ -36,7 +36,7 @@ async def test_lines_are_edited_and_the_diff_is_shown(root, edit):
     (root / "a").write_text("one\ntwo\nthree\n")
     output = await edit("a", replace(2, "zwei", expected="two"))
     assert (root / "a").read_text() == "one\nzwei\nthree\n"
-    assert output.content == "a changed: +1 -1 lines\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three"
+    assert output.content == "a changed, lines: +1 -1\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three"
 
 
 async def test_a_match_that_ignores_white_space_is_applied_with_a_warning(root, edit):
@@ -119,4 +119,4 @@ async def test_a_large_diff_is_shortened(root, edit):
     (root / "a").write_text("x\n")
     output = await edit("a", replace(1, "line of text\n" * 10_000))
     assert len(output.content) < MAX_ANSWER_CHARS + 200
-    assert output.content.startswith("a changed: +10000 -1 lines")
+    assert output.content.startswith("a changed, lines: +10000 -1")

@@ -81,7 +81,7 @@ def test_twenty_agents_have_a_row_each_with_all_details():
     lines = frame_lines(scene(*map(worker, range(20))), 100, 40)
     assert lines[0].startswith("▶ run r1 active: add rate limiting to every endpoint")
     assert lines[0].endswith("  2 m 05 s, $1.20 of $5.00")
-    assert lines[1] == "  ▶ shop: active, 3/7 hold, 12/21 actions done, 1 failed"
+    assert lines[1] == "  ▶ shop: active, 3/7 hold, 12 of 21 actions done, 1 failed"
     own = [line for line in lines if "endpoint-" in line]
     assert len(own) == 20
     assert " ".join(own[3].split()) == "▶ endpoint-3#1 executing shell: python -m pytest -q tests 12 s ago $0.12"
@@ -93,7 +93,7 @@ def test_twenty_agents_of_many_goals_fit_on_the_smallest_screen():
     agents = [worker(n, action=f"rate-limiting-of-the-endpoint-{n}") for n in range(20)]
     lines = frame_lines(scene(*agents, goals=goals, waiting=1), 80, 23)
     assert lines[1:3] == [
-        "  20 goals: 10/20 hold, 20/40 actions done",
+        "  20 goals: 10/20 hold, 20 of 40 actions done",
         "  ■ needs you: 1 item waits, `scaffold inbox`",
     ]
     assert [line.split()[1] for line in lines[3:]] == [

@@ -44,6 +44,10 @@ def test_a_noun_agrees_with_its_number(number, shown):
     assert count_of(number, "action") == shown
 
 
+def test_a_plural_can_be_given():
+    assert [count_of(number, "entry", "entries") for number in (0, 1, 2)] == ["0 entries", "1 entry", "2 entries"]
+
+
 @pytest.mark.parametrize(
     ("usd", "shown"),
     [

@@ -5,7 +5,7 @@ from scaffold.agent.context.summary import SummaryEntry, summary_entries
 from scaffold.agent.context.text_size import cut_middle
 from scaffold.core.conversation import UserMessage
 from scaffold.core.model import Usage
-from scaffold.core.printable_text import format_usd
+from scaffold.core.printable_text import count_of, format_usd
 
 LINE_BYTES = 160
 """Bytes of each quoted text."""
@@ -27,8 +27,8 @@ def recap(conversation: Conversation, usage: Usage, *, model: str = "") -> str:
 def _done(entries: list[SummaryEntry]) -> list[str]:
     calls = [entry.text for entry in entries if entry.kind == "tool"]
     replies = [entry.text for entry in entries if entry.kind == "you"]
-    count = "1 tool call" if len(calls) == 1 else f"{len(calls)} tool calls, the last"
-    lines = [f"Done: {count}: {_line(calls[-1])}"] if calls else []
+    last = ", the last" if len(calls) > 1 else ""
+    lines = [f"Done: {count_of(len(calls), 'tool call')}{last}: {_line(calls[-1])}"] if calls else []
     return lines + ([f"Last reply: {_line(replies[-1])}"] if replies else [])
 
 
@@ -44,7 +44,7 @@ def _stopped_at(conversation: Conversation) -> str:
 def _used(usage: Usage) -> str:
     cost = "cost unknown" if usage.cost_usd is None else format_usd(usage.cost_usd)
     cached = f" ({usage.cached_input_tokens:,} cached)" if usage.cached_input_tokens else ""
-    requests = "1 request" if usage.requests == 1 else f"{usage.requests} requests"
+    requests = count_of(usage.requests, "request")
     return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out, {requests}, {cost}"
 
 

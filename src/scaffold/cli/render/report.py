@@ -34,6 +34,7 @@ def report(view: RunView, root: Path) -> str:
         *(_goal(view, goal) for goal in view.goals),
         *_needs_you(view),
         "\n".join(_next(view, root)),
+        # This form is fixed, because scripts read it: plural even for one.
         f"landed {landed} actions, {facts} facts with evidence",
     ]
     return "\n\n".join(parts)

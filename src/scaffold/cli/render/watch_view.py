@@ -61,7 +61,7 @@ def agent_lines(view: RunSummary, width: int, height: int) -> list[str]:
 def _goals_in_brief(view: RunSummary, width: int) -> str:
     done, total = _done(view.goals)
     held, desired = sum(goal.held for goal in view.goals), sum(goal.desired for goal in view.goals)
-    text = f"{count_of(len(view.goals), 'goal')}: {held}/{desired} hold, {done}/{total} actions done"
+    text = f"{count_of(len(view.goals), 'goal')}: {held}/{desired} hold, {done} of {count_of(total, 'action')} done"
     return f"  {clip(text, width - 2)}"
 
 
@@ -85,7 +85,7 @@ def _title(view: RunSummary, width: int) -> str:
 def _goals(view: RunSummary, width: int) -> Iterator[str]:
     for goal in view.goals[:MAX_GOALS]:
         total, done = sum(goal.status_counts.values()), goal.status_counts.get("completed", 0)
-        parts = [f"{goal.held}/{goal.desired} hold", f"{done}/{total} actions done"]
+        parts = [f"{goal.held}/{goal.desired} hold", f"{done} of {count_of(total, 'action')} done"]
         parts += [
             f"{goal.status_counts[word]} {word}" for word in ("failed", "blocked") if goal.status_counts.get(word)
         ]

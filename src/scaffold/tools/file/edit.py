@@ -91,4 +91,4 @@ def _report(path: str, outcome: EditResult) -> str:
     removed = sum(line.startswith("-") for line in outcome.diff)
     warnings = [f"Warning: {warning}" for warning in outcome.warnings]
     diff = truncate_text("\n".join(outcome.diff), MAX_ANSWER_CHARS)
-    return "\n".join([f"{path} changed: +{added} -{removed} lines", *warnings, diff])
+    return "\n".join([f"{path} changed, lines: +{added} -{removed}", *warnings, diff])

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from scaffold.core.printable_text import count_of
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.file.text_encoding import dominant_line_end, split_lines
 
@@ -88,8 +89,7 @@ def _range_problem(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
     last = len(lines) if change.end > change.start else len(lines) + 1
     if change.start < last and change.end <= len(lines):
         return None
-    count = f"{len(lines)} line{'' if len(lines) == 1 else 's'}"
-    return Refusal(f"Cannot change {_span(change)}: the file has {count}; read it again.")
+    return Refusal(f"Cannot change {_span(change)}: the file has {count_of(len(lines), 'line')}; read it again.")
 
 
 def _mismatch(change: LineEdit, lines: Sequence[str], warnings: list[str]) -> Refusal | None:

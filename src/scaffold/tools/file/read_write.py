@@ -124,7 +124,7 @@ def list_dir(workspace: Workspace) -> Tool:
             lines = [line for name in entries[:MAX_ENTRIES] if (line := _entry(folder, name))]
         left_out = len(entries) - len(lines)
         more = [f"... {left_out} more; list a subfolder, or use search_files."] if left_out else []
-        return ToolOutput("\n".join([f"{args['path']}: {len(entries)} entries", *lines, *more]))
+        return ToolOutput("\n".join([f"{args['path']}: {count_of(len(entries), 'entry', 'entries')}", *lines, *more]))
 
     return Tool(
         name="list_dir",

@@ -56,7 +56,7 @@ def _listed(noun: str, added: Sequence[str], removed: Sequence[str], changed: Se
 def _shape(found: PlanDiff) -> Iterator[str]:
     before, after = found.before, found.after
     yield f"actions: {before.actions} -> {after.actions}, in parallel: {before.width} -> {after.width}"
-    yield f"longest chain: {len(before.critical_path)} -> {len(after.critical_path)} actions"
+    yield f"actions in the longest chain: {len(before.critical_path)} -> {len(after.critical_path)}"
     if before.valid != after.valid:
         yield (
             "valid now: the plan can reach its goals" if after.valid else "invalid now: the plan cannot reach its goals"

@@ -102,8 +102,7 @@ def _supply(supply: AssertionProviders) -> str:
 
 def _advice_text(advice: AgentCountAdvice) -> str:
     times = ", ".join(f"{each.agents}: {_duration(each.makespan_s)}" for each in advice.predictions)
-    plural = "s" * (advice.agents != 1)
-    return f"{advice.agents} agent{plural}, because {advice.why}. Predicted times by number of agents: {times}."
+    return f"{count_of(advice.agents, 'agent')}, because {advice.why}. Predicted times by number of agents: {times}."
 
 
 def _names(keys: Sequence[ActionKey]) -> str:

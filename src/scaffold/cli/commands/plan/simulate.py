@@ -96,9 +96,8 @@ def _fill(cells: list[str], start_s: int, end_s: int, makespan_s: int, sign: str
 
 
 def _summary_lines(simulation: Simulation) -> Iterator[str]:
-    plural = "s" * (simulation.agents != 1)
     rate = f"failure rate {simulation.failure_rate:g}"
-    yield f"{simulation.agents} agent{plural}, seed {simulation.seed}, {rate}"
+    yield f"{count_of(simulation.agents, 'agent')}, seed {simulation.seed}, {rate}"
     attempts = sum(len(action.attempts) for action in simulation.actions)
     yield (
         f"{_duration(simulation.makespan_s)} in total, at best {_duration(simulation.bound_s)}; agents busy"

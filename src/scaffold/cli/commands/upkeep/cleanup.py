@@ -7,7 +7,7 @@ import click
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_if_any
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import count_of, printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.cleanup import CleanupStep, clean_up
 
@@ -46,5 +46,4 @@ def _summary(steps: Sequence[CleanupStep], *, dry: bool) -> str:
     done = [step for step in steps if step.verdict != "kept"]
     if not done:
         return "nothing to clean up"
-    items = f"{len(done)} item{'s' * (len(done) != 1)}"
-    return f"{items} {'would be ' if dry else ''}cleaned up; `scaffold salvage` lists pinned work"
+    return f"{count_of(len(done), 'item')} {'would be ' if dry else ''}cleaned up; `scaffold salvage` lists pinned work"

@@ -12,7 +12,7 @@ from scaffold.cli.commands.upkeep.cleanup import dry_run_option
 from scaffold.cli.render.style import is_terminal, print_json
 from scaffold.cli.wiring import context_if_any, dirs
 from scaffold.core.errors import UsageError
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import count_of, printable
 from scaffold.git.repository import open_repository
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.purge import Purge, PurgeItem
@@ -38,7 +38,7 @@ def purge(scope: str, *, unlanded: bool, yes: bool, dry: bool, as_json: bool) ->
         print_json({"dry_run": dry, "removed": gone, "items": items})
     elif gone:
         count = sum(item.removed for item in items)
-        click.echo(f"removed {count} item{'s' * (count != 1)}")
+        click.echo(f"removed {count_of(count, 'item')}")
     elif not any(item.removed for item in items):
         click.echo("nothing to remove")
 

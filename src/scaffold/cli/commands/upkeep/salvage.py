@@ -11,7 +11,7 @@ from scaffold.cli.commands.upkeep.cleanup import dry_run_option
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_if_any
 from scaffold.core.errors import GitError, UsageError
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import count_of, printable
 from scaffold.git.command import Git
 from scaffold.git.commits import DIFF_OPTIONS
 from scaffold.git.repository import open_repository
@@ -65,7 +65,7 @@ def _list(found: Sequence[UnlandedWork], *, as_json: bool) -> None:
     for work in found:
         when = f"{work.at.astimezone():%Y-%m-%d %H:%M}" if work.at else "not ended"
         click.echo(printable(f"{work.attempt}  {work.action or '?'}  run {work.run or '?'}  {when}"))
-        click.echo(f"    {len(work.files)} file{'s' * (len(work.files) != 1)}: {clip(', '.join(work.files), 60)}")
+        click.echo(f"    {count_of(len(work.files), 'file')}: {clip(', '.join(work.files), 60)}")
         click.echo(f"    {clip(work.why, 76)}")
     click.echo("make a branch of one with `scaffold salvage ATTEMPT`" if found else "no unlanded work")
 
