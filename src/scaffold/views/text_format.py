@@ -68,6 +68,11 @@ def format_duration(length: timedelta) -> str:
     return f"{hours} h {seconds % 3600 // 60:02} m" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
+def format_seconds(seconds: float) -> str:
+    """Return a number of seconds as `format_duration` shows it."""
+    return format_duration(timedelta(seconds=seconds))
+
+
 def short_duration(length: timedelta) -> str:
     """Return a duration in its largest unit alone: `14 s`, `2 m`, `3 h`, `6 d`."""
     seconds = max(0, int(length.total_seconds()))
@@ -83,7 +88,10 @@ def clock_time(at: datetime) -> str:
 
 
 def format_cost(cost_usd: float | None) -> str:
-    """Return an amount in dollars, or `cost unknown` for None."""
+    """Return an amount in dollars, or `cost unknown` for None.
+
+    Always two decimals, unlike `format_usd`: the costs of a run's agents are shown below each other.
+    """
     return "cost unknown" if cost_usd is None else f"${cost_usd:.2f}"
 
 

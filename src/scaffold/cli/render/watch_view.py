@@ -112,7 +112,7 @@ def _idle(view: RunSummary, width: int) -> str:
 def _row(row: AgentRow, now: datetime, width: int) -> str:
     """Return one agent's row: name, phase, what it waits for or did last, how long ago, and the cost if it fits."""
     name_cells = WIDE_NAME_CELLS if width >= WIDE else max(NARROW_NAME_CELLS, min(NAME_CELLS, width - 40))
-    cost = f"${row.usage.cost_usd:.2f}" if row.usage.cost_usd is not None else "$?"
+    cost = format_cost(row.usage.cost_usd) if row.usage.cost_usd is not None else "$?"
     room = max(MIN_CELLS, width - name_cells - PHASE_CELLS - AGE_CELLS - max(COST_CELLS, len(cost)) - 6)
     age = "" if row.last_activity is None and row.since is None else _ago(now, row)
     name = f"{row.action}#{row.attempt}" if row.attempt is not None else row.name

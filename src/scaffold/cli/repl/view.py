@@ -186,5 +186,6 @@ def _columns(segments: Sequence[StatusSegment]) -> int:
 
 
 def _seconds(seconds: float) -> str:
+    """Return a duration without spaces: the status line is short, and this part of it is drawn every second."""
     whole = int(seconds)
     return f"{whole}s" if whole < 60 else f"{whole // 60}m{whole % 60:02}s"

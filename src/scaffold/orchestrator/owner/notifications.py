@@ -15,6 +15,7 @@ from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.process.command import Containment, OutputCapture, run_command
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.views.text_format import format_cost
 
 NotificationEvent = Literal["inbox", "done", "failed", "budget"]
 
@@ -55,10 +56,8 @@ class NotificationFeed:
                 yield self._message("inbox", f"{item.kind} {item.id}: {item.text}")
         if not self._spent and self._nearly_spent():
             self._spent = True
-            yield self._message(
-                "budget",
-                f"{BUDGET_WARNING_SHARE:.0%} of the budget of ${self._run.settings.limits.budget_usd:.2f} is spent",
-            )
+            budget = format_cost(self._run.settings.limits.budget_usd)
+            yield self._message("budget", f"{BUDGET_WARNING_SHARE:.0%} of the budget of {budget} is spent")
         for recorded in self._store.events.since(self._run.id, self._seq):
             self._seq = recorded.seq
             match recorded.event:

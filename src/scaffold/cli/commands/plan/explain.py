@@ -1,7 +1,6 @@
 """`plan explain`: the order of actions, providers, a number of agents, and weak spots."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 
 import click
 from msgspec import Struct
@@ -15,7 +14,7 @@ from scaffold.core.printable_text import count_of, join_limited
 from scaffold.plan.analysis.agent_count import AgentCountAdvice
 from scaffold.plan.analysis.explain import AssertionProviders, GoalExplanation
 from scaffold.plan.analysis.explain import explain as explained
-from scaffold.views.text_format import WIDTH, format_duration, wrap_text
+from scaffold.views.text_format import WIDTH, format_seconds, wrap_text
 
 MAX_SHOWN = 30
 """Limit for levels, assertions and weaknesses in the text; JSON has all."""
@@ -89,7 +88,7 @@ def _goal(goal: GoalExplanation) -> Iterator[str]:
         yield from _indented(f"{number}. {_names(level)}")
     yield from _rest(goal.levels)
     chain = " -> ".join(goal.critical_path)
-    yield from _indented(f"longest chain: {chain} (no faster than {_duration(goal.bound_s)})")
+    yield from _indented(f"longest chain: {chain} (no faster than {format_seconds(goal.bound_s)})")
     for supply in goal.supplies[:MAX_SHOWN]:
         yield from _indented(_supply(supply))
     yield from _rest(goal.supplies)
@@ -101,16 +100,12 @@ def _supply(supply: AssertionProviders) -> str:
 
 
 def _advice_text(advice: AgentCountAdvice) -> str:
-    times = ", ".join(f"{each.agents}: {_duration(each.makespan_s)}" for each in advice.predictions)
+    times = ", ".join(f"{each.agents}: {format_seconds(each.makespan_s)}" for each in advice.predictions)
     return f"{count_of(advice.agents, 'agent')}, because {advice.why}. Predicted times by number of agents: {times}."
 
 
 def _names(keys: Sequence[ActionKey]) -> str:
     return join_limited(keys, MAX_SHOWN)
-
-
-def _duration(seconds: float) -> str:
-    return format_duration(timedelta(seconds=seconds))
 
 
 def _rest(things: Sequence[object]) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """`plan simulate`: a simulated execution of a plan, drawn as bars over time."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 
 import click
 
@@ -11,7 +10,7 @@ from scaffold.cli.render.style import print_json
 from scaffold.core.printable_text import count_of
 from scaffold.plan.simulation.simulate import SimulatedAction, Simulation
 from scaffold.plan.simulation.simulate import simulate as simulated
-from scaffold.views.text_format import WIDTH, clip, format_duration, pad, wrap_text
+from scaffold.views.text_format import WIDTH, clip, format_seconds, pad, wrap_text
 
 ROWS = 40
 """Limit for the actions drawn; JSON has all."""
@@ -62,7 +61,7 @@ def simulate(file: str, *, agents: int, seed: int, failure_rate: float, as_json:
 def _chart(simulation: Simulation) -> Iterator[str]:
     begun = sorted((action for action in simulation.actions if action.attempts), key=_start)
     for action in begun[:ROWS]:
-        times = f"{_duration(_start(action))} - {_duration(_end(action))}"
+        times = f"{format_seconds(_start(action))} - {format_seconds(_end(action))}"
         bars = "".join(_bars(action, max(1, simulation.makespan_s)))
         yield f"{pad(action.key, LABEL)} {bars} {times}".rstrip()
     if len(begun) > ROWS:
@@ -100,14 +99,10 @@ def _summary_lines(simulation: Simulation) -> Iterator[str]:
     yield f"{count_of(simulation.agents, 'agent')}, seed {simulation.seed}, {rate}"
     attempts = sum(len(action.attempts) for action in simulation.actions)
     yield (
-        f"{_duration(simulation.makespan_s)} in total, at best {_duration(simulation.bound_s)}; agents busy"
+        f"{format_seconds(simulation.makespan_s)} in total, at best {format_seconds(simulation.bound_s)}; agents busy"
         f" {simulation.utilization:.0%}; {count_of(attempts, 'attempt')},"
         f" {count_of(len(simulation.landings), 'landing')}"
     )
     for goal in simulation.goals:
-        yield clip(f"goal {goal.name}: {goal.status} after {_duration(goal.ended_s)}", WIDTH)
+        yield clip(f"goal {goal.name}: {goal.status} after {format_seconds(goal.ended_s)}", WIDTH)
         yield from (f"  {line}" for line in wrap_text(goal.reason or "", WIDTH - 2))
-
-
-def _duration(seconds: float) -> str:
-    return format_duration(timedelta(seconds=seconds))
