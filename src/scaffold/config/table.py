@@ -36,7 +36,7 @@ class Setting(Struct, frozen=True):
     purpose: str
     parse: Parser
     default: ConfigValue = None
-    """A tuple for a list; None if the setting has no value unless someone sets it."""
+    """A tuple for a list; None if the setting has no value until it is set."""
     project: MergeRule = FREE
     """What the project's `.scaffold.yaml` may do."""
     local: MergeRule = FREE
@@ -89,10 +89,7 @@ _LIMITS, _SANDBOX, _GATES, _PERMISSIONS = RunLimits(), SandboxSettings(), GateSe
 
 _ROWS = (
     _model("model", "the model that does the work: a model string, or `small`, `medium`, `large`", parsers.model),
-    *(
-        _model(f"models.{size}", "the models that these sizes stand for", parsers.named_model)
-        for size in (*SIZES, "embedding")
-    ),
+    *(_model(f"models.{size}", "the model for each size", parsers.named_model) for size in (*SIZES, "embedding")),
     Setting("tier", "`quick`, `scout`, `builder` or `architect`", one_of(*(tier.name for tier in TIERS)), BUILDER.name),
     *(row for tier in TIERS for row in _tier(tier)),
     _most("agents", "how many agents work at once, overriding the tier", integer(1, MAX_AGENTS)),
@@ -102,7 +99,7 @@ _ROWS = (
     _most("budget_usd", "spending limit; no request starts beyond it", parsers.dollars, _LIMITS.budget_usd),
     _own(
         "supervision",
-        "what chooses the next step of a goal: `mechanical`, a decision without a model, or `agent`",
+        "how the next step of a goal is chosen: `mechanical` (without a model) or `agent`",
         one_of(*get_args(SupervisionMode)),
         PlanningSettings().supervision,
     ),
