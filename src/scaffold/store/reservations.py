@@ -70,7 +70,7 @@ class Reservations(TableGateway):
         row = self._connection.row(QUEUE_POSITION, id=reservation)
         if row is None:
             raise StoreError(
-                "a reservation was removed before its request started: another process assumed that this one was dead",
+                "another process released this reservation because it considered this process dead",
                 "Use a separate database for each machine, and for each container with its own process ids.",
             )
         return bool(row["before"] == 0 and row["held_usd"] < room_usd)

@@ -293,7 +293,7 @@ async def test_a_process_declared_dead_by_mistake_gets_an_error(run: Store, cloc
     with run.transaction():
         run.reservations.free(run.reservations.of_account("run-1")[1].id)
     await pass_time(clock, 0.1)
-    with pytest.raises(StoreError, match="assumed that this one was dead"):
+    with pytest.raises(StoreError, match="considered this process dead"):
         await waiting
 
 
