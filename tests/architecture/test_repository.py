@@ -134,3 +134,12 @@ def test_paths_named_in_the_makefile_exist() -> None:
     named = set(MAKEFILE_PATH.findall((ROOT / "Makefile").read_text()))
     assert {"bench/run.py", "tests/unit/core", "requirements/dev.txt"} <= named
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
+
+
+def test_decisions_are_titled_with_their_number() -> None:
+    untitled = [
+        path.name
+        for path in (ROOT / "docs" / "design").glob("*.md")
+        if not re.match(rf"# {path.name[:3]} [A-Z]", path.read_text())
+    ]
+    assert untitled == []
