@@ -180,7 +180,7 @@ def _merged(
         result = rule.merge(limit, wanted.value)
         if result.reason:
             ignored.append(IgnoredConfig(wanted.origin, result.reason, name))
-        # A refused value leaves the origin as it was, or the user would be told that the project set it.
+        # A refused value leaves the origin as it was, or the user would read that the project set it.
         if result.value != held.value and not (result.reason and result.value == limit):
             origin = f"{held.origin}, {wanted.origin}" if setting.accumulates and held.value else wanted.origin
             merged[name] = SettingValue(result.value, origin)

@@ -267,7 +267,7 @@ async def _refuse_nested(git: Git, links: Sequence[Gitlink]) -> None:
     if planted := foreign_repositories(git, links):
         raise GitError(
             f"{git.cwd} contains another git repository in {', '.join(planted)}",
-            f"remove {planted[0]}/.git and everything beside it: the repository of that submodule is not available "
+            f"remove {planted[0]}/.git and everything next to it: the repository of that submodule is not available "
             "here, so nothing in it can be committed",
         )
     others = await git("ls-files", "--others", "--exclude-standard", "-z")

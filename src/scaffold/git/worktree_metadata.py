@@ -1,4 +1,4 @@
-"""What the files of a git directory say, read without starting git: checkouts, branches, registered worktrees.
+"""Read and repair the files of a git directory without starting git: checkouts, branches, registered worktrees.
 
 A repository keeps a registration, a folder that points back to the worktree, for each linked worktree.
 """

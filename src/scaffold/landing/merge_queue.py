@@ -135,7 +135,7 @@ class MergeQueue:
         # A review, or a tester that changed nothing, hands in its base: there is nothing to merge.
         if attempt.head_sha == attempt.base_sha:
             return await self._record(action, attempt)
-        # The first try assumes that nobody else moved the branch, which saves
+        # The first try assumes that the branch was not moved since, which saves
         # reading it; the ref update compares anyway.
         tip = self._landed
         for _ in range(MAX_LANDING_TRIES):

@@ -110,7 +110,7 @@ def record_landed(
             )
         for tested in rechecked:
             record_recheck(store, tested, now)
-        # The facts in `rechecked` are proven at `landed` by now, so only those that nobody tested become stale.
+        # The facts in `rechecked` are proven at `landed` by now, so only those that were not rechecked become stale.
         for group in shown_before(landed, affected_facts(store, run, changed, besides=action.id)):
             mark_stale(store, group)
 

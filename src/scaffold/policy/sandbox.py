@@ -108,7 +108,7 @@ def workspace_profile(inputs: SandboxInputs, environ: Mapping[str, str], secrets
     root, home, temporary = inputs.root.resolve(), inputs.home.resolve(), inputs.temporary.resolve()
     protected = (
         *(root / name for name in READ_ONLY_PATHS),
-        # Git runs whatever is in that folder, outside the sandbox, with the user's next command.
+        # Git runs what is in that folder, outside the sandbox, with the user's next command.
         *_hooks(root),
         # Elsewhere in the home nothing can be written anyway.
         *(_home_settings(home, temporary) if home.is_relative_to(root) else ()),

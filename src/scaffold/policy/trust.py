@@ -109,7 +109,7 @@ def trust_status(folder: FolderConfig, agreed: Sequence[Mapping[str, str]], *, o
     if not agreed:
         return TrustStatus(folder, "unknown")
     present = folder.digests.items()
-    # One decision has to cover all files: two that were agreed to separately may do something together that nobody saw.
+    # One decision has to cover all files: two that were approved separately were never reviewed in combination.
     if not folder.unreadable_files and any(present <= digests.items() for digests in agreed):
         return TrustStatus(folder, "trusted")
     return TrustStatus(folder, "changed", tuple(_differences(folder, agreed[-1])))

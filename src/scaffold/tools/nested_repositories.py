@@ -81,7 +81,7 @@ class NestedRepositories:
 
 
 def move_aside(path: Path, top: Path) -> str:
-    """Rename `path` to the first free `.git.refused-N` beside it; return what was done."""
+    """Rename `path` to the first free `.git.refused-N` in its folder; return what was done."""
     shown = path.relative_to(top)
     try:
         name = _rename(path, top)

@@ -43,7 +43,7 @@ class Workspace(Struct, frozen=True):
     """Paths in `root` named like secrets that `sandbox` covers; None: do not look for secrets that appear later."""
 
     nested: NestedRepositories | None = None
-    """Moves aside the repositories that sandboxed commands make in it; None: nobody runs git in it without a check."""
+    """Moves aside the repositories that sandboxed commands make in it; None if git is never run in it unchecked."""
 
     on_output: Callable[[], object] = ignore_output
     """Called whenever a command prints something."""

@@ -25,7 +25,7 @@ async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
     paths = tuple(change.path for change in changes)
     verification = await verify_changes(request.contract, tree, paths, failed_on_base=request.failed_on_base)
     verification = msgspec.structs.replace(verification, results=(*verification.results, *path_results))
-    # Gates take longest, and work that fails its contract does not land whatever they say.
+    # Gates take longest, and work that fails its contract does not land, whatever their results.
     if request.baseline is None or not verification.passed:
         return verification
     gates = await judge_gates(request, request.baseline, tree)

@@ -22,23 +22,23 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     """The paths, folders and globs that the action declared; tests in them may be removed if that loses nothing."""
     areas: ProtectedAreas = ProtectedAreas()
-    """Paths that may be changed only if the action declared them."""
+    """The paths that may be changed only if the action declared them."""
     failed_on_base: tuple[str, ...] | None = None
     """The names of the contract's checks that failed on the base; None if they were not run there."""
     baseline: Baseline | None = None
     """The gate results from before the run's work; None to run no gates."""
     focused: bool = True
-    """Whether only the tests run that the change affects, instead of all."""
+    """Whether to run only the tests affected by the change."""
     end_of_run: bool = False
-    """Whether this is the check at the end of a run: moved tests may have been changed since at their new path."""
+    """Whether to check the end of a run, where tests that were moved may have changed since at their new path."""
     tagged: tuple[TaggedTests, ...] = ()
     """Tests that are selected by their tags when certain paths change."""
     gates_off: tuple[str, ...] = ()
-    """Kinds of gates that do not run, even if the work adds one."""
+    """Kinds of gates not to run, even if the work adds one."""
     gate_timeout_s: float = 600.0
     """The timeout of a gate that the work added."""
     slots: Slots | None = None
-    """Limit how many gates run at once; None for no limit."""
+    """Limits how many gates run at once; None for no limit."""
     find_gate_run: GateRunLookup | None = None
     """Finds a stored complete gate run by commit; None to run every gate."""
     store_gate_run: Callable[[GateRun], None] | None = None

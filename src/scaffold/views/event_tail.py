@@ -19,7 +19,7 @@ class EventSink(Protocol):
         ...
 
     def tick(self) -> None:
-        """Refresh whatever shows the current state; called every `POLL_S`."""
+        """Refresh what shows the current state; called every `POLL_S`."""
         ...
 
     def close(self) -> None:

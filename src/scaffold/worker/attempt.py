@@ -83,7 +83,7 @@ class Worker:
             return AttemptEnd("budget", error.what)
         except HumanDecisionRequired as error:
             return AttemptEnd("waiting", error.what, error.item)
-        # It is a ScaffoldError, too, and must not be recorded: the attempt belongs to someone else by now.
+        # It is a ScaffoldError, too, and must not be recorded: the attempt belongs to another process by now.
         except StaleFence:
             raise
         except ScaffoldError as error:

@@ -196,7 +196,7 @@ NextStep = HandIn | Improve | StopFailed
 
 
 def decide_next_step(view: IterationState) -> NextStep:
-    """Return the step after an iteration; only work that passes is handed in, whatever agent or critic say."""
+    """Return the step after an iteration; only work that passes is handed in, whatever the agent or critic says."""
     # Without a change, checks and critic would only say the same again.
     if not view.changed:
         return HandIn("nothing_changed") if view.passed else StopFailed("nothing_changed")

@@ -100,7 +100,7 @@ def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
         for each in _builtin_tools(tool_root, outputs)
         if not (reviews and each.category == "file_write")
     )
-    # With `--yolo` nobody is expected to answer, and a question would only block the action.
+    # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not permissions.yolo:
         yield ask_human(context.human.answer)
 

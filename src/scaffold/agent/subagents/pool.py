@@ -295,7 +295,7 @@ class SubagentPool:
         """End the subagent in the store and send its parent the message, unless that was already done."""
         subagent = ending.subagent
         with self._store.transaction(durable=True):
-            # A compare-and-set from `running`: whoever comes second neither changes the end nor sends a second message.
+            # A compare-and-set from `running`: a second caller neither changes the end nor sends a second message.
             ended_now = self._store.subagents.end(subagent.id, ending.status, error=ending.error)
             ended = self._store.subagents.get(subagent.id)
             if ended_now:

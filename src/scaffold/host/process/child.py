@@ -1,4 +1,4 @@
-"""Child processes that are told by their standard input when this process exits, and detached processes."""
+"""Child processes that notice by the end of their standard input that this process exits, and detached processes."""
 
 import asyncio
 import contextlib

@@ -14,7 +14,7 @@ from scaffold.host.sandbox.confinement import UNCONFINED_LIMITS, ResourceLimits
 
 READ_BYTES = 65536
 REAPER_SCRIPT = Path(__file__).with_name("reaper.py")
-# Appended, so that no module beside the reaper can shadow one of the standard library.
+# Appended, so that no module in the reaper's folder can shadow one of the standard library.
 BOOTSTRAP = "import sys; sys.path.append(sys.argv[1].rpartition('/')[0]); import reaper; reaper.run_argv(sys.argv[2:])"
 """Imported as a module, because Python caches the bytecode of modules but not of scripts."""
 

@@ -64,7 +64,7 @@ def prepare_launch(
     argv = _with_loader_variables(env, argv)
     env = {name: value for name, value in env.items() if not loads_code(name)}
     temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):  # whatever an earlier command put there
+    with contextlib.suppress(FileExistsError):  # an earlier command may have created it
         (temporary / "cache").mkdir(mode=0o700)
     match sandbox.level:
         case "bubblewrap":

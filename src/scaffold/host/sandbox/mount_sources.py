@@ -1,4 +1,4 @@
-"""Open what bubblewrap mounts, so that nobody can replace it between our check and the mount.
+"""Open what bubblewrap mounts, so that it cannot be replaced between our check and the mount.
 
 A path below a folder that a command may write means what the last command made of it: a link to the user's home would
 be mounted instead, writable. Therefore we open such a path step by step, without following a link, and hand bubblewrap

@@ -168,7 +168,7 @@ class RunOwner:
         finally:
             keeper.cancel()
             await asyncio.wait([keeper])
-        # Supervisors would go on queueing attempts that nobody starts, and spend money on turns.
+        # Supervisors would go on queueing attempts that are never started, and spend money on turns.
         for goal in self._goals():
             await self._engine.stop_supervisor(goal.id, grace_s=STOP_GRACE_S)
         # This task must not be the first to end: `_first` would then cancel the workers that are still finishing.
@@ -299,7 +299,7 @@ class RunOwner:
         One transaction: a decision comes either before it and is seen, or after it and finds the run paused.
         """
         store = self._context.store
-        # Most runs wait for nobody; the transaction below takes the write lock at every wake-up.
+        # Most runs do not wait for a human; the transaction below would take the write lock at every wake-up.
         if not any(store.actions.waiting(goal.id) for goal in self._goals()):
             return False
         with owner_transaction(store, self.run, durable=True):
@@ -323,7 +323,7 @@ class RunOwner:
         return self._context.store.goals.of_run(self.run.id)
 
     async def _end(self) -> RunEnding:
-        # The engine has ended them, but nobody handles their exits any more, so their records remain.
+        # The engine has ended them, but their exits are no longer handled, so their records remain.
         await end_orphaned_supervisors(self._context, self.run)
         # Workers were killed by the engine and could not end their attempts; their work is pinned here.
         await recover_run(self._context, self.run, outcome="cancelled", error=f"the run was {self._cause}")

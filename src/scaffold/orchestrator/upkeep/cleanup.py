@@ -113,7 +113,7 @@ def _worktrees_below(folder: Path, known: set[Path]) -> set[Path]:
 
 async def _clean_up_run(context: RunContext, run: Run) -> None:
     """Take the run over, recover it, remove its leftovers, and release it."""
-    # The run is taken first, so that nobody resumes it while its worktrees are removed.
+    # Taken over first, so that no other process resumes it while its worktrees are removed.
     mine = take_over_run(context, run.id)
     await recover_run(context, mine)
     await stop_leftover_services(context, mine)

@@ -11,9 +11,9 @@ from scaffold.policy.secret.patterns import SECRET_PATTERNS
 from scaffold.policy.secret.sources import CREDENTIAL_LOCATIONS, is_secret_setting, secret_values
 
 AGENT_VARIABLES = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "SSH_ASKPASS", "SUDO_ASKPASS")
-"""Ways to programs that use the user's keys for whoever asks."""
+"""Variables that lead to programs that use the user's keys for any caller."""
 TOLD_VARIABLES = "left-out.txt"
-"""The file in the cache that names the variables that the user was told of."""
+"""The file in the cache that lists the variables of the latest notice to the user."""
 SHELL_STATE = ("PWD", "OLDPWD", "_", "SHLVL", "BASH_ENV", "ENV", "PROMPT_COMMAND")
 KEPT = "SCAFFOLD_KEPT_"
 """Begins the name of a variable that is meant for commands, not for our process."""

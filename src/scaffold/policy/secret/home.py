@@ -51,7 +51,7 @@ SYSTEM_ENTRIES = frozenset(
 )
 """Entries of a home that is a workspace, whose content is decided elsewhere."""
 MAX_IN_PROJECT = 20
-"""More secrets than this in one folder beside the workspace hide the whole folder."""
+"""More secrets than this in one folder next to the workspace hide the whole folder."""
 MAX_FOLDER_ENTRIES = 50_000
 LOCATING_ENDINGS = ("PATH", "_HOME", "_ROOT", "_DIR", "PREFIX", "VIRTUAL_ENV")
 """Endings of variables that name folders with tools."""

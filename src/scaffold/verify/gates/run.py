@@ -81,7 +81,7 @@ async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environm
 
 @contextlib.contextmanager
 def _runner_env(gate: Gate, tree: Tree, only: Sequence[str]) -> Iterator[RunnerEnv]:
-    """Yield the surroundings of one run, with an empty folder of our own that is deleted afterwards."""
+    """Yield the runner's environment, with an empty temporary folder that is deleted afterwards."""
     # The runner must be able to write its report, and in a sandbox this is the
     # only folder outside the checkout where it can.
     parent = tree.sandbox.confinement.temporary if tree.sandbox else None

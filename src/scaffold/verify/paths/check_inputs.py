@@ -263,7 +263,7 @@ def autorun_reason(path: str) -> str | None:
 
 def _config_reason(change: PathChange, name: str, layout: BaseLayout) -> str | None:
     *_, folder = ("", *change.path.split("/")[:-1])
-    # jest replaces packages by what is in this folder at the top, without being told to.
+    # jest replaces packages by what is in this folder at the top, without any setting.
     if change.path.startswith("__mocks__/"):
         return "replaces a package in every test"
     if name in {"config", "config.toml"} and folder != ".cargo":
@@ -294,7 +294,7 @@ def _checker_reason(change: PathChange, name: str, layout: BaseLayout) -> str | 
     for program, names in TASK_RUNNER_FILES.items():
         if name in names and layout.runs(program):
             others = {_beside(change.path, other) for other in names} - {change.path.casefold()}
-            # A new Makefile harms nobody, unless make now reads it instead of one that exists, such as GNUmakefile.
+            # A new Makefile is harmless unless make now reads it instead of an existing one, such as GNUmakefile.
             if change.kind != "A" or others & layout.folded:
                 return f"configures `{program}`, which checks the work"
     return "is used to check the work" if change.kind != "A" and layout.is_checker(change.path) else None

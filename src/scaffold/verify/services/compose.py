@@ -96,7 +96,7 @@ async def find_compose(context: ComposeContext) -> tuple[str, ...] | NotReady:
 
 async def start_project(context: ComposeContext, service: ComposeSpec, project: ComposeProject) -> NotReady | None:
     """Start a line's containers and wait until all are running or healthy; return the problem or None."""
-    # Before the start: containers that nobody recorded would outlive a process that is killed now.
+    # Recorded before the start: otherwise the containers would outlive this process if it is killed now.
     write_atomic(_record_path(context, project), msgspec.json.encode(project))
     up = project.argv("up", "--detach", "--wait", *service.names)
     ended = await _run_compose(context, up, context.folder, START_TIMEOUT_S)

@@ -169,7 +169,7 @@ async def _start_all(
     """Start all services, to be stopped by `stack`; return the problem or None."""
     ports = sorted_ports(outside)
     await _lock_ports(context, ports, stack)
-    # Whoever recorded them does not hold their ports any more, which are locked here, so it was killed.
+    # The process that recorded them no longer holds their ports, which are locked here, so it was killed.
     for project in compose.recorded_projects(context):
         if not set(ports).isdisjoint(project.ports) and (problem := await compose.stop_project(context, project)):
             return problem

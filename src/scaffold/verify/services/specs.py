@@ -94,7 +94,7 @@ def _compose(line: str) -> ComposeSpec:
 
 def _is_repository_path(file: str) -> bool:
     path = PurePosixPath(file)
-    # Compose runs outside the sandbox: a path out of the checkout would be a file that nobody agreed to.
+    # Compose runs outside the sandbox: a path out of the checkout would be a file that was never approved.
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and not file.startswith("-")
 
 

@@ -130,7 +130,7 @@ async def _resume_or_open(context: RunContext, settings: Settings, flags: RunFla
 
 async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     """Plan a run if needed, show it, and execute it if the user agrees, otherwise save it; return the exit code."""
-    # Nobody is asked, so the background process can plan, too.
+    # No question is asked, so the background process can plan, too.
     if flags.yes and flags.detach:
         return await continue_run(context, run.id, flags)
     code = await ensure_planned(context, run.id, as_json=flags.as_json)

@@ -34,7 +34,7 @@ def pytest_configure(config: Any) -> None:
     """Start recording; a pytest-xdist worker uses the order that its controller passed on."""
     order, note = _order, _note
     if not getattr(config.option, "tx", None) and not getattr(config.option, "numprocesses", None):
-        # Without workers nobody needs the key again, and project code could find it in this process.
+        # Without workers the key is not needed again, and project code could find it in this process.
         _keys.clear()
     received = getattr(config, "workerinput", {}).pop(WORKER_INPUT_KEY, None)
     if received:
