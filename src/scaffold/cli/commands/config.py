@@ -24,7 +24,7 @@ from scaffold.core.printable_text import printable
 @click.argument("value", required=False)
 @json_option
 def config(key: str | None, value: str | None, *, as_json: bool) -> None:
-    """Print every setting, or KEY, with its origin; with a VALUE, set KEY in your own configuration file.
+    """Print every setting, or KEY, with its value and origin; with a VALUE, set KEY in your own configuration file.
 
     Write a list with commas or as JSON. Comments in the file stay. Later layers win: built-in, your file, the project's
     `.scaffold.yaml` (which can only tighten) and `.scaffold/config.local.yaml`, SCAFFOLD_MODEL, flags. The project's

@@ -84,7 +84,7 @@ goals:
 def init(*, force: bool, dry_run: bool, as_json: bool) -> None:
     """Examine this repository and write a commented `.scaffold.yaml`.
 
-    No code of the repository runs.
+    Does not run any of the repository's code.
     """
     root = run_async(_root())
     findings = scan_project(root, os.environ)

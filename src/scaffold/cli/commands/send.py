@@ -22,7 +22,7 @@ MAX_UTF8_BYTES = 4
 def send(action_name: str, words: tuple[str, ...], run_name: str | None) -> None:
     """Send TEXT (`-`: standard input) to the agent of ACTION, which reads it before its next request.
 
-    Every later attempt of the action reads it, too. If no agent works on the action yet, the message waits.
+    Later attempts of the action also receive it. If no agent works on the action yet, the message waits.
     """
     text = _piped() if words == (STDIN,) else " ".join(words)
     run_async(_send(action_name, text, run_name))

@@ -23,7 +23,7 @@ NEVER_SET = Event()
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--watch", is_flag=True, help="Show its agents, updated every second, until it ends or Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Show the run's agents, updated every second until it ends or Ctrl-C.")
 @json_option
 def status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
     """Show RUN (default: the latest): what needs you, what holds, what is missing, what to do next."""

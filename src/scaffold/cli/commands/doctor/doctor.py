@@ -18,7 +18,7 @@ INDENT = " " * 7
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Remove git's records of our worktrees whose folders are missing.")
+@click.option("--fix", is_flag=True, help="Remove git's records of Scaffold's worktrees whose folders are missing.")
 @json_option
 def doctor(*, fix: bool, as_json: bool) -> int:
     """Check this machine and this repository, and show how to fix problems.

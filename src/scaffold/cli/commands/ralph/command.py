@@ -87,7 +87,13 @@ class RalphFlags(Struct, frozen=True, kw_only=True):
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `anthropic:NAME`, or small, medium, large.")
 @click.option("--mode", type=click.Choice(MODES), help="Start in this mode; plan, explore and review change nothing.")
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path(), help="Work here.")
-@click.option("--output-format", type=click.Choice(["text", "json", "stream-json"]), default="text", show_default=True)
+@click.option(
+    "--output-format",
+    type=click.Choice(["text", "json", "stream-json"]),
+    default="text",
+    show_default=True,
+    help="Of a one-shot: text, one JSON object, or one JSON event per line.",
+)
 @click.option("--no-stream", is_flag=True, help="Request complete replies instead of streaming them.")
 @click.option(
     "--max-turns",
@@ -109,7 +115,7 @@ class RalphFlags(Struct, frozen=True, kw_only=True):
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Replace the built-in base prompt with this file.",
 )
-@click.option("--trust-once", is_flag=True, help="Use this folder's own configuration, this time.")
+@click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 def ralph(**given: object) -> int:
     """Let one agent do TASK in the current directory.
 

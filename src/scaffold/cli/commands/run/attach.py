@@ -32,7 +32,7 @@ EXIT_CODE_BY_PAUSE: Mapping[str | None, int] = {PAUSE_REASONS["limit"]: LIMIT, P
 def attach(run_name: str | None, *, as_json: bool) -> int:
     """Watch RUN (default: the latest) until it ends, and exit with its code.
 
-    Ctrl-C ends the watching, not the run.
+    Ctrl-C stops watching; the run continues.
     """
     try:
         return run_async(_attach(run_name, as_json=as_json))

@@ -26,7 +26,10 @@ STOP_TIMEOUT_S = 30.0
 PAUSE_TIMEOUT_S = 2.0
 PAST: Mapping[RunControl, str] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
 
-target_run_option = click.option("--run", "run_name", help="The run of the goal or action; default: the latest.")
+goal_run_option = click.option("--run", "run_name", metavar="RUN", help="The run of the goal; default: the latest.")
+target_run_option = click.option(
+    "--run", "run_name", metavar="RUN", help="The run of the goal or action; default: the latest."
+)
 
 
 @click.command()
@@ -43,7 +46,7 @@ def stop(target: str | None, run_name: str | None) -> None:
 
 @click.command()
 @click.argument("target", metavar="[RUN|GOAL]", required=False)
-@target_run_option
+@goal_run_option
 def pause(target: str | None, run_name: str | None) -> None:
     """Start nothing new in a run (default: the latest) or a goal; running work finishes and lands."""
     run_async(_control_target(target, run_name, "pause"))
@@ -51,7 +54,7 @@ def pause(target: str | None, run_name: str | None) -> None:
 
 @click.command()
 @click.argument("target", metavar="[RUN|GOAL]", required=False)
-@target_run_option
+@goal_run_option
 def cancel(target: str | None, run_name: str | None) -> None:
     """End a run (default: the latest) or a goal for good; landed work stays, other work stays pinned."""
     run_async(_control_target(target, run_name, "cancel"))
@@ -109,7 +112,7 @@ async def _halt_run(context: RunContext, run: Run, request: RunControl) -> None:
 
 @click.command()
 @click.argument("target", required=False)
-@click.option("--run", "run_name", help="The run of the action or goal; default: the latest.")
+@target_run_option
 def retry(target: str | None, run_name: str | None) -> None:
     """Retry TARGET, a failed action, goal or run (default: the latest run)."""
     run_async(_retry(target, run_name))
