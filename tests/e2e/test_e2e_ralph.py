@@ -66,7 +66,7 @@ def test_an_endless_session_is_an_error_that_names_the_limit(scenario):
     model = replies(scenario, *[shell("true")] * 3)
     done = scenario.scaffold("ralph", "go on", "--model", model, "--max-turns", "2", "--output-format", "json")
     assert done.returncode == 2
-    assert "Turn limit" in json.loads(done.stdout)["error"]
+    assert "turn limit" in json.loads(done.stdout)["error"]
 
 
 @pytest.mark.parametrize("amount", ["nan", "inf"])

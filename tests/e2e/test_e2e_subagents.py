@@ -125,7 +125,7 @@ def test_a_subagent_that_fails_or_runs_out_of_turns_is_a_failed_result(scenario)
         *(turn(number, {"name": "list_dir", "args": {}}, action="sub-2") for number in (1, 2, 3)),
         turn(1, start("nobody wrote a reply for this"), start("go round"), when={"contains": "^do it"}),
         turn(2, wait(), when={"contains": "running"}),
-        turn(3, "both failed", when={"contains": "has no reply for this request(.|\n)*Turn limit reached: 3"}),
+        turn(3, "both failed", when={"contains": "has no reply for this request(.|\n)*turn limit reached: 3"}),
     )
     done, events = ralph(scenario, model, *FREE, "--max-turns", "3")
     assert (done.returncode, events[-1]["result"]) == (0, "both failed"), done

@@ -218,7 +218,7 @@ class Agent:
         brief = self._brief
         if self._requests - self._answered >= brief.max_requests:
             raise TurnLimitExceeded(
-                f"Turn limit reached: {brief.max_requests} requests without a final answer.",
+                f"turn limit reached: {brief.max_requests} requests without a final answer",
                 "Make the task smaller, or raise the limit.",
             )
         return Request(
@@ -295,7 +295,7 @@ def _plain_text(parts: Sequence[Text | Image]) -> str:
 
 def _cutoff_error() -> ModelError:
     return ModelError(
-        f"{MAX_CUTOFFS} replies in a row were cut off at the model's length limit.",
+        f"{MAX_CUTOFFS} replies in a row were cut off at the model's length limit",
         "Ask for less at a time, or choose a model with longer replies with `--model`.",
     )
 

@@ -168,7 +168,7 @@ class LiveModel:
         status, headers = body.answer.status, body.answer.headers
         if 300 <= status < 400:
             return ModelError(
-                f"The endpoint of {self._card.model} answered with a redirect (HTTP status {status}).",
+                f"the endpoint of {self._card.model} answered with a redirect (HTTP status {status})",
                 "Set the base URL to the provider's real address; redirects are not followed, to protect the key.",
             )
         text = (await body.whole(MAX_ERROR_BYTES, strict=False)).decode(errors="replace")
@@ -248,7 +248,7 @@ class _ResponseBody:
 
 def _idle_error(model: str, seconds: float) -> ModelError:
     return ModelError(
-        f"{model} did not answer within {seconds:.0f} s.",
+        f"{model} did not answer within {seconds:.0f} s",
         "Check the connection to the model, then continue; `ralph -c` resumes the conversation.",
         transient=True,
     )

@@ -46,7 +46,7 @@ def open_model(
         unshared = LocalThrottle(clock=clock, rng=rng)
         return RetryingModel(tape, clock=clock, rng=rng, throttle=unshared, idle_s=CASSETTE_IDLE_S)
     if line is None:
-        raise UsageError(f"`{model}` is a live model, but only cassettes can be used here.", "Use `cassette:PATH`.")
+        raise UsageError(f"`{model}` is a live model, but only cassettes can be used here", "Use `cassette:PATH`.")
     card = model_card(model)
     deadlines = line.deadlines or _default_deadlines(model, card, stream=stream)
     live = LiveModel(

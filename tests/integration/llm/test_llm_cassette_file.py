@@ -114,7 +114,7 @@ def test_an_error_is_reported_with_its_line(tmp_path, text, line, says):
     path = written(tmp_path, text)
     with pytest.raises(ModelError) as caught:
         load_cassette(path)
-    assert caught.value.what.startswith(f"The cassette {path}:{line} cannot be used: ")
+    assert caught.value.what.startswith(f"the cassette {path}:{line} cannot be used: ")
     assert says in caught.value.what
     assert not caught.value.transient
 

@@ -50,7 +50,7 @@ async def test_a_server_without_the_expected_certificate_is_refused():
 async def test_a_silent_server_is_abandoned_after_the_idle_time():
     async with serve("chat", [Turn(stall_at=-1)]) as server:
         error = await error_at(f"{server.base_url}/chat/completions", idle_s=0.1)
-    assert error.what == f"{server.base_url}/chat/completions sent nothing for 0.1 s."
+    assert error.what == f"{server.base_url}/chat/completions sent nothing for 0.1 s"
     assert error.transient
 
 
@@ -219,7 +219,7 @@ async def test_a_proxy_gets_its_credentials_for_a_tunnel_and_may_refuse(status, 
 async def test_an_unreachable_proxy_is_reported_as_such():
     environ = {"http_proxy": "http://127.0.0.1:1"}
     async with Transport(environ) as wire:
-        with pytest.raises(ModelError, match=r"The proxy for http://models\.example/v1 cannot be reached"):
+        with pytest.raises(ModelError, match=r"the proxy for http://models\.example/v1 cannot be reached"):
             async with wire.post(post("http://models.example/v1")):
                 pass
 

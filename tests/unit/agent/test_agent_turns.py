@@ -117,7 +117,7 @@ async def test_no_request_starts_without_budget():
 async def test_an_agent_that_never_ends_reaches_the_turn_limit():
     model = RecordingModel(cassette_model(CassetteEntry(tool_calls=(CassetteToolCall("echo", {"text": "again"}),))))
     worker = agent(model, ECHO, max_requests=3)
-    with pytest.raises(TurnLimitExceeded, match="Turn limit") as caught:
+    with pytest.raises(TurnLimitExceeded, match="turn limit") as caught:
         await worker.turn("go")
     assert len(model.requests) == 3
     assert not caught.value.transient

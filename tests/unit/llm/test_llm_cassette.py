@@ -154,7 +154,7 @@ async def test_an_unmatched_request_error_shows_the_entry_it_needs():
     with pytest.raises(ModelError) as caught:
         await answer(asked, CassetteEntry(when=RequestMatcher(role="planner")))
     assert caught.value.what == (
-        "The cassette tape.yaml has no reply for this request: role code_review, action review, attempt 2, turn 3."
+        "the cassette tape.yaml has no reply for this request: role code_review, action review, attempt 2, turn 3"
     )
     assert "`- when: {role: code_review, action: review, attempt: 2, turn: 3}`" in caught.value.fix
     assert not caught.value.transient

@@ -67,7 +67,7 @@ def test_whitespace_around_untagged_thinking_is_kept():
 
 
 def test_an_error_without_a_name_is_reported_without_one():
-    with pytest.raises(ModelError, match=r"reported an error: Oops\."):
+    with pytest.raises(ModelError, match=r"reported an error: Oops"):
         feed({"error": {"message": "Oops."}})
 
 

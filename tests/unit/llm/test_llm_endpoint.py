@@ -67,7 +67,7 @@ def test_a_local_server_may_need_a_key():
 def test_a_missing_key_error_names_the_variable_and_the_alternatives(model, variable, alternative, value):
     with pytest.raises(UsageError) as caught:
         find(model, **({} if value is None else {variable: value}))
-    assert caught.value.what == f"{variable} is not set."
+    assert caught.value.what == f"{variable} is not set"
     assert alternative in caught.value.fix
     assert "local:" in caught.value.fix
     assert "scaffold demo" in caught.value.fix

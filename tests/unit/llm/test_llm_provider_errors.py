@@ -312,7 +312,7 @@ def test_bodies_of_any_shape_are_parsed_as_far_as_possible(body):
 
 def test_control_characters_are_shown_escaped():
     error = answer(400, openai("a\nb \x1b[31mred\x07 \u202eback"))
-    assert error.what.endswith("HTTP 400: a b \\x1b[31mred\\x07 \\u202eback.")
+    assert error.what.endswith("HTTP 400: a b \\x1b[31mred\\x07 \\u202eback")
 
 
 @pytest.mark.parametrize(

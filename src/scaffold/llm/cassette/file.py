@@ -37,11 +37,11 @@ def load_cassette(path: Path) -> Cassette:
         text = data.decode()
     except OSError as error:
         raise ModelError(
-            f"The cassette {path} cannot be read: {error.strerror}.",
+            f"the cassette {path} cannot be read: {error.strerror}",
             "Check the path after `cassette:`; it is relative to the current directory.",
         ) from error
     except UnicodeDecodeError as error:
-        raise ModelError(f"The cassette {path} is not UTF-8 text: {error}.", "Save the file as UTF-8.") from error
+        raise ModelError(f"the cassette {path} is not UTF-8 text: {error}", "Save the file as UTF-8.") from error
     file = _read_json(text, path) if path.suffix.lower() == ".json" else _read_yaml(text, path)
     return Cassette(path=path, digest=hashlib.sha256(data).hexdigest(), entries=file.replies, prices=file.prices)
 
@@ -139,4 +139,4 @@ def _line(node: yaml.Node) -> int:
 
 def _file_error(path: Path, line: int | None, problem: str) -> ModelError:
     location = f"{path}:{line}" if line else str(path)
-    return ModelError(f"The cassette {location} cannot be used: {problem}.", FORMAT_HINT)
+    return ModelError(f"the cassette {location} cannot be used: {problem}", FORMAT_HINT)

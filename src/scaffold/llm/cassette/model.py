@@ -236,19 +236,19 @@ async def _inject_fault(fault: CassetteFault, silence_s: float | None) -> None:
     match fault.kind:
         case "http":
             raise ModelError(
-                f"The model's endpoint answered with HTTP status {fault.status}.",
+                f"the model's endpoint answered with HTTP status {fault.status}",
                 "The cassette's `fault` causes this; change it to get the reply.",
                 transient=fault.status in TRANSIENT_STATUSES or fault.status >= 500,
             )
         case "drop":
             raise ModelError(
-                "The connection to the model was lost in the middle of a reply.",
+                "the connection to the model was lost in the middle of a reply",
                 "The cassette's `fault` causes this; lower its `times` to get the reply.",
                 transient=True,
             )
         case "garbage":
             raise ModelError(
-                "The model's reply could not be read.",
+                "the model's reply could not be read",
                 "The cassette's `fault` causes this; lower its `times` to get the reply.",
                 transient=True,
             )
@@ -262,7 +262,7 @@ async def _hang(silence_s: float | None) -> None:
             await asyncio.Event().wait()
     except TimeoutError as error:
         raise ModelError(
-            f"The model did not answer within {silence_s:.0f} s.",
+            f"the model did not answer within {silence_s:.0f} s",
             "The cassette's `fault` causes this; lower its `times` to get the reply.",
             transient=True,
         ) from error
@@ -283,6 +283,6 @@ def _miss(path: Path, caller: Caller) -> CassetteMiss:
     when = yaml.safe_dump(dict(described), default_flow_style=True, sort_keys=False, width=10_000).strip()
     request = ", ".join(f"{name} {value}" for name, value in described.items())
     return CassetteMiss(
-        f"The cassette {path} has no reply for this request: {request}.",
+        f"the cassette {path} has no reply for this request: {request}",
         f"Add an entry to its `replies`: `- when: {when}` with a `text` or `tool_calls`.",
     )

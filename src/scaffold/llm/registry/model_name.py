@@ -38,14 +38,14 @@ def parse_model(text: str) -> ModelName:
     if provider is None and not rest and (maker := find_family(word)) is not None:
         return ModelName(maker, word)
     if provider is None or not rest:
-        raise UsageError(f"`{text}` is not a model string.", SYNTAX_HINT)
+        raise UsageError(f"`{text}` is not a model string", SYNTAX_HINT)
     if provider != "local":
         return ModelName(provider, rest)
     name, _, url = rest.partition("@")
     if "@" in url:  # model strings are stored and shown
-        raise UsageError("The local model's URL contains credentials.", "Remove them and set LOCAL_API_KEY.")
+        raise UsageError("the local model's URL contains credentials", "Remove them and set LOCAL_API_KEY.")
     if not name or not url.startswith(("http://", "https://")):
-        raise UsageError(f"`{text}` has no http:// or https:// URL of the local model.", SYNTAX_HINT)
+        raise UsageError(f"`{text}` has no http:// or https:// URL of the local model", SYNTAX_HINT)
     return ModelName(provider, name, url)
 
 

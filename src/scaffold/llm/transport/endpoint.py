@@ -84,7 +84,7 @@ def _codex(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     token, account = environ.get("CODEX_ACCESS_TOKEN"), environ.get("CODEX_ACCOUNT_ID")
     if not token or not account:
         raise UsageError(
-            f"`{model}` needs a login, which this version does not support yet.",
+            f"`{model}` needs a login, which this version does not support yet",
             "Use `openai:NAME` with OPENAI_API_KEY, or set CODEX_ACCESS_TOKEN and CODEX_ACCOUNT_ID.",
         )
     headers = {
@@ -98,7 +98,7 @@ def _codex(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 def _local(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     key = environ.get("LOCAL_API_KEY")
     headers = {"Authorization": f"Bearer {_checked_key('LOCAL_API_KEY', key)}"} if key else {}
-    base = _versioned(_checked("The local model's URL", model.url or ""))
+    base = _versioned(_checked("the local model's URL", model.url or ""))
     endpoint = _endpoint(model, base, headers, ChatCodec(local=True))
     return msgspec.structs.replace(endpoint, fallback_codec=ChatCodec(local=True, joined=True))
 
@@ -120,14 +120,14 @@ def _endpoint(model: ModelName, base: str, headers: Mapping[str, str], codec: Co
 def _key(variable: str, environ: Mapping[str, str], alternative: str) -> str:
     key = environ.get(variable)
     if not key:
-        raise UsageError(f"{variable} is not set.", f"Set it to your key; or set {alternative}. {NO_KEY_HINT}")
+        raise UsageError(f"{variable} is not set", f"Set it to your key; or set {alternative}. {NO_KEY_HINT}")
     return _checked_key(variable, key)
 
 
 def _checked_key(variable: str, key: str) -> str:
     if not _VISIBLE.fullmatch(key):
         raise UsageError(
-            f"{variable} contains a space, a line break or another character that is not allowed in a key.",
+            f"{variable} contains a space, a line break or another character that is not allowed in a key",
             "Set it to the key alone, without quotes and without a newline.",
         )
     return key
@@ -146,12 +146,12 @@ def _checked(name: str, url: str) -> str:
     """Return a base URL without a trailing slash; UsageError if it is invalid or contains a login."""
     fix = "Write http://HOST:PORT/PATH or https://HOST/PATH, without credentials, `?` or `#`."
     if not _VISIBLE.fullmatch(url):
-        raise UsageError(f"{name} is empty or contains characters that are not allowed in a URL.", fix)
+        raise UsageError(f"{name} is empty or contains characters that are not allowed in a URL", fix)
     try:
         parts = urlsplit(url)
         valid = parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port > 0)
     except ValueError as error:
-        raise UsageError(f"{name} is not a valid URL: {error}.", fix) from error
+        raise UsageError(f"{name} is not a valid URL: {error}", fix) from error
     if not valid or "@" in parts.netloc or parts.query or parts.fragment:
-        raise UsageError(f"{name} is not a usable base URL.", fix)
+        raise UsageError(f"{name} is not a usable base URL", fix)
     return url.rstrip("/")

@@ -202,28 +202,28 @@ def _raise_model_error(error: aiohttp.ClientError | OSError, post: HttpRequest) 
     # The order matters: DNS, TLS and proxy errors are also connector errors, and aiohttp's timeouts are TimeoutErrors.
     match error:
         case aiohttp.ConnectionTimeoutError():
-            what = f"Connecting to {url} timed out after {deadlines.connect_s:g} s."
+            what = f"connecting to {url} timed out after {deadlines.connect_s:g} s"
         case aiohttp.SocketTimeoutError():
-            what = f"{url} sent nothing for {deadlines.idle_s:g} s."
+            what = f"{url} sent nothing for {deadlines.idle_s:g} s"
         case TimeoutError():
-            what = f"The reply from {url} was not complete after {deadlines.total_s:g} s."
+            what = f"the reply from {url} was not complete after {deadlines.total_s:g} s"
         case aiohttp.ClientConnectorDNSError():
-            what = f"The host of {url} cannot be resolved: {error.os_error.strerror or error.os_error}."
+            what = f"the host of {url} cannot be resolved: {error.os_error.strerror or error.os_error}"
         case aiohttp.ClientSSLError():
             transient = False
-            what = f"The TLS certificate of {url} is not valid: {_certificate_problem(error)}."
+            what = f"the TLS certificate of {url} is not valid: {_certificate_problem(error)}"
         case aiohttp.ClientProxyConnectionError():
-            what = f"The proxy for {url} cannot be reached: {error.strerror}."
+            what = f"the proxy for {url} cannot be reached: {error.strerror}"
         case aiohttp.ClientHttpProxyError():
             transient = error.status >= 500
-            what = f"The proxy for {url} refused the connection with HTTP status {error.status}."
+            what = f"the proxy for {url} refused the connection with HTTP status {error.status}"
         case aiohttp.InvalidURL():
             transient = False
-            what = f"{url} is not a valid URL."
+            what = f"{url} is not a valid URL"
         case aiohttp.ClientConnectorError():
-            what = f"{url} cannot be reached: {_reason(error.os_error)}."
+            what = f"{url} cannot be reached: {_reason(error.os_error)}"
         case _:
-            what = f"The connection to {url} was lost."
+            what = f"the connection to {url} was lost"
     raise ModelError(what, _FIX if transient else _FIX_FOR_GOOD, transient=transient) from error
 
 

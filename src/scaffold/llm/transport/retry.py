@@ -88,7 +88,7 @@ class LocalThrottle:
 
 def _refusal(endpoint: str, seconds: float) -> ModelError:
     return ModelError(
-        f"{endpoint} is rate limited: retry in {seconds:.0f} s.",
+        f"{endpoint} is rate limited: retry in {seconds:.0f} s",
         "Wait until then, run fewer agents at a time, or choose another model with `--model`.",
         limited=True,
         retry_after_s=seconds,
@@ -187,7 +187,7 @@ class RetryingModel:
 
     async def _enter(self, timeout_s: float, last: ModelError | None, on_delta: DeltaHandler) -> Ticket:
         def on_cooldown(seconds: float) -> None:
-            on_delta(RetryWait(seconds, "The model's endpoint is rate limited." if last is None else last.what))
+            on_delta(RetryWait(seconds, "the model's endpoint is rate limited" if last is None else last.what))
 
         return await self._throttle.enter(self._inner.endpoint, timeout_s=timeout_s, on_cooldown=on_cooldown)
 

@@ -137,14 +137,14 @@ def reported_error(kind: str, message: str) -> ModelError:
     parsed = _ErrorBody(frozenset({kind.lower()}), message[:MAX_READ_CHARS])
     status = int(kind) if re.fullmatch("[1-5][0-9][0-9]", kind) else 200
     name = f" ({_one_line(kind)})" if kind else ""
-    start = f"The model's server reported an error{name}"
+    start = f"the model's server reported an error{name}"
     return _model_error(_classify(status, parsed), start, parsed, key=_ANY_KEY, after_s=None)
 
 
 def unreadable_reply(detail: str) -> ModelError:
     """Return a transient ModelError for a reply that does not match the wire format; `detail` is a clause."""
     return ModelError(
-        f"The model's reply cannot be read: {_one_line(detail)}.",
+        f"the model's reply cannot be read: {_one_line(detail)}",
         "Retry; if it persists, check that the base URL is the provider's and that no proxy alters replies.",
         transient=True,
     )
@@ -153,7 +153,7 @@ def unreadable_reply(detail: str) -> ModelError:
 def truncated_stream() -> ModelError:
     """Return a transient ModelError for a stream that ended before the reply was complete."""
     return ModelError(
-        "The connection ended in the middle of the model's reply.",
+        "the connection ended in the middle of the model's reply",
         "Retry; if it persists, check the network and any proxy.",
         transient=True,
     )
@@ -192,7 +192,7 @@ def _model_error(
 ) -> ModelError:
     # a server may repeat an invalid key in its message, so messages about keys are not shown
     message = "the key is missing or not valid" if kind == "key" else _one_line(parsed.message).rstrip(".")
-    what = f"{start}: {message}." if message else f"{start}."
+    what = f"{start}: {message}" if message else start
     fix = _FIXES[kind].format(key=key)
     if kind == "overflow":
         return ContextOverflow(what, fix)
