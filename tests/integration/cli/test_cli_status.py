@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from builders import begin, fail, land, make_run, submit, work
-from scaffold.cli.main import run_command, scaffold_group
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.host.identity import own_identity
@@ -455,8 +454,3 @@ def test_reading_changes_neither_the_checkout_nor_the_store(context, plan, scaff
     scaffold(*command)
     assert (context.store.events.last_seq(run.id), context.store.data_version()) == before
     assert sorted(path.name for path in repository.iterdir()) == [".git", "app.py"]
-
-
-def test_every_reading_command_has_a_help_text():
-    for name in ("status", "goals", "tasks", "logs", "diff", "contract", "plan", "config", "init", "doctor"):
-        assert run_command(scaffold_group, [name, "--help"], prog="scaffold") == 0
