@@ -33,6 +33,18 @@ def path(tmp_path):
     return tmp_path / "home" / "user.db"
 
 
+class ObservedClock(SystemClock):
+    """A clock that says when it is read."""
+
+    def __init__(self):
+        super().__init__()
+        self.read = asyncio.Event()
+
+    def monotonic(self):
+        self.read.set()
+        return super().monotonic()
+
+
 @pytest.fixture
 def child(path):
     """The store as the subagent's process opens it."""
@@ -162,9 +174,10 @@ async def test_a_session_that_cannot_decide_ends_its_subagent_with_an_error(path
 
 async def test_an_open_request_is_withdrawn_when_its_subagent_dies(path, child):
     """RA-11: a human who thinks holds nothing up that is over."""
-    withdrawn = asyncio.Event()
+    shown, withdrawn = asyncio.Event(), asyncio.Event()
 
     async def judge(agent, wish):
+        shown.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -173,7 +186,8 @@ async def test_an_open_request_is_withdrawn_when_its_subagent_dies(path, child):
     with parent_session(path, judge=judge) as parent:
         await parent.call("subagent", task="while ! [ -e asked ]; do sleep 0.01; done")
         asking = asyncio.create_task(referral(child, timeout_s=1)(WISH, ASKS))
-        await asyncio.sleep(0.3)
+        async with asyncio.timeout(5):
+            await shown.wait()
         (path.parent / "asked").touch()
         async with asyncio.timeout(5):
             await parent.peers.arrival()
@@ -184,11 +198,14 @@ async def test_an_open_request_is_withdrawn_when_its_subagent_dies(path, child):
 async def test_waiting_for_a_human_does_not_count_against_the_timeout(path, child):
     """RA-11: waiting for consent does not count against the timeout."""
 
+    clock = ObservedClock()
+
     async def judge(agent, wish):
-        await asyncio.sleep(1.5)
+        clock.read.clear()
+        await clock.read.wait()  # the time of the subagent would be up, and its supervisor looks
         return PolicyDecision("allow", "human", "yes")
 
-    with parent_session(path, judge=judge) as parent:
+    with parent_session(path, judge=judge, clock=clock) as parent:
         await parent.call("subagent", task="while ! [ -e answered ]; do sleep 0.01; done; exit 7", timeout_s=1)
         assert (await referral(child)(WISH, ASKS)).decision == "allow"
         (path.parent / "answered").touch()

@@ -256,7 +256,7 @@ async def test_a_waiting_agent_is_woken_by_this_process_and_by_another(path):
         for sender in (parent, other):
             async with asyncio.timeout(5), asyncio.TaskGroup() as together:
                 waiting = together.create_task(parent.peers.arrival())
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0)  # it runs until it waits for a change of the store
                 assert not waiting.done()
                 send(sender, "wake up")
                 if sender is parent:

@@ -29,7 +29,7 @@ async def test_a_command_returns_its_exit_code_and_both_outputs(sh, containment)
     assert (finished.exit_code, finished.signal, finished.timed_out) == (3, None, False)
     assert (finished.stdout, finished.stderr, finished.truncated) == (b"out\n", b"err\n", False)
     assert finished.stdout_sha256 == hashlib.sha256(b"out\n").hexdigest()
-    assert 0 < finished.duration_s < 10
+    assert finished.duration_s > 0
 
 
 @EITHER_WAY
@@ -127,7 +127,6 @@ async def test_a_timeout_ends_a_process_tree_that_ignores_sigterm(sh, tmp_path, 
     assert is_alive(deep)
     finished = await task
     assert (finished.timed_out, finished.exit_code, finished.signal) == (True, None, signal.SIGKILL)
-    assert finished.duration_s < 5
     await eventually(lambda: not is_alive(deep))
 
 
@@ -173,9 +172,8 @@ async def test_a_command_cancelled_during_its_start_never_begins(sh, tmp_path):
 
 @EITHER_WAY
 async def test_a_process_that_keeps_the_output_open_does_not_block_us(sh, tmp_path, process_in, containment):
-    finished = await sh("sleep 60 & echo $! > it.pid; echo done", containment=containment)
-    assert (finished.exit_code, finished.stdout) == (0, b"done\n")
-    assert finished.duration_s < 5
+    finished = await sh("sleep 600 & echo $! > it.pid; echo done", containment=containment, timeout_s=300)
+    assert (finished.exit_code, finished.timed_out, finished.stdout) == (0, False, b"done\n")
     left = await process_in(tmp_path / "it.pid")
     assert (left is None) == (containment is not None)
     if left:
@@ -283,16 +281,15 @@ def _place_of(process):
         return ""
 
 
-async def test_concurrent_commands_do_not_hold_each_other_s_pipes(sh):
+async def test_concurrent_commands_do_not_hold_each_other_s_pipes(sh, tmp_path):
     """A leaked write end would keep the quick ones waiting for the slow one."""
     async with asyncio.TaskGroup() as group:
-        slow = group.create_task(sh("sleep 3", containment=Containment()))
+        slow = group.create_task(sh("while [ ! -e over ]; do sleep 0.01; done", containment=Containment()))
         quick = [group.create_task(sh("echo $$", containment=Containment() if bool(n % 2) else None)) for n in range(6)]
-        async with asyncio.timeout(2.5):
-            await asyncio.wait(quick)
+        await asyncio.wait(quick)
         assert not slow.done()
-        assert all(task.result().duration_s < 0.9 for task in quick)
-        slow.cancel()
+        (tmp_path / "over").touch()
+    assert slow.result().exit_code == 0
 
 
 def descriptors():

@@ -92,9 +92,8 @@ async def test_a_fork_bomb_cannot_outrun_its_end(sh, nest):
     """RA-4, BX-17: 600 processes that start another for each that is killed."""
     finished = await sh(f"{HYDRA} {nest} 600 14", containment=Containment(), timeout_s=2)
     assert held(nest) == 0
-    assert finished.timed_out
+    assert (finished.timed_out, finished.signal) == (True, signal.SIGKILL)
     assert len(list(nest.iterdir())) > 300
-    assert finished.duration_s < 10
 
 
 @pytest.mark.slow
@@ -102,8 +101,7 @@ async def test_a_fork_bomb_is_ended_when_it_has_too_many_processes(sh, nest):
     """RA-4, BX-17."""
     finished = await sh(f"{HYDRA} {nest} 600 14", containment=Containment(max_processes=300))
     assert held(nest) == 0
-    assert finished.too_many_processes
-    assert finished.duration_s < 10
+    assert (finished.too_many_processes, finished.timed_out, finished.signal) == (True, False, signal.SIGKILL)
 
 
 ORCHESTRATOR = """

@@ -105,14 +105,13 @@ async def test_a_failing_child_writes_the_reason_to_its_log(fork, tmp_path):
     assert "ValueError: a reason" in (tmp_path / "logs" / "child.log").read_text()
 
 
-async def test_a_killed_child_takes_its_process_group_with_it(fork, process_in, tmp_path):
+async def test_a_killed_child_takes_its_process_group_with_it(fork, process_in, tmp_path, eventually):
     """BX-17"""
     child = await fork("last", tmp_path / "pid")
     helper = await process_in(tmp_path / "pid.helper")
     child.kill()
     assert await child.wait() == -signal.SIGKILL
-    await asyncio.sleep(0.05)
-    assert not is_alive(helper)
+    await eventually(lambda: not is_alive(helper))
 
 
 async def test_a_pid_is_not_reused_before_its_end_is_reported(fork):
