@@ -71,9 +71,18 @@ def needs(*programs: str) -> pytest.MarkDecorator:
 
 async def bubblewrap_or_skip() -> DetectedLevel:
     """Return the working bubblewrap of this machine; skip the test, with the reason, if there is none."""
+    return await _sandbox_or_skip("bubblewrap")
+
+
+async def sandbox_or_skip() -> DetectedLevel:
+    """Return the strongest sandbox of this machine; skip the test, with the reason, if there is none."""
+    return await _sandbox_or_skip("bubblewrap", "landlock", "seatbelt")
+
+
+async def _sandbox_or_skip(*levels: str) -> DetectedLevel:
     if not FOUND:
         FOUND.append(await detect_level(os.environ))
-    if FOUND[0].level != "bubblewrap":
+    if FOUND[0].level not in levels:
         pytest.skip(f"{FOUND[0].problem}; {FOUND[0].fix}")
     return FOUND[0]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scaffold.host.sandbox.level import detect_level
+from builders import sandbox_or_skip
 from support.scenario import Scenario, action, plan_of, shell, write
 
 CANARY = "canary-9z-injected-5d1e8a3c"
@@ -218,9 +218,7 @@ def _left_behind():
 
 @pytest.fixture(scope="module", autouse=True)
 def _a_sandbox():
-    finding = asyncio.run(detect_level(dict(os.environ)))
-    if finding.level == "none":
-        pytest.skip(f"no sandbox on this machine: {finding.problem}")
+    asyncio.run(sandbox_or_skip())
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def children_of(pid):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not can_fork(), reason="workers are not forked on this system")
+@pytest.mark.skipif(not can_fork(), reason="the fork server runs on Linux only")
 def test_a_killed_zygote_does_not_stop_the_run(scenario):
     """BX-12, BX-15: living workers continue, the next ones get another zygote."""
     killed = []

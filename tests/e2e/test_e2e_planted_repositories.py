@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-import os
 
 import pytest
 
-from scaffold.host.sandbox.level import detect_level
+from builders import sandbox_or_skip
 from support.scenario import Scenario, action, plan_of, shell, write
 
 PLANT = """
@@ -37,9 +36,7 @@ NAMED = ("-c", "user.name=x", "-c", "user.email=x@example.invalid")
 
 @pytest.fixture(scope="module", autouse=True)
 def _a_sandbox():
-    finding = asyncio.run(detect_level(dict(os.environ)))
-    if finding.level == "none":
-        pytest.skip(f"no sandbox on this machine: {finding.problem}")
+    asyncio.run(sandbox_or_skip())
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_without_a_repository_the_search_ends_at_home(tmp_path):
     assert found(home / "work", tmp_path / "elsewhere") == "mine"
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files to another user")
 def test_without_a_repository_files_of_other_users_are_ignored(tmp_path):
     """Any user may leave a file in a shared folder."""
     (tmp_path / "shared" / "mine").mkdir(parents=True)

@@ -79,7 +79,7 @@ async def test_a_git_that_is_too_old_is_refused(origin, environ, tmp_path):
         await open_repository(origin, environ=environ | {"PATH": f"{tmp_path}:{environ['PATH']}"})
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files to another user")
 async def test_a_repository_of_another_user_is_refused_with_the_fix(repo, sh, environ, origin):
     await sh("chown -R 12345 .")
     with pytest.raises(RepositoryError, match="belongs to another user") as caught:

@@ -235,7 +235,7 @@ async def test_worktrees_of_a_bare_repository_are_supported(repo, sh, open_at, p
 
 async def test_an_unsafe_repository_of_another_user_is_refused_with_the_fix(repo, environ):
     if os.geteuid():
-        pytest.skip("only root can give files away")
+        pytest.skip("only root can give files to another user")
     os.chown(repo.root, 1234, -1)
     os.chown(repo.common_dir, 1234, -1)
     with pytest.raises(RepositoryError, match="belongs to another user") as caught:

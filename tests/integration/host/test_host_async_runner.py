@@ -30,7 +30,7 @@ async def _run_a_command() -> int:
     return threads
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of the end of a process on a descriptor")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: pidfd_open waits for a process without a thread")
 def test_waiting_for_a_command_uses_no_thread() -> None:
     """A process with several threads cannot be forked safely."""
     before = threading.active_count()

@@ -15,7 +15,7 @@ from scaffold.host.process.child import start_child
 from scaffold.host.process.command import Containment, OutputCapture, run_command
 from scaffold.host.process.pipes import ReaperPipe
 
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to a keeper")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs the subreapers of Linux")
 EITHER_WAY = pytest.mark.parametrize("containment", [None, Containment()], ids=["free", "contained"])
 
 DAEMON = "(setsid sh -c 'echo $$ > daemon.pid; exec sleep 60' </dev/null >/dev/null 2>&1 &); "
@@ -113,7 +113,7 @@ async def test_all_output_is_written_to_a_file_in_order(sh, tmp_path):
     assert kept.read_bytes() == b"one\ntwo\nthree\n" + b"y\n" * 2500
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, which fails each write like a full disk")
 async def test_output_that_cannot_be_written_is_an_error(sh):
     with pytest.raises(OSError, match="No space left"):
         await sh("echo lost", output=OutputCapture(keep=Path("/dev/full")))

@@ -14,7 +14,7 @@ from scaffold.host.identity import is_alive
 from scaffold.host.process.child import start_child
 from scaffold.host.process.command import Containment
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who comes from whom")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the subreapers of Linux")
 HYDRA = f"exec '{sys.executable}' -I -S '{Path(__file__).with_name('fork_bomb.py')}'"
 BROOD = "for i in $(seq {}); do setsid sleep 60.75 & done; echo born; wait"
 

@@ -19,9 +19,7 @@ from scaffold.host.sandbox import landlock, landlock_filter
 from scaffold.host.sandbox.confinement import Confinement
 from scaffold.host.sandbox.landlock_launcher import SCOPE_SINCE, RawSyscalls
 
-pytestmark = pytest.mark.skipif(
-    landlock.unsupported_reason() is not None, reason=f"no Landlock here: {landlock.unsupported_reason()}"
-)
+pytestmark = pytest.mark.skipif(landlock.unsupported_reason() is not None, reason=str(landlock.unsupported_reason()))
 SECRET = "canary-4711"
 SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin")
 
@@ -224,7 +222,7 @@ async def test_a_command_has_no_capabilities_and_none_of_our_descriptors(zone):
 
 @pytest.mark.skipif(
     landlock.unsupported_reason() is not None or RawSyscalls().landlock_version() < SCOPE_SINCE,
-    reason="signals have no border here",
+    reason="Landlock confines signals since Linux 6.12, and this kernel does not",
 )
 async def test_signals_to_outside_processes_are_refused(zone):
     """BX-9: to the reaper, too; signal 0 only asks, so little harm is done if this fails."""
@@ -344,7 +342,7 @@ async def test_on_old_kernels_the_filter_blocks_truncation(zone):
 
 @needs("setpriv")
 @pytest.mark.skipif(SYSTEM_PYTHON is None, reason="there is no python3 in /usr/bin or /usr/local/bin")
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can run a command as another user")
 async def test_an_ordinary_user_is_confined_as_well():
     """BX-9"""
     with tempfile.TemporaryDirectory() as folder:
@@ -355,6 +353,6 @@ async def test_an_ordinary_user_is_confined_as_well():
         argv += landlock.argv(zone.confinement, ["sh", "-c", script])[1:]
         finished = await run_command(argv, cwd=zone.work, env={"PATH": os.environ["PATH"]}, timeout_s=20)
     if b"No module named" in finished.stderr:
-        pytest.skip("an ordinary user cannot read this checkout")
+        pytest.skip("the user nobody cannot read this checkout")
     assert finished.stdout == b"65534\nnew\n"
     assert finished.stderr.count(b"ermission denied") == 3

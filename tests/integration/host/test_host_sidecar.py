@@ -51,7 +51,7 @@ async def test_a_command_finds_its_services_ready_and_they_end_with_it(beside_it
     assert not listens(port)
 
 
-@pytest.mark.skipif(not LONG_QUEUES, reason="the system has no queue of connections that is as long")
+@pytest.mark.skipif(not LONG_QUEUES, reason=f"needs {QUEUE} of at least 500: longer queues of connections are cut")
 async def test_hundreds_of_simultaneous_connections_are_all_served(tmp_path, env, port):
     """If a backlog is full, Linux answers with SYN cookies, and the first data can be lost."""
     socket_folder = tmp_path / "socket_folder"

@@ -16,7 +16,7 @@ from scaffold.host.fork.zygote import UNKNOWN_EXIT_CODE, Zygote, ZygoteDied, can
 from scaffold.host.identity import identify, is_alive, own_identity
 from scaffold.host.process.child import start_child
 
-pytestmark = pytest.mark.skipif(not can_fork(), reason="a fork is not safe on this system")
+pytestmark = pytest.mark.skipif(not can_fork(), reason="the fork server runs on Linux only")
 
 PROGRAM = """
 import os, pathlib, signal, socket, sys, time

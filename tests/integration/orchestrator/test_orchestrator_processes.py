@@ -10,7 +10,7 @@ from scaffold.host.environment import child_environment
 from scaffold.host.fork.zygote import can_fork
 from scaffold.orchestrator.owner.processes import MAX_ZYGOTES, FreshProcessStarter, ProcessMain, ZygoteProcessStarter
 
-pytestmark = pytest.mark.skipif(not can_fork(), reason="a fork is not safe on this system")
+pytestmark = pytest.mark.skipif(not can_fork(), reason="the fork server runs on Linux only")
 
 WARM = """
 import os, socket, sys

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from builders import bubblewrap_or_skip, git, make_repository
+from builders import bubblewrap_or_skip, git, make_repository, sandbox_or_skip
 from scaffold.core.errors import TrustError
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.host.sandbox import landlock
@@ -47,7 +47,8 @@ def walls(home):
     async def found(folder: Path, mode="auto"):
         sandbox = await session_sandbox(SandboxSettings(mode=mode), folder, home, conversation="one")
         if sandbox is None:
-            pytest.skip("this machine offers no sandbox")
+            found = await sandbox_or_skip()
+            pytest.fail(f"{found.level} works on this machine, but the session runs without a sandbox")
         return sandbox
 
     return found
@@ -69,8 +70,8 @@ async def test_git_reads_its_settings_in_a_home_whose_other_dot_entries_are_hidd
     walls, repository, home, head, level, monkeypatch
 ):
     """BX-9, RA-14: at every level, wherever the home is; git fails if it cannot read its settings."""
-    if level == "landlock" and landlock.unsupported_reason():
-        pytest.skip("no Landlock here")
+    if level == "landlock" and (problem := landlock.unsupported_reason()):
+        pytest.skip(problem)
     monkeypatch.setenv("HOME", str(home))
     (home / ".gitconfig").write_text("[user]\n\tname = Ann Example\n[include]\n\tpath = ~/.gitconfig.local\n")
     (home / ".gitconfig.local").write_text("[user]\n\temail = ann@example.invalid\n")

@@ -152,7 +152,7 @@ async def test_an_unreadable_path_is_refused_with_the_reason(open_root, call):
     (open_root / "folder").chmod(0o700)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
 async def test_a_replaced_file_keeps_its_owner(root, call):
     (root / "a").write_text("one\ntwo\n")
     os.chown(root / "a", NOBODY, NOBODY)

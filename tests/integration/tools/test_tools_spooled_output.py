@@ -98,7 +98,7 @@ async def test_short_output_is_shown_whole(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who comes from whom")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the subreapers of Linux")
 async def test_a_command_that_starts_too_many_processes_is_reported(tmp_path):
     """RA-4: a fork bomb with a bound."""
     tool = shell(Workspace(tmp_path, {"PATH": os.environ["PATH"]}))

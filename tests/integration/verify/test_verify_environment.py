@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import bubblewrap_or_skip
+from builders import bubblewrap_or_skip, sandbox_or_skip
 from integration.verify.builders import PYTHON, EnvironmentSetup, check_output, run_check
 from scaffold.core.errors import ScaffoldError
 from scaffold.git import worktree
@@ -194,7 +194,8 @@ async def sandboxed(project, tmp_path, request):
     inside.environ = project.environ
     async with inside.open_sandbox(inside.repo) as walls:
         if walls is None or walls.level not in {"bubblewrap", "landlock"}:
-            pytest.skip("neither bubblewrap nor Landlock works on this machine")
+            found = await sandbox_or_skip()
+            pytest.skip(f"this test is for bubblewrap and Landlock, and the sandbox of this machine is {found.level}")
     if request.param == "landlock":
         if problem := landlock.unsupported_reason():
             pytest.skip(problem)

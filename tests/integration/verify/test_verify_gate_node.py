@@ -29,7 +29,8 @@ async def installed(request, tmp_path):
     words = ["npm", "install", "--no-audit", "--no-fund", "--save-dev", request.param]
     npm = await run_command(words, cwd=folder, env=child_environment(os.environ), timeout_s=100)
     if npm.exit_code != 0:
-        pytest.skip(f"npm cannot install {request.param} here")
+        last = npm.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        pytest.skip(f"`{' '.join(words)}` failed with exit code {npm.exit_code}: {''.join(last)}")
     return folder, request.param
 
 

@@ -8,7 +8,7 @@ import pytest
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
 
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: finds processes in /proc")
 DAEMON = (
     "(setsid sh -c 'echo $$ > {pid}; while :; do echo four > list; sleep 0.01; done' </dev/null >/dev/null 2>&1 &); "
     "while [ ! -s {pid} ]; do sleep 0.01; done; echo work > new"

@@ -51,7 +51,7 @@ PRETENDED = {
 }
 GRANTED = {"getpid": (39, []), "unshare files": (272, [FILES]), "socketpair": (53, [1, 1, 0, 0])}
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are those of x86-64")
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the system calls have the numbers of x86-64")
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ async def test_a_level_is_detected_and_problems_come_with_a_fix(expected):
     assert bool(finding.problem) == bool(finding.fix) == (finding.level not in {"bubblewrap", "seatbelt"})
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux only")
 async def test_without_bubblewrap_the_next_best_is_detected_with_install_instructions():
     """BX-9"""
     finding = await detect_level(os.environ, programs=())
@@ -77,7 +77,7 @@ async def test_the_first_working_bubblewrap_is_used(broken, bubblewrapped):
     assert (finding.level, finding.program, finding.problem) == ("bubblewrap", bubblewrapped, "")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux only")
 async def test_if_no_bubblewrap_works_the_first_problem_is_reported(broken):
     """BX-9"""
     finding = await detect_level(os.environ, programs=(broken, broken.parent))

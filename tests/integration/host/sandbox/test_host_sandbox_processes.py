@@ -79,8 +79,8 @@ async def test_a_library_of_an_agent_is_loaded_only_inside_the_sandbox(
     zone, workspace, env, tmp_path, sh, level, bubblewrapped
 ):
     """BX-9, RA-14: not into the programs that start the sandbox, although the user's variables name its folder."""
-    if level == "landlock" and landlock.unsupported_reason():
-        pytest.skip("no Landlock here")
+    if level == "landlock" and (problem := landlock.unsupported_reason()):
+        pytest.skip(problem)
     code = '#include <stdlib.h>\n__attribute__((constructor)) static void load(void) { fopen(getenv("MARK"), "a"); }'
     (workspace / "evil.c").write_text(f"#include <stdio.h>\n{code}\n")
     assert (await sh("gcc -shared -fPIC -o evil.so evil.c", cwd=workspace)).exit_code == 0
@@ -250,7 +250,7 @@ async def test_bubblewrap_is_never_taken_from_path(inside, env, workspace):
     assert not (workspace.parent / "escaped").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a command as another user")
 async def test_it_confines_an_ordinary_user_like_root(sh, env, tmp_path, bubblewrapped):
     """BX-9"""
     home = Path("/var/tmp") / f"scaffold-ordinary-{os.getpid()}"
