@@ -21,7 +21,7 @@ def scenario(tmp_path):
 
 
 @pytest.fixture
-def talk(scenario):
+def terminal(scenario):
     """Start `scaffold` in a terminal; it is ended with the test."""
     started = []
 
@@ -49,9 +49,9 @@ def model(scenario, *said):
 EXECUTE = {"name": "execute_plan", "args": {"plan": "Greet the world in hello.txt."}}
 
 
-def test_a_plan_is_refined_accepted_and_executed_while_the_conversation_continues(scenario, talk):
+def test_a_plan_is_refined_accepted_and_executed_while_the_conversation_continues(scenario, terminal):
     """SC-18, SC-8, SC-19: a separate planner makes the plan; /goals and /tasks need no model."""
-    screen = talk("--model", model(scenario, "Shall it be in hello.txt?", EXECUTE, "It is on its way."))
+    screen = terminal("--model", model(scenario, "Shall it be in hello.txt?", EXECUTE, "It is on its way."))
     screen.wait_for(r"^scaffold, ")
     screen.wait_for(IDLE)
     screen.type_line("greet somebody")
@@ -78,9 +78,9 @@ def test_a_plan_is_refined_accepted_and_executed_while_the_conversation_continue
 
 
 @pytest.mark.slow
-def test_a_declined_plan_is_saved_and_nothing_starts(scenario, talk):
+def test_a_declined_plan_is_saved_and_nothing_starts(scenario, terminal):
     """SC-18: no means later; the plan is stored as a run that `resume` starts."""
-    screen = talk("--model", model(scenario, EXECUTE, "Then not."))
+    screen = terminal("--model", model(scenario, EXECUTE, "Then not."))
     screen.wait_for(IDLE)
     screen.type_line("greet somebody")
     screen.wait_for(r"hello -> hello_there")
@@ -93,9 +93,9 @@ def test_a_declined_plan_is_saved_and_nothing_starts(scenario, talk):
 
 
 @pytest.mark.slow
-def test_commands_work_before_the_first_run_and_the_agent_cannot_write(scenario, talk):
+def test_commands_work_before_the_first_run_and_the_agent_cannot_write(scenario, terminal):
     """SC-18, SC-19: /help lists the session's own commands; tools that change files are missing."""
-    screen = talk("--model", model(scenario, write("sneaky.txt", "x"), "I cannot."))
+    screen = terminal("--model", model(scenario, write("sneaky.txt", "x"), "I cannot."))
     screen.wait_for(IDLE)
     screen.type_line("/help")
     screen.wait_for(r"/goals +the goals of the run")
@@ -111,7 +111,7 @@ def test_commands_work_before_the_first_run_and_the_agent_cannot_write(scenario,
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_planning_cleanly_and_leaves_no_owner(scenario, talk):
+def test_ctrl_c_stops_planning_cleanly_and_leaves_no_owner(scenario, terminal):
     """OR-5: the run is paused, and the session continues."""
     name = model(scenario, EXECUTE, "Stopped.")
     path = scenario.home / "cassette.yaml"
@@ -120,7 +120,7 @@ def test_ctrl_c_stops_planning_cleanly_and_leaves_no_owner(scenario, talk):
         if reply["when"].get("role") == "planner":
             reply["fault"] = {"kind": "hang", "times": 50}
     path.write_text(yaml.safe_dump(content))
-    screen = talk("--model", name)
+    screen = terminal("--model", name)
     screen.wait_for(IDLE)
     screen.type_line("greet somebody")
     assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), TIMEOUT_S)

@@ -27,13 +27,13 @@ def scenario(tmp_path):
 
 
 @pytest.fixture
-def talk(scenario):
+def terminal(scenario):
     """Start sessions; they are ended with the test."""
     with terminals(scenario) as start:
         yield start
 
 
-def test_a_session_with_calls_approved_once_always_and_denied(scenario, talk):
+def test_a_session_with_calls_approved_once_always_and_denied(scenario, terminal):
     """SC-18, RA-13, RA-18: yes is for one call, always for exactly this one, and no is reported to the model."""
     model = record_replies(
         scenario,
@@ -43,7 +43,7 @@ def test_a_session_with_calls_approved_once_always_and_denied(scenario, talk):
         write("never.txt", "x"),
         "All **done**.",
     )
-    screen = talk("--model", model)
+    screen = terminal("--model", model)
     screen.wait_for(IDLE)
     screen.type_line("make it")
     screen.wait_for(r"the agent asks to use write_file")
@@ -66,15 +66,15 @@ def test_a_session_with_calls_approved_once_always_and_denied(scenario, talk):
 
 
 @pytest.mark.slow
-def test_a_conversation_is_resumed_and_listed_by_its_first_message(scenario, talk):
+def test_a_conversation_is_resumed_and_listed_by_its_first_message(scenario, terminal):
     """RA-18, SC-19."""
-    first = talk("--model", record_replies(scenario, "hello there"))
+    first = terminal("--model", record_replies(scenario, "hello there"))
     first.wait_for(IDLE)
     first.type_line("my first words")
     first.wait_for("^hello there")
     first.type_line("/quit")
     assert first.wait_for_exit() == 0
-    second = talk("-c")
+    second = terminal("-c")
     second.wait_for("Resuming: my first words")
     second.type_line("/clear")
     second.wait_for(r"new conversation \w+")
@@ -86,9 +86,9 @@ def test_a_conversation_is_resumed_and_listed_by_its_first_message(scenario, tal
 
 
 @pytest.mark.slow
-def test_escape_and_ctrl_c_deny(scenario, talk):
+def test_escape_and_ctrl_c_deny(scenario, terminal):
     """RA-13."""
-    screen = talk("--model", record_replies(scenario, write("a", "x"), write("b", "x"), "over"))
+    screen = terminal("--model", record_replies(scenario, write("a", "x"), write("b", "x"), "over"))
     screen.wait_for(IDLE)
     screen.type_line("go")
     screen.answer(ESCAPE)
@@ -98,9 +98,9 @@ def test_escape_and_ctrl_c_deny(scenario, talk):
     assert not {"a", "b"} & {path.name for path in scenario.repo.iterdir()}
 
 
-def test_keys_typed_before_a_question_do_not_answer_it_and_are_not_lost(scenario, talk):
+def test_keys_typed_before_a_question_do_not_answer_it_and_are_not_lost(scenario, terminal):
     """RA-13: a stray key is no approval."""
-    screen = talk("--model", record_replies(scenario, [HELD, write("a", "x")], "over"), "--allow-category", "shell")
+    screen = terminal("--model", record_replies(scenario, [HELD, write("a", "x")], "over"), "--allow-category", "shell")
     screen.wait_for(IDLE)
     screen.type_line("go")
     screen.wait_for("running shell")
@@ -117,12 +117,12 @@ def test_keys_typed_before_a_question_do_not_answer_it_and_are_not_lost(scenario
     assert not (scenario.repo / "a").exists()
 
 
-def test_messages_typed_during_a_turn_reach_the_agent_with_its_next_request(scenario, talk):
+def test_messages_typed_during_a_turn_reach_the_agent_with_its_next_request(scenario, terminal):
     """RA-12, RA-18."""
     model = record_replies(scenario, HELD, "ended")
     path = scenario.home / "talk.yaml"
     path.write_text(path.read_text().replace("    turn: 2\n", "    turn: 2\n    contains: and also this\n"))
-    screen = talk("--model", model, "--yolo")
+    screen = terminal("--model", model, "--yolo")
     screen.wait_for(IDLE)
     screen.type_line("go")
     screen.wait_for("running shell")
@@ -134,9 +134,9 @@ def test_messages_typed_during_a_turn_reach_the_agent_with_its_next_request(scen
     assert screen.text.index("› and also this") < screen.text.index("\nended")
 
 
-def test_ctrl_c_stops_the_turn_and_the_session_continues(scenario, talk):
+def test_ctrl_c_stops_the_turn_and_the_session_continues(scenario, terminal):
     """RA-19: running tools end, no message is lost."""
-    screen = talk("--model", record_replies(scenario, shell("touch out/began; sleep 60"), "went on"), "--yolo")
+    screen = terminal("--model", record_replies(scenario, shell("touch out/began; sleep 60"), "went on"), "--yolo")
     screen.wait_for(IDLE)
     screen.type_line("go")
     assert wait_until((scenario.out / "began").exists)
@@ -152,9 +152,9 @@ def test_ctrl_c_stops_the_turn_and_the_session_continues(scenario, talk):
     screen.wait_for("^went on")
 
 
-def test_a_second_ctrl_c_ends_everything(scenario, talk):
+def test_a_second_ctrl_c_ends_everything(scenario, terminal):
     """RA-19, SC-1: within seconds, without orphans."""
-    screen = talk("--model", record_replies(scenario, shell("touch out/began; sleep 60")), "--yolo")
+    screen = terminal("--model", record_replies(scenario, shell("touch out/began; sleep 60")), "--yolo")
     screen.wait_for(IDLE)
     screen.type_line("go")
     assert wait_until((scenario.out / "began").exists)
@@ -163,8 +163,8 @@ def test_a_second_ctrl_c_ends_everything(scenario, talk):
     assert wait_until(lambda: not running(scenario, "sleep 60"))
 
 
-def test_ctrl_c_at_the_prompt_clears_then_warns_then_leaves(scenario, talk):
-    screen = talk("--model", record_replies(scenario, "unused"))
+def test_ctrl_c_at_the_prompt_clears_then_warns_then_leaves(scenario, terminal):
+    screen = terminal("--model", record_replies(scenario, "unused"))
     screen.wait_for(IDLE)
     screen.send("half a thought")
     screen.wait_for("half a thought")
@@ -176,9 +176,9 @@ def test_ctrl_c_at_the_prompt_clears_then_warns_then_leaves(scenario, talk):
     assert screen.wait_for_exit() == 0
 
 
-def test_commands_are_answered_without_a_model(scenario, talk):
+def test_commands_are_answered_without_a_model(scenario, terminal):
     """RA-18, SC-19: the cassette has no reply, so any request would be an error."""
-    screen = talk("--model", record_replies(scenario), "--max-budget-usd", "2")
+    screen = terminal("--model", record_replies(scenario), "--max-budget-usd", "2")
     screen.wait_for(IDLE)
     for command, result in (
         ("/help", r"/resume \[ID\] +list this directory's"),
@@ -203,9 +203,9 @@ def test_commands_are_answered_without_a_model(scenario, talk):
     assert "resume with `" not in screen.text
 
 
-def test_during_a_turn_read_only_commands_are_answered_at_once_and_the_rest_waits(scenario, talk):
+def test_during_a_turn_read_only_commands_are_answered_at_once_and_the_rest_waits(scenario, terminal):
     """RA-18."""
-    screen = talk("--model", record_replies(scenario, HELD, "ended"), "--yolo")
+    screen = terminal("--model", record_replies(scenario, HELD, "ended"), "--yolo")
     screen.wait_for(IDLE)
     screen.type_line("go")
     assert wait_until((scenario.out / "began").exists)
@@ -218,9 +218,9 @@ def test_during_a_turn_read_only_commands_are_answered_at_once_and_the_rest_wait
     assert screen.text.index("this session") < screen.text.index("\nended") < screen.text.index("› /compact")
 
 
-def test_an_error_in_a_turn_is_shown_and_the_session_continues(scenario, talk):
+def test_an_error_in_a_turn_is_shown_and_the_session_continues(scenario, terminal):
     """RA-18: two lines, and the prompt comes back."""
-    screen = talk("--model", record_replies(scenario))
+    screen = terminal("--model", record_replies(scenario))
     screen.wait_for(IDLE)
     screen.type_line("say something")
     screen.wait_for(r"^✗ .*\n(.*\n)*  \S")
@@ -228,9 +228,9 @@ def test_an_error_in_a_turn_is_shown_and_the_session_continues(scenario, talk):
     assert "Traceback" not in screen.text
 
 
-def test_pasted_text_stays_one_input(scenario, talk):
+def test_pasted_text_stays_one_input(scenario, terminal):
     """RA-18."""
-    screen = talk("--model", record_replies(scenario, "seen"))
+    screen = terminal("--model", record_replies(scenario, "seen"))
     path = scenario.home / "talk.yaml"
     path.write_text(
         path.read_text().replace("    turn: 1\n", "    turn: 1\n    contains: 'one\\ntwo\\nthree\\nfour\\nfive'\n")
@@ -244,11 +244,11 @@ def test_pasted_text_stays_one_input(scenario, talk):
     assert "✗" not in screen.text  # nothing was sent before it was whole
 
 
-def test_commands_and_files_are_completed(scenario, talk):
+def test_commands_and_files_are_completed(scenario, terminal):
     """RA-18."""
     (scenario.repo / "deep" / "er").mkdir(parents=True)
     (scenario.repo / "deep" / "er" / "buried.txt").write_text("treasure")
-    screen = talk("--model", record_replies(scenario, "unused"))
+    screen = terminal("--model", record_replies(scenario, "unused"))
     screen.wait_for(IDLE)
     screen.send("/comp")
     screen.wait_for("/compact +shorten")
@@ -270,9 +270,9 @@ def test_commands_and_files_are_completed(scenario, talk):
 
 
 @pytest.mark.slow
-def test_earlier_input_is_found_in_a_private_history_file(scenario, talk):
+def test_earlier_input_is_found_in_a_private_history_file(scenario, terminal):
     """RA-18."""
-    first = talk("--model", record_replies(scenario, "hello"))
+    first = terminal("--model", record_replies(scenario, "hello"))
     first.wait_for(IDLE)
     first.type_line("remember the milk")
     first.wait_for("^hello")
@@ -280,19 +280,19 @@ def test_earlier_input_is_found_in_a_private_history_file(scenario, talk):
     assert first.wait_for_exit() == 0
     kept = scenario.home / "scaffold" / "data" / "ralph-history"
     assert kept.stat().st_mode & 0o077 == 0
-    second = talk("--model", record_replies(scenario, "hello"))
+    second = terminal("--model", record_replies(scenario, "hello"))
     second.wait_for(IDLE)
     second.send("\x12milk")
     second.wait_for("remember the milk")
 
 
 @pytest.mark.slow
-def test_a_narrow_screen_without_colours_works(scenario, talk):
+def test_a_narrow_screen_without_colours_works(scenario, terminal):
     """RA-18: 40 columns, NO_COLOR."""
     model = record_replies(
         scenario, write("made.txt", "x" * 90 + "\n"), "# Title\n\n`code` and **words** " + "word " * 20
     )
-    screen = talk("--model", model, columns=40, NO_COLOR="1")
+    screen = terminal("--model", model, columns=40, NO_COLOR="1")
     screen.wait_for(r"^›")
     screen.type_line("go")
     screen.answer("y")
@@ -302,19 +302,19 @@ def test_a_narrow_screen_without_colours_works(scenario, talk):
     assert not re.search(r"\x1b\[(?:\d+;)*(3[0-8]|4[0-8]|9[0-7])m", screen.raw)
 
 
-def test_no_escape_sequence_of_a_model_or_tool_reaches_the_terminal(scenario, talk):
+def test_no_escape_sequence_of_a_model_or_tool_reaches_the_terminal(scenario, terminal):
     """RA-18: control characters are shown instead."""
     model = record_replies(scenario, shell("printf '\\033]0;owned\\007'"), "\x1b]0;owned\x07 said")
-    screen = talk("--model", model, "--yolo")
+    screen = terminal("--model", model, "--yolo")
     screen.wait_for(IDLE)
     screen.type_line("go")
     screen.wait_for(r"\\x1b\]0;owned\\x07 said")
     assert "\x1b]0;owned" not in screen.raw
 
 
-def test_a_failing_store_is_reported_and_the_session_continues(scenario, talk):
+def test_a_failing_store_is_reported_and_the_session_continues(scenario, terminal):
     """RA-18: no input ends the session."""
-    screen = talk("--model", record_replies(scenario, "hello"))
+    screen = terminal("--model", record_replies(scenario, "hello"))
     screen.wait_for(IDLE)
     with contextlib.closing(sqlite3.connect(scenario.home / "scaffold" / "data" / "user.db")) as database:
         database.execute("ALTER TABLE conversation RENAME TO elsewhere")
@@ -328,24 +328,24 @@ def test_a_failing_store_is_reported_and_the_session_continues(scenario, talk):
     assert screen.wait_for_exit() == 0
 
 
-def test_a_closed_terminal_ends_the_session_and_its_processes(scenario, talk):
+def test_a_closed_terminal_ends_the_session_and_its_processes(scenario, terminal):
     """SC-1, RA-11: no orphan, nothing lost, no loop on a missing terminal."""
-    screen = talk("--model", record_replies(scenario, shell("touch out/began; sleep 60")), "--yolo")
+    screen = terminal("--model", record_replies(scenario, shell("touch out/began; sleep 60")), "--yolo")
     screen.wait_for(IDLE)
     screen.type_line("go")
     assert wait_until((scenario.out / "began").exists)
     screen.close()
     assert wait_until(lambda: not scenario.processes())
-    again = talk("-c")
+    again = terminal("-c")
     again.wait_for("Resuming: go")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at_work", [True, False], ids=["at work", "at rest"])
-def test_sigterm_ends_the_session_and_restores_the_terminal(scenario, talk, at_work):
+def test_sigterm_ends_the_session_and_restores_the_terminal(scenario, terminal, at_work):
     """RA-19: kill -TERM."""
     model = record_replies(scenario, shell("touch out/began; sleep 60"))
-    screen = talk("--model", model, "--yolo")
+    screen = terminal("--model", model, "--yolo")
     before = termios.tcgetattr(screen.child.fileno())
     screen.wait_for(IDLE)
     if at_work:
@@ -361,7 +361,7 @@ def test_sigterm_ends_the_session_and_restores_the_terminal(scenario, talk, at_w
 
 
 @pytest.mark.slow
-def test_a_subagent_asks_under_its_name_and_its_end_wakes_the_session(scenario, talk):
+def test_a_subagent_asks_under_its_name_and_its_end_wakes_the_session(scenario, terminal):
     """RA-11, RA-12, RA-18: text typed meanwhile stays."""
     spawn = {"name": "subagent", "args": {"task": "count the beans"}}
     model = record_replies(scenario, spawn, "Somebody is at it.", "The beans are counted.")
@@ -373,7 +373,7 @@ def test_a_subagent_asks_under_its_name_and_its_end_wakes_the_session(scenario, 
         {"when": {"role": "agent", "action": "sub-1"}, "text": "seven beans"},
     ]
     path.write_text(yaml.safe_dump(output))
-    screen = talk("--model", model, "--allow-category", "subagent")
+    screen = terminal("--model", model, "--allow-category", "subagent")
     screen.wait_for(IDLE)
     screen.type_line("go")
     screen.wait_for("^Somebody is at it")
@@ -391,7 +391,7 @@ def test_a_subagent_asks_under_its_name_and_its_end_wakes_the_session(scenario, 
 
 
 @pytest.mark.slow
-def test_messages_after_a_stop_are_shown_and_wait_for_the_user(scenario, talk):
+def test_messages_after_a_stop_are_shown_and_wait_for_the_user(scenario, terminal):
     """RA-12, RA-19: an agent the user stopped does not start again automatically."""
     spawn = {"name": "subagent", "args": {"task": "count the beans"}}
     model = record_replies(scenario, spawn, shell("touch out/began; sleep 60"), "The beans are counted.")
@@ -403,7 +403,7 @@ def test_messages_after_a_stop_are_shown_and_wait_for_the_user(scenario, talk):
         {"when": {"role": "agent", "action": "sub-1"}, "text": "seven beans"},
     ]
     path.write_text(yaml.safe_dump(output))
-    screen = talk("--model", model, "--yolo")
+    screen = terminal("--model", model, "--yolo")
     screen.wait_for(IDLE)
     screen.type_line("go")
     screen.wait_for("running shell")

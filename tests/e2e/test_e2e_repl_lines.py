@@ -12,16 +12,16 @@ def scenario(tmp_path):
 
 
 @pytest.fixture
-def talk(scenario):
+def terminal(scenario):
     """Start sessions; they are ended with the test."""
     with terminals(scenario) as start:
         yield start
 
 
-def test_a_dumb_terminal_has_a_repl_too(scenario, talk):
+def test_a_dumb_terminal_has_a_repl_too(scenario, terminal):
     """RA-18: TERM=dumb."""
     model = record_replies(scenario, write("made.txt", "one\n"), "done")
-    screen = talk("--model", model, TERM="dumb")
+    screen = terminal("--model", model, TERM="dumb")
     screen.wait_for(r"^>$")
     screen.type_line("go")
     screen.wait_for("y yes")
@@ -34,12 +34,12 @@ def test_a_dumb_terminal_has_a_repl_too(scenario, talk):
     assert "\x1b" not in screen.raw
 
 
-def test_a_line_that_only_begins_like_an_answer_does_not_approve(scenario, talk):
+def test_a_line_that_only_begins_like_an_answer_does_not_approve(scenario, terminal):
     """RA-13, RA-18: where answers are lines, too; the text reaches the agent."""
     model = record_replies(scenario, write("made.txt", "one\n"), "heard")
     path = scenario.home / "talk.yaml"
     path.write_text(path.read_text().replace("    turn: 2\n", "    turn: 2\n    contains: always look twice\n"))
-    screen = talk("--model", model, TERM="dumb")
+    screen = terminal("--model", model, TERM="dumb")
     screen.wait_for(r"^>$")
     screen.type_line("go")
     screen.wait_for("y yes")

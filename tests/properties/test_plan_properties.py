@@ -222,7 +222,7 @@ def test_counted_readiness_equals_its_definition_after_any_changes(needs, data):
         for i, mine in enumerate(needs)
     ]
     facts = set(data.draw(some))
-    agenda = ReadyQueue(nodes, facts)
+    queue = ReadyQueue(nodes, facts)
     changes = st.one_of(
         st.tuples(st.just("shown"), st.sampled_from(ASSERTIONS)),
         st.tuples(st.just("withdrawn"), st.sampled_from(ASSERTIONS)),
@@ -231,18 +231,18 @@ def test_counted_readiness_equals_its_definition_after_any_changes(needs, data):
     for what, which in data.draw(st.lists(changes, max_size=12)):
         if isinstance(what, int):
             nodes[what] = replace(nodes[what], status=which)
-            agenda.set_status(nodes[what].id, which)
+            queue.set_status(nodes[what].id, which)
         elif what == "shown":
             facts.add(which)
-            agenda.add_fact(which)
+            queue.add_fact(which)
         else:
             facts.discard(which)
-            agenda.remove_fact(which)
-        assert agenda.ready() == ready_actions(nodes, frozenset(facts))
+            queue.remove_fact(which)
+        assert queue.ready() == ready_actions(nodes, frozenset(facts))
         is_open = [sum(c.parent_id == n.id and c.status in STATUSES[:4] for c in nodes) for n in nodes]
-        assert [agenda.open_children(node.id) for node in nodes] == is_open
-        assert (agenda.facts, agenda.actions) == (facts, tuple(nodes))
-        assert agenda.tally("pending") == sum(node.status == "pending" for node in nodes)
+        assert [queue.open_children(node.id) for node in nodes] == is_open
+        assert (queue.facts, queue.actions) == (facts, tuple(nodes))
+        assert queue.tally("pending") == sum(node.status == "pending" for node in nodes)
 
 
 names = st.lists(st.sampled_from(ASSERTIONS), max_size=2, unique=True).map(tuple)
@@ -338,7 +338,7 @@ class Toy:
         running = len(self.with_status("running", "primitive"))
         able = [self.nodes[key] for key in ready_actions(list(self.nodes.values()), frozenset(self.facts))]
         return GoalView(
-            unmet=tuple(wish for wish in self.goal.goal_state if wish not in self.facts),
+            unmet=tuple(desired for desired in self.goal.goal_state if desired not in self.facts),
             ready=tuple(ReadyAction(node.id, node.id, node.kind, bool(self.children(node.id))) for node in able),
             compounds=tuple(map(self.compound, self.with_status("running", "compound"))),
             running=running,

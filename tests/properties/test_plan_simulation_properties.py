@@ -120,9 +120,9 @@ def thought_again(draw, plan: Plan, progress: PlanProgress) -> Plan:
     for goal in plan.goals:
         actions = [action for action in goal.actions if draw(st.integers(0, 5))]
         actions = [replace(each, description="anew") if not draw(st.integers(0, 3)) else each for each in actions]
-        wish = draw(st.sampled_from(goal.goal_state))
+        desired = draw(st.sampled_from(goal.goal_state))
         if draw(st.booleans()):
-            actions.append(ActionSpec(key=f"{goal.name}+", effects=(wish,)))
+            actions.append(ActionSpec(key=f"{goal.name}+", effects=(desired,)))
         goals.append(replace(goal, actions=tuple(draw(st.permutations(actions)))))
     return Plan(goals=tuple(goals))
 

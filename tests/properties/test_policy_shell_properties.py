@@ -122,8 +122,8 @@ def test_a_command_that_is_not_understood_is_never_allowed(text):
 @given(st.lists(st.sampled_from(["..", ".", "a", ".git", ".GIT", ".ssh", "", "~"]), max_size=6).map("/".join))
 def test_writing_a_path_is_never_allowed_and_protected_ones_never_ask(path):
     """RA-14."""
-    wish = permission_request(invocation_by_name("write_file", {"path": path}), PLACE)
-    judged = asyncio.run(decide_call(wish, RuleSet(), CallContext(workspace=PLACE), ShellCommandPolicy()))
+    request = permission_request(invocation_by_name("write_file", {"path": path}), PLACE)
+    judged = asyncio.run(decide_call(request, RuleSet(), CallContext(workspace=PLACE), ShellCommandPolicy()))
     assert judged.decision != "allow"
     lasting = PLACE.reached(path, frozenset({"/w"}), tilde=path == "~" or path.startswith("~/"))
     if any(".git" in each.casefold().split("/") for each in lasting if path):

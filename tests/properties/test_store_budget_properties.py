@@ -52,8 +52,8 @@ class Spenders:
         self.largest_step = 0
         self.surprise = 0
 
-    async def spend(self, wishes: list[tuple[int, int, int]]) -> None:
-        for estimated, real, hundredths in wishes:
+    async def spend(self, requests: list[tuple[int, int, int]]) -> None:
+        for estimated, real, hundredths in requests:
             try:
                 reservation = await self.budget.reserve(Usage(cost_usd=estimated / 100, requests=1))
             except BudgetExceeded:
@@ -87,7 +87,7 @@ def test_many_spenders_respect_one_limit(user: UserStore, limit: int, agents: li
     spenders = Spenders(budget, clock, limit)
 
     async def spend_together() -> None:
-        tasks = [asyncio.create_task(spenders.spend(wishes)) for wishes in agents]
+        tasks = [asyncio.create_task(spenders.spend(requests)) for requests in agents]
         for _ in range(2_000):
             if all(task.done() for task in tasks):
                 break

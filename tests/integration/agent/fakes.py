@@ -55,8 +55,8 @@ class ScriptedSubagents:
         return self._folder / "logs" / f"{subagent.name}.log"
 
 
-async def deny_all(agent, wish):
-    return PolicyDecision("deny", "category", f"{agent} may not {wish.subject}")
+async def deny_all(agent, request):
+    return PolicyDecision("deny", "category", f"{agent} may not {request.subject}")
 
 
 class ParentSession:
@@ -66,7 +66,7 @@ class ParentSession:
         self.clock = clock or SystemClock()
         self.path = path
         self.store = UserStore.open(path, clock=self.clock, timeout_s=timeout_s)
-        self.staff = ScriptedSubagents(path.parent)
+        self.starter = ScriptedSubagents(path.parent)
         self.warnings = []
         if self.store.conversations.get(ME) is None:
             begin(self.store, ME)
@@ -74,7 +74,7 @@ class ParentSession:
             self.store.conversations.claim(ME, own_identity())
         self.peers = Peers(
             ClaimedSession(self.store, ME, "/shop", self.clock),
-            starter=self.staff,
+            starter=self.starter,
             decider=judge,
             about=lambda: {"model": "cassette:/tape", "mode": "default"},
             warn=self.warnings.append,

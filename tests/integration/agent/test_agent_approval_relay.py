@@ -21,7 +21,7 @@ from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.store.user_store import SESSIONS, UserStore
 from scaffold.tools.arguments import object_schema
 
-WISH = PermissionRequest(
+REQUEST = PermissionRequest(
     tool="shell", category="shell", kind="command", subject="make deploy", paths=("make", "deploy")
 )
 ASKS = PolicyDecision("ask", "shell", "it is not known")
@@ -65,24 +65,24 @@ async def test_the_parent_decides_what_a_subagent_may_do(path, child):
     """RA-11, RA-13: approvals are relayed to the parent, whose user sees which agent asks."""
     heard = []
 
-    async def judge(agent, wish):
-        heard.append((agent, wish))
+    async def judge(agent, request):
+        heard.append((agent, request))
         return PolicyDecision("allow" if len(heard) == 1 else "deny", "human", f"answer {len(heard)}")
 
     with parent_session(path, judge=judge) as parent:
         await spawned(parent)
-        answers = [await referral(child)(WISH, ASKS) for _ in range(2)]
+        answers = [await referral(child)(REQUEST, ASKS) for _ in range(2)]
         await parent.peers.close()
     assert answers == [PolicyDecision("allow", "human", "answer 1"), PolicyDecision("deny", "human", "answer 2")]
-    assert heard == [("sub-1", WISH)] * 2
+    assert heard == [("sub-1", REQUEST)] * 2
 
 
 async def test_a_request_reaches_the_parent_unchanged(path, child):
     """RA-13: what is allowed is what was shown, including file names that are not text."""
     heard = []
 
-    async def judge(agent, wish):
-        heard.append(wish)
+    async def judge(agent, request):
+        heard.append(request)
         return PolicyDecision("deny", "human", "no")
 
     odd = PermissionRequest(
@@ -97,7 +97,7 @@ async def test_a_request_reaches_the_parent_unchanged(path, child):
 
 async def test_a_silent_or_missing_parent_counts_as_a_denial(child):
     """RA-11: without an answer the call is denied."""
-    judged = await referral(child, timeout_s=0.2)(WISH, ASKS)
+    judged = await referral(child, timeout_s=0.2)(REQUEST, ASKS)
     assert (judged.decision, "was not answered" in judged.reason) == ("deny", True)
 
 
@@ -127,7 +127,7 @@ async def test_only_the_parent_can_answer(path, child, sender, decision):
 
     with closing(UserStore.open(path, clock=SystemClock())) as other:
         async with asyncio.TaskGroup() as together:
-            asking = together.create_task(referral(child, timeout_s=1)(WISH, ASKS))
+            asking = together.create_task(referral(child, timeout_s=1)(REQUEST, ASKS))
             together.create_task(forge(other))
     assert asking.result().decision == decision
 
@@ -135,13 +135,13 @@ async def test_only_the_parent_can_answer(path, child, sender, decision):
 async def test_a_request_of_an_unknown_subagent_is_not_shown(path, child):
     """RA-13: only the session's own running subagents may ask."""
 
-    async def judge(agent, wish):
+    async def judge(agent, request):
         raise AssertionError(agent)
 
     with parent_session(path, judge=judge) as parent:
         await spawned(parent)
         stranger = ApprovalRelay(child, SystemClock(), me="eve/sub-1", parent=ME, timeout_s=0.5)
-        assert (await stranger(WISH, ASKS)).decision == "deny"
+        assert (await stranger(REQUEST, ASKS)).decision == "deny"
         assert parent.peers.running == 1
         await parent.peers.close()
 
@@ -156,12 +156,12 @@ async def test_a_request_of_an_unknown_subagent_is_not_shown(path, child):
 async def test_a_session_that_cannot_decide_ends_its_subagent_with_an_error(path, child, error, words):
     """RA-11: never a hang; a failed result for the agent, a line for the user, and the session continues."""
 
-    async def judge(agent, wish):
+    async def judge(agent, request):
         raise error
 
     with parent_session(path, judge=judge) as parent:
         await spawned(parent)
-        asking = asyncio.create_task(referral(child, timeout_s=1)(WISH, ASKS))
+        asking = asyncio.create_task(referral(child, timeout_s=1)(REQUEST, ASKS))
         async with asyncio.timeout(5):
             await parent.peers.arrival()
         ended = parent.peers.subagents()[0]
@@ -176,7 +176,7 @@ async def test_an_open_request_is_withdrawn_when_its_subagent_dies(path, child):
     """RA-11: a human who thinks holds nothing up that is over."""
     shown, withdrawn = asyncio.Event(), asyncio.Event()
 
-    async def judge(agent, wish):
+    async def judge(agent, request):
         shown.set()
         try:
             await asyncio.Event().wait()
@@ -185,7 +185,7 @@ async def test_an_open_request_is_withdrawn_when_its_subagent_dies(path, child):
 
     with parent_session(path, judge=judge) as parent:
         await parent.call("subagent", task="while ! [ -e asked ]; do sleep 0.01; done")
-        asking = asyncio.create_task(referral(child, timeout_s=1)(WISH, ASKS))
+        asking = asyncio.create_task(referral(child, timeout_s=1)(REQUEST, ASKS))
         async with asyncio.timeout(5):
             await shown.wait()
         (path.parent / "asked").touch()
@@ -200,14 +200,14 @@ async def test_waiting_for_a_human_does_not_count_against_the_timeout(path, chil
 
     clock = ObservedClock()
 
-    async def judge(agent, wish):
+    async def judge(agent, request):
         clock.read.clear()
         await clock.read.wait()  # the time of the subagent would be up, and its supervisor looks
         return PolicyDecision("allow", "human", "yes")
 
     with parent_session(path, judge=judge, clock=clock) as parent:
         await parent.call("subagent", task="while ! [ -e answered ]; do sleep 0.01; done; exit 7", timeout_s=1)
-        assert (await referral(child)(WISH, ASKS)).decision == "allow"
+        assert (await referral(child)(REQUEST, ASKS)).decision == "allow"
         (path.parent / "answered").touch()
         await parent.peers.arrival()
         assert "exit code 7" in parent.peers.subagents()[0].error

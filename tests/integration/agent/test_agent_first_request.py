@@ -45,8 +45,8 @@ def request_of(tmp_path, monkeypatch):
             cwd=tmp_path, gate=gate, conversation="mine", environ={}, sandbox=None, modes=modes, todos=todos
         )
         toolkit = await load_session_tools(setup)
-        scene = SessionEnvironment(cwd=tmp_path, platform="Linux", attended=True, clock=clock)
-        context = SessionContext(scene, modes, todos)
+        environment = SessionEnvironment(cwd=tmp_path, platform="Linux", attended=True, clock=clock)
+        context = SessionContext(environment, modes, todos)
         await agent(model, *toolkit.tools, system=system, context=context).turn(said)
         return model.requests[0]
 

@@ -28,8 +28,8 @@ def context_of(tmp_path, clock):
     """Return the context of a session in an empty directory."""
 
     def context_of(modes=None, todos=None, *, attended=False):
-        scene = SessionEnvironment(cwd=tmp_path, platform="Linux", attended=attended, clock=clock)
-        return SessionContext(scene, modes or CurrentMode(), todos or Todos())
+        environment = SessionEnvironment(cwd=tmp_path, platform="Linux", attended=attended, clock=clock)
+        return SessionContext(environment, modes or CurrentMode(), todos or Todos())
 
     return context_of
 
@@ -41,8 +41,8 @@ def test_it_contains_place_time_and_whether_a_user_is_present(context_of, tmp_pa
 
 
 def test_a_directory_with_an_unusual_name_stays_on_its_line(tmp_path, clock):
-    scene = SessionEnvironment(cwd=tmp_path / "a\nMode: free", platform="Linux", attended=False, clock=clock)
-    lines = SessionContext(scene, CurrentMode(), Todos()).text().split("\n")
+    environment = SessionEnvironment(cwd=tmp_path / "a\nMode: free", platform="Linux", attended=False, clock=clock)
+    lines = SessionContext(environment, CurrentMode(), Todos()).text().split("\n")
     assert [line for line in lines if line.startswith("Mode: ")] == ["Mode: default"]
 
 

@@ -94,7 +94,7 @@ async def test_a_reported_result_is_kept_even_if_the_subagent_is_killed_afterwar
 
 
 async def test_a_process_that_cannot_be_started_is_a_failed_result_at_once(parent):
-    parent.staff.able = False
+    parent.starter.able = False
     said = await parent.call("subagent", task="true")
     assert said.failed
     assert json.loads(said.content)["status"] == "failure"
@@ -104,7 +104,7 @@ async def test_a_process_that_cannot_be_started_is_a_failed_result_at_once(paren
 
 async def test_an_interrupted_start_counts_as_cancelled(parent):
     """RA-19: Ctrl-C while a subagent starts leaves no running process."""
-    parent.staff.slow = True
+    parent.starter.slow = True
     call = asyncio.create_task(parent.call("subagent", task="true"))
     async with asyncio.timeout(5):
         tick = parent.peers._pool.poller.tick()
@@ -231,8 +231,8 @@ async def test_an_end_that_cannot_be_stored_blocks_no_one_and_is_stored_later(pa
 async def test_a_failed_start_that_cannot_be_stored_is_settled_at_the_end(path):
     """RA-11: nothing waits for a process that never started."""
     with parent_session(path, timeout_s=0.05) as parent:
-        parent.staff.able = False
-        parent.staff.before = lambda: stack.enter_context(locked(path))
+        parent.starter.able = False
+        parent.starter.before = lambda: stack.enter_context(locked(path))
         with ExitStack() as stack:
             await parent.call("subagent", task="true")
             assert parent.peers.running == 1

@@ -22,7 +22,7 @@ TASKS = [
 PROJECT = {"name": "Web Shop", "description": "A shop on the web.", "tasks": TASKS}
 
 
-class Office:
+class ChatToolHost:
     """The host of chat tools in a test: one harness, and a list of what it was asked."""
 
     def __init__(self, harness):
@@ -53,16 +53,16 @@ class Office:
 
 
 @pytest.fixture
-async def office(harness):
-    return Office(harness)
+async def host(harness):
+    return ChatToolHost(harness)
 
 
 @pytest.fixture
-def answer(office):
+def answer(host):
     """Return the answer of a call that succeeds."""
 
     async def answer(name, /, **args):
-        result = await call(office, name, args)
+        result = await call(host, name, args)
         assert not result.failed, result.content
         return json.loads(result.content)
 
@@ -70,11 +70,11 @@ def answer(office):
 
 
 @pytest.fixture
-def refusal(office):
+def refusal(host):
     """Return the message of a call that fails."""
 
     async def refusal(name, /, **args):
-        result = await call(office, name, args)
+        result = await call(host, name, args)
         assert result.failed, result.content
         assert "broke:" not in result.content
         return result.content
@@ -82,8 +82,8 @@ def refusal(office):
     return refusal
 
 
-async def call(office, name, args):
-    tools = (*orchestrator_tools(office), *project_tools(office))
+async def call(host, name, args):
+    tools = (*orchestrator_tools(host), *project_tools(host))
     return await Toolbox(tools).result(ToolCall("1", name, args))
 
 
@@ -91,9 +91,9 @@ def state(harness, run_id, name):
     return harness.store.goals.by_name(run_id, name).state
 
 
-def test_the_tools_have_their_documented_names(office):
+def test_the_tools_have_their_documented_names(host):
     """SC-17, OR-7."""
-    assert [tool.name for tool in orchestrator_tools(office)] == [
+    assert [tool.name for tool in orchestrator_tools(host)] == [
         "execute_plan",
         "list_goals",
         "goal_status",
@@ -101,7 +101,7 @@ def test_the_tools_have_their_documented_names(office):
         "pause_goal",
         "cancel_goal",
     ]
-    assert [tool.name for tool in project_tools(office)] == [
+    assert [tool.name for tool in project_tools(host)] == [
         "create_project",
         "list_projects",
         "project_status",
@@ -111,12 +111,12 @@ def test_the_tools_have_their_documented_names(office):
     ]
 
 
-async def test_a_plan_is_passed_on_whole(office, answer, refusal):
+async def test_a_plan_is_passed_on_whole(host, answer, refusal):
     """SC-17, SC-18."""
     assert await answer("execute_plan", plan=" Build a shop.\n") == {"note": "run r1 goes on"}
-    assert office.asked == [("plan", "Build a shop.")]
+    assert host.asked == [("plan", "Build a shop.")]
     assert "the plan is empty" in await refusal("execute_plan", plan=" ")
-    office.error = ModelError("the model is away", "Try later.")
+    host.error = ModelError("the model is away", "Try later.")
     assert await refusal("execute_plan", plan="Build.") == "the model is away. Try later."
 
 
@@ -126,10 +126,10 @@ async def test_before_the_first_run_the_lists_are_empty(answer, refusal):
     assert "call execute_plan or create_project" in await refusal("goal_status", goal="shop")
 
 
-async def test_goals_are_listed_and_shown_from_the_store(harness, office, answer, refusal):
+async def test_goals_are_listed_and_shown_from_the_store(harness, host, answer, refusal):
     """SC-17, OR-8: the store is the one source of truth."""
     run = await harness.own(goal("shop", act("store"), act("api", needs=["store_done"])), goal("lab", act("x")))
-    office.run_id = run.id
+    host.run_id = run.id
     listing = await answer("list_goals")
     assert [(each["goal"], each["status"], each["actions"]) for each in listing["goals"]] == [
         ("shop", "active", {"pending": 2}),
@@ -145,10 +145,10 @@ async def test_goals_are_listed_and_shown_from_the_store(harness, office, answer
     assert "is a goal, not a project" in await refusal("project_status", project="shop")
 
 
-async def test_a_goal_is_paused_and_resumed(harness, office, answer):
+async def test_a_goal_is_paused_and_resumed(harness, host, answer):
     """SC-17: without an owner a pause takes effect at once; to resume, a process must own the run."""
     run = await harness.own(goal("shop", act("store")))
-    office.run_id = run.id
+    host.run_id = run.id
     harness.orphan(run)
     assert await answer("pause_goal", goal="shop") == {
         "goal": "shop",
@@ -158,76 +158,76 @@ async def test_a_goal_is_paused_and_resumed(harness, office, answer):
     assert state(harness, run.id, "shop") == Paused(PAUSED_BY_USER)
     assert (await answer("start_goal", goal="shop"))["note"] == "it goes on"
     assert state(harness, run.id, "shop") == Active()
-    assert office.asked == [("go on", run.id)]
+    assert host.asked == [("go on", run.id)]
 
 
-async def test_an_active_goal_is_not_started_twice(harness, office, answer):
+async def test_an_active_goal_is_not_started_twice(harness, host, answer):
     """SC-17."""
     run = await harness.own(goal("shop", act("store")))
-    office.run_id = run.id
+    host.run_id = run.id
     assert (await answer("start_goal", goal="shop"))["note"] == "It is already running."
-    assert office.asked == []
+    assert host.asked == []
 
 
-async def test_cancelling_a_goal_is_final(harness, office, answer):
+async def test_cancelling_a_goal_is_final(harness, host, answer):
     """SC-17."""
     run = await harness.own(goal("shop", act("store")), goal("lab", act("x")))
-    office.run_id = run.id
+    host.run_id = run.id
     harness.orphan(run)
     assert (await answer("cancel_goal", goal="shop"))["status"] == "cancelled"
     assert state(harness, run.id, "shop") == Cancelled()
     assert state(harness, run.id, "lab") == Active()
 
 
-async def test_only_the_user_can_retry_a_failure(harness, office, refusal):
+async def test_only_the_user_can_retry_a_failure(harness, host, refusal):
     """SC-20."""
     run = await harness.own(goal("shop", act("store")))
-    office.run_id = run.id
+    host.run_id = run.id
     with harness.store.transaction():
         harness.store.goals.move(harness.store.goals.by_name(run.id, "shop").id, Failed("no way"))
     assert "has failed: no way" in await refusal("start_goal", goal="shop")
 
 
-async def test_a_project_is_a_goal_with_dependent_tasks(harness, office, answer):
+async def test_a_project_is_a_goal_with_dependent_tasks(harness, host, answer):
     """OR-2, OR-6, OR-7, SC-22."""
     made = await answer("create_project", **PROJECT)
     assert made["tasks"] == 3
     assert made["created"] is True
-    assert office.asked == [("open", "A shop on the web.")]
-    actions = harness.store.actions.of_run(office.run_id)
+    assert host.asked == [("open", "A shop on the web.")]
+    actions = harness.store.actions.of_run(host.run_id)
     assert [(each.key, each.method, each.preconditions) for each in actions] == [
         ("web-shop-task-1", "dag", ()),
         ("web-shop-task-2", "dag", ("done:web-shop-task-1",)),
         ("docs", "dag", ("done:web-shop-task-2", "done:web-shop-task-1")),
     ]
-    assert lint(stored_plan(harness.store, office.run())).valid
+    assert lint(stored_plan(harness.store, host.run())).valid
     assert [(each["goal"], each["status"]) for each in (await answer("list_projects"))["projects"]] == [
         ("Web Shop", "paused")
     ]
     assert (await answer("project_status", project="Web Shop"))["complete"] is False
 
 
-async def test_creating_the_same_project_again_changes_nothing(harness, office, answer, refusal):
+async def test_creating_the_same_project_again_changes_nothing(harness, host, answer, refusal):
     """OR-7: safe to repeat."""
     await answer("create_project", **PROJECT)
     again = await answer("create_project", **PROJECT)
     assert (again["created"], again["note"]) == (False, "An identical project already exists.")
-    assert len(harness.store.actions.of_run(office.run_id)) == 3
+    assert len(harness.store.actions.of_run(host.run_id)) == 3
     other = PROJECT | {"description": "Another shop."}
     assert "already exists with a different description" in await refusal("create_project", **other)
 
 
-async def test_several_projects_share_one_run_and_a_new_run_follows_an_ended_one(harness, office, answer):
+async def test_several_projects_share_one_run_and_a_new_run_follows_an_ended_one(harness, host, answer):
     """OR-8."""
     await answer("create_project", **PROJECT)
-    first = office.run_id
+    first = host.run_id
     await answer("create_project", name="Lab", description="x", tasks=[{"description": "Look."}])
     assert [each.name for each in harness.store.goals.of_run(first)] == ["Web Shop", "Lab"]
     with harness.store.transaction():
         harness.store.runs.move(first, Active())
         harness.store.runs.move(first, Completed())
     await answer("create_project", name="Attic", description="x", tasks=[{"description": "Look."}])
-    assert office.run_id != first
+    assert host.run_id != first
     assert len(harness.store.goals.of_run(first)) == 2
 
 
@@ -249,35 +249,35 @@ async def test_several_projects_share_one_run_and_a_new_run_follows_an_ended_one
         (["Look."], "tasks[0]"),
     ],
 )
-async def test_a_malformed_list_of_tasks_is_refused_whole_with_the_position(harness, office, refusal, tasks, words):
+async def test_a_malformed_list_of_tasks_is_refused_whole_with_the_position(harness, host, refusal, tasks, words):
     """OR-5, OR-6: indices and cycles are checked before anything is stored."""
     assert words in await refusal("create_project", **(PROJECT | {"tasks": tasks}))
-    assert office.asked == []
+    assert host.asked == []
     assert harness.store.runs.latest() is None
 
 
-async def test_a_large_project_is_created_in_one_call(harness, office, answer):
+async def test_a_large_project_is_created_in_one_call(harness, host, answer):
     """OR-2."""
     tasks = [{"description": f"Step {n}.", "depends_on": [n - 1] if n else []} for n in range(80)]
     assert (await answer("create_project", name="!!", description="x", tasks=tasks))["tasks"] == 80
-    assert harness.store.actions.of_run(office.run_id)[79].key == "project-task-80"
+    assert harness.store.actions.of_run(host.run_id)[79].key == "project-task-80"
 
 
-async def test_a_project_starts_on_request(harness, office, answer):
+async def test_a_project_starts_on_request(harness, host, answer):
     """OR-7, SC-17."""
     await answer("create_project", **PROJECT)
-    assert state(harness, office.run_id, "Web Shop") == Paused(PAUSED_BY_USER)
+    assert state(harness, host.run_id, "Web Shop") == Paused(PAUSED_BY_USER)
     started = await answer("start_project", project="Web Shop")
     assert started["note"] == "it goes on"
-    assert state(harness, office.run_id, "Web Shop") != Paused(PAUSED_BY_USER)
+    assert state(harness, host.run_id, "Web Shop") != Paused(PAUSED_BY_USER)
     assert (await answer("pause_project", project="Web Shop"))["status"] == "paused"
     assert (await answer("cancel_project", project="Web Shop"))["status"] == "cancelled"
 
 
-async def test_a_project_in_an_active_run_waits_for_its_start(harness, office, answer):
+async def test_a_project_in_an_active_run_waits_for_its_start(harness, host, answer):
     """OR-7, OR-8."""
     run = await harness.own(goal("shop", act("store")))
-    office.run_id = run.id
+    host.run_id = run.id
     await answer("create_project", **PROJECT)
     assert state(harness, run.id, "Web Shop") == Paused(PAUSED_BY_USER)
     assert state(harness, run.id, "shop") == Active()

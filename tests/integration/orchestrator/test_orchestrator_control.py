@@ -28,24 +28,24 @@ def of_goal(harness, run):
     return found
 
 
-@pytest.mark.parametrize(("wish", "reason"), [("stop", "stopped by the user"), ("pause", "paused by the user")])
-async def test_a_run_with_a_dead_owner_is_stopped_here(harness, wish, reason):
+@pytest.mark.parametrize(("kind", "reason"), [("stop", "stopped by the user"), ("pause", "paused by the user")])
+async def test_a_run_with_a_dead_owner_is_stopped_here(harness, kind, reason):
     """SC-16: what it left is recovered, and `resume` continues."""
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
     run = harness.orphan(run)
-    assert await halt_run(harness.context, run, wish, timeout_s=0.1) == Paused(reason)
+    assert await halt_run(harness.context, run, kind, timeout_s=0.1) == Paused(reason)
     assert harness.attempt(attempt.id).outcome == "lost"
     assert harness.store.runs.get(run.id).owner is None
     assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
 
 
-@pytest.mark.parametrize("wish", ["stop", "cancel"])
-async def test_a_run_stopped_here_leaves_no_worktree(harness, wish):
+@pytest.mark.parametrize("kind", ["stop", "cancel"])
+async def test_a_run_stopped_here_leaves_no_worktree(harness, kind):
     """AL-15: neither the attempts' nor that of the merge queue."""
     run = await harness.own(goal("g", act("a")))
     await worktree.add(harness.context.repository, harness.context.landing_folder(run.id), run.base_sha)
-    await halt_run(harness.context, harness.orphan(run), wish, timeout_s=0.1)
+    await halt_run(harness.context, harness.orphan(run), kind, timeout_s=0.1)
     assert await harness.worktrees() == 0
 
 
@@ -90,8 +90,8 @@ async def test_a_request_whose_owner_dies_is_executed_here(harness):
 
 async def test_a_living_owner_executes_a_request(harness):
     run = await harness.open_run(goal("g", act("a")))
-    conductor = await harness.recover_owner(run, {"a": ["sleep 60"]})
-    carried = asyncio.create_task(conductor.execute())
+    run_owner = await harness.recover_owner(run, {"a": ["sleep 60"]})
+    carried = asyncio.create_task(run_owner.execute())
     await poll_until(lambda: [each.phase for each in harness.attempts(run, "a")] == ["executing"])
     # by its own connection, as another process: the owner looks for requests when another connection has written
     context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)

@@ -18,7 +18,7 @@ from scaffold.orchestrator.owner.recovery import recover_run
 from support.harness import act, goal, poll_until
 
 
-def a_wish(harness, run, kind, goal_name="g", key=None):
+def control_request(harness, run, kind, goal_name="g", key=None):
     return ControlRequest(
         id=ControlRequestId(new_id()),
         run_id=run.id,
@@ -29,10 +29,10 @@ def a_wish(harness, run, kind, goal_name="g", key=None):
     )
 
 
-def leave(harness, wish):
+def leave(harness, control):
     with harness.store.transaction():
-        harness.store.control_requests.add(wish)
-    return wish
+        harness.store.control_requests.add(control)
+    return control
 
 
 def goal_of(harness, run, name):
@@ -52,16 +52,18 @@ async def pins(harness):
 
 
 async def wished(harness, run, kind, *args, **options):
-    await submit_control_request(harness.context, run, a_wish(harness, run, kind, *args, **options), timeout_s=10)
+    await submit_control_request(
+        harness.context, run, control_request(harness, run, kind, *args, **options), timeout_s=10
+    )
 
 
 async def begun(harness, *goals_of_run, **settings):
     """Return a run executed by a task, as soon as an attempt runs in each of its goals."""
     run = await harness.open_run(*goals_of_run, **settings)
-    conductor = await harness.recover_owner(run, work_for("a", "b") | {"c": ["echo x > c"]})
-    carried = asyncio.create_task(conductor.execute())
+    run_owner = await harness.recover_owner(run, work_for("a", "b") | {"c": ["echo x > c"]})
+    carried = asyncio.create_task(run_owner.execute())
     await poll_until(lambda: {"a", "b"} & {key for key, status in harness.statuses(run).items() if status == "running"})
-    return harness.store.runs.get(run.id), conductor, carried
+    return harness.store.runs.get(run.id), run_owner, carried
 
 
 async def test_a_stopped_action_is_cancelled_with_its_work_pinned_and_the_goal_continues(harness):
@@ -98,18 +100,18 @@ async def test_a_paused_goal_waits_until_it_is_resumed_and_others_continue(harne
 
 
 async def test_a_goal_is_paused_and_resumed_while_its_run_is_active(harness):
-    run, conductor, carried = await begun(harness, goal("g", act("c"), act("d", needs=["c_done"])), goal("h", act("a")))
+    run, run_owner, carried = await begun(harness, goal("g", act("c"), act("d", needs=["c_done"])), goal("h", act("a")))
     await wished(harness, run, "pause", "g")
     assert goals(harness, run) == {"g": "paused", "h": "active"}
     await wished(harness, run, "resume", "g")
     assert goals(harness, run)["g"] == "active"
-    conductor.request_stop("cancelled")
+    run_owner.request_stop("cancelled")
     assert (await carried).cause == "cancelled"
 
 
 async def test_a_stopped_goal_ends_its_attempts_at_once_and_their_actions_wait(harness):
     """SC-20: a stopped attempt does not count as a failure."""
-    run, conductor, carried = await begun(harness, goal("g", act("a")), goal("h", act("b")))
+    run, run_owner, carried = await begun(harness, goal("g", act("a")), goal("h", act("b")))
     await poll_until(lambda: set(harness.statuses(run).values()) == {"running"})
     await wished(harness, run, "stop", "g")
     assert goals(harness, run) == {"g": "paused", "h": "active"}
@@ -117,7 +119,7 @@ async def test_a_stopped_goal_ends_its_attempts_at_once_and_their_actions_wait(h
     (attempt,) = harness.attempts(run, "a")
     assert (attempt.outcome, attempt.error) == ("cancelled", "stopped by the user")
     assert harness.store.actions.failures(harness.action(run, "a").id) == 0
-    conductor.request_stop("stopped")
+    run_owner.request_stop("stopped")
     await carried
 
 
@@ -149,10 +151,10 @@ async def test_an_owner_that_does_not_react_is_busy_and_the_request_stays(harnes
     run = await harness.open_run(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
-    wish = a_wish(harness, run, "pause")
+    control = control_request(harness, run, "pause")
     with pytest.raises(RunBusy, match="has not applied it yet"):
-        await submit_control_request(harness.context, run, wish, timeout_s=0.2)
-    assert harness.store.control_requests.open_of_run(run.id) == (wish,)
+        await submit_control_request(harness.context, run, control, timeout_s=0.2)
+    assert harness.store.control_requests.open_of_run(run.id) == (control,)
 
 
 async def test_a_candidate_under_check_is_cancelled_and_the_queue_continues(harness):
@@ -164,7 +166,7 @@ async def test_a_candidate_under_check_is_cancelled_and_the_queue_continues(harn
     queue = MergeQueue(harness.context, run)
     step = asyncio.create_task(queue.step())
     await asyncio.sleep(0)
-    leave(harness, a_wish(harness, run, "cancel"))
+    leave(harness, control_request(harness, run, "cancel"))
     await apply_control_requests(harness.context, run, None)
     refused = await step
     assert (refused.outcome, goals(harness, run)["g"]) == ("cancelled", "cancelled")
@@ -191,10 +193,10 @@ async def test_a_landing_in_progress_completes_and_the_request_waits_for_it(harn
     with harness.store.transaction():
         harness.store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing")
         harness.store.intents.add(intent)
-    wish = leave(harness, a_wish(harness, run, "cancel"))
+    control = leave(harness, control_request(harness, run, "cancel"))
     await apply_control_requests(harness.context, run, None)
     assert harness.statuses(run) == {"a": "landing", "b": "cancelled"}
-    assert harness.store.control_requests.open_of_run(run.id) == (wish,)
+    assert harness.store.control_requests.open_of_run(run.id) == (control,)
     with harness.store.transaction():
         harness.store.intents.settle(intent.id, done=False)
     await apply_control_requests(harness.context, run, None)
@@ -206,7 +208,7 @@ async def test_a_stopped_compound_stops_all_its_descendants(harness):
     run = await harness.own(
         goal("g", act("phase", kind="compound", effects=("x",)), act("a", parent="phase"), act("c"), wants=["c_done"])
     )
-    leave(harness, a_wish(harness, run, "stop", key="phase"))
+    leave(harness, control_request(harness, run, "stop", key="phase"))
     await apply_control_requests(harness.context, run, None)
     assert harness.statuses(run) == {"phase": "cancelled", "a": "cancelled", "c": "pending"}
 
@@ -214,7 +216,7 @@ async def test_a_stopped_compound_stops_all_its_descendants(harness):
 async def test_requests_are_executed_once_and_in_order(harness):
     run = await harness.own(goal("g", act("a")))
     for kind in ("pause", "resume", "pause", "pause"):
-        leave(harness, a_wish(harness, run, kind))
+        leave(harness, control_request(harness, run, kind))
     await apply_control_requests(harness.context, run, None)
     before = harness.store.events.last_seq(run.id)
     await apply_control_requests(harness.context, run, None)
@@ -227,7 +229,7 @@ async def test_an_ended_goal_does_not_change(harness, kind):
     run = await harness.own(goal("g", act("a")), goal("h", act("b")))
     with harness.store.transaction():
         harness.store.goals.move(goal_of(harness, run, "g").id, Completed())
-    leave(harness, a_wish(harness, run, kind))
+    leave(harness, control_request(harness, run, kind))
     await apply_control_requests(harness.context, run, None)
     assert goals(harness, run)["g"] == "completed"
     assert harness.store.control_requests.open_of_run(run.id) == ()
@@ -245,7 +247,7 @@ async def test_a_request_whose_owner_dies_midway_is_executed_once_by_the_next_on
     """SC-16: ended attempts stay ended and pinned; the request is not executed twice."""
     run = await harness.own(goal("g", act("a")), goal("h", act("b")))
     attempt = await harness.queue(run, "a")
-    leave(harness, a_wish(harness, run, kind))
+    leave(harness, control_request(harness, run, kind))
     with pytest.raises(KeyboardInterrupt):
         await apply_control_requests(harness.context, run, Cut())
     assert len(harness.store.control_requests.open_of_run(run.id)) == 1
@@ -262,10 +264,10 @@ async def test_a_request_whose_owner_dies_midway_is_executed_once_by_the_next_on
 async def test_a_run_whose_goals_have_all_ended_is_not_paused(harness):
     """SC-17: also if the last goals end at this very moment."""
     run = await harness.open_run(goal("g", act("a")), goal("h", act("b")))
-    conductor = await harness.recover_owner(run, {})
+    run_owner = await harness.recover_owner(run, {})
     with harness.store.transaction():
         harness.store.goals.move(goal_of(harness, run, "g").id, Cancelled())
-    assert not conductor._all_goals_paused()
+    assert not run_owner._all_goals_paused()
     with harness.store.transaction():
         harness.store.goals.move(goal_of(harness, run, "h").id, Cancelled())
-    assert not conductor._all_goals_paused()
+    assert not run_owner._all_goals_paused()

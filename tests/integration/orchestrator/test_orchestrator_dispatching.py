@@ -20,7 +20,7 @@ STORE, API = act("store"), act("api", needs=["store_done"])
 
 @pytest.fixture
 async def pursued(harness):
-    """An active run, and the planning desk of its supervisor's agent."""
+    """An active run, and the draft proposals of its supervisor's agent."""
 
     async def pursued(*actions, **settings):
         run = await harness.own(goal("shop", *actions), **settings)
@@ -29,8 +29,8 @@ async def pursued(harness):
     return pursued
 
 
-async def dispatch(desk, key):
-    result = await Toolbox(supervisor_tools(desk)).result(ToolCall("1", "goap_dispatch_action", {"action": key}))
+async def dispatch(proposals, key):
+    result = await Toolbox(supervisor_tools(proposals)).result(ToolCall("1", "goap_dispatch_action", {"action": key}))
     return result.content if result.failed else json.loads(result.content)
 
 
@@ -40,22 +40,22 @@ def named(harness, run, key):
 
 async def test_a_ready_action_is_started_and_its_attempt_named(harness, pursued):
     """SC-13."""
-    run, desk = await pursued(STORE, API)
-    assert await dispatch(desk, "store") == {"action": "store", "dispatched": True, "attempt": 1}
+    run, proposals = await pursued(STORE, API)
+    assert await dispatch(proposals, "store") == {"action": "store", "dispatched": True, "attempt": 1}
     (attempt,) = harness.store.attempts.open_of_run(run.id)
     assert (attempt.status, attempt.fence) == ("queued", run.fence)
     assert named(harness, run, "store").state == Running()
-    assert "`store` is running" in await dispatch(desk, "store")
+    assert "`store` is running" in await dispatch(proposals, "store")
 
 
 async def test_an_action_that_is_not_ready_names_what_it_waits_for(harness, pursued):
     """SC-13: readiness is not decided by the model."""
     build = act("build", kind="compound", needs=["store_done"], effects=("x",))
-    run, desk = await pursued(STORE, API, build, act("part", parent="build", effects=("x",)))
-    assert "`api` is not ready: `store_done` not proven yet" in await dispatch(desk, "api")
-    assert "its parent is not running yet" in await dispatch(desk, "part")
-    assert "is a compound" in await dispatch(desk, "build")
-    assert "there is no action `sture`. Did you mean `store`?" in await dispatch(desk, "sture")
+    run, proposals = await pursued(STORE, API, build, act("part", parent="build", effects=("x",)))
+    assert "`api` is not ready: `store_done` not proven yet" in await dispatch(proposals, "api")
+    assert "its parent is not running yet" in await dispatch(proposals, "part")
+    assert "is a compound" in await dispatch(proposals, "build")
+    assert "there is no action `sture`. Did you mean `store`?" in await dispatch(proposals, "sture")
     assert harness.store.attempts.open_of_run(run.id) == ()
 
 
@@ -63,16 +63,16 @@ async def test_a_ready_compound_begins_with_its_first_child(harness, pursued):
     """SC-5, SC-13: after breaking it down, the agent need not wait for it to begin."""
     outer, inner = act("outer", kind="compound", effects=("x",)), act("inner", kind="compound", effects=("x",))
     inner = msgspec.structs.replace(inner, parent="outer")
-    run, desk = await pursued(outer, inner, act("part", parent="inner", effects=("x",)))
-    assert (await dispatch(desk, "part"))["attempt"] == 1
+    run, proposals = await pursued(outer, inner, act("part", parent="inner", effects=("x",)))
+    assert (await dispatch(proposals, "part"))["attempt"] == 1
     assert harness.statuses(run) == {"outer": "running", "inner": "running", "part": "running"}
 
 
 async def test_the_cap_error_says_how_many_attempts_run(harness, pursued):
     """SC-13, SC-15."""
-    run, desk = await pursued(act("a"), act("b"), act("c"), agents=2)
-    assert (await dispatch(desk, "a"))["attempt"] == (await dispatch(desk, "b"))["attempt"] == 1
-    said = await dispatch(desk, "c")
+    run, proposals = await pursued(act("a"), act("b"), act("c"), agents=2)
+    assert (await dispatch(proposals, "a"))["attempt"] == (await dispatch(proposals, "b"))["attempt"] == 1
+    said = await dispatch(proposals, "c")
     assert "no worker is free: 2 running for goal `shop`; the limit is 3 for the goal and 2 for the run" in said
     assert "you are woken when one ends" in said
     assert len(harness.store.attempts.open_of_run(run.id)) == 2
@@ -80,21 +80,21 @@ async def test_the_cap_error_says_how_many_attempts_run(harness, pursued):
 
 async def test_a_goal_may_have_a_lower_cap_than_the_run(harness, pursued):
     """SC-15, SC-22: the lower of both caps counts; each goal has its own."""
-    run, desk = await pursued(act("a"), act("b"), agents=5, goal_agents=1)
-    assert (await dispatch(desk, "a"))["attempt"] == 1
+    run, proposals = await pursued(act("a"), act("b"), agents=5, goal_agents=1)
+    assert (await dispatch(proposals, "a"))["attempt"] == 1
     assert (
         "no worker is free: 1 running for goal `shop`; the limit is 1 for the goal and 5 for the run"
-        in await dispatch(desk, "b")
+        in await dispatch(proposals, "b")
     )
     assert len(harness.store.attempts.open_of_run(run.id)) == 1
 
 
 async def test_nothing_starts_in_a_goal_that_is_not_active(harness, pursued):
     """SC-13, SC-17."""
-    run, desk = await pursued(STORE)
+    run, proposals = await pursued(STORE)
     with harness.store.transaction():
         harness.store.goals.move(named(harness, run, "store").goal_id, Paused("a break"))
-    assert "goal `shop` is paused" in await dispatch(desk, "store")
+    assert "goal `shop` is paused" in await dispatch(proposals, "store")
 
 
 async def test_a_slot_taken_meanwhile_is_reported(harness, pursued):
@@ -109,13 +109,13 @@ async def test_a_slot_taken_meanwhile_is_reported(harness, pursued):
 
 async def test_a_superseded_supervisor_writes_and_starts_nothing(harness, pursued):
     """SC-13, SC-16: the fence of the run applies to tools, too."""
-    run, desk = await pursued(STORE)
+    run, proposals = await pursued(STORE)
     harness.orphan(run)
     await harness.take(run)
     spec = act("more")
-    assert "StaleFence" in await dispatch(desk, "store")
+    assert "StaleFence" in await dispatch(proposals, "store")
     with pytest.raises(Exception, match="fence") as overtaken:
-        desk.change(CreateActions("shop", (spec,)))
+        proposals.change(CreateActions("shop", (spec,)))
     assert not isinstance(overtaken.value, ChangeRejected)
     assert named(harness, run, "more") is None
     assert harness.store.attempts.open_of_run(run.id) == ()
@@ -123,8 +123,8 @@ async def test_a_superseded_supervisor_writes_and_starts_nothing(harness, pursue
 
 async def test_a_live_desk_stores_each_change_at_once(harness, pursued):
     """SC-12: the next call sees it, and it is stored only once."""
-    run, desk = await pursued(STORE)
-    assert desk.change(CreateActions("shop", (act("more"),)))
-    assert not desk.change(CreateActions("shop", (act("more"),)))
+    run, proposals = await pursued(STORE)
+    assert proposals.change(CreateActions("shop", (act("more"),)))
+    assert not proposals.change(CreateActions("shop", (act("more"),)))
     assert named(harness, run, "more") is not None
-    assert desk.draft.action("more") is not None
+    assert proposals.draft.action("more") is not None

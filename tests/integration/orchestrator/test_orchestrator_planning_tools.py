@@ -44,7 +44,7 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def desk(store):
+def proposals(store):
     return DraftProposals(store, store.runs.get("run-1"))
 
 
@@ -79,22 +79,22 @@ def fail(store, key, error):
         store.actions.move(attempt.action_id, Failed(error))
 
 
-async def call(desk, name, /, **args):
+async def call(proposals, name, /, **args):
     """Return the result that the model gets, and whether it is marked as failed."""
-    result = await Toolbox(supervisor_tools(desk)).result(ToolCall("1", name, args))
+    result = await Toolbox(supervisor_tools(proposals)).result(ToolCall("1", name, args))
     return result.content, result.failed
 
 
-async def ask(desk, name, /, **args):
+async def ask(proposals, name, /, **args):
     """Return the answer of a call that succeeds."""
-    content, failed = await call(desk, name, **args)
+    content, failed = await call(proposals, name, **args)
     assert not failed, content
     return json.loads(content)
 
 
-async def refusal(desk, name, /, **args):
+async def refusal(proposals, name, /, **args):
     """Return the message of a call that fails."""
-    content, failed = await call(desk, name, **args)
+    content, failed = await call(proposals, name, **args)
     assert failed, content
     assert "broke" not in content
     return content
@@ -110,47 +110,49 @@ def spec(key, **fields):
     } | fields
 
 
-async def a_goal_is_made(desk):
-    return await ask(desk, "goap_create_goal", name="shop", description="A shop.", goal_state=["store", "api"])
+async def a_goal_is_made(proposals):
+    return await ask(proposals, "goap_create_goal", name="shop", description="A shop.", goal_state=["store", "api"])
 
 
-def test_a_planner_has_the_drafting_tools_and_a_supervisor_all_nine(desk):
+def test_a_planner_has_the_drafting_tools_and_a_supervisor_all_nine(proposals):
     """SC-12."""
-    assert [tool.name for tool in planning_tools(desk)] == NINE[:4]
-    assert [tool.name for tool in supervisor_tools(desk)] == NINE
+    assert [tool.name for tool in planning_tools(proposals)] == NINE[:4]
+    assert [tool.name for tool in supervisor_tools(proposals)] == NINE
 
 
-async def test_a_plan_is_drafted_call_by_call_before_anything_is_stored(store, desk):
+async def test_a_plan_is_drafted_call_by_call_before_anything_is_stored(store, proposals):
     """SC-8, SC-12: the draft holds all of it; applying it stores all of it."""
-    assert await a_goal_is_made(desk) == {"goal": "shop", "created": True}
-    made = await ask(desk, "goap_create_actions", goal="shop", actions=[spec("all", kind="compound", effects=["api"])])
+    assert await a_goal_is_made(proposals) == {"goal": "shop", "created": True}
+    made = await ask(
+        proposals, "goap_create_actions", goal="shop", actions=[spec("all", kind="compound", effects=["api"])]
+    )
     assert made == {
         "goal": "shop",
         "created": ["all"],
         "not_sound_yet": ["goal `shop` is never reached: no action makes `store` true"],
     }
     children = [spec("store"), spec("api", preconditions=["store"], acceptance="it answers")]
-    made = await ask(desk, "goap_create_actions", goal="shop", parent="all", actions=children)
+    made = await ask(proposals, "goap_create_actions", goal="shop", parent="all", actions=children)
     assert made == {"goal": "shop", "created": ["store", "api"]}
-    assert (await ask(desk, "goap_get_goal", goal="shop"))["actions"] == {"pending": 3}
+    assert (await ask(proposals, "goap_get_goal", goal="shop"))["actions"] == {"pending": 3}
     assert store.goals.of_run("run-1") == ()
     with store.transaction():
-        apply_changes(store, desk.run, desk.draft.changes, now=THEN)
-    assert read_draft(store, desk.run).plan == desk.draft.plan
+        apply_changes(store, proposals.run, proposals.draft.changes, now=THEN)
+    assert read_draft(store, proposals.run).plan == proposals.draft.plan
 
 
-async def test_an_item_that_exists_with_the_same_content_is_returned(desk):
+async def test_an_item_that_exists_with_the_same_content_is_returned(proposals):
     """SC-12: idempotent by name and key; different content is an error."""
-    await a_goal_is_made(desk)
-    assert (await a_goal_is_made(desk))["note"] == "An identical goal already exists."
-    await ask(desk, "goap_create_actions", goal="shop", actions=[spec("store")])
-    again = await ask(desk, "goap_create_actions", goal="shop", actions=[spec("store"), spec("api")])
+    await a_goal_is_made(proposals)
+    assert (await a_goal_is_made(proposals))["note"] == "An identical goal already exists."
+    await ask(proposals, "goap_create_actions", goal="shop", actions=[spec("store")])
+    again = await ask(proposals, "goap_create_actions", goal="shop", actions=[spec("store"), spec("api")])
     assert again == {"goal": "shop", "created": ["api"], "existed": ["store"]}
     other = [spec("x"), spec("store", role="testing")]
     assert "actions[1] `store` already exists with a different role" in await refusal(
-        desk, "goap_create_actions", goal="shop", actions=other
+        proposals, "goap_create_actions", goal="shop", actions=other
     )
-    assert desk.draft.action("x") is None
+    assert proposals.draft.action("x") is None
 
 
 @pytest.mark.parametrize(
@@ -183,19 +185,19 @@ async def test_an_item_that_exists_with_the_same_content_is_returned(desk):
         ("goap_dispatch_action", {"action": "nobody"}, "there is no action `nobody`"),
     ],
 )
-async def test_errors_tell_the_model_how_to_fix_the_call(desk, name, args, words):
+async def test_errors_tell_the_model_how_to_fix_the_call(proposals, name, args, words):
     """SC-12: what was wrong with which thing, and what to do."""
-    await a_goal_is_made(desk)
-    await ask(desk, "goap_create_actions", goal="shop", actions=[spec("store")])
-    before = desk.draft.changes
-    assert words in await refusal(desk, name, **args)
-    assert desk.draft.changes == before
+    await a_goal_is_made(proposals)
+    await ask(proposals, "goap_create_actions", goal="shop", actions=[spec("store")])
+    before = proposals.draft.changes
+    assert words in await refusal(proposals, name, **args)
+    assert proposals.draft.changes == before
 
 
-async def test_the_result_of_a_change_names_the_first_errors(desk):
+async def test_the_result_of_a_change_names_the_first_errors(proposals):
     """SC-8, SC-12: an unsound draft is reported at once."""
-    await ask(desk, "goap_create_goal", name="shop", description="A shop.", goal_state=["a", "b", "c", "d", "e"])
-    made = await ask(desk, "goap_create_actions", goal="shop", actions=[spec("a")])
+    await ask(proposals, "goap_create_goal", name="shop", description="A shop.", goal_state=["a", "b", "c", "d", "e"])
+    made = await ask(proposals, "goap_create_actions", goal="shop", actions=[spec("a")])
     assert len(made["not_sound_yet"]) == 4
     assert made["not_sound_yet"][3] == "... and 1 more"
 
@@ -203,9 +205,9 @@ async def test_the_result_of_a_change_names_the_first_errors(desk):
 async def test_goals_and_actions_are_identified_by_name_key_or_id(store):
     """SC-12."""
     lay(store, act("store", effects=("store_works",)), act("api"))
-    desk = DraftProposals(store, store.runs.get("run-1"))
-    assert (await ask(desk, "goap_check_complete", goal="goal-1"))["goal"] == "shop"
-    changed = await ask(desk, "goap_update_action", action="run-1/api", status="skipped", result="bought")
+    proposals = DraftProposals(store, store.runs.get("run-1"))
+    assert (await ask(proposals, "goap_check_complete", goal="goal-1"))["goal"] == "shop"
+    changed = await ask(proposals, "goap_update_action", action="run-1/api", status="skipped", result="bought")
     assert changed == {
         "action": "api",
         "status": "skipped",
@@ -218,37 +220,41 @@ async def test_completeness_follows_from_the_facts(store):
     """SC-3, SC-12: decided mechanically."""
     lay(store, act("store", effects=("store_works",)), act("api", effects=("api_works",)))
     land(store, "store", "Wrote it.")
-    desk = DraftProposals(store, store.runs.get("run-1"))
-    assert await ask(desk, "goap_check_complete", goal="shop") == {
+    proposals = DraftProposals(store, store.runs.get("run-1"))
+    assert await ask(proposals, "goap_check_complete", goal="shop") == {
         "goal": "shop",
         "complete": False,
         "unmet": ["api_works"],
     }
-    report = await ask(desk, "goap_get_goal", goal="shop")
+    report = await ask(proposals, "goap_get_goal", goal="shop")
     assert report["goal_state"] == {"api_works": False, "store_works": True}
     assert report["world_state"] == {"store_works": True}
     assert (report["status"], report["complete"]) == ("active", False)
     land(store, "api", "Wrote that.")
-    desk = DraftProposals(store, store.runs.get("run-1"))
-    assert (await ask(desk, "goap_check_complete", goal="shop"))["complete"] is True
+    proposals = DraftProposals(store, store.runs.get("run-1"))
+    assert (await ask(proposals, "goap_check_complete", goal="shop"))["complete"] is True
 
 
 async def test_a_proposal_is_answered_with_the_existing_evidence(store):
     """SC-3, SC-12: a proposal is recorded, and makes nothing true."""
     lay(store, act("store", effects=("store_works",)), act("api", effects=("api_works",)))
     land(store, "store", "Wrote it.")
-    desk = DraftProposals(store, store.runs.get("run-1"))
+    proposals = DraftProposals(store, store.runs.get("run-1"))
     claims = {"store_works": True, "api_works": True}
-    said = await ask(desk, "goap_update_world_state", goal="shop", assertions=claims, evidence="`store`, then api.")
+    said = await ask(
+        proposals, "goap_update_world_state", goal="shop", assertions=claims, evidence="`store`, then api."
+    )
     assert (said["holds"], said["not_shown"]) == (["store_works"], ["api_works"])
     assert said["notes"] == [
         "`store_works` already holds: it was proven when `store` landed.",
         "`api` is pending: `api_works` will hold once it has landed with evidence.",
     ]
-    denied = await ask(desk, "goap_update_world_state", goal="shop", assertions={"store_works": False}, summary="no")
+    denied = await ask(
+        proposals, "goap_update_world_state", goal="shop", assertions={"store_works": False}, summary="no"
+    )
     assert denied["notes"] == ["`store_works` is backed by evidence; only a failing check can refute it."]
     with store.transaction():
-        apply_changes(store, desk.run, desk.draft.changes, now=THEN)
+        apply_changes(store, proposals.run, proposals.draft.changes, now=THEN)
     assert AssertionProposed("shop", "api_works", True, "`store`, then api.") in events_of(store)
     assert store.facts.holding("goal-1") == {"store_works"}
     assert store.goals.get("goal-1").summary == "no"
@@ -263,15 +269,15 @@ async def test_a_list_shows_items_that_need_attention_first_and_counts_the_rest(
         act("broken"),
     )
     fail(store, "broken", "it cracked")
-    desk = DraftProposals(store, store.runs.get("run-1"))
-    listing = await ask(desk, "goap_list_actions", goal="shop")
+    proposals = DraftProposals(store, store.runs.get("run-1"))
+    listing = await ask(proposals, "goap_list_actions", goal="shop")
     assert (listing["found"], len(listing["actions"]), listing["left_out"]) == (62, 50, 12)
     assert listing["actions"][0]["key"] == "broken"
     assert listing["actions"][0]["reason"] == "it cracked"
-    below = await ask(desk, "goap_list_actions", goal="shop", parent="top", status="pending")
+    below = await ask(proposals, "goap_list_actions", goal="shop", parent="top", status="pending")
     assert below["found"] == 60
     assert below["actions"][0]["not_yet_true"] == ["never"]
-    assert (await ask(desk, "goap_list_actions", goal="shop", status="running"))["actions"] == []
+    assert (await ask(proposals, "goap_list_actions", goal="shop", status="running"))["actions"] == []
 
 
 async def test_results_are_shortened_with_the_call_that_returns_the_rest(store):
@@ -280,8 +286,8 @@ async def test_results_are_shortened_with_the_call_that_returns_the_rest(store):
     for n in range(6):
         land(store, f"a{n}", f"{n}" * 10_000)
     fail(store, "broken", "it cracked")
-    desk = DraftProposals(store, store.runs.get("run-1"))
-    content, failed = await call(desk, "goap_get_action_results", goal="shop")
+    proposals = DraftProposals(store, store.runs.get("run-1"))
+    content, failed = await call(proposals, "goap_get_action_results", goal="shop")
     answer = json.loads(content)
     assert not failed
     assert len(content) <= RESPONSE_CHARS
@@ -295,7 +301,7 @@ async def test_results_are_shortened_with_the_call_that_returns_the_rest(store):
     assert [each["action"] for each in answer["results"]][1:] + answer["left_out"] == [f"a{n}" for n in range(6)]
     assert all(len(each["result"]) < 2_100 for each in answer["results"][1:])
     assert answer["rest"] == "Name fewer in `actions` to see more of each."
-    alone = await ask(desk, "goap_get_action_results", goal="shop", actions=["run-1/a3"])
+    alone = await ask(proposals, "goap_get_action_results", goal="shop", actions=["run-1/a3"])
     assert 7_000 < len(alone["results"][0]["result"]) < RESPONSE_CHARS
     assert store.actions.by_key("run-1", "a3").result == "3" * 10_000
 
@@ -304,9 +310,9 @@ async def test_every_answer_is_bounded(store):
     """OR-4, SC-12: a thousand actions with long texts cost no more than fifty."""
     long = tuple(f"{n}-{'x' * 150}" for n in range(90))
     lay(store, *(act(f"a{n}", description="x" * 5_000, effects=long, preconditions=long) for n in range(200)))
-    desk = DraftProposals(store, store.runs.get("run-1"))
+    proposals = DraftProposals(store, store.runs.get("run-1"))
     for name in ("goap_get_goal", "goap_list_actions", "goap_get_action_results", "goap_check_complete"):
-        content, failed = await call(desk, name, goal="shop")
+        content, failed = await call(proposals, name, goal="shop")
         assert not failed
         assert len(content) <= RESPONSE_CHARS
 
@@ -314,8 +320,8 @@ async def test_every_answer_is_bounded(store):
 async def test_in_a_draft_actions_are_dispatched_automatically(store):
     """SC-13."""
     lay(store, act("store"))
-    desk = DraftProposals(store, store.runs.get("run-1"))
-    said = await ask(desk, "goap_dispatch_action", action="store")
+    proposals = DraftProposals(store, store.runs.get("run-1"))
+    said = await ask(proposals, "goap_dispatch_action", action="store")
     assert said == {
         "action": "store",
         "dispatched": False,

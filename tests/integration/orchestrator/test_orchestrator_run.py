@@ -126,11 +126,11 @@ async def test_the_caps_of_run_and_goal_limit_the_agents(harness):
         await harness.run_attempt(attempt, {key: [f"echo x > {key}"]})
         return 0
 
-    conductor = await recover_run_owner(
+    run_owner = await recover_run_owner(
         harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
     )
     async with asyncio.timeout(30):
-        assert (await conductor.execute()).state == Completed()
+        assert (await run_owner.execute()).state == Completed()
     assert max(len(crowd) for crowd in crowds) == 4
     assert max(sum(key.startswith("g") for key in crowd) for crowd in crowds) <= 3
 
@@ -153,12 +153,12 @@ async def test_stopping_pins_running_work_and_resuming_finishes_it(harness):
     """SC-16, BX-3."""
     run = await harness.open_run(goal("g", act("a"), act("b")), **UNSANDBOXED)
     mark = harness.repo.parent / "begun"
-    conductor = await harness.recover_owner(
+    run_owner = await harness.recover_owner(
         run, {"a": ["echo x > a"], "b": [f"echo half > b; touch '{mark}'; sleep 60"]}
     )
-    carried = asyncio.create_task(conductor.execute())
+    carried = asyncio.create_task(run_owner.execute())
     await poll_until(lambda: mark.exists() and harness.statuses(run)["a"] == "completed")
-    conductor.request_stop("stopped")
+    run_owner.request_stop("stopped")
     assert (await carried) == RunEnding(state=Paused("stopped by the user"), cause="stopped")
     (stopped,) = harness.attempts(run, "b")
     assert stopped.outcome == "cancelled"
@@ -169,12 +169,12 @@ async def test_stopping_pins_running_work_and_resuming_finishes_it(harness):
 
 async def test_pausing_lets_running_attempts_finish_and_land(harness):
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])))
-    conductor = await harness.recover_owner(run, {"a": ["sleep 0.2; echo x > a"], "b": ["echo x > b"]})
-    carried = asyncio.create_task(conductor.execute())
+    run_owner = await harness.recover_owner(run, {"a": ["sleep 0.2; echo x > a"], "b": ["echo x > b"]})
+    carried = asyncio.create_task(run_owner.execute())
     await poll_until(lambda: harness.statuses(run)["a"] == "running")
     with harness.store.transaction():
         harness.store.runs.ask(run.id, "pause")
-    conductor.request_stop("paused")
+    run_owner.request_stop("paused")
     assert (await carried).cause == "paused"
     assert harness.statuses(run) == {"a": "completed", "b": "pending"}
 
@@ -182,14 +182,14 @@ async def test_pausing_lets_running_attempts_finish_and_land(harness):
 async def test_a_run_stops_although_a_queued_attempt_never_began(harness):
     """SC-16: an attempt without a worker is not waited for; it starts again with the run."""
     run = await harness.open_run(goal("g", act("a")))
-    conductor = await harness.recover_owner(run, {"a": ["echo x > a"]})
+    run_owner = await harness.recover_owner(run, {"a": ["echo x > a"]})
     action = harness.action(run, "a")
     with harness.store.transaction():
         harness.store.goals.move(action.goal_id, Active())
     assert await queue_attempt(harness.context, harness.store.runs.get(run.id), action.goal_id, action.id)
-    conductor.request_stop("paused")
+    run_owner.request_stop("paused")
     async with asyncio.timeout(30):
-        assert (await conductor.execute()).cause == "paused"
+        assert (await run_owner.execute()).cause == "paused"
     assert [each.outcome for each in harness.attempts(run, "a")] == ["cancelled"]
     assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
 
@@ -206,10 +206,10 @@ async def test_an_action_cancelled_after_the_decision_does_not_start(harness):
 
 async def test_cancelling_is_final_and_keeps_landed_work(harness):
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])))
-    conductor = await harness.recover_owner(run, {"a": ["echo x > a"], "b": ["sleep 60"]})
-    carried = asyncio.create_task(conductor.execute())
+    run_owner = await harness.recover_owner(run, {"a": ["echo x > a"], "b": ["sleep 60"]})
+    carried = asyncio.create_task(run_owner.execute())
     await poll_until(lambda: harness.statuses(run)["b"] == "running")
-    conductor.request_stop("cancelled")
+    run_owner.request_stop("cancelled")
     assert (await carried).cause == "cancelled"
     assert harness.statuses(run) == {"a": "completed", "b": "cancelled"}
     assert await harness.landed(run) == ["a"]
@@ -233,8 +233,8 @@ async def test_a_ready_but_unneeded_action_does_not_keep_a_held_run_waiting(harn
     run = await harness.open_run(wanted, agents=2, **UNSANDBOXED)
     go = tmp_path / "go"
     slow = f"while ! test -f '{go}'; do sleep 0.05; done; echo x > x"
-    conductor = await harness.recover_owner(run, {"a": ["echo x > a"], "x": [slow]})
-    carried = asyncio.create_task(conductor.execute())
+    run_owner = await harness.recover_owner(run, {"a": ["echo x > a"], "x": [slow]})
+    carried = asyncio.create_task(run_owner.execute())
     await poll_until(lambda: harness.statuses(run)["a"] == "completed")
     await harness.sh(f"git worktree add -q '{tmp_path}/mine' {run.session_branch}")
     go.write_text("")
@@ -250,12 +250,12 @@ async def test_a_goal_retried_during_the_run_is_supervised_again(harness):
     )
     go = harness.repo.parent / "go"
     slow = f"while ! test -f '{go}'; do sleep 0.05; done; echo x > s"
-    conductor = await harness.recover_owner(run, {"b": ["date +%N > b"], "s": [slow]})
-    carried = asyncio.create_task(conductor.execute())
+    run_owner = await harness.recover_owner(run, {"b": ["date +%N > b"], "s": [slow]})
+    carried = asyncio.create_task(run_owner.execute())
     await poll_until(lambda: goals(harness, run)["bad"] == "failed")
     (harness.repo / "now").write_text("")
     retry_action(harness.store, run, harness.action(run, "b"))
-    conductor._wakeup.notify_all()
+    run_owner._wakeup.notify_all()
     await poll_until(lambda: harness.statuses(run)["b"] == "completed")
     go.write_text("")
     assert (await carried).state == Completed()
@@ -272,10 +272,10 @@ async def test_a_worker_that_dies_silently_is_accounted_for(harness):
         await harness.run_attempt(attempt, {"a": ["echo x > a"]})
         return 0
 
-    conductor = await recover_run_owner(
+    run_owner = await recover_run_owner(
         harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
     )
-    assert (await conductor.execute()).state == Completed()
+    assert (await run_owner.execute()).state == Completed()
     lost, failed, landed = harness.attempts(run, "a")
     assert (lost.outcome, failed.outcome, landed.outcome) == ("lost", "executor_failed", "landed")
     assert lost.error == "the worker exited with signal 9 in phase workspace."
@@ -289,10 +289,10 @@ async def test_a_worker_that_is_killed_every_time_is_given_up(harness):
     async def work(attempt):
         return -9
 
-    conductor = await recover_run_owner(
+    run_owner = await recover_run_owner(
         harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
     )
-    assert isinstance((await conductor.execute()).state, Failed)
+    assert isinstance((await run_owner.execute()).state, Failed)
     outcomes = [each.outcome for each in harness.attempts(run, "a")]
     assert outcomes == ["lost"] * 19 + ["executor_failed"]
 
@@ -305,10 +305,10 @@ async def test_a_worker_that_misses_its_deadline_is_ended(harness):
         await asyncio.Event().wait()
         return 0
 
-    conductor = await recover_run_owner(
+    run_owner = await recover_run_owner(
         harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
     )
-    carried = asyncio.create_task(conductor.execute())
+    carried = asyncio.create_task(run_owner.execute())
     assert isinstance((await carried).state, Failed)
     assert harness.attempts(run, "a")[0].outcome == "timeout"
 
@@ -322,11 +322,11 @@ async def test_a_machine_that_cannot_start_processes_is_an_error_that_can_be_res
 
     run = await harness.open_run(goal("g", act("a")))
     before = asyncio.all_tasks()
-    conductor = await recover_run_owner(
+    run_owner = await recover_run_owner(
         harness.context, take_over_run(harness.context, run.id), Barren(None, harness.supervise)
     )
     with pytest.raises(ScaffoldError, match=r"cannot continue: .*temporarily unavailable") as caught:
-        await conductor.execute()
+        await run_owner.execute()
     assert "scaffold resume" in caught.value.fix
     assert asyncio.all_tasks() == before
     assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
@@ -352,7 +352,7 @@ async def test_taking_over_discards_requests_to_the_previous_owner(harness):
 
 async def test_a_request_between_takeover_and_start_is_executed(harness):
     run = await harness.open_run(goal("g", act("a")))
-    conductor = await harness.recover_owner(run, {"a": ["echo x > a"]})
+    run_owner = await harness.recover_owner(run, {"a": ["echo x > a"]})
     with harness.store.transaction():
         harness.store.runs.ask(run.id, "stop")
-    assert (await conductor.execute()).cause == "stopped"
+    assert (await run_owner.execute()).cause == "stopped"

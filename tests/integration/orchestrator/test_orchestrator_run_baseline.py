@@ -89,11 +89,11 @@ async def test_an_interrupted_baseline_leaves_a_run_that_can_continue(harness, t
     """AL-10, SC-18: no comparison uses half a baseline."""
     go, begun = tmp_path / "go", tmp_path / "begun"
     run = await harness.open_run(goal("g", act("a")), **gated(f"touch {begun}; test -f {go} || sleep 60"))
-    conductor = await harness.recover_owner(run, {"a": ["echo more >> list"]})
-    carried = asyncio.create_task(conductor.execute())
+    run_owner = await harness.recover_owner(run, {"a": ["echo more >> list"]})
+    carried = asyncio.create_task(run_owner.execute())
     while not begun.exists():  # noqa: ASYNC110 - a command rings no bell
         await asyncio.sleep(0.01)
-    conductor.request_stop("stopped")
+    run_owner.request_stop("stopped")
     ending = await asyncio.wait_for(carried, 10)
     assert isinstance(ending.state, Paused)
     assert harness.store.baselines.of_run(run.id) is None
@@ -146,9 +146,9 @@ async def test_a_run_stopped_before_its_final_gates_is_not_completed(harness):
     """AL-11: paused, although all its goals are complete."""
     run = await harness.open_run(goal("g", act("a", check="test -f a")), **gated())
     await landed(harness, run)
-    conductor = await harness.recover_owner(run, {})
-    conductor.request_stop("stopped")
-    assert isinstance((await conductor.execute()).state, Paused)
+    run_owner = await harness.recover_owner(run, {})
+    run_owner.request_stop("stopped")
+    assert isinstance((await run_owner.execute()).state, Paused)
     assert (await harness.run_to_end(run)).state == Completed()
 
 

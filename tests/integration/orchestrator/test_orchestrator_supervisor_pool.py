@@ -45,11 +45,11 @@ def supervisors(harness, run):
 
 
 async def carried(harness, run, pursue, work=None):
-    conductor = await recover_run_owner(
+    run_owner = await recover_run_owner(
         harness.context, take_over_run(harness.context, run.id), TaskEngine(work, pursue)
     )
     async with asyncio.timeout(60):
-        return await conductor.execute()
+        return await run_owner.execute()
 
 
 def worker(harness, run, **turns):

@@ -20,10 +20,10 @@ from support.harness import act, goal, poll_until
 WAITS = RunEnding(state=Paused("waits for a human: 1 item"), cause="waiting")
 ASKING = {"sandbox": "off", "inbox_wait_s": 0.05}
 LONG = {"sandbox": "off", "inbox_wait_s": 20.0}
-DEED = "echo x > {}"
+COMMAND = "echo x > {}"
 
 
-def deeds(*keys):
+def commands(*keys):
     """Return for each action one command that needs a human, all different."""
     return {key: [f"echo x > {key}"] for key in keys}
 
@@ -42,15 +42,15 @@ def item_states(harness):
 async def test_a_run_in_which_only_a_human_can_help_pauses_and_continues_after_the_decision(harness):
     """BX-13: nothing is asked twice, and no attempt counts as failed."""
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])), **ASKING)
-    assert await harness.run_to_end(run, **deeds("a", "b")) == WAITS
+    assert await harness.run_to_end(run, **commands("a", "b")) == WAITS
     assert harness.statuses(run) == {"a": "blocked", "b": "pending"}
     assert (harness.status(run), harness.store.runs.get(run.id).owner) == ("paused", None)
-    assert await harness.run_to_end(run, **deeds("a", "b")) == WAITS, "undecided, it is put down again at once"
+    assert await harness.run_to_end(run, **commands("a", "b")) == WAITS, "undecided, it is put down again at once"
     assert len(harness.attempts(run, "a")) == 1
     decide(harness)
-    assert await harness.run_to_end(run, **deeds("a", "b")) == WAITS, "now the other one asks"
+    assert await harness.run_to_end(run, **commands("a", "b")) == WAITS, "now the other one asks"
     decide(harness)
-    assert (await harness.run_to_end(run, **deeds("a", "b"))).state == Completed()
+    assert (await harness.run_to_end(run, **commands("a", "b"))).state == Completed()
     assert item_states(harness) == ["approved", "approved"]
     assert [each.outcome for each in harness.attempts(run, "a")] == ["waiting", "landed"]
 
@@ -58,13 +58,13 @@ async def test_a_run_in_which_only_a_human_can_help_pauses_and_continues_after_t
 async def test_other_rules_withdraw_open_approvals_and_other_settings_do_not(harness):
     """RA-13: whether approval is needed depends on the sandbox and on `yolo`."""
     run = await harness.open_run(goal("g", act("a")), **ASKING)
-    assert await harness.run_to_end(run, **deeds("a")) == WAITS
+    assert await harness.run_to_end(run, **commands("a")) == WAITS
     run = harness.store.runs.get(run.id)
     reconfigure_run(harness.context, run, with_settings(run.settings, agents=5))
     assert item_states(harness) == ["open"]
     reconfigure_run(harness.context, harness.store.runs.get(run.id), with_settings(run.settings, agents=5, yolo=True))
     assert item_states(harness) == ["withdrawn"]
-    assert (await harness.run_to_end(run, **deeds("a"))).state == Completed()
+    assert (await harness.run_to_end(run, **commands("a"))).state == Completed()
 
 
 async def test_other_work_continues_while_one_action_waits(harness):
@@ -76,7 +76,7 @@ async def test_other_work_continues_while_one_action_waits(harness):
         agents=1,
         allow=("shell:touch",),
     )
-    ending = await harness.run_to_end(run, a=[DEED.format("a")], b=["touch b"], d=["touch d"])
+    ending = await harness.run_to_end(run, a=[COMMAND.format("a")], b=["touch b"], d=["touch d"])
     assert ending == WAITS
     assert harness.statuses(run) == {"a": "blocked", "c": "pending", "b": "completed", "d": "completed"}
     assert await harness.landed(run) == ["b", "d"]
@@ -85,9 +85,9 @@ async def test_other_work_continues_while_one_action_waits(harness):
 async def test_a_decision_in_a_living_run_resumes_it_automatically(harness):
     """BX-13."""
     run = await harness.open_run(goal("g", act("a"), act("slow")), **LONG)
-    conductor = await harness.recover_owner(run, deeds("a", "slow"))
+    run_owner = await harness.recover_owner(run, commands("a", "slow"))
     async with asyncio.TaskGroup() as together:
-        carried = together.create_task(conductor.execute())
+        carried = together.create_task(run_owner.execute())
         await poll_until(lambda: len(harness.store.inbox.open()) == 2)
         decide(harness)
     assert carried.result().state == Completed()
@@ -102,14 +102,14 @@ async def test_a_waiting_action_resumes_while_others_still_run(harness):
     async def work(attempt):
         if attempt.action_id == harness.action(run, "b").id:
             await landed.wait()
-        await harness.run_attempt(attempt, {"a": [DEED.format("a")], "b": ["touch b"]})
+        await harness.run_attempt(attempt, {"a": [COMMAND.format("a")], "b": ["touch b"]})
         return 0
 
-    conductor = await recover_run_owner(
+    run_owner = await recover_run_owner(
         harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
     )
     async with asyncio.TaskGroup() as together:
-        carried = together.create_task(conductor.execute())
+        carried = together.create_task(run_owner.execute())
         await poll_until(lambda: harness.statuses(run)["a"] == "blocked")
         decide(harness)
         await poll_until(lambda: harness.statuses(run)["a"] == "completed")
@@ -121,9 +121,9 @@ async def test_a_waiting_action_resumes_while_others_still_run(harness):
 async def test_after_a_rejected_command_the_agent_finds_another_way_or_fails(harness):
     """BX-13: the model gets the reason; what it does then counts."""
     run = await harness.open_run(goal("g", act("a")), **ASKING, attempts=1)
-    assert await harness.run_to_end(run, **deeds("a")) == WAITS
+    assert await harness.run_to_end(run, **commands("a")) == WAITS
     decide(harness, "rejected", answer="not this")
-    ending = await harness.run_to_end(run, **deeds("a"))
+    ending = await harness.run_to_end(run, **commands("a"))
     assert isinstance(ending.state, Failed)
     assert "not this" in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text()
     assert len(harness.store.inbox.all()) == 1
@@ -137,7 +137,7 @@ async def test_a_goal_reached_in_another_way_needs_no_human(harness):
         agents=1,
         allow=("shell:touch",),
     )
-    ending = await harness.run_to_end(run, a=[DEED.format("a")], b=["touch b"])
+    ending = await harness.run_to_end(run, a=[COMMAND.format("a")], b=["touch b"])
     assert ending.state == Completed()
     assert harness.statuses(run) == {"a": "skipped", "b": "completed"}
     assert item_states(harness) == ["withdrawn"]
@@ -148,19 +148,19 @@ async def test_a_compound_waits_with_its_child(harness):
     run = await harness.open_run(
         goal("g", act("phase", kind="compound", effects=("one_done",)), act("one", parent="phase")), **ASKING
     )
-    assert await harness.run_to_end(run, **deeds("one")) == WAITS
+    assert await harness.run_to_end(run, **commands("one")) == WAITS
     assert harness.statuses(run) == {"phase": "running", "one": "blocked"}
     decide(harness)
-    assert (await harness.run_to_end(run, **deeds("one"))).state == Completed()
+    assert (await harness.run_to_end(run, **commands("one"))).state == Completed()
 
 
 async def test_an_expired_item_is_asked_again(harness):
     """BX-13."""
     run = await harness.open_run(goal("g", act("a")), **ASKING)
-    assert await harness.run_to_end(run, **deeds("a")) == WAITS
+    assert await harness.run_to_end(run, **commands("a")) == WAITS
     (item,) = harness.store.inbox.all()
     expire(harness, item.id)
-    assert await harness.run_to_end(run, **deeds("a")) == WAITS
+    assert await harness.run_to_end(run, **commands("a")) == WAITS
     assert item_states(harness) == ["expired", "open"]
     assert awaited_inbox_id(harness.action(run, "a").state) == harness.store.inbox.open()[0].id
 
@@ -175,7 +175,7 @@ def expire(harness, item_id):
 async def test_a_cancelled_run_has_no_open_items(harness):
     """BX-13, SC-17."""
     run = await harness.open_run(goal("g", act("a")), **ASKING)
-    await harness.run_to_end(run, **deeds("a"))
+    await harness.run_to_end(run, **commands("a"))
     assert await halt_run(harness.context, harness.store.runs.get(run.id), "cancel", timeout_s=1) == Cancelled()
     assert harness.statuses(run) == {"a": "cancelled"}
     assert item_states(harness) == ["withdrawn"]
@@ -183,7 +183,7 @@ async def test_a_cancelled_run_has_no_open_items(harness):
 
 async def test_an_action_that_waits_for_a_human_cannot_be_retried(harness):
     run = await harness.open_run(goal("g", act("a")), **ASKING)
-    await harness.run_to_end(run, **deeds("a"))
+    await harness.run_to_end(run, **commands("a"))
     (item,) = harness.store.inbox.open()
     with pytest.raises(UsageError, match=f"waits for your decision on {item.id}"):
         retry_action(harness.store, run, harness.action(run, "a"))
@@ -198,7 +198,7 @@ async def test_another_failure_neither_blocks_nor_revives_a_waiting_action_and_i
         agents=1,
         allow=("shell:touch",),
     )
-    assert await harness.run_to_end(run, a=[DEED.format("a")], bad=["touch bad"]) == WAITS
+    assert await harness.run_to_end(run, a=[COMMAND.format("a")], bad=["touch bad"]) == WAITS
     assert harness.statuses(run) == {"a": "blocked", "c": "pending", "bad": "failed"}
     retry_action(harness.store, harness.store.runs.get(run.id), harness.action(run, "bad"))
     assert harness.statuses(run) == {"a": "blocked", "c": "pending", "bad": "pending"}
@@ -213,7 +213,7 @@ async def test_items_of_a_reached_goal_are_withdrawn_while_another_goal_waits(ha
         agents=1,
         allow=("shell:touch",),
     )
-    assert await harness.run_to_end(run, a=[DEED.format("a")], b=["touch b"], c=[DEED.format("c")]) == WAITS
+    assert await harness.run_to_end(run, a=[COMMAND.format("a")], b=["touch b"], c=[COMMAND.format("c")]) == WAITS
     assert harness.statuses(run) == {"a": "skipped", "b": "completed", "c": "blocked"}
     assert [item.action_id for item in harness.store.inbox.open()] == [harness.action(run, "c").id]
 
@@ -221,20 +221,20 @@ async def test_items_of_a_reached_goal_are_withdrawn_while_another_goal_waits(ha
 async def test_a_run_pauses_for_a_human_only_while_an_item_is_open(harness):
     """BX-13: in one transaction, so that no decision is lost between the check and the pause."""
     run = await harness.open_run(goal("g", act("a")), **ASKING)
-    await harness.run_to_end(run, **deeds("a"))
-    conductor = await harness.recover_owner(run, deeds("a"))
+    await harness.run_to_end(run, **commands("a"))
+    run_owner = await harness.recover_owner(run, commands("a"))
     decide(harness)
-    assert not conductor._pause_if_waiting()
-    assert (await conductor.execute()).state == Completed()
+    assert not run_owner._pause_if_waiting()
+    assert (await run_owner.execute()).state == Completed()
 
 
 async def test_a_run_stopped_while_it_pauses_is_released(harness):
     """SC-17: the signal comes when it is paused already."""
     run = await harness.open_run(goal("g", act("a")), **ASKING)
-    await harness.run_to_end(run, **deeds("a"))
-    conductor = await harness.recover_owner(run, deeds("a"))
-    conductor._activate()
-    assert conductor._pause_if_waiting()
-    conductor.request_stop("stopped")
-    assert await conductor._end() == RunEnding(state=WAITS.state, cause="stopped")
+    await harness.run_to_end(run, **commands("a"))
+    run_owner = await harness.recover_owner(run, commands("a"))
+    run_owner._activate()
+    assert run_owner._pause_if_waiting()
+    run_owner.request_stop("stopped")
+    assert await run_owner._end() == RunEnding(state=WAITS.state, cause="stopped")
     assert harness.store.runs.get(run.id).owner is None

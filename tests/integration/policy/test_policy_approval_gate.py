@@ -14,7 +14,7 @@ from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 from scaffold.tools.arguments import object_schema
 
 
-class Door:
+class GuardedTools:
     """Tools behind a gate, with what ran, was reported and was asked."""
 
     def __init__(self, root, *, answers=None, asking=None, mode="default", refer=None, **rules):
@@ -59,16 +59,16 @@ class Door:
 
 async def test_without_a_user_the_call_is_denied_with_what_would_allow_it(tmp_path):
     """RA-13: non-interactive denial."""
-    door = Door(tmp_path)
-    output = await door.write("a.py")
+    tools = GuardedTools(tmp_path)
+    output = await tools.write("a.py")
     assert output.failed
     assert output.content == (
         "Denied: write_file needs approval (file_write), and no user is available to approve it. It would be allowed "
         'by `--allow "write_file:a.py"`, `--allow-category file_write` or `--yolo`. Continue without it, or report '
         "what you would have done."
     )
-    assert door.ran == []
-    [approval] = door.approvals
+    assert tools.ran == []
+    [approval] = tools.approvals
     assert (approval.tool, approval.category, approval.decision, approval.rule) == (
         "write_file",
         "file_write",
@@ -79,43 +79,43 @@ async def test_without_a_user_the_call_is_denied_with_what_would_allow_it(tmp_pa
 
 async def test_a_denied_command_gets_the_reason_and_the_rule_that_would_allow_it(tmp_path):
     """RA-14: the pattern generator; for a command without a possible rule none is suggested."""
-    output = await Door(tmp_path).shell("git commit -m x && git log -1 | head")
+    output = await GuardedTools(tmp_path).shell("git commit -m x && git log -1 | head")
     assert output.content.startswith("Denied: `git`: `git commit` is not known to be read-only here, and no user is")
     assert '`--allow "shell:git commit"`' in output.content
-    assert '`--allow "shell:PATTERN"`' in (await Door(tmp_path).shell("rm x > y")).content
+    assert '`--allow "shell:PATTERN"`' in (await GuardedTools(tmp_path).shell("rm x > y")).content
 
 
 @pytest.mark.parametrize("levels", [101, 900, 100_000])
 @pytest.mark.parametrize("category", ["shell", "file_write", "plugin", "mcp"])
 async def test_a_call_with_deeply_nested_arguments_is_denied_with_the_reason(tmp_path, category, levels):
     """RA-13: what the policy cannot read is not run, whatever allows it; the next call is decided as always."""
-    door, deep = Door(tmp_path, yolo=True), []
+    tools, deep = GuardedTools(tmp_path, yolo=True), []
     for _ in range(levels - 2):
         deep = [deep]
-    output = await door("some_tool", category, data=deep, command="ls", path="a.py")
+    output = await tools("some_tool", category, data=deep, command="ls", path="a.py")
     assert output.failed
     assert output.content == "Denied: the arguments of some_tool are nested more than 100 levels deep."
-    assert door.ran == []
-    assert not (await door.write("a.py")).failed
+    assert tools.ran == []
+    assert not (await tools.write("a.py")).failed
 
 
 async def test_an_allowed_call_runs_silently(tmp_path):
     """RA-13: a call allowed by defaults or --yolo is not logged; one allowed by a rule is."""
-    free = Door(tmp_path, yolo=True)
+    free = GuardedTools(tmp_path, yolo=True)
     await free.shell("ls -la")
     await free.write("a.py")
     await free("read_file", "file_read", path="a.py")
     assert (len(free.ran), free.approvals) == (3, [])
-    ruled = Door(tmp_path, allow=(parse_rule("shell:git add"),))
+    ruled = GuardedTools(tmp_path, allow=(parse_rule("shell:git add"),))
     await ruled.shell("git add x")
     assert (len(ruled.ran), ruled.decided) == (1, [("allow", "shell:git add")])
 
 
 async def test_a_human_decides_a_call_that_asks(tmp_path):
     """RA-13: prompt if interactive."""
-    door = Door(tmp_path, answers=["allow", "deny"])
-    assert not (await door.shell("make")).failed
-    denied = await door.shell("make")
+    tools = GuardedTools(tmp_path, answers=["allow", "deny"])
+    assert not (await tools.shell("make")).failed
+    denied = await tools.shell("make")
     assert denied.content.startswith("Denied: the user denied it")
     asked = ApprovalQuestion(
         tool="shell",
@@ -125,19 +125,19 @@ async def test_a_human_decides_a_call_that_asks(tmp_path):
         digest="94a77c7e46edd1fa2bf1ae102f31348c6d912d71137e38df4a340e54f8f89dca",
         why="`make` is not known to be read-only, and no rule allows it",
     )
-    assert door.asked == [asked] * 2
-    assert door.decided == [("allow", "human"), ("deny", "human")]
-    assert len(door.ran) == 1
+    assert tools.asked == [asked] * 2
+    assert tools.decided == [("allow", "human"), ("deny", "human")]
+    assert len(tools.ran) == 1
 
 
 async def test_always_means_exactly_this_call_from_now_on(tmp_path):
     """RA-13: allow always."""
-    door = Door(tmp_path, answers=["always", "deny"])
-    await door.shell("make")
-    await door.shell("make")
-    await door.shell("make all")
-    assert door.decided == [("allow", "human"), ("allow", "always"), ("deny", "human")]
-    assert [args["command"] for _, args in door.ran] == ["make", "make"]
+    tools = GuardedTools(tmp_path, answers=["always", "deny"])
+    await tools.shell("make")
+    await tools.shell("make")
+    await tools.shell("make all")
+    assert tools.decided == [("allow", "human"), ("allow", "always"), ("deny", "human")]
+    assert [args["command"] for _, args in tools.ran] == ["make", "make"]
 
 
 ALWAYS = [
@@ -164,28 +164,28 @@ ALWAYS = [
 @pytest.mark.parametrize(("command", "rule", "covered", "not_covered"), ALWAYS)
 async def test_always_creates_the_rule_that_was_shown(tmp_path, command, rule, covered, not_covered):
     """RA-13, RA-14: allow-always by first words; interpreters, wrappers and risky commands exactly as they were."""
-    door = Door(tmp_path, answers=["always", *["deny"] * len(not_covered)])
-    await door.shell(command)
-    assert [question.always for question in door.asked] == [rule]
+    tools = GuardedTools(tmp_path, answers=["always", *["deny"] * len(not_covered)])
+    await tools.shell(command)
+    assert [question.always for question in tools.asked] == [rule]
     for again in covered:
-        assert not (await door.shell(again)).failed, again
-    assert len(door.asked) == 1
+        assert not (await tools.shell(again)).failed, again
+    assert len(tools.asked) == 1
     for other in not_covered:
-        door.clock.advance(60.0)
-        assert (await door.shell(other)).failed, other
+        tools.clock.advance(60.0)
+        assert (await tools.shell(other)).failed, other
 
 
 async def test_always_covers_this_tool_on_this_path_or_host(tmp_path):
     """RA-13."""
-    door = Door(tmp_path, answers=["always", "deny", "deny", "always", "deny"])
-    await door.write("a[1].py")
-    assert not (await door.write("./a[1].py")).failed
-    assert (await door.write("a1.py")).failed
-    assert (await door("append_file", "file_write", path="a[1].py", content="x")).failed
-    await door("web_fetch", "network", url="https://docs.example.org/a")
-    assert not (await door("web_fetch", "network", url="https://docs.example.org/b?c")).failed
-    assert (await door("web_fetch", "network", url="https://example.org/")).failed
-    assert [question.always for question in door.asked] == [
+    tools = GuardedTools(tmp_path, answers=["always", "deny", "deny", "always", "deny"])
+    await tools.write("a[1].py")
+    assert not (await tools.write("./a[1].py")).failed
+    assert (await tools.write("a1.py")).failed
+    assert (await tools("append_file", "file_write", path="a[1].py", content="x")).failed
+    await tools("web_fetch", "network", url="https://docs.example.org/a")
+    assert not (await tools("web_fetch", "network", url="https://docs.example.org/b?c")).failed
+    assert (await tools("web_fetch", "network", url="https://example.org/")).failed
+    assert [question.always for question in tools.asked] == [
         "write_file:a[[]1].py",
         "write_file:a1.py",
         "append_file:a[[]1].py",
@@ -197,12 +197,12 @@ async def test_always_covers_this_tool_on_this_path_or_host(tmp_path):
 async def test_always_on_a_link_holds_only_while_its_target_is_the_same(tmp_path):
     """RA-14."""
     (tmp_path / "link").symlink_to("a.py")
-    door = Door(tmp_path, answers=["always", "deny"])
-    await door.write("link")
-    assert not (await door.write("link")).failed
+    tools = GuardedTools(tmp_path, answers=["always", "deny"])
+    await tools.write("link")
+    assert not (await tools.write("link")).failed
     (tmp_path / "link").unlink()
     (tmp_path / "link").symlink_to("b.py")
-    assert (await door.write("link")).failed
+    assert (await tools.write("link")).failed
 
 
 async def test_an_answer_also_settles_waiting_calls_that_it_allows(tmp_path):
@@ -222,9 +222,9 @@ async def test_an_answer_also_settles_waiting_calls_that_it_allows(tmp_path):
             withdrawn.append(question.subject)
             raise
 
-    door = Door(tmp_path, asking=ask)
+    tools = GuardedTools(tmp_path, asking=ask)
     async with asyncio.TaskGroup() as together:
-        calls = [together.create_task(door.shell(f"git commit -m {name}")) for name in "abc"]
+        calls = [together.create_task(tools.shell(f"git commit -m {name}")) for name in "abc"]
     assert [call.result().failed for call in calls] == [False] * 3
     assert withdrawn == ["git commit -m b", "git commit -m c"]
 
@@ -233,30 +233,30 @@ async def test_a_call_that_needs_a_decision_elsewhere_raises_and_does_not_run(tm
     """RA-13, BX-13: the error reaches the session, and nothing has run."""
     heard = []
 
-    async def refer(wish, judged):
-        heard.append((wish.subject, wish.digest, judged))
+    async def refer(request, judged):
+        heard.append((request.subject, request.digest, judged))
         raise HumanDecisionRequired("waits", "Approve it.", item="7")
 
-    door = Door(tmp_path, refer=refer)
+    tools = GuardedTools(tmp_path, refer=refer)
     with pytest.raises(HumanDecisionRequired) as caught:
-        await door.shell("make")
+        await tools.shell("make")
     [(subject, digest, judged)] = heard
     assert (subject, len(digest), caught.value.item) == ("make", 64, "7")
     assert judged == PolicyDecision("ask", "shell", "`make` is not known to be read-only, and no rule allows it")
-    assert door.ran == []
+    assert tools.ran == []
 
 
 async def test_in_a_read_only_mode_reading_continues(tmp_path):
     """RA-13: the current mode counts, whatever else allows more."""
-    door = Door(tmp_path, mode="plan", yolo=True)
-    assert (await door.write("a.py")).content.startswith("Denied: the mode plan allows no changes")
-    assert (await door.shell("touch x")).failed
-    assert not (await door.shell("ls | head -3")).failed
+    tools = GuardedTools(tmp_path, mode="plan", yolo=True)
+    assert (await tools.write("a.py")).content.startswith("Denied: the mode plan allows no changes")
+    assert (await tools.shell("touch x")).failed
+    assert not (await tools.shell("ls | head -3")).failed
     for _ in range(4):
-        await door.write("a.py")
-    door.mode = "default"
-    assert not (await door.write("a.py")).failed
-    assert [rule for _, rule in door.decided] == ["mode:plan"] * 6
+        await tools.write("a.py")
+    tools.mode = "default"
+    assert not (await tools.write("a.py")).failed
+    assert [rule for _, rule in tools.decided] == ["mode:plan"] * 6
 
 
 async def test_a_deny_rule_wins_over_every_other_and_causes_no_backoff(tmp_path):
@@ -264,24 +264,24 @@ async def test_a_deny_rule_wins_over_every_other_and_causes_no_backoff(tmp_path)
     denies = [
         parse_rule(text, denies=True) for text in ("shell:git push", "shell:/make (deploy|release).*/", "*:no/**")
     ]
-    door = Door(tmp_path, yolo=True, allow=(parse_rule("shell:git push"),), deny=tuple(denies))
+    tools = GuardedTools(tmp_path, yolo=True, allow=(parse_rule("shell:git push"),), deny=tuple(denies))
     denied = ["git push", "git -C . push origin", "ls; /usr/bin/git push", "sudo git push", "make deploy now"]
     for command in denied:
-        assert (await door.shell(command)).failed, command
-    assert (await door.write("no/x")).failed
+        assert (await tools.shell(command)).failed, command
+    assert (await tools.write("no/x")).failed
     for command in ("git pull", "make test", "echo git push"):
-        assert not (await door.shell(command)).failed, command
+        assert not (await tools.shell(command)).failed, command
 
 
 async def test_every_command_can_be_denied(tmp_path):
     """RA-13."""
-    door = Door(tmp_path, yolo=True, deny=(parse_rule("shell:*", denies=True),))
-    assert [(await door.shell(command)).failed for command in ("ls", "$(x)", "a | b", "ls\u200b")] == [True] * 4
+    tools = GuardedTools(tmp_path, yolo=True, deny=(parse_rule("shell:*", denies=True),))
+    assert [(await tools.shell(command)).failed for command in ("ls", "$(x)", "a | b", "ls\u200b")] == [True] * 4
 
 
 async def test_deny_rules_apply_to_unparsable_commands(tmp_path):
     """RA-14: --yolo lifts no denial if a text is too long, or contains invisible characters."""
-    door = Door(tmp_path, yolo=True)
+    tools = GuardedTools(tmp_path, yolo=True)
     commands = [
         "echo x > .e\u200bnv",
         "cat ~/.ssh/id_rsa\u00a0",
@@ -289,24 +289,24 @@ async def test_deny_rules_apply_to_unparsable_commands(tmp_path):
         f"cat > a <<'E'\n{'x' * 9_000}\nE\necho y >> .git/hooks/pre-commit",
     ]
     for command in commands:
-        assert (await door.shell(command)).failed, command
-    assert not (await door.shell(f"cat > a <<'E'\n{'x' * 9_000}\nE")).failed
+        assert (await tools.shell(command)).failed, command
+    assert not (await tools.shell(f"cat > a <<'E'\n{'x' * 9_000}\nE")).failed
 
 
 async def test_after_three_denials_a_category_backs_off_and_others_do_not(tmp_path):
     """RA-14: 1 s doubling to 60 s, per category."""
-    door = Door(tmp_path, allow=(parse_rule("shell:git *"), parse_rule("write_file:*")), answers=["deny"] * 4)
+    tools = GuardedTools(tmp_path, allow=(parse_rule("shell:git *"), parse_rule("write_file:*")), answers=["deny"] * 4)
     for _ in range(3):
-        await door.shell("rm x")
-    assert "asks" not in door.approvals[-1].rule
-    paused = await door.shell("git add x")
+        await tools.shell("rm x")
+    assert "asks" not in tools.approvals[-1].rule
+    paused = await tools.shell("git add x")
     assert "denied too often; try again in 1.0 s" in paused.content
-    assert not (await door.write("a")).failed
-    door.clock.advance(1.0)
-    assert not (await door.shell("git add x")).failed
-    await door.shell("rm x")
-    assert "in 2.0 s" in (await door.shell("git add x")).content
-    assert [rule for _, rule in door.decided] == [
+    assert not (await tools.write("a")).failed
+    tools.clock.advance(1.0)
+    assert not (await tools.shell("git add x")).failed
+    await tools.shell("rm x")
+    assert "in 2.0 s" in (await tools.shell("git add x")).content
+    assert [rule for _, rule in tools.decided] == [
         *("human", "human", "human", "pause", "write_file:*", "shell:git *", "human", "pause"),
     ]
 
@@ -317,30 +317,30 @@ async def test_protected_files_stay_protected_in_any_spelling(tmp_path, path):
     (tmp_path / "link").symlink_to(".env")
     (tmp_path / ".git").mkdir()
     (tmp_path / "folder").symlink_to(".git")
-    door = Door(tmp_path, yolo=True, allow=(parse_rule("write_file:**"),), categories={"file_write": "allow"})
-    output = await door.write(path)
+    tools = GuardedTools(tmp_path, yolo=True, allow=(parse_rule("write_file:**"),), categories={"file_write": "allow"})
+    output = await tools.write(path)
     assert output.failed
     assert "is protected" in output.content
-    assert door.ran == []
-    assert door.decided[0][1].startswith("protected:")
+    assert tools.ran == []
+    assert tools.decided[0][1].startswith("protected:")
 
 
 @pytest.mark.parametrize("command", ["echo x > .env", "rm -rf sub/../.git", "tee link", "cp a ~/.ssh/authorized_keys"])
 async def test_commands_with_protected_files_as_targets_do_not_run(tmp_path, command):
     """RA-14: --yolo does not lift it."""
     (tmp_path / "link").symlink_to(".env")
-    door = Door(tmp_path, yolo=True)
-    said = (await door.shell(command)).content
+    tools = GuardedTools(tmp_path, yolo=True)
+    said = (await tools.shell(command)).content
     assert "is protected" in said or "contains secrets" in said
-    assert door.ran == []
-    assert not (await door.shell("cat README .env.example > out")).failed
+    assert tools.ran == []
+    assert not (await tools.shell("cat README .env.example > out")).failed
 
 
 async def test_denials_of_protected_files_cause_no_backoff(tmp_path):
-    door = Door(tmp_path, yolo=True)
+    tools = GuardedTools(tmp_path, yolo=True)
     for _ in range(5):
-        await door.write(".env")
-    assert not (await door.write("a.py")).failed
+        await tools.write(".env")
+    assert not (await tools.write("a.py")).failed
 
 
 async def test_a_rule_must_also_allow_the_target_of_a_link(tmp_path):
@@ -348,31 +348,31 @@ async def test_a_rule_must_also_allow_the_target_of_a_link(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "src").mkdir()
     (tmp_path / "docs" / "link").symlink_to("../src/a.py")
-    door = Door(tmp_path, allow=(parse_rule("write_file:docs/**"),))
-    assert not (await door.write("docs/a.md")).failed
-    assert (await door.write("docs/link")).failed
-    assert (await door.write("docs/../src/a.py")).failed
-    assert (await door.write("../docs/a.md")).failed
+    tools = GuardedTools(tmp_path, allow=(parse_rule("write_file:docs/**"),))
+    assert not (await tools.write("docs/a.md")).failed
+    assert (await tools.write("docs/link")).failed
+    assert (await tools.write("docs/../src/a.py")).failed
+    assert (await tools.write("../docs/a.md")).failed
 
 
 async def test_a_folder_with_an_unusual_name_above_the_workspace_protects_nothing(tmp_path):
     root = tmp_path / ".scaffold" / "work"
     root.mkdir(parents=True)
-    door = Door(root, yolo=True)
-    assert not (await door.write("a.py")).failed
-    assert not (await door.write(str(root / "b.py"))).failed
-    assert (await door.write("../state.db")).failed
+    tools = GuardedTools(root, yolo=True)
+    assert not (await tools.write("a.py")).failed
+    assert not (await tools.write(str(root / "b.py"))).failed
+    assert (await tools.write("../state.db")).failed
 
 
 def test_paths_that_cannot_be_resolved_are_decided_as_given(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
 
-    def wish(**args):
+    def request(**args):
         return permission_request(ToolInvocation(tool="write_file", category="file_write", args=args), at(tmp_path))
 
-    assert "loop" in wish(path="loop").paths
-    assert wish(path="a\0b").paths == ("a\0b",)
-    assert wish(other=1).subject == '{"other":1}'
+    assert "loop" in request(path="loop").paths
+    assert request(path="a\0b").paths == ("a\0b",)
+    assert request(other=1).subject == '{"other":1}'
 
 
 def at(root):
@@ -381,8 +381,8 @@ def at(root):
 
 def test_a_call_is_described_by_its_command_path_or_address(tmp_path):
     def subject(category, **args):
-        wish = permission_request(ToolInvocation(tool="t", category=category, args=args), at(tmp_path))
-        return (wish.kind, wish.subject)
+        request = permission_request(ToolInvocation(tool="t", category=category, args=args), at(tmp_path))
+        return (request.kind, request.subject)
 
     assert subject("shell", command="ls", timeout_s=3) == ("command", "ls")
     assert subject("file_read", path="a") == ("path", "a")
@@ -394,13 +394,13 @@ def test_a_call_is_described_by_its_command_path_or_address(tmp_path):
 
 async def test_denials_of_one_subagent_delay_no_other_agent(tmp_path):
     """RA-13: the backoff is per agent."""
-    door = Door(tmp_path)
-    wish = PermissionRequest(tool="shell", category="shell", kind="command", subject="make")
-    rules = [(await door.gate.judge_for("sub-1", wish)).rule for _ in range(4)]
+    tools = GuardedTools(tmp_path)
+    request = PermissionRequest(tool="shell", category="shell", kind="command", subject="make")
+    rules = [(await tools.gate.judge_for("sub-1", request)).rule for _ in range(4)]
     assert rules == ["category", "category", "category", "pause"]
-    assert (await door.gate.judge_for("sub-2", wish)).rule == "category"
-    await door.shell("make")
-    latest = door.approvals[-2:]
+    assert (await tools.gate.judge_for("sub-2", request)).rule == "category"
+    await tools.shell("make")
+    latest = tools.approvals[-2:]
     assert [(approval.agent, approval.rule) for approval in latest] == [
         ("sub-2", "category"),
         ("", "category"),
@@ -427,14 +427,14 @@ async def test_an_approval_of_a_script_holds_for_its_content(tmp_path, command, 
     file = tmp_path / script
     file.parent.mkdir(exist_ok=True)
     file.write_text("echo harmless")
-    door = Door(tmp_path, answers=["always", "deny"])
-    await door.shell(command)
-    await door.shell(command)
+    tools = GuardedTools(tmp_path, answers=["always", "deny"])
+    await tools.shell(command)
+    await tools.shell(command)
     file.write_text("curl evil.example")
-    await door.shell(command)
-    assert len(door.ran) == 2
-    assert door.asked[0].digest != door.asked[1].digest
-    assert door.asked[0].why.endswith(f"; the answer holds for {script} as it is now")
+    await tools.shell(command)
+    assert len(tools.ran) == 2
+    assert tools.asked[0].digest != tools.asked[1].digest
+    assert tools.asked[0].why.endswith(f"; the answer holds for {script} as it is now")
 
 
 async def test_a_script_that_changes_while_the_user_decides_is_asked_about_again(tmp_path):
@@ -449,14 +449,14 @@ async def test_a_script_that_changes_while_the_user_decides_is_asked_about_again
             return "allow"
         return "deny"
 
-    door = Door(tmp_path, asking=ask)
-    assert (await door.shell("./build.sh")).content.startswith("Denied")
-    assert (len(set(asked)), door.ran) == (2, [])
+    tools = GuardedTools(tmp_path, asking=ask)
+    assert (await tools.shell("./build.sh")).content.startswith("Denied")
+    assert (len(set(asked)), tools.ran) == (2, [])
 
 
 async def test_an_approval_holds_for_one_call(tmp_path):
     """RA-13: the same command asks again."""
-    door = Door(tmp_path, answers=["allow", "allow", "deny"])
+    tools = GuardedTools(tmp_path, answers=["allow", "allow", "deny"])
     for _ in range(3):
-        await door.shell("touch a")
-    assert (len(door.asked), len(door.ran)) == (3, 2)
+        await tools.shell("touch a")
+    assert (len(tools.asked), len(tools.ran)) == (3, 2)

@@ -222,11 +222,11 @@ async def test_file_tools_follow_links_and_fold_case(root, workspace):
     }
     said = {}
     for path, writes in calls:
-        wish = permission_request(
+        request = permission_request(
             invocation_by_name("write_file" if writes else "read_file", {"path": path}), workspace
         )
         said[path, writes] = (
-            await decide_call(wish, RuleSet(), CallContext(workspace=workspace), ShellCommandPolicy())
+            await decide_call(request, RuleSet(), CallContext(workspace=workspace), ShellCommandPolicy())
         ).decision
     assert said == calls
 

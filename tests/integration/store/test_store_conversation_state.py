@@ -15,7 +15,7 @@ LIST = TodoList((Todo(id=2, content="mend the clock \U0001f550", status="in_prog
 
 
 @pytest.fixture
-def talk(user):
+def conversations(user):
     """A conversation of this process."""
     with user.transaction():
         user.conversations.begin("talk", cwd="/shop", model="openai:gpt", title="hello")
@@ -23,30 +23,32 @@ def talk(user):
     return user.conversations
 
 
-def test_a_new_conversation_has_the_default_mode_and_no_todos(talk):
+def test_a_new_conversation_has_the_default_mode_and_no_todos(conversations):
     """RA-5."""
-    assert talk.state("talk") == ConversationState("default", TodoList())
+    assert conversations.state("talk") == ConversationState("default", TodoList())
 
 
-def test_mode_and_todos_are_visible_to_the_next_process(user, user_path, talk):
+def test_mode_and_todos_are_visible_to_the_next_process(user, user_path, conversations):
     """RA-5, RA-10: durable as soon as they are stored."""
     with user.transaction():
-        talk.keep_mode("talk", "debug", me=ME)
-        talk.keep_todos("talk", LIST, me=ME)
+        conversations.keep_mode("talk", "debug", me=ME)
+        conversations.keep_todos("talk", LIST, me=ME)
     other = UserStore.open(user_path, clock=FakeClock())
     assert other.conversations.state("talk") == ConversationState("debug", LIST)
     other.close()
 
 
 @pytest.mark.parametrize("keep", ["mode", "todos"])
-def test_only_the_claiming_process_changes_a_conversations_state(user, talk, keep):
+def test_only_the_claiming_process_changes_a_conversations_state(user, conversations, keep):
     """RA-10: two processes never change one conversation."""
     with user.transaction():
-        talk.release("talk", ME)
-        talk.claim("talk", ALIVE)
+        conversations.release("talk", ME)
+        conversations.claim("talk", ALIVE)
     with pytest.raises(ConversationBusy), user.transaction():
-        talk.keep_mode("talk", "plan", me=ME) if keep == "mode" else talk.keep_todos("talk", LIST, me=ME)
-    assert talk.state("talk") == ConversationState("default", TodoList())
+        conversations.keep_mode("talk", "plan", me=ME) if keep == "mode" else conversations.keep_todos(
+            "talk", LIST, me=ME
+        )
+    assert conversations.state("talk") == ConversationState("default", TodoList())
 
 
 def test_a_missing_conversation_has_no_state(user):
@@ -54,9 +56,9 @@ def test_a_missing_conversation_has_no_state(user):
         user.conversations.state("none")
 
 
-def test_an_unreadable_todo_list_is_reported(user, user_path, talk):
+def test_an_unreadable_todo_list_is_reported(user, user_path, conversations):
     with sqlite3.connect(user_path) as direct:
         direct.execute("UPDATE conversation SET todos = '[1'")
     direct.close()
     with pytest.raises(StoreError, match="a value that cannot be read"):
-        talk.state("talk")
+        conversations.state("talk")

@@ -54,7 +54,7 @@ ALL_KINDS = (
 
 
 @pytest.fixture
-def talk(user: UserStore) -> ConversationHistory:
+def history(user: UserStore) -> ConversationHistory:
     """A conversation of this process in /shop."""
     return _begin(user, "talk")
 
@@ -74,35 +74,35 @@ def _texts(store: UserStore, name: str = "talk") -> list[str]:
     return [message.parts[0].text for message in store.conversations.load(name)[1]]
 
 
-def test_messages_are_read_back_unchanged(user: UserStore, talk: ConversationHistory, neighbour: UserStore) -> None:
+def test_messages_are_read_back_unchanged(user: UserStore, history: ConversationHistory, neighbour: UserStore) -> None:
     """RA-10: with images, thinking and signatures."""
     for message in ALL_KINDS:
-        talk.add(message)
+        history.add(message)
     assert neighbour.conversations.load("talk") == (None, ALL_KINDS)
 
 
-def test_usage_adds_up(user: UserStore, talk: ConversationHistory) -> None:
+def test_usage_adds_up(user: UserStore, history: ConversationHistory) -> None:
     usage = Usage(input_tokens=100, cached_input_tokens=60, output_tokens=7, cost_usd=0.25, requests=1)
-    talk.add(_said("a"))
-    talk.add(AssistantMessage((Text("b"),)), usage)
-    talk.add(AssistantMessage((Text("c"),)), usage)
+    history.add(_said("a"))
+    history.add(AssistantMessage((Text("b"),)), usage)
+    history.add(AssistantMessage((Text("c"),)), usage)
     found = user.conversations.get("talk")
     assert found.usage == usage + usage
     assert found.messages == 3
 
 
-def test_one_unknown_cost_makes_the_sum_unknown(user: UserStore, talk: ConversationHistory) -> None:
-    talk.add(_said("a"), Usage(cost_usd=1.0, requests=1))
-    talk.add(_said("b"), Usage(cost_usd=None, requests=1))
-    talk.add(_said("c"), Usage(cost_usd=1.0, requests=1))
+def test_one_unknown_cost_makes_the_sum_unknown(user: UserStore, history: ConversationHistory) -> None:
+    history.add(_said("a"), Usage(cost_usd=1.0, requests=1))
+    history.add(_said("b"), Usage(cost_usd=None, requests=1))
+    history.add(_said("c"), Usage(cost_usd=1.0, requests=1))
     assert user.conversations.get("talk").usage == Usage(cost_usd=None, requests=3)
 
 
 def test_a_conversation_has_its_folder_and_owner(user: UserStore, clock: FakeClock) -> None:
     began = clock.now()
-    talk = _begin(user, "talk")
+    history = _begin(user, "talk")
     clock.advance(60)
-    talk.add(_said("a"))
+    history.add(_said("a"))
     found = user.conversations.get("talk")
     assert (found.cwd, found.model, found.title, found.owner) == ("/shop", "openai:gpt", "about talk", ME)
     assert (found.created_at, found.updated_at) == (began, clock.now())
@@ -111,11 +111,11 @@ def test_a_conversation_has_its_folder_and_owner(user: UserStore, clock: FakeClo
 @pytest.mark.parametrize(
     "text", ["caf\udce9", "\ud83d", "\\\ud83d\\", 'NUL \x00 "quote"', "\ud83d\ude00", "\U0001f600"]
 )
-def test_any_text_can_be_stored(user: UserStore, talk: ConversationHistory, text: str) -> None:
+def test_any_text_can_be_stored(user: UserStore, history: ConversationHistory, text: str) -> None:
     """Names that are not UTF-8 arrive as lone surrogates; they are stored as the escapes that the model sees."""
     kept = text.encode(errors="backslashreplace").decode()
-    talk.add(_said(text))
-    talk.add(AssistantMessage((ToolCall("1", "shell", {"command": text, text: [text]}),)))
+    history.add(_said(text))
+    history.add(AssistantMessage((ToolCall("1", "shell", {"command": text, text: [text]}),)))
     with user.transaction():
         user.conversations.begin("odd", cwd=f"/{text}", model="m", title=text)
         user.conversations.claim("odd", ME)
@@ -148,13 +148,13 @@ def test_a_crash_loses_no_stored_message(user: UserStore, user_path: Path) -> No
 
 
 def test_a_message_and_its_cost_are_stored_together_or_not_at_all(
-    user: UserStore, talk: ConversationHistory, user_path: Path
+    user: UserStore, history: ConversationHistory, user_path: Path
 ) -> None:
     with closing(sqlite3.connect(user_path)) as raw:
         raw.execute("CREATE TRIGGER full BEFORE INSERT ON message BEGIN SELECT RAISE(ABORT, 'no room'); END")
         raw.commit()
     with pytest.raises(StoreError, match="no room"):
-        talk.add(_said("a"), Usage(cost_usd=1.0, requests=1))
+        history.add(_said("a"), Usage(cost_usd=1.0, requests=1))
     found = user.conversations.get("talk")
     assert (found.messages, found.usage) == (0, Usage())
 
@@ -184,15 +184,15 @@ def test_two_living_processes_never_have_the_same_conversation(user: UserStore, 
     ],
 )
 @pytest.mark.parametrize("owner", [ALIVE, None])
-def test_a_superseded_process_writes_nothing_more(user: UserStore, talk: ConversationHistory, change, owner) -> None:
-    talk.add(_said("a"))
+def test_a_superseded_process_writes_nothing_more(user: UserStore, history: ConversationHistory, change, owner) -> None:
+    history.add(_said("a"))
     with user.transaction():
         user.conversations.release("talk", ME)
         if owner:
             user.conversations.claim("talk", owner)
     before = user.conversations.get("talk")
     with pytest.raises(ConversationBusy, match="cannot be changed"):
-        change(talk, user)
+        change(history, user)
     assert user.conversations.get("talk") == before
     assert user.conversations.load("talk") == (None, (_said("a"),))
 
@@ -212,27 +212,27 @@ def test_a_dead_process_holds_no_conversation(user: UserStore) -> None:
     assert user.conversations.get("talk").owner == ME
 
 
-def test_another_model_may_continue(user: UserStore, talk: ConversationHistory) -> None:
+def test_another_model_may_continue(user: UserStore, history: ConversationHistory) -> None:
     """RA-1: `/model` switches, and the conversation stores it."""
     _switch(user)
     assert user.conversations.get("talk").model == "m2"
 
 
 def test_after_a_compaction_the_conversation_is_the_summary_and_the_last_messages(
-    user: UserStore, talk: ConversationHistory
+    user: UserStore, history: ConversationHistory
 ) -> None:
     """RA-10: compaction with a rolling summary; earlier messages are not deleted."""
     for text in "abcd":
-        talk.add(_said(text))
-    talk.compact(2, "a and b")
+        history.add(_said(text))
+    history.compact(2, "a and b")
     assert user.conversations.load("talk")[0] == "a and b"
     assert _texts(user) == ["c", "d"]
-    talk.add(_said("e"))
+    history.add(_said("e"))
     assert _texts(user) == ["c", "d", "e"]
-    talk.compact(1, "a to d")
-    talk.compact(0, "a to e")
+    history.compact(1, "a to d")
+    history.compact(0, "a to e")
     assert user.conversations.load("talk") == ("a to e", ())
-    talk.add(_said("f"))
+    history.add(_said("f"))
     assert _texts(user) == ["f"]
     assert user.conversations.get("talk").messages == 6
 
@@ -264,9 +264,9 @@ def test_a_unique_prefix_of_an_id_is_enough(user: UserStore) -> None:
     assert "in full" in caught.value.fix
 
 
-def test_a_deleted_conversation_leaves_nothing(user: UserStore, talk: ConversationHistory, user_path: Path) -> None:
-    talk.add(_said("a secret"))
-    talk.compact(0, "a secret")
+def test_a_deleted_conversation_leaves_nothing(user: UserStore, history: ConversationHistory, user_path: Path) -> None:
+    history.add(_said("a secret"))
+    history.compact(0, "a secret")
     with user.transaction():
         user.conversations.release("talk", ME)
         user.conversations.forget("talk")
@@ -276,7 +276,7 @@ def test_a_deleted_conversation_leaves_nothing(user: UserStore, talk: Conversati
             assert raw.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (0,)
 
 
-def test_a_conversation_in_use_cannot_be_deleted(user: UserStore, talk: ConversationHistory) -> None:
+def test_a_conversation_in_use_cannot_be_deleted(user: UserStore, history: ConversationHistory) -> None:
     with user.transaction(), pytest.raises(ConversationBusy):
         user.conversations.forget("talk")
     assert user.conversations.get("talk") is not None

@@ -114,15 +114,15 @@ async def test_the_cost_of_a_turn_counts_against_the_runs_budget(store: Store, c
 def test_control_requests_are_stored_until_they_are_executed(store: Store) -> None:
     """SC-17: a human's request concerning a goal or an action outlives the process that received it."""
     store_run(store, an_action("a"))
-    wishes = [
+    requests = [
         ControlRequest(id="w1", run_id="run-1", kind="pause", goal_id=GOAL, created_at=AT),
         ControlRequest(id="w2", run_id="run-1", kind="stop", goal_id=GOAL, action_id=an_action("a").id, created_at=AT),
     ]
     with store.transaction():
-        for wish in wishes:
-            store.control_requests.add(wish)
-    assert store.control_requests.open_of_run("run-1") == tuple(wishes)
+        for request in requests:
+            store.control_requests.add(request)
+    assert store.control_requests.open_of_run("run-1") == tuple(requests)
     with store.transaction():
         store.control_requests.settle("w1")
         store.control_requests.settle("w1")
-    assert store.control_requests.open_of_run("run-1") == (wishes[1],)
+    assert store.control_requests.open_of_run("run-1") == (requests[1],)

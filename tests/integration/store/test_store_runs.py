@@ -161,10 +161,10 @@ def test_a_control_request_is_visible_to_other_connections_and_can_be_withdrawn(
     with store.transaction():
         store.runs.add(a_run())
     assert rival.runs.control_request("run-1") is None
-    for wish in ("stop", "pause", "cancel", None):
+    for request in ("stop", "pause", "cancel", None):
         with store.transaction():
-            store.runs.ask("run-1", wish)
-        assert rival.runs.control_request("run-1") == wish
+            store.runs.ask("run-1", request)
+        assert rival.runs.control_request("run-1") == request
 
 
 def test_the_cost_of_a_run_is_the_sum_of_its_attempts(store: Store) -> None:

@@ -29,9 +29,9 @@ def theirs(neighbour: UserStore, clock: FakeClock) -> SharedThrottle:
 
 
 @pytest.fixture
-def onlooker(user: UserStore, user_path: Path, clock: FakeClock) -> Iterator[UserStore]:
-    with closing(UserStore.open(user_path, clock=clock)) as onlooker:
-        yield onlooker
+def observer(user: UserStore, user_path: Path, clock: FakeClock) -> Iterator[UserStore]:
+    with closing(UserStore.open(user_path, clock=clock)) as observer:
+        yield observer
 
 
 async def _enter(throttle: SharedThrottle, count: int = 1, endpoint: str = HOST) -> list[str]:
@@ -53,18 +53,18 @@ def _admitted(tasks: list[asyncio.Task]) -> list[str]:
     return [task.result() for task in tasks if task.done()]
 
 
-async def test_without_a_refusal_nothing_is_written(mine: SharedThrottle, onlooker: UserStore) -> None:
+async def test_without_a_refusal_nothing_is_written(mine: SharedThrottle, observer: UserStore) -> None:
     """AL-31: an unused backoff costs next to nothing."""
-    before = onlooker.data_version()
+    before = observer.data_version()
     tickets = await _enter(mine, 50)
     for ticket, verdict in zip(tickets, ["ok", "failed"] * 25, strict=True):
         mine.leave(ticket, verdict)
     assert len(set(tickets)) == 50
-    assert onlooker.data_version() == before
+    assert observer.data_version() == before
 
 
-async def test_without_a_refusal_no_request_waits_for_the_database(mine: SharedThrottle, onlooker: UserStore) -> None:
-    with onlooker.transaction():
+async def test_without_a_refusal_no_request_waits_for_the_database(mine: SharedThrottle, observer: UserStore) -> None:
+    with observer.transaction():
         for verdict in ("ok", "failed"):
             (ticket,) = await _enter(mine)
             mine.leave(ticket, verdict)
@@ -169,25 +169,25 @@ async def test_many_simultaneous_refusals_count_once(mine: SharedThrottle, user:
 
 
 async def test_answers_raise_the_limit_until_the_endpoint_is_free_and_forgotten(
-    mine: SharedThrottle, theirs: SharedThrottle, onlooker: UserStore, clock: FakeClock
+    mine: SharedThrottle, theirs: SharedThrottle, observer: UserStore, clock: FakeClock
 ) -> None:
     """AL-31: and raised again, until nothing is written any more."""
     for ticket in await _limit(mine, 4, retry_after_s=1.0):
         mine.leave(ticket, "failed")
     clock.advance(2)
     widths = []
-    while onlooker.endpoints.state(HOST) != UNTHROTTLED:
-        widths.append(onlooker.endpoints.state(HOST).max_in_flight)
+    while observer.endpoints.state(HOST) != UNTHROTTLED:
+        widths.append(observer.endpoints.state(HOST).max_in_flight)
         for throttle, _ in zip([mine, theirs] * 5, range(SUCCESSES_PER_STEP), strict=False):
             (ticket,) = await _enter(throttle)
             throttle.leave(ticket, "ok")
     assert widths == [2, 3, 4]
-    assert onlooker.endpoints.in_flight(HOST) == 0
-    before = onlooker.data_version()
+    assert observer.endpoints.in_flight(HOST) == 0
+    before = observer.data_version()
     for throttle in (mine, theirs):
         for ticket in await _enter(throttle, 20):
             throttle.leave(ticket, "ok")
-    assert onlooker.data_version() == before
+    assert observer.data_version() == before
 
 
 async def test_a_second_refusal_counts_requests_in_flight_again(

@@ -109,5 +109,5 @@ def drafter(replies: Sequence[str | dict[str, Any]], *, event: str = "draft") ->
     return CassetteModel(Cassette(path=Path("script"), digest="", entries=tuple(entries)))
 
 
-def base_of(station: AttemptContext) -> str:
-    return station.workspace.base
+def base_of(attempt_context: AttemptContext) -> str:
+    return attempt_context.workspace.base

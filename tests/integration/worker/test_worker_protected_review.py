@@ -12,13 +12,13 @@ from support.harness import UNSANDBOXED, act, goal
 ASKED = {"sandbox": "off", "inbox_wait_s": 0.0, "planner": True}
 
 
-async def committed(station, **texts):
+async def committed(working, **texts):
     """Write files, with a double underscore in a name for a dot, and return the commit."""
     for name, text in texts.items():
-        (station.workspace.path / name.replace("__", ".")).write_text(text)
-    settings = station.task.run.settings
+        (working.workspace.path / name.replace("__", ".")).write_text(text)
+    settings = working.task.run.settings
     return await commits.commit_all(
-        station.workspace.git, "work", author=settings.identity.author, committer=settings.identity.committer
+        working.workspace.git, "work", author=settings.identity.author, committer=settings.identity.committer
     )
 
 
@@ -32,27 +32,27 @@ def decide(harness, run, to, **more):
 async def test_a_declared_change_of_a_protected_area_waits_for_a_human(harness):
     """AL-9: a declaration leads to a question, bound to the base and to this very change."""
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED)
-    async with claimed_attempt(harness, run, "a") as station:
-        head = await committed(station, login__sql="DROP", other__py="x")
+    async with claimed_attempt(harness, run, "a") as working:
+        head = await committed(working, login__sql="DROP", other__py="x")
         with pytest.raises(HumanDecisionRequired, match="a changes protected paths: login"):
-            await approve_protected_change(station, head)
+            await approve_protected_change(working, head)
         item = decide(harness, run, "approved")
         assert item.detail["protected"] == ["login.sql"]
-        assert item.detail["base"] == station.workspace.base
-        assert await approve_protected_change(station, head) is None
-        other = await committed(station, login__sql="DROP ALL")
+        assert item.detail["base"] == working.workspace.base
+        assert await approve_protected_change(working, head) is None
+        other = await committed(working, login__sql="DROP ALL")
         with pytest.raises(HumanDecisionRequired):
-            await approve_protected_change(station, other)
+            await approve_protected_change(working, other)
 
 
 async def test_a_rejected_change_fails_the_action_permanently(harness):
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED)
-    async with claimed_attempt(harness, run, "a") as station:
-        head = await committed(station, login__sql="DROP")
+    async with claimed_attempt(harness, run, "a") as working:
+        head = await committed(working, login__sql="DROP")
         with pytest.raises(HumanDecisionRequired):
-            await approve_protected_change(station, head)
+            await approve_protected_change(working, head)
         decide(harness, run, "rejected", answer="not today")
-        given_up = await approve_protected_change(station, head)
+        given_up = await approve_protected_change(working, head)
         assert given_up.permanent
         assert given_up.error == "a human rejected the change to login.sql: not today"
 
@@ -73,14 +73,14 @@ async def test_a_rejected_change_fails_the_action_permanently(harness):
 async def test_which_changes_need_an_approval(harness, files, settings, asked):
     """AL-9, RA-14: not a file that the user's own plan names, and none with --yolo, unless it is a protected file."""
     run = await harness.own(goal("g", act("a", files=files)), **settings)
-    async with claimed_attempt(harness, run, "a") as station:
+    async with claimed_attempt(harness, run, "a") as working:
         touched = {files[0].replace(".", "__"): "x"} if files[0] in {"list", ".npmrc"} else {"login__sql": "DROP"}
-        head = await committed(station, **touched)
+        head = await committed(working, **touched)
         if asked:
             with pytest.raises(HumanDecisionRequired):
-                await approve_protected_change(station, head)
+                await approve_protected_change(working, head)
         assert (
-            (await approve_protected_change(station, head) is None)
+            (await approve_protected_change(working, head) is None)
             if not asked
             else harness.store.inbox.open_of_run(run.id)
         )

@@ -8,7 +8,7 @@ from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import argument_problems
 from scaffold.tools.todos import MAX_TODOS, Todos, todo_write
 
-WISH = st.fixed_dictionaries(
+CHANGED_TODO = st.fixed_dictionaries(
     {},
     optional={
         "id": st.one_of(st.integers(-2, 12), st.integers(0, 12).map(str), st.none(), st.text(max_size=2)),
@@ -18,7 +18,7 @@ WISH = st.fixed_dictionaries(
         "activeForm": st.text(max_size=2),
     },
 )
-CHANGE = st.tuples(st.sampled_from(["create", "update", "delete", "set"]), st.lists(WISH, max_size=4))
+CHANGE = st.tuples(st.sampled_from(["create", "update", "delete", "set"]), st.lists(CHANGED_TODO, max_size=4))
 
 
 @given(st.lists(CHANGE, max_size=12))
@@ -26,10 +26,10 @@ def test_ids_are_unique_and_never_reused(changes):
     """RA-5."""
     kept: list[TodoList] = [TodoList()]
     todos, gone, tool = Todos(keep=kept.append), set[int](), todo_write(Todos())
-    for action, wishes in changes:
-        assert argument_problems(tool, {"action": action, "todos": wishes}) is None
+    for action, todo_changes in changes:
+        assert argument_problems(tool, {"action": action, "todos": todo_changes}) is None
         before = {entry.id for entry in todos.entries}
-        refusal = todos.change(action, wishes)
+        refusal = todos.change(action, todo_changes)
         after = [entry.id for entry in todos.entries]
         assert kept[-1].entries == todos.entries
         assert len(set(after)) == len(after) <= MAX_TODOS

@@ -94,17 +94,17 @@ async def test_request_numbers_continue_over_turns_and_the_conversation_is_kept(
 
 
 async def test_usage_adds_up_over_a_turn_and_each_reply_is_settled_at_once():
-    purse = FakeBudget()
+    budget = FakeBudget()
     model = cassette_model(
         call_entry(1, ("echo", {"text": "a"}), output_tokens=1_000_000), call_entry(2, output_tokens=500_000)
     )
-    finish = await agent(model, ECHO, budget=purse).turn("go")
+    finish = await agent(model, ECHO, budget=budget).turn("go")
     assert finish.usage == Usage(output_tokens=1_500_000, cost_usd=1.5, requests=2)
-    assert [(reservation, usage.output_tokens) for reservation, usage in purse.settled] == [
+    assert [(reservation, usage.output_tokens) for reservation, usage in budget.settled] == [
         ("reservation 1", 1_000_000),
         ("reservation 2", 500_000),
     ]
-    assert [usage.output_tokens for usage in purse.reserved] == [1_000_000, 500_000]
+    assert [usage.output_tokens for usage in budget.reserved] == [1_000_000, 500_000]
 
 
 async def test_no_request_starts_without_budget():
@@ -162,20 +162,20 @@ async def test_a_refusal_ends_the_turn_without_running_its_calls():
 
 async def test_every_reservation_is_settled_whether_or_not_the_request_succeeds():
     """BX-11: a request without any reply costs nothing."""
-    purse = FakeBudget()
+    budget = FakeBudget()
     with pytest.raises(ModelError):
-        await agent(ScriptedModel(ModelError("down", "wait")), budget=purse).turn("go")
-    assert purse.settled == [("reservation 1", Usage())]
+        await agent(ScriptedModel(ModelError("down", "wait")), budget=budget).turn("go")
+    assert budget.settled == [("reservation 1", Usage())]
 
     turn = asyncio.create_task(
-        agent(cassette_model(CassetteEntry(fault=CassetteFault(kind="hang"))), budget=purse).turn("go")
+        agent(cassette_model(CassetteEntry(fault=CassetteFault(kind="hang"))), budget=budget).turn("go")
     )
     for _ in range(10):
         await asyncio.sleep(0)
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
-    assert purse.settled[1:] == [("reservation 2", Usage())]
+    assert budget.settled[1:] == [("reservation 2", Usage())]
 
 
 async def test_deltas_are_reported_as_they_arrive():
@@ -376,19 +376,19 @@ class Breaking:
 
 async def test_a_reply_that_broke_off_is_paid_for():
     """BX-11: a provider bills a stream that broke, so its reservation counts as spent."""
-    purse, history = FakeBudget(), MemoryHistory()
-    finish = await agent(Breaking(2, answers=True), budget=purse, history=history).turn("go")
-    [(_, settled)] = purse.settled
+    budget, history = FakeBudget(), MemoryHistory()
+    finish = await agent(Breaking(2, answers=True), budget=budget, history=history).turn("go")
+    [(_, settled)] = budget.settled
     assert settled == finish.usage == history.usage == Usage(input_tokens=30, cost_usd=1.25, requests=1)
 
 
 async def test_a_started_request_is_paid_for_even_without_a_reply():
     """BX-11."""
-    purse = FakeBudget()
-    worker = agent(Breaking(1, answers=False), budget=purse)
+    budget = FakeBudget()
+    worker = agent(Breaking(1, answers=False), budget=budget)
     with pytest.raises(ModelError, match="It broke"):
         await worker.turn("go")
-    [(_, settled)] = purse.settled
+    [(_, settled)] = budget.settled
     assert settled == worker.usage == Usage(input_tokens=20, cost_usd=1.0)
 
 

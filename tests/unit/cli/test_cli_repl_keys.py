@@ -56,8 +56,8 @@ def test_a_key_answers_only_a_question_that_was_visible(shown_s, last_key_s, now
 
 
 @pytest.fixture
-async def desk():
-    class Desk:
+async def session():
+    class QuestionSession:
         clock = FakeClock()
 
         def __init__(self):
@@ -70,59 +70,61 @@ async def desk():
             await asyncio.sleep(0)
             return self.tasks[-1]
 
-    desk = Desk()
-    yield desk
-    for task in desk.tasks:
+    session = QuestionSession()
+    yield session
+    for task in session.tasks:
         task.cancel()
 
 
-async def test_questions_are_asked_one_after_another(desk):
+async def test_questions_are_asked_one_after_another(session):
     """RA-13."""
-    first, second = await desk.ask(RUN), await desk.ask(WRITE)
-    assert desk.shown == [RUN]
-    assert desk.questions.waiting_count == 1
-    desk.questions.answer("allow")
+    first, second = await session.ask(RUN), await session.ask(WRITE)
+    assert session.shown == [RUN]
+    assert session.questions.waiting_count == 1
+    session.questions.answer("allow")
     assert await first == "allow"
-    assert desk.shown == [RUN, WRITE]
-    desk.questions.answer("deny")
+    assert session.shown == [RUN, WRITE]
+    session.questions.answer("deny")
     assert await second == "deny"
-    assert desk.questions.current is None
+    assert session.questions.current is None
 
 
-async def test_identical_questions_are_asked_once(desk):
+async def test_identical_questions_are_asked_once(session):
     """RA-13."""
-    both = [await desk.ask(RUN), await desk.ask(RUN)]
-    assert desk.questions.identical_count == 2
-    desk.questions.answer("always")
+    both = [await session.ask(RUN), await session.ask(RUN)]
+    assert session.questions.identical_count == 2
+    session.questions.answer("always")
     assert [await each for each in both] == ["always", "always"]
 
 
-async def test_two_writes_to_one_file_are_two_questions(desk):
+async def test_two_writes_to_one_file_are_two_questions(session):
     """RA-13: their content may differ, so one answer does not cover both."""
-    await desk.ask(WRITE)
-    await desk.ask(msgspec.structs.replace(WRITE, digest="of another content"))
-    await desk.ask(WRITE)
-    assert (desk.questions.identical_count, desk.questions.waiting_count) == (2, 1)
+    await session.ask(WRITE)
+    await session.ask(msgspec.structs.replace(WRITE, digest="of another content"))
+    await session.ask(WRITE)
+    assert (session.questions.identical_count, session.questions.waiting_count) == (2, 1)
 
 
-async def test_the_answers_say_how_many_calls_they_are_for_and_when_keys_count(desk):
+async def test_the_answers_say_how_many_calls_they_are_for_and_when_keys_count(session):
     """RA-13."""
-    await desk.ask(RUN)
-    await desk.ask(WRITE)
-    assert answer_choices(desk.questions) == "y yes   n no   a always   (1 more) …"
-    desk.clock.advance(0.6)
-    assert answer_choices(desk.questions) == "y yes   n no   a always   (1 more)"
-    await desk.ask(RUN)
-    assert answer_choices(desk.questions) == "y yes to all 2   n no   a always   (1 more)"
+    await session.ask(RUN)
+    await session.ask(WRITE)
+    assert answer_choices(session.questions) == "y yes   n no   a always   (1 more) …"
+    session.clock.advance(0.6)
+    assert answer_choices(session.questions) == "y yes   n no   a always   (1 more)"
+    await session.ask(RUN)
+    assert answer_choices(session.questions) == "y yes to all 2   n no   a always   (1 more)"
 
 
-async def test_always_answers_only_a_question_that_offers_it(desk):
+async def test_always_answers_only_a_question_that_offers_it(session):
     """RA-13: what keeps no rule is asked for each time."""
-    await desk.ask(msgspec.structs.replace(RUN, always=None))
-    await desk.ask(WRITE)
-    desk.clock.advance(0.6)
-    assert answer_choices(desk.questions) == "y yes   n no   (1 more)"
-    meanings = {words: desk.questions.meaning(words) for words in ("y", " Yes ", "n", "a", "always", "", "yes please")}
+    await session.ask(msgspec.structs.replace(RUN, always=None))
+    await session.ask(WRITE)
+    session.clock.advance(0.6)
+    assert answer_choices(session.questions) == "y yes   n no   (1 more)"
+    meanings = {
+        words: session.questions.meaning(words) for words in ("y", " Yes ", "n", "a", "always", "", "yes please")
+    }
     assert meanings == {
         "y": "allow",
         " Yes ": "allow",
@@ -132,32 +134,32 @@ async def test_always_answers_only_a_question_that_offers_it(desk):
         "": None,
         "yes please": None,
     }
-    desk.questions.answer("allow")
+    session.questions.answer("allow")
     await asyncio.sleep(0)
-    assert (desk.questions.meaning("a"), desk.questions.meaning("ALWAYS")) == ("always", "always")
+    assert (session.questions.meaning("a"), session.questions.meaning("ALWAYS")) == ("always", "always")
 
 
-async def test_a_question_is_withdrawn_when_its_agent_has_ended(desk):
-    asked = await desk.ask(RUN)
-    waiting = await desk.ask(WRITE)
+async def test_a_question_is_withdrawn_when_its_agent_has_ended(session):
+    asked = await session.ask(RUN)
+    waiting = await session.ask(WRITE)
     asked.cancel()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert desk.questions.current == WRITE
-    desk.questions.answer("allow")
+    assert session.questions.current == WRITE
+    session.questions.answer("allow")
     assert await waiting == "allow"
 
 
-async def test_keys_typed_in_a_burst_do_not_answer(desk):
+async def test_keys_typed_in_a_burst_do_not_answer(session):
     """RA-13: a user who is typing a word has not read the question."""
-    await desk.ask(RUN)
-    assert not desk.questions.key_pressed()
-    desk.clock.advance(0.4)
-    assert not desk.questions.key_pressed()
-    desk.clock.advance(0.4)
-    assert not desk.questions.key_pressed()
-    desk.clock.advance(0.6)
-    assert desk.questions.key_pressed()
+    await session.ask(RUN)
+    assert not session.questions.key_pressed()
+    session.clock.advance(0.4)
+    assert not session.questions.key_pressed()
+    session.clock.advance(0.4)
+    assert not session.questions.key_pressed()
+    session.clock.advance(0.6)
+    assert session.questions.key_pressed()
 
 
 async def test_keys_typed_while_a_question_is_drawn_do_not_answer():

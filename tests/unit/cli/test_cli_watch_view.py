@@ -55,7 +55,7 @@ def worker(number, **changes):
 SHOP = (GoalProgress("shop", "active", 3, 7, {"completed": 12, "running": 8, "failed": 1}),)
 
 
-def scene(*agents, goals=SHOP, waiting=0, **changes):
+def run_view(*agents, goals=SHOP, waiting=0, **changes):
     item = InboxItem(id="i7", run_id="r1", kind="question", text="?", detail={}, created_at=NOW)
     made = RunSummary(
         at=NOW,
@@ -78,7 +78,7 @@ def without_colour(monkeypatch):
 
 def test_twenty_agents_have_a_row_each_with_all_details():
     """BX-12: action, phase, the last meaningful step, how long ago, the cost."""
-    lines = frame_lines(scene(*map(worker, range(20))), 100, 40)
+    lines = frame_lines(run_view(*map(worker, range(20))), 100, 40)
     assert lines[0].startswith("▶ run r1 active: add rate limiting to every endpoint")
     assert lines[0].endswith("  2 m 05 s, $1.20 of $5.00")
     assert lines[1] == "  ▶ shop: active, 3/7 hold, 12 of 21 actions done, 1 failed"
@@ -91,7 +91,7 @@ def test_twenty_agents_of_many_goals_fit_on_the_smallest_screen():
     """BX-12, SC-19: 80 columns by 24 lines; agents with a common key prefix stay distinguishable."""
     goals = tuple(GoalProgress(f"g{n}", "active", n % 2, 1, {"pending": 1, "completed": 1}) for n in range(20))
     agents = [worker(n, action=f"rate-limiting-of-the-endpoint-{n}") for n in range(20)]
-    lines = frame_lines(scene(*agents, goals=goals, waiting=1), 80, 23)
+    lines = frame_lines(run_view(*agents, goals=goals, waiting=1), 80, 23)
     assert lines[1:3] == [
         "  20 goals: 10/20 hold, 20 of 40 actions done",
         "  ■ needs you: 1 item waits, `scaffold inbox`",
@@ -104,7 +104,7 @@ def test_twenty_agents_of_many_goals_fit_on_the_smallest_screen():
 
 def test_a_narrow_screen_shortens_names_before_it_loses_the_age():
     """BX-12: the age of the last activity is shown at 40 columns, too; the cost where it fits."""
-    rows = {width: frame_lines(scene(worker(3)), width, 24)[-1] for width in (40, 50)}
+    rows = {width: frame_lines(run_view(worker(3)), width, 24)[-1] for width in (40, 50)}
     assert rows == {
         40: "▶ end…-3#1 executing  shell: p… 12 s ago",
         50: "▶ endp…t-3#1 executing  shell: py… 12 s ago  $0.12",
@@ -113,31 +113,31 @@ def test_a_narrow_screen_shortens_names_before_it_loses_the_age():
 
 def test_the_reason_for_waiting_comes_before_the_last_activity():
     waiting = worker(1, state="waiting_approval", waits_on="you (i7): may I run make deploy?")
-    (line,) = [line for line in frame_lines(scene(waiting, waiting=1), 120, 20) if "endpoint-1" in line]
+    (line,) = [line for line in frame_lines(run_view(waiting, waiting=1), 120, 20) if "endpoint-1" in line]
     assert line.startswith("■ endpoint-1#1")
     assert "waits for you (i7): may I run make deploy?" in line
-    assert "  ■ needs you: 1 item waits, `scaffold inbox`" in frame_lines(scene(waiting, waiting=1), 120, 20)
+    assert "  ■ needs you: 1 item waits, `scaffold inbox`" in frame_lines(run_view(waiting, waiting=1), 120, 20)
 
 
 def test_rows_that_do_not_fit_are_counted():
-    lines = frame_lines(scene(*map(worker, range(20))), 80, 10)
+    lines = frame_lines(run_view(*map(worker, range(20))), 80, 10)
     assert len(lines) == 10
     assert lines[-1] == "  and 13 more"
 
 
 def test_many_goals_are_counted_too():
     goals = tuple(GoalProgress(f"g{n}", "active", 0, 1, {"pending": 1}) for n in range(9))
-    assert "    and 5 more goals: `scaffold goals`" in frame_lines(scene(goals=goals), 80, 24)
+    assert "    and 5 more goals: `scaffold goals`" in frame_lines(run_view(goals=goals), 80, 24)
 
 
 def test_a_run_without_workers_says_so():
-    assert frame_lines(scene(), 80, 24)[-1] == "  No agent is working."
-    over = scene(run=msgspec.structs.replace(RUN, state=Paused("the budget is used up")), status="paused")
+    assert frame_lines(run_view(), 80, 24)[-1] == "  No agent is working."
+    over = run_view(run=msgspec.structs.replace(RUN, state=Paused("the budget is used up")), status="paused")
     assert frame_lines(over, 80, 24)[-1] == "  paused: the budget is used up"
 
 
 def test_without_a_screen_nothing_is_left_out():
-    assert len([line for line in frame_lines(scene(*map(worker, range(300))), 80) if "endpoint-" in line]) == 300
+    assert len([line for line in frame_lines(run_view(*map(worker, range(300))), 80) if "endpoint-" in line]) == 300
 
 
 TEXTS = st.text(max_size=60)
@@ -166,7 +166,7 @@ STANDINGS = st.builds(
 )
 def test_no_frame_is_wider_or_higher_than_its_terminal(members, goals, width, height, waiting):
     """BX-12: whatever models, plans and people write, a frame fits and has no control character."""
-    shown = scene(*members, goals=tuple(goals), waiting=waiting)
+    shown = run_view(*members, goals=tuple(goals), waiting=waiting)
     for lines in (frame_lines(shown, width, height), agent_lines(shown, width, max(2, height))):
         assert len(lines) <= max(2, height)
         assert all(cell_len(line) <= width for line in lines)
@@ -175,16 +175,16 @@ def test_no_frame_is_wider_or_higher_than_its_terminal(members, goals, width, he
 
 
 def test_two_frames_are_equal_if_only_the_time_differs():
-    first = scene(worker(1))
+    first = run_view(worker(1))
     later = msgspec.structs.replace(first, at=NOW + timedelta(seconds=9))
-    act = scene(worker(1, last_activity=Activity(NOW, "shell: ls")))
+    act = run_view(worker(1, last_activity=Activity(NOW, "shell: ls")))
     assert first.without_ages() == later.without_ages()
-    assert all(one.without_ages() != other.without_ages() for one, other in pairwise([first, act, scene()]))
+    assert all(one.without_ages() != other.without_ages() for one, other in pairwise([first, act, run_view()]))
 
 
 def test_the_progress_is_shown_below_the_rows_of_a_run():
-    assert agent_lines(scene(*map(worker, range(3))), 80, 3) == [
-        *frame_lines(scene(worker(0)), 80, 24)[-1:],
+    assert agent_lines(run_view(*map(worker, range(3))), 80, 3) == [
+        *frame_lines(run_view(worker(0)), 80, 24)[-1:],
         "  and 2 more",
         "  12 of 21 actions done, 3 facts, $1.20",
     ]

@@ -50,9 +50,9 @@ def test_cooldowns_without_retry_after_double_up_to_a_maximum(cooldowns: int, pa
     assert after_rate_limit(pace, NOW, None, 1, 0.0).cooldowns == cooldowns + 1
 
 
-@pytest.mark.parametrize("wish", [0.0, -3.0])
-def test_a_retry_after_of_zero_is_ignored(wish: float) -> None:
-    assert cooldown_left_s(after_rate_limit(UNTHROTTLED, NOW, wish, 1, 0.0), NOW) == 1
+@pytest.mark.parametrize("retry_after_s", [0.0, -3.0])
+def test_a_retry_after_of_zero_is_ignored(retry_after_s: float) -> None:
+    assert cooldown_left_s(after_rate_limit(UNTHROTTLED, NOW, retry_after_s, 1, 0.0), NOW) == 1
 
 
 def test_no_cooldown_lasts_longer_than_a_day() -> None:

@@ -162,8 +162,8 @@ async def test_a_retry_after_header_is_honoured():
 async def test_a_retry_after_beyond_the_minute_fails_at_once_with_the_time(limited):
     """RA-21."""
     clock = FakeClock()
-    wish = ModelError("Later.", "Wait.", transient=True, limited=limited, retry_after_s=120.0)
-    flaky = Flaky(clock, failures=1, error=wish)
+    error = ModelError("Later.", "Wait.", transient=True, limited=limited, retry_after_s=120.0)
+    flaky = Flaky(clock, failures=1, error=error)
     with pytest.raises(ModelError, match=r"Later\. \(tried once, retry in 120 s\)") as caught:
         await ask(flaky, clock)
     assert caught.value.retry_after_s == pytest.approx(120, abs=0.5)
@@ -174,8 +174,8 @@ async def test_one_overload_response_starts_a_cooldown_for_the_others():
     """AL-31, BX-11."""
     clock = FakeClock()
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
-    wish = ModelError("Too many.", "Wait.", transient=True, limited=True, retry_after_s=9.0)
-    limited, other = Flaky(clock, failures=1, error=wish), Flaky(clock, failures=0)
+    error = ModelError("Too many.", "Wait.", transient=True, limited=True, retry_after_s=9.0)
+    limited, other = Flaky(clock, failures=1, error=error), Flaky(clock, failures=0)
     asking = asyncio.create_task(retrying(limited, clock, throttle=throttle).reply(REQUEST))
     for _ in range(5):
         await asyncio.sleep(0)

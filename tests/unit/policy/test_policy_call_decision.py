@@ -34,17 +34,17 @@ class Written:
         return command
 
 
-def judged(wish, rules=None, *, mode="default", pause_s=0.0):
-    scene = CallContext(workspace=PLACE, mode=mode, pause_s=pause_s)
-    return asyncio.run(decide_call(wish, rules or RuleSet(), scene, Written()))
+def judged(request, rules=None, *, mode="default", pause_s=0.0):
+    context = CallContext(workspace=PLACE, mode=mode, pause_s=pause_s)
+    return asyncio.run(decide_call(request, rules or RuleSet(), context, Written()))
 
 
-def said(wish, rules=None, **scene):
-    found = judged(wish, rules, **scene)
+def said(request, rules=None, **context):
+    found = judged(request, rules, **context)
     return found.decision, found.rule
 
 
-def wish(category, **fields):
+def request(category, **fields):
     return PermissionRequest(**{"tool": "some_tool", "category": category, "kind": "text", "subject": "x", **fields})
 
 
@@ -59,23 +59,23 @@ def command(text):
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_without_rules_reading_and_memory_are_allowed_and_the_rest_asks(category):
     """RA-13: the categories."""
-    assert said(wish(category)) == ("allow" if category in FREE else "ask", "category")
+    assert said(request(category)) == ("allow" if category in FREE else "ask", "category")
     assert set(DEFAULT_DECISIONS) == set(CATEGORIES)
 
 
 def test_python_is_allowed_in_a_sandbox_unless_configured_otherwise():
     """RA-13."""
-    assert said(wish("python", confined=True))[0] == "allow"
-    assert said(wish("python", confined=True), RuleSet(categories={"python": "ask"}))[0] == "ask"
-    assert said(wish("shell", confined=True))[0] == "ask"
+    assert said(request("python", confined=True))[0] == "allow"
+    assert said(request("python", confined=True), RuleSet(categories={"python": "ask"}))[0] == "ask"
+    assert said(request("shell", confined=True))[0] == "ask"
 
 
 @pytest.mark.parametrize(("category", "decision"), list(product(CATEGORIES, ("allow", "ask", "deny"))))
 def test_a_category_follows_its_setting(category, decision):
     """RA-13: `--allow-category`, configuration; `--yolo` asks nothing and lifts no denial."""
     categories = {category: decision}
-    assert said(wish(category), RuleSet(categories=categories))[0] == decision
-    reckless = said(wish(category), RuleSet(categories=categories, yolo=True))
+    assert said(request(category), RuleSet(categories=categories))[0] == decision
+    reckless = said(request(category), RuleSet(categories=categories, yolo=True))
     assert reckless[0] == ("deny" if decision == "deny" else "allow")
 
 
@@ -148,10 +148,10 @@ def test_a_command_is_decided_by_its_parse_and_its_category(text, mode, category
 def test_a_mode_restricts_only_what_may_change_something(mode):
     """RA-13: plan, explore and review; reading, memory, subagents and web pages stay allowed."""
     free = RuleSet(categories=dict.fromkeys(CATEGORIES, "allow"))
-    tight = {category: said(wish(category), free, mode=mode)[0] for category in CATEGORIES}
+    tight = {category: said(request(category), free, mode=mode)[0] for category in CATEGORIES}
     changing = {"file_write", "shell", "network", "mcp", "python", "plugin"} if mode in READ_ONLY_MODES else set()
     assert tight == {category: "deny" if category in changing else "allow" for category in CATEGORIES}
-    assert said(wish("network", read_only=True), free, mode=mode) == ("allow", "category")
+    assert said(request("network", read_only=True), free, mode=mode) == ("allow", "category")
     assert (
         said(permission_request(invocation_by_name("web_fetch", {"url": "https://a.example/"}), PLACE), mode=mode)[0]
         == "ask"
@@ -170,7 +170,7 @@ def test_one_protected_path_of_several_is_enough_and_reading_is_separate():
     """RA-14."""
 
     def at(category):
-        return wish(category, kind="path", paths=("a", "Makefile", ".bashrc"))
+        return request(category, kind="path", paths=("a", "Makefile", ".bashrc"))
 
     assert said(at("file_write"), RuleSet(yolo=True)) == ("deny", "protected:.bashrc")
     assert said(at("file_read")) == ("allow", "category")
@@ -236,11 +236,11 @@ RULES = st.builds(
 
 
 @given(WISHES, RULES, st.sampled_from(MODES))
-def test_yolo_turns_asks_into_allows_and_changes_nothing_else(wish, rules, mode):
+def test_yolo_turns_asks_into_allows_and_changes_nothing_else(request, rules, mode):
     """RA-13."""
     careful, reckless = (
-        judged(wish, rules, mode=mode),
-        judged(wish, RuleSet(**{**fields(rules), "yolo": True}), mode=mode),
+        judged(request, rules, mode=mode),
+        judged(request, RuleSet(**{**fields(rules), "yolo": True}), mode=mode),
     )
     assert reckless.decision == ("allow" if careful.decision == "ask" else careful.decision)
     assert careful.reason
@@ -248,19 +248,22 @@ def test_yolo_turns_asks_into_allows_and_changes_nothing_else(wish, rules, mode)
 
 
 @given(WISHES, RULES, st.sampled_from(sorted(READ_ONLY_MODES)))
-def test_a_mode_never_allows_more_than_no_mode(wish, rules, mode):
+def test_a_mode_never_allows_more_than_no_mode(request, rules, mode):
     """RA-13: modes tighten."""
     strictness = {"allow": 0, "ask": 1, "deny": 2}
-    loose, tight = judged(wish, rules), judged(wish, rules, mode=mode)
+    loose, tight = judged(request, rules), judged(request, rules, mode=mode)
     assert strictness[tight.decision] >= strictness[loose.decision]
 
 
 @given(WISHES, RULES, st.sampled_from(MODES))
-def test_a_deny_rule_never_loosens_anything(wish, rules, mode):
+def test_a_deny_rule_never_loosens_anything(request, rules, mode):
     """RA-13: denials win over everything."""
     denying = RuleSet(**{**fields(rules), "deny": (*rules.deny, Rule("*", "*"))})
     strictness = {"allow": 0, "ask": 1, "deny": 2}
-    assert strictness[judged(wish, denying, mode=mode).decision] >= strictness[judged(wish, rules, mode=mode).decision]
+    assert (
+        strictness[judged(request, denying, mode=mode).decision]
+        >= strictness[judged(request, rules, mode=mode).decision]
+    )
 
 
 def fields(rules):

@@ -20,7 +20,7 @@ def page(url):
 
 
 @pytest.mark.parametrize(
-    ("rule", "wish", "allows", "denies"),
+    ("rule", "call", "allows", "denies"),
     [
         ("write_file:docs/**", writing("docs/a/b.md"), True, True),
         ("write_file:docs/**", writing("docs/a.md", "src/a.py"), False, True),
@@ -53,9 +53,9 @@ def page(url):
         ("web_fetch:docs.example.org", page("http://[bad/"), False, False),
     ],
 )
-def test_a_rule_matches_a_tool_by_name_and_its_subject_by_pattern(rule, wish, allows, denies):
+def test_a_rule_matches_a_tool_by_name_and_its_subject_by_pattern(rule, call, allows, denies):
     """RA-13: `--allow "tool:pattern"`; an allow rule must match every path, a deny rule one."""
-    assert (parse_rule(rule).allows(wish), parse_rule(rule).denies(wish)) == (allows, denies)
+    assert (parse_rule(rule).allows(call), parse_rule(rule).denies(call)) == (allows, denies)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from scaffold.tools.arguments import argument_problems
 from scaffold.tools.human_question import MAX_CHARS, MAX_OPTIONS, ask_human
 
 
-class Wise:
+class RecordingHuman:
     """A human who records the questions."""
 
     def __init__(self):
@@ -20,10 +20,10 @@ class Wise:
 
 async def test_the_humans_answer_is_the_result():
     """BX-13."""
-    wise = Wise()
-    output = await ask_human(wise.answer).run({"question": " Which database? ", "options": ["sqlite", "postgres"]})
+    human = RecordingHuman()
+    output = await ask_human(human.answer).run({"question": " Which database? ", "options": ["sqlite", "postgres"]})
     assert (output.content, output.failed) == ("sqlite", False)
-    assert wise.asked == [("Which database?", ("sqlite", "postgres"))]
+    assert human.asked == [("Which database?", ("sqlite", "postgres"))]
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ async def test_the_humans_answer_is_the_result():
     ],
 )
 async def test_an_invalid_question_is_not_asked(args):
-    wise = Wise()
-    assert (await ask_human(wise.answer).run(args)).failed
-    assert wise.asked == []
+    human = RecordingHuman()
+    assert (await ask_human(human.answer).run(args)).failed
+    assert human.asked == []
 
 
 async def test_a_question_without_an_answer_says_so():
@@ -50,7 +50,7 @@ async def test_a_question_without_an_answer_says_so():
 
 
 def test_options_are_an_optional_list_of_texts():
-    tool = ask_human(Wise().answer)
+    tool = ask_human(RecordingHuman().answer)
     assert argument_problems(tool, {"question": "Which?"}) is None
     assert argument_problems(tool, {"question": "Which?", "options": [1]}) is not None
     assert argument_problems(tool, {}) is not None

@@ -70,7 +70,7 @@ async def test_todos_are_filtered_by_status_and_priority(write, read):
 
 
 @pytest.mark.parametrize(
-    ("action", "wish", "reason"),
+    ("action", "change", "reason"),
     [
         ("create", {"status": "pending"}, "needs `content`"),
         ("create", {"content": " "}, "empty"),
@@ -81,10 +81,10 @@ async def test_todos_are_filtered_by_status_and_priority(write, read):
         ("delete", {"id": 2}, "Todo 2"),
     ],
 )
-async def test_a_change_with_one_error_changes_nothing(todos, write, action, wish, reason):
+async def test_a_change_with_one_error_changes_nothing(todos, write, action, change, reason):
     await write("create", {"content": "keep"})
     fine = {"content": "fine"} if action == "create" else {"id": 1, "status": "completed"}
-    output = await write(action, fine, wish)
+    output = await write(action, fine, change)
     assert output.failed
     assert reason in output.content
     assert todos.render() == "[ ] 1. keep"
