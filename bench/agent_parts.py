@@ -46,14 +46,14 @@ LOOK = Tool(
 )
 
 
-class Silent:
+class NullJournal:
     """A journal nobody reads."""
 
     def note(self, kind: str, **fields: Any) -> None:
         """Write nothing."""
 
 
-class Free:
+class UnlimitedBudget:
     """A budget without an end."""
 
     async def reserve(self, _: Usage) -> ReservationId:
@@ -64,7 +64,7 @@ class Free:
         """Book nothing."""
 
 
-class House(Struct, frozen=True):
+class AgentHost(Struct, frozen=True):
     """What all agents of a process share."""
 
     store: UserStore
@@ -77,7 +77,7 @@ class House(Struct, frozen=True):
             tools=(LOOK,),
             brief=AgentSpec(caller=Caller(role="agent"), system=SYSTEM, max_requests=1000),
             records=AgentRecords(
-                journal=Silent(), budget=Free(), history=self._history(model) if kept else NullHistory()
+                journal=NullJournal(), budget=UnlimitedBudget(), history=self._history(model) if kept else NullHistory()
             ),
         )
         await agent.turn("Go on.")
@@ -91,7 +91,7 @@ class House(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def house(port: int) -> AsyncIterator[House]:
+async def open_agent_host(port: int) -> AsyncIterator[AgentHost]:
     """Hold a database of a user of its own, and a line to the provider at `port`."""
     environ = {
         "OPENAI_API_KEY": "none",
@@ -104,5 +104,5 @@ async def house(port: int) -> AsyncIterator[House]:
         store = UserStore.open(Path(folder) / "user.db", clock=clock)
         async with Transport({}) as wire:
             throttle = SharedThrottle(store, clock=clock, me=own_identity())
-            yield House(store, LiveContext(wire=wire, throttle=throttle, environ=environ))
+            yield AgentHost(store, LiveContext(wire=wire, throttle=throttle, environ=environ))
         store.close()

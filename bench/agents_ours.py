@@ -10,7 +10,7 @@ import resource
 import sys
 import time
 
-from agent_parts import house
+from agent_parts import open_agent_host
 from scaffold.host.startup import relax_gc
 
 PEAK_PER_MB = 1024 if sys.platform == "linux" else 1024 * 1024
@@ -18,7 +18,7 @@ PEAK_PER_MB = 1024 if sys.platform == "linux" else 1024 * 1024
 
 async def main(port: int, agents: int, requests: int, delay_ms: int, kept: int) -> None:
     """Run the agents side by side, after one request that is not counted."""
-    async with house(port) as there:
+    async with open_agent_host(port) as there:
         await there.converse("openai-chat:bench-0-0")
         model = f"openai-chat:bench-{requests - 1}-{delay_ms}"
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from layout import RUN, a_goal, an_action
 from row import Row, medians, row
+from sample_store import RUN, a_goal, an_action
 from scaffold.core.ids import Assertion
 from scaffold.host.clock import SystemClock
 from scaffold.store.database import Store

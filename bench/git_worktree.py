@@ -19,7 +19,7 @@ GOAL = 0.6
 IDENTITY = ("-c", "user.name=Bench", "-c", "user.email=bench@example.org")
 
 
-class Place(Struct, frozen=True):
+class WorktreeSetup(Struct, frozen=True):
     """A repository, its commit, and a folder for worktrees."""
 
     repo: Repository
@@ -53,12 +53,12 @@ def rows(*, quick: bool) -> Iterator[Row]:
     """Yield: a recycled worktree against `git worktree add`."""
     count, rounds = (200, 1) if quick else (5_000, 7)
     with tempfile.TemporaryDirectory() as folder:
-        place = asyncio.run(_place(Path(folder).resolve(), count))
-        recycled, fresh = medians(rounds, place.recycled, place.fresh)
+        setup = asyncio.run(_open_setup(Path(folder).resolve(), count))
+        recycled, fresh = medians(rounds, setup.recycled, setup.fresh)
         yield row(f"worktree-recycled-{count}", recycled, fresh, unit="s", goal=GOAL if not quick else 100.0)
 
 
-async def _place(folder: Path, count: int) -> Place:
+async def _open_setup(folder: Path, count: int) -> WorktreeSetup:
     root = folder / "repository"
     for number in range(count):
         path = root / f"d{number % FOLDERS}" / f"f{number}"
@@ -69,4 +69,4 @@ async def _place(folder: Path, count: int) -> Place:
     await git("add", "--all")
     await git(*IDENTITY, "commit", "--quiet", "--message", "first")
     repo = await open_repository(root, environ=os.environ)
-    return Place(repo, (await checkout_status(repo)).head, folder)
+    return WorktreeSetup(repo, (await checkout_status(repo)).head, folder)

@@ -19,7 +19,7 @@ CODEX = PEERS / "node" / "node_modules" / ".bin" / "codex"
 PATIENCE_S = 300.0
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class ReceivedRequests(Struct, frozen=True, kw_only=True):
     """What came to the provider since it forgot."""
 
     requests: int
@@ -45,9 +45,9 @@ class Provider(Struct, frozen=True):
         """Have it forget what came so far."""
         self._look("/forget")
 
-    def told(self) -> Told:
+    def received(self) -> ReceivedRequests:
         """Return what came since then."""
-        return Told(**self._look("/told"))
+        return ReceivedRequests(**self._look("/told"))
 
     def _look(self, path: str) -> Any:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
@@ -70,7 +70,7 @@ def provider() -> Iterator[Provider]:
             process.stdin.close()
 
 
-def said(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> bytes:
+def run_program(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> bytes:
     """Return what a process prints; AssertionError with its complaint if it fails.
 
     It may keep compiled modules, as installed programs do, whatever the environment says: the first one pays for them.
@@ -92,12 +92,12 @@ def said(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[st
 
 def ours(script: str, *args: int) -> Any:
     """Return what one of the scripts beside this one prints, as JSON."""
-    return json.loads(said([sys.executable, HERE / script, *map(str, args)]))
+    return json.loads(run_program([sys.executable, HERE / script, *map(str, args)]))
 
 
 def theirs(script: str, *args: int) -> Any:
     """Return the same of one of the scripts for the peers, which have an environment of their own."""
-    return json.loads(said([PYTHON, HERE / "peers" / script, *map(str, args)]))
+    return json.loads(run_program([PYTHON, HERE / "peers" / script, *map(str, args)]))
 
 
 def missing(program: Path, bench: str) -> bool:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wires import Counted
+from wires import TokenCounts
 
 TOKEN_BYTES = 4
 LEAST_TOKENS = 1024
@@ -24,7 +24,7 @@ class MarkedCache:
     def __init__(self) -> None:
         self._kept: set[bytes] = set()
 
-    def count(self, body: bytes) -> Counted:
+    def count(self, body: bytes) -> TokenCounts:
         """Return the tokens of a Messages request, and keep what it marks; ValueError for too many marks."""
         ends, marks = _prefixes(_blocks(json.loads(body)))
         if len(marks) > MOST_MARKS:
@@ -33,7 +33,7 @@ class MarkedCache:
         read = max((ends[index][1] for index in near if ends[index][0] in self._kept), default=0)
         written = max((ends[mark][1] for mark in marks if ends[mark][1] >= LEAST_TOKENS), default=0)
         self._kept |= {ends[mark][0] for mark in marks if ends[mark][1] >= LEAST_TOKENS}
-        return Counted(ends[-1][1], read, max(0, written - read))
+        return TokenCounts(ends[-1][1], read, max(0, written - read))
 
 
 def _blocks(body: Mapping[str, Any]) -> Iterator[tuple[Any, bool]]:
@@ -72,7 +72,7 @@ class PrefixCache:
     def __init__(self) -> None:
         self._kept: set[bytes] = set()
 
-    def count(self, body: bytes) -> Counted:
+    def count(self, body: bytes) -> TokenCounts:
         """Return the tokens of a Chat Completions or Responses request, and keep all of it."""
         text = _flat(json.loads(body))
         digests = list(_steps(text))
@@ -81,7 +81,7 @@ class PrefixCache:
             known += 1
         self._kept.update(digests)
         read = LEAST_TOKENS + STEP_TOKENS * (known - 1) if known else 0
-        return Counted(len(text) // TOKEN_BYTES, read)
+        return TokenCounts(len(text) // TOKEN_BYTES, read)
 
 
 def _flat(body: Mapping[str, Any]) -> bytes:

@@ -43,7 +43,7 @@ CHECK = Check(command="test -f p0/test_new.py")
 """It is red on the base only because of a test that came with the work, so that hindsight has something to do."""
 
 
-class Bench(Struct, frozen=True):
+class ChangedRepository(Struct, frozen=True):
     """A repository of modules and their tests, a change of one that others mention with a new test, and a database."""
 
     place: Path
@@ -134,14 +134,14 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 @contextmanager
-def _opened(count: int) -> Iterator[Bench]:
+def _opened(count: int) -> Iterator[ChangedRepository]:
     with tempfile.TemporaryDirectory() as folder:
-        bench = run_async(_bench(Path(folder).resolve(), count))
+        bench = run_async(_open_repository(Path(folder).resolve(), count))
         yield bench
         bench.store.close()
 
 
-async def _bench(folder: Path, count: int) -> Bench:
+async def _open_repository(folder: Path, count: int) -> ChangedRepository:
     root = folder / "repository"
     for number in range(count // 2):
         _write_module(root / f"p{number % PACKAGES}", number)
@@ -154,7 +154,7 @@ async def _bench(folder: Path, count: int) -> Bench:
     head = await _commit(git)
     store = Store.open(folder / "state.db", clock=SystemClock())
     place = await worktree.add(await open_repository(root, environ=os.environ), folder / "tree", head)
-    return Bench(place.cwd, base, head, store, Slots(folder / "slots", 1))
+    return ChangedRepository(place.cwd, base, head, store, Slots(folder / "slots", 1))
 
 
 def _write_module(package: Path, number: int) -> None:

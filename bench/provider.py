@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prefix_cache import MarkedCache, PrefixCache
-from wires import Counted, Said, answer, http
+from wires import Reply, TokenCounts, answer, http
 
 ORDER = re.compile(rb'"model":\s*"bench-(\d+)-(\d+)(-cached)?"')
 LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
@@ -46,7 +46,7 @@ class Account:
             self.first_at_s, self.first = time.monotonic(), body
         self.requests += 1
 
-    def count(self, path: str, body: bytes) -> Counted:
+    def count(self, path: str, body: bytes) -> TokenCounts:
         """Return the request's tokens as its provider would count them."""
         counted = (self.marked if path.endswith("/messages") else self.prefixes).count(body)
         self.tokens = [self.tokens[0] + counted.total, self.tokens[1] + counted.read]
@@ -111,10 +111,10 @@ class Connection(asyncio.Protocol):
             return
         turns, delay_ms, results = int(order[1]), int(order[2]), body.count(mark)
         if order[3]:
-            said = Said(account.requests, account.requests % (turns + 1) != 0, account.count(path, body))
+            reply_shape = Reply(account.requests, account.requests % (turns + 1) != 0, account.count(path, body))
         else:
-            said = Said(results, results < turns)
-        reply = answer(path, said, stream=bool(WHOLE.search(body)))
+            reply_shape = Reply(results, results < turns)
+        reply = answer(path, reply_shape, stream=bool(WHOLE.search(body)))
         if delay_ms:
             asyncio.get_running_loop().call_later(delay_ms / 1000, self._tell, reply)
         else:

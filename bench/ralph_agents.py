@@ -39,6 +39,6 @@ def rows(*, quick: bool) -> Iterator[Row]:
 def _measured(there: Provider, script: str, agents: int, **more: int) -> Mapping[str, float]:
     there.forget()
     result: Mapping[str, float] = ours(script, there.port, agents, REQUESTS, DELAY_MS, *more.values())
-    if there.told().requests != agents * REQUESTS + 1:
-        raise AssertionError(script, there.told())
+    if there.received().requests != agents * REQUESTS + 1:
+        raise AssertionError(script, there.received())
     return result

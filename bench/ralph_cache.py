@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from loopback import said
-from ralph_start import ask, desk
+from loopback import run_program
+from ralph_start import ask, ralph_setup
 from row import Row, row
 
 WIRES = ("anthropic", "openai", "openai-chat")
@@ -19,12 +19,12 @@ def rows(*, quick: bool) -> Iterator[Row]:
     """
     calls, wires = (2, WIRES[:1]) if quick else (CALLS, WIRES)
     for wire in wires:
-        with desk() as place:
+        with ralph_setup() as setup:
             for number in range(calls):
                 flags = ["-c"] if number else []
                 argv = ask(f"{wire}:bench-{REQUESTS - 1}-0-cached", *flags, task=f"Go on with part {number} of it.")
-                said(argv, cwd=place.cwd, env=place.env)
-            result = place.provider.told()
+                run_program(argv, cwd=setup.cwd, env=setup.env)
+            result = setup.provider.received()
         if result.requests != calls * REQUESTS:
             raise AssertionError(result)
         fresh = result.input_tokens - result.cached_tokens

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
-from loopback import CODEX, HERE, PYTHON, Provider, missing, provider, said
+from loopback import CODEX, HERE, PYTHON, Provider, missing, provider, run_program
 from row import Row, medians, row
 
 RALPH = Path(sys.executable).with_name("ralph")
@@ -35,7 +35,7 @@ wire_api = "responses"
 """
 
 
-class Desk(Struct, frozen=True):
+class RalphSetup(Struct, frozen=True):
     """A directory to work in, a home for whoever works, and the provider."""
 
     cwd: Path
@@ -58,12 +58,12 @@ class Desk(Struct, frozen=True):
         """Return the seconds from the start of a program to the arrival of its first request."""
         self.provider.forget()
         start = time.monotonic()
-        said(argv, cwd=self.cwd, env=self.env)
-        return self.provider.told().first_at_s - start
+        run_program(argv, cwd=self.cwd, env=self.env)
+        return self.provider.received().first_at_s - start
 
 
 @contextmanager
-def desk() -> Iterator[Desk]:
+def ralph_setup() -> Iterator[RalphSetup]:
     """Hold a directory with a file of notes in it."""
     with TemporaryDirectory(prefix="scaffold-bench-") as folder, provider() as there:
         cwd, home = Path(folder) / "work", Path(folder) / "home"
@@ -71,7 +71,7 @@ def desk() -> Iterator[Desk]:
         home.mkdir()
         (cwd / "notes.md").write_text(NOTES)
         (home / "config.toml").write_text(CODEX_CONFIG.format(url=there.url))
-        yield Desk(cwd, home, there)
+        yield RalphSetup(cwd, home, there)
 
 
 def ask(model: str, *flags: str, task: str = TASK) -> Sequence[str | Path]:
@@ -81,34 +81,34 @@ def ask(model: str, *flags: str, task: str = TASK) -> Sequence[str | Path]:
 
 def rows(*, quick: bool) -> Iterator[Row]:
     """Yield: the start against other agents, the peak of memory, and the bytes of a first request."""
-    with desk() as place:
-        place.first_request_s(ask("openai:bench-0-0"))
+    with ralph_setup() as setup:
+        setup.first_request_s(ask("openai:bench-0-0"))
         if not quick:
-            yield from _starts(place)
-        yield _memory(place, turns=2 if quick else 25)
-        yield from (_request(place, wire) for wire in ("anthropic", "openai", "openai-chat"))
+            yield from _starts(setup)
+        yield _memory(setup, turns=2 if quick else 25)
+        yield from (_request(setup, wire) for wire in ("anthropic", "openai", "openai-chat"))
 
 
-def _starts(place: Desk) -> Iterator[Row]:
-    small: Sequence[str | Path] = [PYTHON, HERE / "peers" / "smolagents_start.py", str(place.provider.port), TASK]
+def _starts(setup: RalphSetup) -> Iterator[Row]:
+    small: Sequence[str | Path] = [PYTHON, HERE / "peers" / "smolagents_start.py", str(setup.provider.port), TASK]
     codex: Sequence[str | Path] = [CODEX, "exec", "--skip-git-repo-check", TASK]
     for peer, argv, goal in (("codex", codex, 0.5), ("smolagents", small, 1 / 3)):
         bench = f"ralph-start-against-{peer}"
         if missing(Path(argv[0]), bench):
             continue
-        measures = [partial(place.first_request_s, each) for each in (ask("openai:bench-0-0"), argv)]
+        measures = [partial(setup.first_request_s, each) for each in (ask("openai:bench-0-0"), argv)]
         measures[1]()
         mine_s, other_s = medians(ROUNDS, *measures)
         yield row(bench, mine_s * 1000, other_s * 1000, unit="ms", goal=goal)
 
 
-def _memory(place: Desk, turns: int) -> Row:
-    weighed = [sys.executable, "-S", "-E", HERE / "weighed.py", *ask(f"anthropic:bench-{turns}-0")]
-    peak_mb = int(said(weighed, cwd=place.cwd, env=place.env)) / 1024
+def _memory(setup: RalphSetup, turns: int) -> Row:
+    measured = [sys.executable, "-S", "-E", HERE / "peak_memory.py", *ask(f"anthropic:bench-{turns}-0")]
+    peak_mb = int(run_program(measured, cwd=setup.cwd, env=setup.env)) / 1024
     return row(f"ralph-memory-{turns}-turns", peak_mb, MEMORY_LIMIT_MB, unit="MB", goal=1.0)
 
 
-def _request(place: Desk, wire: str) -> Row:
-    place.first_request_s(ask(f"{wire}:bench-0-0"))
-    size_kb = place.provider.told().first_bytes / 1000
+def _request(setup: RalphSetup, wire: str) -> Row:
+    setup.first_request_s(ask(f"{wire}:bench-0-0"))
+    size_kb = setup.provider.received().first_bytes / 1000
     return row(f"ralph-first-request-{wire}", size_kb, REQUEST_LIMIT_KB, unit="kB", goal=1.0)

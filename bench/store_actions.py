@@ -6,8 +6,8 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from layout import BASE, RUN, a_goal, an_action, laid_out
 from row import Row, medians, row, seconds
+from sample_store import BASE, RUN, a_goal, an_action, open_store
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Evidence, Goal
 from scaffold.core.states import Completed, Landing, Running, Verifying
@@ -71,7 +71,7 @@ def carried_out(count: int) -> float:
     """Return the seconds it takes to carry out a whole goal of trivial actions, with all their states and facts."""
     actions = [_action(number) for number in range(count)]
     goal = a_goal(actions[-1].effects[0])
-    with laid_out(goal, actions) as store:
+    with open_store(goal, actions) as store:
         taken = seconds(lambda: _supervise(store, goal))
         done = store.actions.tally(goal.id), store.facts.count_holding(RUN.id), store.goals.get(goal.id)
     if done[:2] != ({"completed": count}, count) or done[2] is None or done[2].state != Completed():

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from layout import BASE, a_goal, an_action, laid_out
 from row import Row, medians, row, seconds
+from sample_store import BASE, a_goal, an_action, open_store
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action
 from scaffold.plan.graph.readiness import ActionNode, ready_actions
@@ -27,8 +27,8 @@ def rows(*, quick: bool) -> Iterator[Row]:
     """Yield: a large plan against a scan of all of it, and against a small plan."""
     small, large, rounds = (200, 2_000, 3) if quick else (1_000, 100_000, 7)
     with ExitStack() as stack:
-        in_small = stack.enter_context(laid_out(a_goal(NEVER), actions(small)))
-        in_large = stack.enter_context(laid_out(a_goal(NEVER), actions(large)))
+        in_small = stack.enter_context(open_store(a_goal(NEVER), actions(small)))
+        in_large = stack.enter_context(open_store(a_goal(NEVER), actions(large)))
         show(in_small, SHOWN)
         show(in_large, SHOWN)
         flip_small, flip_large, scan = medians(

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.json import decode, encode
 
-from layout import BASE, RUN, a_goal, an_action
 from row import Row, row
+from sample_store import BASE, RUN, a_goal, an_action
 from scaffold.core.ids import Assertion, AttemptId
 from scaffold.core.model import Action, Attempt, ProcessIdentity, Usage
 from scaffold.host.clock import SystemClock
@@ -24,7 +24,7 @@ NOBODY = ProcessIdentity(1, "", "")
 SPENT = Usage(input_tokens=900, output_tokens=100, cost_usd=0.01, requests=1)
 
 
-class Told(Struct, frozen=True):
+class WriterResult(Struct, frozen=True):
     """What a writer tells at its end."""
 
     commits: int
@@ -75,7 +75,7 @@ def _claimed(store: Store, action: Action) -> AttemptId:
     return attempt.id
 
 
-def _write(path: Path, attempts: list[AttemptId], for_s: float) -> list[Told]:
+def _write(path: Path, attempts: list[AttemptId], for_s: float) -> list[WriterResult]:
     """Have one process for each attempt write for a while, all of them from the same moment on."""
     start = time.monotonic() + 0.5
     pipes = []
@@ -85,16 +85,16 @@ def _write(path: Path, attempts: list[AttemptId], for_s: float) -> list[Told]:
             _be_a_writer(path, attempt, start, for_s, writing)
         os.close(writing)
         pipes.append(reading)
-    return [_told(pipe) for pipe in pipes]
+    return [_writer_result(pipe) for pipe in pipes]
 
 
-def _told(pipe: int) -> Told:
+def _writer_result(pipe: int) -> WriterResult:
     with os.fdopen(pipe, "rb") as file:
         result = file.read()
     _, status = os.wait()
     if status != 0 or not result:
         raise AssertionError(status)
-    return decode(result, type=Told)
+    return decode(result, type=WriterResult)
 
 
 def _be_a_writer(path: Path, attempt: AttemptId, start: float, for_s: float, writing: int) -> None:
@@ -110,7 +110,7 @@ def _be_a_writer(path: Path, attempt: AttemptId, start: float, for_s: float, wri
         os._exit(1)
 
 
-def _work(store: Store, attempt: AttemptId, start: float, end: float) -> Told:
+def _work(store: Store, attempt: AttemptId, start: float, end: float) -> WriterResult:
     commits, longest_s = 0, 0.0
     while time.monotonic() < start:
         pass
@@ -120,4 +120,4 @@ def _work(store: Store, attempt: AttemptId, start: float, end: float) -> Told:
             store.attempts.advance(attempt, fence=1, phase="executing")
         commits += 1
         longest_s = max(longest_s, time.monotonic() - before)
-    return Told(commits, longest_s)
+    return WriterResult(commits, longest_s)

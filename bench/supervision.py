@@ -30,14 +30,14 @@ def rows(*, quick: bool) -> Iterator[Row]:
     """Yield: CPU of owner and supervisors for an action; a run's length against its bound; a takeover."""
     actions, nap_s = (6, 0.2) if quick else (60, NAP_S)
     with TemporaryDirectory(prefix="scaffold-bench-") as folder:
-        wall_s, cpu_ms = Field(Path(folder), actions, nap_s).run()
+        wall_s, cpu_ms = NapRun(Path(folder), actions, nap_s).run()
     yield row("supervision-cpu", cpu_ms / actions, MOST_CPU_MS, unit="ms", goal=1.0)
     yield row("run-against-bound", wall_s, actions / WORKERS * nap_s, unit="s", goal=20.0 if quick else 1.15)
     with TemporaryDirectory(prefix="scaffold-bench-") as folder:
-        yield row("takeover", Field(Path(folder), 2, 30.0).takeover_s(), TAKEOVER_S, unit="s", goal=1.0)
+        yield row("takeover", NapRun(Path(folder), 2, 30.0).takeover_s(), TAKEOVER_S, unit="s", goal=1.0)
 
 
-class Field:
+class NapRun:
     """A repository with a plan of naps in two goals, and the real command to run it."""
 
     def __init__(self, folder: Path, actions: int, nap_s: float) -> None:

@@ -8,12 +8,12 @@ import json
 import sys
 import time
 
-from agent_parts import house
+from agent_parts import open_agent_host
 
 
 async def main(port: int, turns: int, sessions: int, *, wire: str) -> None:
     """Hold the sessions, after a short one that is not counted."""
-    async with house(port) as there:
+    async with open_agent_host(port) as there:
         await there.converse(f"{wire}:bench-3-0")
         taken = []
         for _ in range(sessions):

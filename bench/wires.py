@@ -17,7 +17,7 @@ OUTPUT_TOKENS = 30
 Events = Iterator[tuple[str, Mapping[str, Any]]]
 
 
-class Counted(NamedTuple):
+class TokenCounts(NamedTuple):
     """Tokens of a request: all of them, those read from a cache, and those written to one."""
 
     total: int = 1000
@@ -25,38 +25,38 @@ class Counted(NamedTuple):
     written: int = 0
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
     """Which reply: `number` makes its ids unique; `call` tells whether it asks for the tool."""
 
     number: int
     call: bool
-    counted: Counted = Counted()
+    counted: TokenCounts = TokenCounts()
 
 
-def messages_events(said: Said) -> Events:
+def messages_events(reply: Reply) -> Events:
     """Yield the events of an Anthropic Messages stream."""
-    total, read, written = said.counted
+    total, read, written = reply.counted
     usage = {
         "input_tokens": total - read - written,
         "cache_read_input_tokens": read,
         "cache_creation_input_tokens": written,
         "output_tokens": 1,
     }
-    message = _messages_envelope(said) | {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    message = _messages_envelope(reply) | {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
     yield "message_start", {"message": message}
     yield from _messages_block(0, {"type": "text", "text": ""}, [{"type": "text_delta", "text": w} for w in WORDS])
-    if said.call:
-        start = {"type": "tool_use", "id": f"toolu_{said.number}", "name": TOOL, "input": {}}
+    if reply.call:
+        start = {"type": "tool_use", "id": f"toolu_{reply.number}", "name": TOOL, "input": {}}
         deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ARGUMENTS]
         yield from _messages_block(1, start, deltas)
-    reason = "tool_use" if said.call else "end_turn"
+    reason = "tool_use" if reply.call else "end_turn"
     delta = {"stop_reason": reason, "stop_sequence": None}
     yield "message_delta", {"delta": delta, "usage": {"output_tokens": OUTPUT_TOKENS}}
     yield "message_stop", {}
 
 
-def _messages_envelope(said: Said) -> dict[str, Any]:
-    return {"id": f"msg_{said.number}", "type": "message", "role": "assistant", "model": "bench"}
+def _messages_envelope(reply: Reply) -> dict[str, Any]:
+    return {"id": f"msg_{reply.number}", "type": "message", "role": "assistant", "model": "bench"}
 
 
 def _messages_block(index: int, start: Mapping[str, Any], deltas: list[dict[str, str]]) -> Events:
@@ -66,35 +66,35 @@ def _messages_block(index: int, start: Mapping[str, Any], deltas: list[dict[str,
     yield "content_block_stop", {"index": index}
 
 
-def chat_events(said: Said) -> Events:
+def chat_events(reply: Reply) -> Events:
     """Yield the chunks of a Chat Completions stream."""
-    yield "", _chunk(said, {"role": "assistant", "content": ""})
+    yield "", _chunk(reply, {"role": "assistant", "content": ""})
     for words in WORDS:
-        yield "", _chunk(said, {"content": words})
-    if said.call:
+        yield "", _chunk(reply, {"content": words})
+    if reply.call:
         call = {
             "index": 0,
-            "id": f"call_{said.number}",
+            "id": f"call_{reply.number}",
             "type": "function",
             "function": {"name": TOOL, "arguments": ""},
         }
-        yield "", _chunk(said, {"tool_calls": [call]})
+        yield "", _chunk(reply, {"tool_calls": [call]})
         for piece in ARGUMENTS:
-            yield "", _chunk(said, {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
-    yield "", _chunk(said, {}, "tool_calls" if said.call else "stop")
-    yield "", _chunk(said, None) | {"usage": _chat_usage(said.counted)}
+            yield "", _chunk(reply, {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
+    yield "", _chunk(reply, {}, "tool_calls" if reply.call else "stop")
+    yield "", _chunk(reply, None) | {"usage": _chat_usage(reply.counted)}
 
 
-def _chunk(said: Said, delta: Mapping[str, Any] | None, reason: str | None = None) -> dict[str, Any]:
+def _chunk(reply: Reply, delta: Mapping[str, Any] | None, reason: str | None = None) -> dict[str, Any]:
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": reason}]
-    return _chat_envelope(said, "chat.completion.chunk") | {"choices": choices}
+    return _chat_envelope(reply, "chat.completion.chunk") | {"choices": choices}
 
 
-def _chat_envelope(said: Said, kind: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{said.number}", "object": kind, "created": 1, "model": "bench"}
+def _chat_envelope(reply: Reply, kind: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{reply.number}", "object": kind, "created": 1, "model": "bench"}
 
 
-def _chat_usage(counted: Counted) -> dict[str, Any]:
+def _chat_usage(counted: TokenCounts) -> dict[str, Any]:
     return {
         "prompt_tokens": counted.total,
         "completion_tokens": OUTPUT_TOKENS,
@@ -103,23 +103,23 @@ def _chat_usage(counted: Counted) -> dict[str, Any]:
     }
 
 
-def responses_events(said: Said) -> Events:
+def responses_events(reply: Reply) -> Events:
     """Yield the events of a Responses stream."""
-    empty = _response(said, "in_progress", [])
+    empty = _response(reply, "in_progress", [])
     events = [("response.created", {"response": empty}), ("response.in_progress", {"response": empty})]
-    items = _response_items(said)
+    items = _response_items(reply)
     events += _message_item_events(items[0])
-    if said.call:
+    if reply.call:
         events += _call_item_events(items[1])
-    done = _response(said, "completed", items) | {"usage": _responses_usage(said.counted)}
+    done = _response(reply, "completed", items) | {"usage": _responses_usage(reply.counted)}
     events.append(("response.completed", {"response": done}))
     for number, (name, fields) in enumerate(events):
         yield name, fields | {"sequence_number": number}
 
 
-def _response(said: Said, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
+def _response(reply: Reply, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "id": f"resp_{said.number}",
+        "id": f"resp_{reply.number}",
         "object": "response",
         "created_at": 1,
         "status": status,
@@ -132,13 +132,13 @@ def _response(said: Said, status: str, output: list[dict[str, Any]]) -> dict[str
     }
 
 
-def _response_items(said: Said) -> list[dict[str, Any]]:
+def _response_items(reply: Reply) -> list[dict[str, Any]]:
     text = {"type": "output_text", "text": "".join(WORDS), "annotations": []}
-    message = {"id": f"msg_{said.number}", "type": "message", "status": "completed", "role": "assistant"}
+    message = {"id": f"msg_{reply.number}", "type": "message", "status": "completed", "role": "assistant"}
     items: list[dict[str, Any]] = [message | {"content": [text]}]
-    if said.call:
-        call = {"id": f"fc_{said.number}", "type": "function_call", "status": "completed"}
-        items.append(call | {"call_id": f"call_{said.number}", "name": TOOL, "arguments": "".join(ARGUMENTS)})
+    if reply.call:
+        call = {"id": f"fc_{reply.number}", "type": "function_call", "status": "completed"}
+        items.append(call | {"call_id": f"call_{reply.number}", "name": TOOL, "arguments": "".join(ARGUMENTS)})
     return items
 
 
@@ -167,7 +167,7 @@ def _call_item_events(item: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]
     ]
 
 
-def _responses_usage(counted: Counted) -> dict[str, Any]:
+def _responses_usage(counted: TokenCounts) -> dict[str, Any]:
     return {
         "input_tokens": counted.total,
         "input_tokens_details": {"cached_tokens": counted.read},
@@ -177,27 +177,27 @@ def _responses_usage(counted: Counted) -> dict[str, Any]:
     }
 
 
-def chat_whole(said: Said) -> dict[str, Any]:
+def chat_whole(reply: Reply) -> dict[str, Any]:
     """Return a Chat Completions reply in one piece: the one wire on which somebody here asks for that."""
     message: dict[str, Any] = {"role": "assistant", "content": "".join(WORDS)}
-    if said.call:
+    if reply.call:
         function = {"name": TOOL, "arguments": "".join(ARGUMENTS)}
-        message["tool_calls"] = [{"id": f"call_{said.number}", "type": "function", "function": function}]
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if said.call else "stop"}
-    return _chat_envelope(said, "chat.completion") | {"choices": [choice], "usage": _chat_usage(said.counted)}
+        message["tool_calls"] = [{"id": f"call_{reply.number}", "type": "function", "function": function}]
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.call else "stop"}
+    return _chat_envelope(reply, "chat.completion") | {"choices": [choice], "usage": _chat_usage(reply.counted)}
 
 
 @lru_cache(maxsize=4096)
-def answer(path: str, said: Said, *, stream: bool) -> bytes:
+def answer(path: str, reply: Reply, *, stream: bool) -> bytes:
     """Return the whole HTTP response to a request at `path`, whose end is the wire's name."""
     if not stream:
-        return http("200 OK", "application/json", json.dumps(chat_whole(said)).encode())
+        return http("200 OK", "application/json", json.dumps(chat_whole(reply)).encode())
     if path.endswith("/messages"):
-        body = "".join(_event(name, {"type": name, **fields}) for name, fields in messages_events(said))
+        body = "".join(_event(name, {"type": name, **fields}) for name, fields in messages_events(reply))
     elif path.endswith("/chat/completions"):
-        body = "".join(_event(name, fields) for name, fields in chat_events(said)) + "data: [DONE]\n\n"
+        body = "".join(_event(name, fields) for name, fields in chat_events(reply)) + "data: [DONE]\n\n"
     else:
-        body = "".join(_event(name, {"type": name, **fields}) for name, fields in responses_events(said))
+        body = "".join(_event(name, {"type": name, **fields}) for name, fields in responses_events(reply))
     return http("200 OK", "text/event-stream", body.encode())
 
 

@@ -1,4 +1,4 @@
-"""`python weighed.py PROGRAM [ARG...]` runs a program and prints the peak of its memory in kB.
+"""`python peak_memory.py PROGRAM [ARG...]` runs a program and prints the peak of its memory in kB.
 
 A child counts the memory of whoever starts it as its own until it has a program of its own, so this must be small.
 """

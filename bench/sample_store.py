@@ -81,7 +81,7 @@ def an_action(number: int, *, needs: tuple[Assertion, ...], effects: tuple[Asser
 
 
 @contextmanager
-def laid_out(goal: Goal, actions: list[Action]) -> Iterator[Store]:
+def open_store(goal: Goal, actions: list[Action]) -> Iterator[Store]:
     """Hold a new store with the goal and its actions open."""
     with (
         TemporaryDirectory(prefix="scaffold-bench-") as folder,
