@@ -48,6 +48,8 @@ class ChangedRepository(Struct, frozen=True):
 
     place: Path
     """A checkout of the change."""
+    registration: Path
+    """Its folder in the repository's git directory."""
     base: Commit
     head: Commit
     store: Store
@@ -106,7 +108,7 @@ class ChangedRepository(Struct, frozen=True):
     @property
     def _tree(self) -> Tree:
         """The change, as nobody has asked about it."""
-        git = Git(self.place, environ=os.environ, top=True)
+        git = Git(self.place, environ=os.environ, top=True, git_dir=self.registration)
         return Tree(git=git, base=self.base, commit=self.head, environ=child_environment(os.environ))
 
     def _keep(self, run: GateRun, reused: bool) -> None:
@@ -154,7 +156,7 @@ async def _open_repository(folder: Path, count: int) -> ChangedRepository:
     head = await _commit(git)
     store = Store.open(folder / "state.db", clock=SystemClock())
     place = await worktree.add(await open_repository(root, environ=os.environ), folder / "tree", head)
-    return ChangedRepository(place.cwd, base, head, store, Slots(folder / "slots", 1))
+    return ChangedRepository(place.cwd, place.registration, base, head, store, Slots(folder / "slots", 1))
 
 
 def _write_module(package: Path, number: int) -> None:
