@@ -273,7 +273,7 @@ InboxVerdict = Literal["approved", "rejected", "answered"]
 InboxState = Literal["open", "approved", "rejected", "answered", "expired", "withdrawn"]
 """`withdrawn`: the decision is no longer needed."""
 DecisionScope = Literal["call", "action", "goal", "run"]
-"""What a decision applies to: one request of each action that asked | the action and its descendants | goal | run."""
+"""What a decision applies to: one request in each attempt of who asked | the action and its descendants | goal, run."""
 
 
 class InboxItem(Struct, frozen=True, kw_only=True):

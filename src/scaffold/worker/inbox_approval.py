@@ -86,6 +86,8 @@ class InboxApprover:
         self._waiting = waiting
         self._context = context
         self._task = task
+        # For this attempt only: the next one, after a crash or a wait, begins again with the same calls.
+        self._used: set[str] = set()
         self._until_s = context.clock.monotonic() + task.run.settings.tier.timeout_s - SHUTDOWN_RESERVE_S
 
     async def decide_call(self, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:
@@ -98,18 +100,11 @@ class InboxApprover:
         detail = _call_detail(asked, reason, worktree=worktree)
         clean = self._context.redactor.clean_all
         decided = await self._decided(self._item("approval", clean(_describe_call(asked)), clean(detail)))
-        self._use(decided)
+        self._used.add(decided.id)
         why = f": {decided.answer}" if decided.answer else ""
         if decided.state == "approved":
             return PolicyDecision("allow", "human", f"a human approved it{why}")
         return PolicyDecision("deny", "human", f"a human rejected it{why}. Do not try the same thing another way")
-
-    def _use(self, decided: InboxItem) -> None:
-        """Record that a call has used the decision: an approval of one call does not allow a second one."""
-        attempt = self._task.attempt
-        with self._context.store.transaction(durable=True):
-            self._context.store.attempts.check(attempt.id, fence=attempt.fence)
-            self._context.store.inbox.use(decided, self._task.action.id)
 
     async def answer(self, question: str, options: Sequence[str]) -> str:
         """Return the human's answer to the agent's question."""
@@ -157,7 +152,7 @@ class InboxApprover:
                 async with asyncio.timeout(self._wait_s()):
                     # The store is asked before the first wait: a human may have
                     # decided the same for an earlier attempt.
-                    while (decided := store.inbox.in_force(item)) is None:
+                    while (decided := store.inbox.in_force(item, self._used)) is None:
                         # True for an item that was never added, and for one that expired
                         # or was withdrawn while this worker waits.
                         if not store.inbox.is_open(asked.id):

@@ -5,7 +5,7 @@ actions that wait for it back to pending, in the same transaction.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Literal, assert_never
 
@@ -28,7 +28,6 @@ VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM inbox WHERE ru
         :attempt_id, :kind, :text, :detail, 'open', :created_at, :expires_at, :fingerprint)
 """
 ADD_ASKER = "INSERT INTO inbox_asker (item_id, action_id) VALUES (:item_id, :action_id) ON CONFLICT DO NOTHING"
-REMOVE_ASKER = "DELETE FROM inbox_asker WHERE item_id = :item_id AND action_id = :action_id"
 ASKERS = """
 SELECT action.id, action.goal_id FROM inbox_asker JOIN action ON action.id = inbox_asker.action_id
 WHERE inbox_asker.item_id = :item_id
@@ -118,18 +117,16 @@ class Inbox(RunTableGateway):
         item = self.get(item_id)
         return item is not None and item.state == "open"
 
-    def in_force(self, asked: InboxItem) -> InboxItem | None:
-        """Return the latest valid decision on an equal item whose scope includes its action; None if there is none."""
+    def in_force(self, asked: InboxItem, used: Collection[str] = ()) -> InboxItem | None:
+        """Return the latest valid decision on an equal item whose scope includes its action; None if there is none.
+
+        A decision about one call does not apply if its id is among `used`.
+        """
         found = self._connection.rows(
             DECIDED, run_id=asked.run_id, fingerprint=_fingerprint(asked), now=format_time(self._clock.now())
         )
-        return next((item for item in map(self._item, found) if self._applies_to(item, asked)), None)
-
-    def use(self, decided: InboxItem, action_id: ActionId | None) -> None:
-        """Record that an action has used a decision; one with the scope `call` does not apply to it again."""
-        if decided.scope == "call":
-            for asker in self._actions.lineage(action_id):
-                self._connection.write(REMOVE_ASKER, item_id=decided.id, action_id=asker)
+        decided = (item for item in map(self._item, found) if item.scope != "call" or item.id not in used)
+        return next((item for item in decided if self._applies_to(item, asked)), None)
 
     def by_prefix(self, text: str) -> tuple[InboxItem, ...]:
         """Return the items whose id starts with `text`, in any state."""
