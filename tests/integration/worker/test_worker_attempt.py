@@ -95,7 +95,7 @@ async def test_files_left_by_checks_are_not_part_of_the_work(harness):
         "echo x > a; git add a; git commit -qm mine",
         "git checkout -qb mine; echo x > a; git add a; git commit -qm mine",
         "git checkout -qb mine; echo x > a",
-        "echo x > a; git add a; touch $(git rev-parse --git-dir)/index.lock",
+        'git checkout -q --orphan new; touch "$(git rev-parse --git-dir)/index.lock"; rm .git',
         "printf x > a; printf y > \"$(printf 'caf\\351\\nbar')\"",
     ],
     ids=["commits", "commits on a branch", "checks a branch out", "leaves a lock", "odd names"],
@@ -137,14 +137,12 @@ async def test_uncommittable_work_is_returned_to_the_agent(harness, broken, expe
 @pytest.mark.parametrize(
     "ruin",
     [
-        "rm .git",
-        "rm .git; git init -q; git add .; git commit -qm mine",
         "git init -q sub; echo y > sub/b",
         "git init -q sub; cd sub; echo y > b; git add b; git commit -qm b; git init -q deeper; echo z > deeper/c",
-        "rm .git; mkdir .git",
-        "touch $(git rev-parse --git-dir)/index.lock; git checkout -q --orphan new; rm .git",
+        'touch "$(git rev-parse --git-dir)/index.lock"; git checkout -q --orphan new; rm .git',
+        'rm "$(git rev-parse --git-dir)/HEAD"',
     ],
-    ids=["no .git", "another .git", "unborn inside", "repositories inside", "a bare folder", "locked and orphaned"],
+    ids=["unborn inside", "repositories inside", "locked and orphaned", "no HEAD"],
 )
 async def test_no_work_is_lost_whatever_was_done_to_git(harness, tmp_path, ruin):
     """BX-3, AL-19: whatever the state of the worktree, its files are pinned before it is removed."""
@@ -161,6 +159,22 @@ async def test_no_work_is_lost_whatever_was_done_to_git(harness, tmp_path, ruin)
     assert "deeper" not in ruin or "sub/deeper/c" in files
     assert await harness.worktrees(spare=False) == 0
     assert harness.statuses(run) == {"a": "pending"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "ruin",
+    ["rm .git", "rm .git; git init -q; git add .; git commit -qm mine", "rm .git; mkdir .git"],
+    ids=["no .git", "another .git", "a bare folder"],
+)
+async def test_work_is_handed_in_whatever_a_worktree_s_git_says(harness, tmp_path, ruin):
+    """BX-3, BX-9: the registration counts that was made with the worktree."""
+    run = await begin(harness, **UNSANDBOXED)
+    script = tmp_path / "ruin.sh"
+    script.write_text(ruin)
+    assert isinstance(await harness.work(run, "a", f"echo x > a; sh {script}"), CandidateReady)
+    (attempt,) = harness.attempts(run, "a")
+    assert await harness.sh(f"git diff --name-only {run.base_sha} {attempt.head_sha}") == "a"
 
 
 async def test_a_deleted_worktree_is_a_failure_that_can_be_retried(harness):
