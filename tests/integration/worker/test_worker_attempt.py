@@ -95,7 +95,7 @@ async def test_files_left_by_checks_are_not_part_of_the_work(harness):
         "echo x > a; git add a; git commit -qm mine",
         "git checkout -qb mine; echo x > a; git add a; git commit -qm mine",
         "git checkout -qb mine; echo x > a",
-        'git checkout -q --orphan new; touch "$(git rev-parse --git-dir)/index.lock"; rm .git',
+        "echo x > a; git add a; touch $(git rev-parse --git-dir)/index.lock",
         "printf x > a; printf y > \"$(printf 'caf\\351\\nbar')\"",
     ],
     ids=["commits", "commits on a branch", "checks a branch out", "leaves a lock", "odd names"],
@@ -139,7 +139,7 @@ async def test_uncommittable_work_is_returned_to_the_agent(harness, broken, expe
     [
         "git init -q sub; echo y > sub/b",
         "git init -q sub; cd sub; echo y > b; git add b; git commit -qm b; git init -q deeper; echo z > deeper/c",
-        'touch "$(git rev-parse --git-dir)/index.lock"; git checkout -q --orphan new; rm .git',
+        'git checkout -q --orphan new; touch "$(git rev-parse --git-dir)/index.lock"; rm .git',
         'rm "$(git rev-parse --git-dir)/HEAD"',
     ],
     ids=["unborn inside", "repositories inside", "locked and orphaned", "no HEAD"],
