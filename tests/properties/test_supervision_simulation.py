@@ -105,8 +105,8 @@ def test_the_faults_of_the_simulation_are_of_every_kind(tmp_path):
 PLANTED = {
     "end_attempt does not check the fence": (
         "run/attempt_end.py",
-        "        if fence is None:\n            store.runs.check(run.id, fence=run.fence)\n",
-        "        fence = None\n",
+        "    if fence is None:\n        store.runs.check(run.id, fence=run.fence)\n",
+        "    fence = None\n",
     ),
     "an attempt is queued without counting the slots in its transaction": (
         "orchestrator/dispatch.py",
