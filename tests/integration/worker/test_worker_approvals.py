@@ -202,7 +202,8 @@ async def test_a_decision_for_one_action_does_not_cover_another(harness):
 async def test_an_approval_of_a_call_holds_for_one_call_of_an_attempt(harness):
     """RA-13, BX-13: the second one asks again; an attempt that begins anew after a wait asks nothing twice."""
     run = await begin(harness)
-    twice = [call_entry(number, ("shell", {"command": DEED})) for number in (1, 2)]
+    calls = [call_entry(number, ("shell", {"command": DEED})) for number in (1, 2)]
+    twice = [*calls, CassetteEntry(text="done")]
     await worked(harness, run, *twice)
     decide(harness, items(harness)[0].id, "approved", scope="call")
     ending = await worked(harness, run, *twice)
