@@ -66,8 +66,8 @@ def test_a_seal_holds_for_the_stored_text_whatever_this_version_would_write(stor
     shorter = '{"intent":"it adds"}'
     with store.transaction():
         store._connection.write(
-            "UPDATE sealed_contract SET body = :body, sha256 = :sha256 WHERE phase = 'draft'",
+            "UPDATE sealed_contract SET body = :body, sha256 = :digest WHERE phase = 'draft'",
             body=shorter,
-            sha256=hashlib.sha256(shorter.encode()).hexdigest(),
+            digest=hashlib.sha256(shorter.encode()).hexdigest(),
         )
     assert store.seals.in_force(ACTION).contract == Contract(intent="it adds")
