@@ -41,7 +41,7 @@ class TrustReport(Struct, frozen=True):
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
 @click.option("--show", is_flag=True, help="Change nothing: print the trust status and what would take effect.")
 @click.option("--revoke", is_flag=True, help="Revoke all trust in this repository.")
-@click.option("--yes", "agreed", is_flag=True, help="Do not ask; needed where nobody can be asked.")
+@click.option("--yes", "agreed", is_flag=True, help="Do not ask; required without a terminal and with --json.")
 @json_option
 def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool) -> int:
     """Trust the configuration that DIR, or the repository that contains it, brings along: settings, servers, hooks.
@@ -63,7 +63,9 @@ def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool
     _refuse_faulty(before.folder, found)
     asking = not agreed and not before.trusted
     if asking and (as_json or not is_terminal(sys.stdin, sys.stderr)):
-        raise UsageError("nobody can be asked whether to trust this folder", "Review it with --show, then pass --yes.")
+        raise UsageError(
+            "trusting this folder needs your confirmation or --yes", "Review it with --show, then pass --yes."
+        )
     if asking and not click.confirm("Trust it?", err=True):
         click.echo("nothing changed", err=True)
         return FAILED
