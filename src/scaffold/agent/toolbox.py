@@ -135,7 +135,7 @@ class ToolBatch:
                 self._copy(calls[first], calls[index])
 
     async def _answer(self, call: ToolCall) -> None:
-        # Before the call runs: if it is interrupted, the model is told that its effects are unknown.
+        # Recorded before the call runs: if it is interrupted, its result says that its effects are unknown.
         self._begun.add(call.id)
         self._ended[call.id] = await self._toolbox.result(call)
 

@@ -61,6 +61,7 @@ class RunningTools:
         """Return the tool with its calls watched."""
 
         async def run(args: Mapping[str, Any]) -> ToolOutput:
+            """Run the tool, and report the call with the change of its file."""
             # In a thread: a file on a slow disk must not stop the input line.
             before = await self._file_text(tool.name, args)
             call = RunningCall(tool.name, args, self._clock.monotonic(), before)

@@ -95,6 +95,7 @@ def _create_goal(proposals: ProposalTarget) -> Tool:
 
 def _create_actions(proposals: ProposalTarget) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:
+        """Add the actions to the plan draft; return which are new, which existed, and what the plan still lacks."""
         goal = find_goal(proposals, args["goal"])
         parent = find_action(proposals, args["parent"]).key if args.get("parent") else None
         specs = read_proposed_actions(args["actions"], parent=parent)

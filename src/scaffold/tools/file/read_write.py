@@ -86,6 +86,7 @@ def write_file(workspace: Workspace) -> Tool:
     """Return the tool that creates or replaces a whole file; creates missing folders, keeps an existing mode."""
 
     def work(args: Mapping[str, Any]) -> ToolOutput:
+        """Write the file, or return why it cannot be written."""
         target = resolve_writable(workspace, args["path"])
         if isinstance(target, Refusal):
             return failed_answer(target.reason)

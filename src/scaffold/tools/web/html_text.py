@@ -63,6 +63,7 @@ class _HtmlTextParser(HTMLParser):
             self._break_before(tag)
 
     def handle_endtag(self, tag: str) -> None:
+        """Close an element; a block begins a new line. Overrides `HTMLParser`."""
         if tag in self._unseen:
             # Up to the outermost open tag of this name: pages leave inner ones open.
             del self._unseen[self._unseen.index(tag) :]
