@@ -13,7 +13,7 @@ from integration.verify.builders import PYTHON, EnvironmentSetup, check_output, 
 from scaffold.core.errors import ScaffoldError
 from scaffold.git import worktree
 from scaffold.host.process.command import Containment, run_command
-from scaffold.host.sandbox import landlock
+from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.host.sandbox.sidecar import with_services
 from scaffold.verify.environment.preparation import PreparedEnvironment
 from scaffold.verify.environment.provisioning import provision_checkout, reprovision

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from scaffold.host.sandbox.landlock_filter import SYSCALLS, program
+from scaffold.host.sandbox.landlock.syscall_filter import SYSCALLS, program
 from scaffold.host.sandbox.seccomp import ALLOW, ARCHITECTURES, KILL, deny
 
 X86 = SYSCALLS["x86_64"]

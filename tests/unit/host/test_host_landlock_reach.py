@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.host.sandbox.landlock_launcher import CHANGING, READ_DIR, READING, access_rules, parse_arguments
+from scaffold.host.sandbox.landlock.domain import CHANGING, READ_DIR, READING, access_rules, path_tree
+from scaffold.host.sandbox.landlock.launcher import parse_arguments
 
 TREE = {
     "/": ["etc", "home", "usr"],
@@ -16,8 +17,8 @@ TREE = {
 
 
 def rules(*words):
-    marks, _ = parse_arguments(list(words))
-    return dict(access_rules(marks, lambda path: TREE.get(path, [])))
+    marks, *_ = parse_arguments(list(words))
+    return dict(access_rules(path_tree(marks), lambda path: TREE.get(path, [])))
 
 
 def rights_of(path, found):

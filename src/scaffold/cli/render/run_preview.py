@@ -11,7 +11,7 @@ from scaffold.core.model import Run, Usage
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.core.printable_text import count_of, format_usd, printable
 from scaffold.core.run_settings import RunSettings
-from scaffold.host.sandbox.level import LEVEL_LIMITS, DetectedLevel
+from scaffold.host.sandbox.level import DetectedLevel, level_limits
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.plan.analysis.agent_count import advise_agent_count
@@ -134,7 +134,7 @@ def sandbox_summary(finding: DetectedLevel, settings: RunSettings) -> str:
     """Return on one line how the commands of a run's agents are confined."""
     if settings.sandbox.mode != "off" and finding.level != "none":
         better = f" ({finding.problem}; to improve it, {finding.fix})" if finding.problem else ""
-        limits = LEVEL_LIMITS[finding.level]
+        limits = level_limits(finding.level)
         can = "; ".join(limits) if limits else f"network {settings.sandbox.network}"
         return f"sandbox {finding.level}, {can}{better}"
     why = "turned off" if settings.sandbox.mode == "off" else finding.problem

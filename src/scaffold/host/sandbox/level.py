@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import assert_never
 
 import msgspec
 from msgspec import Struct
@@ -15,8 +16,9 @@ from msgspec import Struct
 from scaffold.host.environment import child_environment
 from scaffold.host.files import write_atomic
 from scaffold.host.identity import own_identity
-from scaffold.host.sandbox import bubblewrap, landlock, seccomp
+from scaffold.host.sandbox import bubblewrap, seccomp
 from scaffold.host.sandbox.confinement import Confinement, Level, SandboxSpec
+from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.host.sandbox.launch import LaunchSpec, prepare_launch
 
 PROBE_SCRIPT = 'true > "$1/here" && ! (cat "$2/secret" || true > "$2/there") >/dev/null 2>&1'
@@ -44,19 +46,6 @@ CONTAINER_FLAGS = (
 )
 
 
-LEVEL_LIMITS: Mapping[Level, tuple[str, ...]] = {
-    "bubblewrap": (),
-    "landlock": (
-        "no network, not even servers on 127.0.0.1",
-        "no shared memory, so no process pools",
-        "no new entries at the top of your own checkout",
-    ),
-    "seatbelt": ("no network, not even servers on 127.0.0.1",),
-    "none": ("commands reach everything that you can, also the Unix sockets of other programs",),
-}
-"""What commands lack at a level, or what it does not confine."""
-
-
 class DetectedLevel(Struct, frozen=True):
     """The sandbox level of this machine; `problem` and `fix` say why it is not the best one, empty if it is."""
 
@@ -70,6 +59,22 @@ class DetectedLevel(Struct, frozen=True):
 class _CachedLevel(Struct, frozen=True):
     machine: str
     finding: DetectedLevel
+
+
+def level_limits(level: Level) -> tuple[str, ...]:
+    """Return what commands lack at a level on this machine, or what it does not confine."""
+    match level:
+        case "bubblewrap":
+            return ()
+        case "landlock":
+            entries = () if landlock.has_broker() else ("no new entries at the top of your own checkout",)
+            return ("no network, not even servers on 127.0.0.1", "no shared memory, so no process pools", *entries)
+        case "seatbelt":
+            return ("no network, not even servers on 127.0.0.1",)
+        case "none":
+            return ("commands reach everything that you can, also the Unix sockets of other programs",)
+        case never:
+            assert_never(never)
 
 
 async def detect_level(

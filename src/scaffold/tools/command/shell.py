@@ -10,6 +10,7 @@ from msgspec import structs
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.command.spooled_output import CommandReport, CommandSpec, describe_exit, run_spooled
 from scaffold.tools.workspace import Workspace, failed_answer
@@ -98,8 +99,11 @@ def _command_spec(
     )
 
 
-def describe_sandbox(sandbox: SandboxSpec | None) -> str:
-    """Return sentences that describe the sandbox to a model; empty without a sandbox."""
+def describe_sandbox(sandbox: SandboxSpec | None, *, has_broker: bool | None = None) -> str:
+    """Return sentences that describe the sandbox to a model; empty without a sandbox.
+
+    `has_broker` says whether Landlock has one on this machine; None: the kernel is asked.
+    """
     if sandbox is None:
         return ""
     allowed = sandbox.confinement
@@ -114,11 +118,11 @@ def describe_sandbox(sandbox: SandboxSpec | None) -> str:
             assert_never(allowed.network)
     return (
         f" It runs in a sandbox: only the workspace and $TMPDIR are writable, the .git data is not, and {network}."
-        f"{_landlock_limits(sandbox)}"
+        f"{_landlock_limits(sandbox, has_broker=landlock.has_broker() if has_broker is None else has_broker)}"
     )
 
 
-def _landlock_limits(sandbox: SandboxSpec) -> str:
+def _landlock_limits(sandbox: SandboxSpec, *, has_broker: bool) -> str:
     """Return sentences about the further limits of a Landlock sandbox; empty for other sandboxes."""
     if sandbox.level != "landlock":
         return ""
@@ -126,7 +130,7 @@ def _landlock_limits(sandbox: SandboxSpec) -> str:
     entries = (
         " It cannot create, rename or remove entries at the top of the workspace: create files there with write_file."
     )
-    return listening + (entries if sandbox.confinement.protected else "")
+    return listening + (entries if sandbox.confinement.protected and not has_broker else "")
 
 
 def _command_problem(command: str) -> str | None:

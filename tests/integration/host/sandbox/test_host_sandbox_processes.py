@@ -14,8 +14,9 @@ from msgspec.json import encode
 from builders import needs
 from scaffold.host.process.child import start_child
 from scaffold.host.process.command import Containment, OutputCapture, run_command
-from scaffold.host.sandbox import bubblewrap, landlock
+from scaffold.host.sandbox import bubblewrap
 from scaffold.host.sandbox.confinement import Confinement, ResourceLimits, SandboxSpec
+from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.seccomp import program
 

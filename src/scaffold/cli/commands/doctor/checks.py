@@ -22,7 +22,7 @@ from scaffold.git.worktree import Worktree, list_worktrees, remove
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.command import run_command
 from scaffold.host.sandbox.bubblewrap import FOLDERS
-from scaffold.host.sandbox.level import LEVEL_LIMITS
+from scaffold.host.sandbox.level import level_limits
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust import TrustStatus
 from scaffold.store.database import Store
@@ -114,10 +114,10 @@ def _folder(name: str, path: Path) -> DoctorCheck:
 async def _sandbox(environ: Mapping[str, str]) -> DoctorCheck:
     finding = await detect_sandbox_level()
     if not finding.problem:
-        limits = "; ".join((finding.level, *LEVEL_LIMITS[finding.level]))
+        limits = "; ".join((finding.level, *level_limits(finding.level)))
         return DoctorCheck("sandbox", "ok", await _bubblewrap(finding.program, environ) or limits)
     left = ("agents' commands need your approval",) if finding.level == "none" else ()
-    message = "; ".join((*left, *LEVEL_LIMITS[finding.level], finding.problem))
+    message = "; ".join((*left, *level_limits(finding.level), finding.problem))
     return DoctorCheck("sandbox", "warn", f"{finding.level}: {message}", f"For a better one, {finding.fix}.")
 
 

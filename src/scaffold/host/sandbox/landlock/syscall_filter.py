@@ -1,13 +1,20 @@
-"""A seccomp program that denies calls which Landlock does not check and a command without network does not need."""
+"""The seccomp programs that complement Landlock.
+
+One denies calls which Landlock does not check and a command without network does not need; one stops the calls that the
+broker answers.
+"""
 
 import errno
 
 from msgspec import Struct
 
-from scaffold.host.sandbox.seccomp import AND, EQUAL, Instruction, argument, assemble, deny, on_syscall
+from scaffold.host.sandbox.landlock.calls import CALLS, Call
+from scaffold.host.sandbox.seccomp import AND, ANY_OF, EQUAL, Instruction, argument, assemble, deny, on_syscall, ret
 
 AF_UNIX, SOCK_DGRAM, TYPE_MASK = 1, 2, 0xF
-O_ACCMODE, O_TRUNC = 0o3, 0o1000
+O_ACCMODE, O_CREAT, O_TRUNC = 0o3, 0o100, 0o1000
+NOTIFY = 0x7FC0_0000
+"""Stop the call and notify the listener."""
 TRUNCATE_SINCE = 3
 """The first Landlock version that checks truncation of files."""
 
@@ -60,6 +67,18 @@ def program(machine: str, version: int) -> bytes:
         *(_deny_truncation(processor) if version < TRUNCATE_SINCE else ()),
     ]
     return assemble(machine, judged)
+
+
+def notifying_program(machine: str) -> bytes:
+    """Return the program that stops the calls which the broker answers."""
+    return assemble(machine, (step for number, call in CALLS[machine].items() for step in _stop(number, call)))
+
+
+def _stop(number: int, call: Call) -> tuple[Instruction, ...]:
+    action, _, further = call
+    if action != "open":
+        return on_syscall(number, [ret(NOTIFY)])
+    return on_syscall(number, [argument(further[0]), (ANY_OF, 0, 1, O_CREAT), ret(NOTIFY)])
 
 
 def _only_streams() -> list[Instruction]:

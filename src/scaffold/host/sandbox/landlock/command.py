@@ -3,11 +3,10 @@
 A process can restrict itself with Landlock without privileges, but it keeps the same view of the file system. Therefore
 this level differs from bubblewrap's:
 
-- In a folder directly above a protected or hidden path (existing or not) no entry can be created, removed or renamed:
-  Landlock grants the right to create entries for all subfolders too, including `.git`. Existing files there can be
-  changed, other subfolders freely. So new entries at the top of a workspace must be created by the tools that write
-  files; an existing `build` or `node_modules` can be filled. This holds even if `.git` is a file: in a worktree of the
-  user, his shell prompt would trust a changed one.
+- In a restricted folder, one directly above a protected or hidden path (existing or not), a command cannot create,
+  remove or rename entries itself, as Landlock grants that right for all subfolders too, including `.git`. The broker
+  does it. Before Linux 5.19 there is no broker: then such entries must be created by the tools that write files; an
+  existing `build` or `node_modules` can be filled.
 - There is no network whatever the confinement allows, except with `open`, which allows all of it: without a network
   namespace a command would reach this machine's loopback. It cannot connect to Unix sockets (Docker, tmux, SSH agent),
   as Landlock does not restrict them by path; socket pairs work. So pipes, pytest's workers and Node's child processes
@@ -23,12 +22,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from scaffold.host.sandbox import landlock_filter, seccomp
+import scaffold
+from scaffold.host.sandbox import seccomp
 from scaffold.host.sandbox.confinement import Confinement
-from scaffold.host.sandbox.landlock_launcher import OPEN_NETWORK, SCOPE_SINCE, RawSyscalls
+from scaffold.host.sandbox.landlock import broker, syscall_filter
+from scaffold.host.sandbox.landlock.domain import SCOPE_SINCE, RawSyscalls
+from scaffold.host.sandbox.landlock.launcher import OPEN_NETWORK
 from scaffold.host.sandbox.mounts import ALWAYS_READABLE
 
-BOOTSTRAP = "import sys; sys.path.append(sys.argv.pop(1)); from landlock_launcher import main; main(sys.argv[1:])"
+BOOTSTRAP = (
+    "import sys; sys.path.append(sys.argv.pop(1)); "
+    "from scaffold.host.sandbox.landlock.launcher import main; main(sys.argv[1:])"
+)
 """Imported instead of run, so that the bytecode is cached; compiling takes 8 ms."""
 HIDDEN_SYSTEM_FOLDERS = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev")))  # noqa: S108 - nothing is written there
 """Other programs exchange files there."""
@@ -38,7 +43,7 @@ def unsupported_reason() -> str | None:
     """Return why Landlock does not work on this machine; None if it does. Asks the kernel, starts nothing."""
     if sys.platform != "linux":
         return "Landlock exists only on Linux"
-    if os.uname().machine not in landlock_filter.SYSCALLS:
+    if os.uname().machine not in syscall_filter.SYSCALLS:
         return f"there is no Landlock filter for {os.uname().machine} processors"
     try:
         RawSyscalls().landlock_version()
@@ -54,14 +59,22 @@ def weakness() -> str:
     return "before Linux 6.12 a command under Landlock can send signals to the user's other processes"
 
 
+def has_broker() -> bool:
+    """Return True if commands at the top of a checkout have a broker on this machine."""
+    return unsupported_reason() is None and broker.is_supported(RawSyscalls())
+
+
 def argv(confinement: Confinement, command: Sequence[str]) -> tuple[str, ...]:
-    """Return the command line that runs `command` confined; see `landlock_launcher` for exit codes on failure."""
+    """Return the command line that runs `command` confined; see `launcher` for exit codes on failure."""
     internet = seccomp.program("open" if confinement.network == "open" else "none")
-    filters = internet, landlock_filter.program(os.uname().machine, RawSyscalls().landlock_version())
+    machine, kernel = os.uname().machine, RawSyscalls()
+    filters = internet, syscall_filter.program(machine, kernel.landlock_version())
+    stopping = syscall_filter.notifying_program(machine) if broker.is_supported(kernel) else b""
     return (
-        *(sys.executable, "-I", "-S", "-c", BOOTSTRAP, str(Path(__file__).parent)),
+        *(sys.executable, "-I", "-S", "-c", BOOTSTRAP, str(Path(scaffold.__file__).parents[1])),
         *(f"{kind}:{path}" for kind, paths in _marked(confinement) for path in paths),
         *(f"filter:{program.hex()}" for program in filters),
+        *((f"notify:{stopping.hex()}",) if stopping else ()),
         *((OPEN_NETWORK,) if confinement.network == "open" else ()),
         *("--", *command),
     )

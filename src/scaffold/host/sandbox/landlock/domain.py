@@ -1,15 +1,11 @@
-"""Restrict this process with Landlock and become a command: `main([KIND:VALUE..., "--", COMMAND...])`.
+"""What a process may access under Landlock: rights by path, turned into rules of the kernel.
 
-KIND is the kind of a path: `writable`, `sealed` (read-only), `hidden` or `shown` (readable). The deeper of two paths
-decides, but nothing below a sealed one is writable. Other paths are readable. `filter:HEX` is a seccomp program, may be
-repeated. `network:open` leaves the network unrestricted. The command replaces us (exec), without capabilities and
-without our descriptors. Exit code 126 if the sandbox could not be set up, 127 if the command was not found.
+Landlock rules only allow, and a rule for a folder holds for everything below it. So a restricted folder, one above a
+protected or hidden path, gets no rights itself, and each of its other entries gets its own rule: the command itself
+cannot create, remove or rename an entry there; see `broker`. Names can be listed everywhere. A path that gets rights is
+opened and listed step by step without following a link, which an earlier command may have planted.
 
-Landlock rules only allow, and a rule for a folder holds for everything below it. So a folder above a sealed or hidden
-path gets no rights itself, and each of its other entries gets its own rule: in such a folder no entry can be created,
-removed or renamed. Names can be listed everywhere. A path that gets rights is opened and listed step by step without
-following a link, which an earlier command may have planted. This must start fast, so it imports none of our modules.
-`landlock.py` describes what this sandbox does and does not restrict.
+The launcher imports this and must start fast, so it imports none of our modules.
 """
 
 import ctypes
@@ -22,6 +18,7 @@ CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 ASK_VERSION = 1
 PATH_BENEATH = 1
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 24, 38, 22, 2
+SECCOMP_SET_MODE_FILTER = 1
 CAPABILITY_VERSION_3 = 0x20080522
 SIGPIPE, SIGXFSZ, SIG_DFL = 13, 25, 0
 
@@ -41,53 +38,8 @@ OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 OF_DEVICES = WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
-RESTRICTING = {"sealed", "hidden"}
-OPEN_NETWORK = "network:open"
 PathMarks = dict[str, set[str]]
 Rule = tuple[str, int]
-
-
-def main(words: list[str]) -> None:
-    """Enter the domain described before `--` and become the command after it."""
-    border = words.index("--")
-    marks, filters = parse_arguments([word for word in words[:border] if word != OPEN_NETWORK])
-    command = words[border + 1 :]
-    try:
-        kernel = RawSyscalls()
-        kernel.drop_capabilities()
-        LandlockDomain(kernel, _identities(marks), open_network=OPEN_NETWORK in words[:border]).enter(
-            access_rules(marks, _names)
-        )
-        # After `enter`: without capabilities the kernel accepts a filter only from a process with no_new_privs.
-        for program in filters:
-            kernel.ask(program)
-        kernel.restore_signals()
-    except OSError as error:
-        _end(126, f"the sandbox could not be set up: {error}")
-    # Landlock checks the opening of a file. A descriptor that is open already keeps all its rights.
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    try:
-        os.execvp(command[0], command)  # noqa: S606 - no shell is wanted here
-    except OSError as error:
-        _end(127 if isinstance(error, FileNotFoundError) else 126, f"{error.strerror}: {command[0]}")
-
-
-def parse_arguments(words: list[str]) -> tuple[PathMarks, list[bytes]]:
-    """Return the marked paths and the seccomp programs; sealed and hidden paths also with symlinks resolved.
-
-    Symlinks of paths that grant rights are not resolved: an earlier command may have planted them.
-    """
-    marks: PathMarks = {}
-    filters = []
-    for word in words:
-        kind, _, value = word.partition(":")
-        if kind == "filter":
-            filters.append(bytes.fromhex(value))
-            continue
-        marks.setdefault(os.path.normpath(value), set()).add(kind)
-        if kind in RESTRICTING:
-            marks.setdefault(os.path.realpath(value), set()).add(kind)
-    return marks, filters
 
 
 class PathNode:
@@ -125,10 +77,9 @@ class PathAccess:
         )
 
 
-def access_rules(marks: PathMarks, names: Callable[[str], list[str]]) -> Iterator[Rule]:
+def access_rules(top: PathNode, names: Callable[[str], list[str]]) -> Iterator[Rule]:
     """Yield (path, rights) for each rule needed; `names` lists a folder and returns [] for anything else."""
     yield "/", READ_DIR
-    top = _tree(marks)
     yield from _rules_below("/", top, PathAccess(READING).at(top), names)
 
 
@@ -144,7 +95,18 @@ def _rules_below(path: str, node: PathNode, state: PathAccess, names: Callable[[
             yield f"{path.rstrip('/')}/{name}", state.rights
 
 
-def _tree(marks: PathMarks) -> PathNode:
+def restricted_folders(top: PathNode) -> Iterator[str]:
+    """Yield the writable folders that get no rights, because something below them has fewer."""
+    waiting = [("", top, PathAccess(READING).at(top))]
+    while waiting:
+        path, node, access = waiting.pop()
+        if access.rights == CHANGING and not access.holds_below(node):
+            yield path or "/"
+        waiting.extend((f"{path}/{name}", child, access.at(child)) for name, child in node.below.items())
+
+
+def path_tree(marks: PathMarks) -> PathNode:
+    """Return the tree of the marked paths; its root is `/`."""
     top = PathNode()
     for path, kinds in marks.items():
         node = top
@@ -154,10 +116,10 @@ def _tree(marks: PathMarks) -> PathNode:
     return top
 
 
-def _names(path: str) -> list[str]:
+def names_in(path: str) -> list[str]:
     """Return the names in a folder; empty if it is missing, unreadable, a link, or no folder."""
     try:
-        place = _open_without_links(path)
+        place = open_without_links(path)
     except OSError:
         return []
     try:
@@ -172,7 +134,7 @@ def _names(path: str) -> list[str]:
         os.close(folder)
 
 
-def _open_without_links(path: str) -> int:
+def open_without_links(path: str) -> int:
     """Open an absolute path; OSError if a folder on the way is missing or a link. The last part may be a link."""
     here = os.open("/", os.O_PATH | os.O_CLOEXEC)
     for name in filter(None, path.split("/")):
@@ -182,16 +144,6 @@ def _open_without_links(path: str) -> int:
         finally:
             os.close(above)
     return here
-
-
-def _identities(marks: PathMarks) -> dict[tuple[int, int], set[str]]:
-    """Return the marks of sealed and hidden files by device and inode: a file may have several names."""
-    found: dict[tuple[int, int], set[str]] = {}
-    for path, kinds in marks.items():
-        if kinds & RESTRICTING and "shown" not in kinds and os.path.lexists(path):
-            about = os.lstat(path)
-            found.setdefault((about.st_dev, about.st_ino), set()).update(kinds)
-    return found
 
 
 class LandlockDomain:
@@ -219,14 +171,16 @@ class LandlockDomain:
         for path in DEVICES:
             self._allow(path, OF_DEVICES)
         if stat.S_ISREG(os.fstat(0).st_mode):
-            self._add(0, READ_FILE)  # opening /dev/stdin reopens this file, which may be in an unreadable folder
+            self.allow_descriptor(
+                0, READ_FILE
+            )  # opening /dev/stdin reopens this file, which may be in an unreadable folder
         self._kernel.control(PR_SET_NO_NEW_PRIVS, 1)
         self._kernel.call(RESTRICT_SELF, self._ruleset, 0)
 
     def _allow(self, path: str, rights: int) -> None:
         """Allow `rights` on an existing non-symlink; fewer if it is another name of a sealed or hidden file."""
         try:
-            fd = _open_without_links(path)
+            fd = open_without_links(path)
         except OSError:  # removed or replaced meanwhile, or in an inaccessible folder
             return
         try:
@@ -237,11 +191,12 @@ class LandlockDomain:
             if not stat.S_ISDIR(about.st_mode):
                 rights &= OF_FILES
             if rights and not stat.S_ISLNK(about.st_mode):
-                self._add(fd, rights)
+                self.allow_descriptor(fd, rights)
         finally:
             os.close(fd)
 
-    def _add(self, fd: int, rights: int) -> None:
+    def allow_descriptor(self, fd: int, rights: int) -> None:
+        """Allow `rights` on an open file or folder."""
         # struct landlock_path_beneath_attr is packed: 8 bytes of rights, 4 of descriptor, and no padding.
         beneath = (rights & self._handled).to_bytes(8, sys.byteorder) + fd.to_bytes(4, sys.byteorder)
         self._kernel.call(ADD_RULE, self._ruleset, PATH_BENEATH, beneath, 0)
@@ -278,9 +233,12 @@ class RawSyscalls:
     def ask(self, program: bytes) -> None:
         """Install this seccomp program for all further calls."""
         code = ctypes.create_string_buffer(program, len(program))
-        # struct sock_fprog: a 16-bit length, padding, a pointer. In little-endian order an 8-byte length is the same.
-        header = (len(program) // 8).to_bytes(8, sys.byteorder) + ctypes.addressof(code).to_bytes(8, sys.byteorder)
-        self.control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header)
+        self.control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, _program_header(code))
+
+    def notify(self, number: int, flags: int, program: bytes) -> int:
+        """Install it with the flags of the system call `seccomp`, whose number is given; return the listener."""
+        code = ctypes.create_string_buffer(program, len(program))
+        return self.call(number, SECCOMP_SET_MODE_FILTER, flags, _program_header(code))
 
     def restore_signals(self) -> None:
         """Restore the default signals that Python ignores; commands expect SIGPIPE to end them."""
@@ -294,12 +252,13 @@ class RawSyscalls:
         return result
 
 
+def _program_header(code: "ctypes.Array[ctypes.c_char]") -> bytes:
+    """Return a struct sock_fprog for a seccomp program: a 16-bit length, padding, a pointer."""
+    # In little-endian order an 8-byte length is the same.
+    return (len(code) // 8).to_bytes(8, sys.byteorder) + ctypes.addressof(code).to_bytes(8, sys.byteorder)
+
+
 def _wide(argument: object) -> object:
     """Return an integer argument as a full register (c_long); others unchanged."""
     # `syscall` is variadic: ctypes passes an int with 32 bits and leaves the upper half of the register undefined.
     return ctypes.c_long(argument) if isinstance(argument, int) else argument
-
-
-def _end(code: int, reason: str) -> None:
-    os.write(2, f"{reason}\n".encode(errors="surrogateescape"))
-    os._exit(code)

@@ -1,0 +1,238 @@
+"""Changes at the top of a workspace under Landlock: honest ones, and attempts to reach what is protected there."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from scaffold.host.process.command import run_command
+from scaffold.host.sandbox.landlock import broker, stock
+from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock.domain import RawSyscalls
+from support.landlock_zone import SECRET, Zone
+
+PROBLEM = landlock.unsupported_reason() or (
+    "" if broker.is_supported(RawSyscalls()) else "before Linux 5.19 there is no broker"
+)
+pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
+STAYING = {".env", ".git", "README", "src"}
+
+
+@pytest.fixture
+def zone(tmp_path):
+    tmp_path.chmod(0o755)
+    return Zone(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("script", "printed"),
+    [
+        ("echo x > new; cat new; echo y >> new; cat new", "x\nx\ny\n"),
+        ("cat > repro.sh << END\necho 42\nEND\nsh repro.sh; chmod +x repro.sh; ./repro.sh", "42\n42\n"),
+        ("rm README; ls", "src\n"),
+        ("mv README other; cat other; mv other README; cat README", "hello\nhello\n"),
+        ("sed -i s/hello/bye/ README; cat README", "bye\n"),
+        ("mkdir -p a/b; echo deep > a/b/c; cat a/b/c; rm -r a; ls", "deep\nREADME\nsrc\n"),
+        ("echo x > src/tool; chmod +x src/tool; mv src/tool .; cat tool; stat -c %a tool; ls src", "x\n755\n"),
+        ("mkdir -p src/a/b; echo x > src/a/b/c; mv src/a top; cat top/b/c; ls src; ls top", "x\nb\n"),
+        ("mv README src; cat src/README; mv src/README README; cat README", "hello\nhello\n"),
+        ("mv src lib; echo x > lib/y; cat lib/y; mkdir src; echo z > src/z; cat src/z", "x\nz\n"),
+        ("ln -s README link; cat link; rm link; ln README twin; cat twin; rm twin; ls", "hello\nhello\nREADME\nsrc\n"),
+        (
+            "tar cf t.tar src README; mkdir u; tar xf t.tar -C u; cat u/README; rm -r u t.tar; ls",
+            "hello\nREADME\nsrc\n",
+        ),
+        ("umask 027; touch f; mkdir d; umask 0; touch g; stat -c %a f d g", "640\n750\n666\n"),
+        ("cd src; echo x > ../new; cd ..; cat $PWD/new; rm $PWD/new; ls", "x\nREADME\nsrc\n"),
+        ("printf 'all: out\\nout:\\n\\tcp README out\\n' > Makefile; make -s; cat out", "hello\n"),
+        ("exec 3> log; echo one >&3; mv log old; echo two >&3; cat old", "one\ntwo\n"),
+        ("set -C; echo x > new; echo y > new; cat new", "x\n"),
+    ],
+)
+async def test_entries_at_the_top_can_be_changed(zone, script, printed):
+    """BX-9"""
+    before = zone.content()
+    finished = await zone.run("bash", "-c", script)
+    assert finished.stdout.decode() == printed, finished.stderr
+    assert zone.content() == before
+
+
+async def test_a_virtual_environment_can_be_made_and_used(zone):
+    """BX-9"""
+    script = "python3 -m venv --without-pip .venv && .venv/bin/python -c 'import sys; print(sys.prefix)'"
+    finished = await zone.run("sh", "-c", script)
+    assert finished.stdout.decode() == f"{zone.work / '.venv'}\n", finished.stderr
+
+
+async def test_calls_fail_as_without_a_sandbox(zone):
+    code = """
+import errno
+def attempt(call, *words):
+    try:
+        call(*words)
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+attempt(os.mkdir, "README")
+attempt(os.unlink, "missing")
+attempt(os.rmdir, "src")
+attempt(os.unlink, "src")
+attempt(os.rename, "missing", "new")
+attempt(os.rename, "README", "src")
+attempt(os.symlink, "x", "README")
+attempt(os.link, "missing", "new")
+attempt(os.open, "README", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+attempt(os.open, "missing/new", os.O_CREAT | os.O_WRONLY)
+attempt(os.mkdir, "n" * 300)
+attempt(os.mkdir, "n" * 5000)
+attempt(os.rename, "src", "src/below")
+"""
+    (zone.work / "src" / "kept").touch()
+    plain = await run_command(
+        [sys.executable, "-I", "-c", f"import os\n{code}"], cwd=zone.work, env=dict(os.environ), timeout_s=20
+    )
+    confined = await zone.python(code)
+    assert confined.stdout == plain.stdout, confined.stderr
+    assert b"EEXIST" in plain.stdout
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "mkdir .GIT .Mcp.json",
+        "mv README .GIT",
+        "echo x > ./.mcp.json",
+        "cd src; echo x > ../.mcp.json",
+        "cd src; mkdir ../.mcp.json",
+        "echo x > $PWD/.git/../.mcp.json",
+        "echo x > /proc/self/cwd/.mcp.json",
+        "ln -s . src/up; echo x > src/up/../.mcp.json",
+        "ln -s ../.git src/git; mkdir src/git/new; mv README src/git/config; rm src/git/config; ln -s x src/git/link",
+        "mv .git/config config",
+        "mv .git/hooks hooks",
+        "ln .git/config config",
+        "ln -s .git git && echo x > git/config",
+        "mv .env env; cat env",
+        "ln .env env; cat env",
+        "mv ../outside/secret secret; cat secret",
+        "ln ../outside/secret secret; cat secret",
+        "mv ../outside outside",
+        "mv README ../outside/README",
+        "mv -T README ../outside/secret",
+        "mkdir ../work2 ../outside/new",
+        "rm -rf .git .env",
+        "rmdir .git/hooks; rm .git/hooks/*",
+        "echo x > .git/scaffold-stock-*/new; mv README .git/scaffold-stock-*/f0",
+    ],
+)
+async def test_what_is_protected_at_the_top_stays_as_it_is(zone, attack):
+    """BX-9, RA-14"""
+    before = zone.content()
+    finished = await zone.run("bash", "-c", attack)
+    assert finished.stderr
+    assert SECRET.encode() not in finished.stdout
+    assert zone.content() == before
+    assert {path.name for path in zone.work.iterdir()} <= STAYING | {"git"}
+    assert {path.name for path in zone.work.parent.iterdir()} == {"outside", "temporary", "work"}
+
+
+@pytest.mark.parametrize("name", ["twin", "src/twin"])
+async def test_another_name_of_a_hidden_file_cannot_be_moved_to_where_it_is_readable(zone, name):
+    """BX-9"""
+    (zone.work / "twin").hardlink_to(zone.work / ".env")
+    for script in (f"mv twin src/other; cat src/other {name}", f"ln twin src/other; cat src/other {name}"):
+        assert SECRET.encode() not in (await zone.run("sh", "-c", script)).stdout
+
+
+async def test_changing_paths_while_they_are_read_reaches_nothing_protected(zone):
+    """BX-9: one thread exchanges a link and the text of the path while others let us create and move."""
+    code = """
+import threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+path = ctypes.create_string_buffer(b"./src/flip/added", 64)
+os.symlink("..", "src/flip")
+end = time.monotonic() + 2
+def exchange():
+    number = 0
+    while time.monotonic() < end:
+        number += 1
+        os.symlink(("..", "../.git", "../../outside", ".")[number % 4], "src/next")
+        os.rename("src/next", "src/flip")
+        path.value = (b"./src/flip/added", b"./.git/added", b".mcp.json", b"../outside/added")[number % 4]
+def create():
+    while time.monotonic() < end:
+        libc.mkdir(path, 0o755)
+        libc.rename(b"README", path)
+        libc.rename(path, b"README")
+        libc.link(b"src/flip/config", b"taken")
+        libc.rename(b"src/flip/secret", b"taken")
+        libc.unlink(path)
+        libc.rmdir(path)
+        libc.close(libc.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+threads = [threading.Thread(target=each) for each in (exchange, create, create)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+    before = zone.content()
+    finished = await zone.python(code)
+    assert (finished.exit_code, finished.stderr) == (0, b"")
+    assert zone.content() == before
+    assert {path.name for path in zone.work.iterdir()} <= STAYING | {"added", "taken"}
+    assert {path.name for path in zone.work.parent.iterdir()} == {"outside", "temporary", "work"}
+
+
+async def test_what_no_stock_is_left_for_can_be_written_but_not_reopened(zone):
+    many = stock.FILES + 20
+    script = f"for i in $(seq {many}); do echo $i > f$i; done; cat f1; cat f{many}"
+    finished = await zone.run("bash", "-c", script)
+    assert finished.stdout == b"1\n"
+    assert finished.stderr.count(b"ermission denied") == 1
+    assert (zone.work / f"f{many}").read_text() == f"{many}\n"
+    assert (await zone.run("cat", f"f{many}")).stdout == f"{many}\n".encode()
+
+
+async def test_the_stock_of_a_killed_broker_is_removed_by_the_next(zone):
+    argv = landlock.argv(zone.confinement, ["sh", "-c", "echo $PPID; sleep 20"])
+    process = await asyncio.create_subprocess_exec(  # noqa: TID251 - it is to be killed alone
+        *argv, cwd=zone.work, env=dict(os.environ), stdout=asyncio.subprocess.PIPE
+    )
+    assert int(await process.stdout.readline()) == process.pid
+    os.kill(process.pid, signal.SIGKILL)
+    await process.stdout.read()  # the command has ended, too
+    await process.wait()
+    assert len(left_in(zone.work / ".git")) == 1
+    assert (await zone.run("true")).exit_code == 0
+    assert left_in(zone.work / ".git") == []
+
+
+async def test_two_commands_at_once_have_stocks_of_their_own(zone):
+    scripts = [f"mkdir d{each}; sleep 0.2; echo {each} > d{each}/f; cat d{each}/f" for each in range(4)]
+    async with asyncio.TaskGroup() as group:
+        running = [group.create_task(zone.run("sh", "-c", script)) for script in scripts]
+    assert [each.result().stdout for each in running] == [b"0\n", b"1\n", b"2\n", b"3\n"]
+    assert left_in(zone.work / ".git") == []
+
+
+async def test_without_a_broker_entries_at_the_top_cannot_be_changed(zone):
+    """Before Linux 5.19, and inside the sandbox of another broker."""
+    argv = [
+        word
+        for word in landlock.argv(zone.confinement, ["sh", "-c", "echo x > new; echo y > src/y; cat src/y"])
+        if not word.startswith("notify:")
+    ]
+    finished = await run_command(argv, cwd=zone.work, env=dict(os.environ), timeout_s=20)
+    assert (finished.stdout, finished.stderr.count(b"ermission denied")) == (b"y\n", 1)
+
+
+async def test_a_sandbox_in_a_sandbox_has_no_broker_but_the_same_limits(zone):
+    inner = landlock.argv(zone.confinement, ["sh", "-c", "echo y > src/y; cat src/y; echo x > .git/config"])
+    before = zone.content()
+    finished = await zone.run(*inner)
+    assert (finished.stdout, finished.stderr.count(b"ermission denied")) == (b"y\n", 1)
+    assert zone.content() == before
+
+
+def left_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.startswith(stock.PREFIX)]
