@@ -5,7 +5,7 @@ import pytest
 
 from builders import make_context, make_repository, make_run, with_settings
 from scaffold.cli.render.run_preview import MAX_ACTIONS, RunPreview, billing_note, cost_estimate, sandbox_summary
-from scaffold.host.sandbox.level import DetectedLevel
+from scaffold.host.sandbox.level import DetectedLevel, level_limits
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 
 PLAN = """\
@@ -115,6 +115,6 @@ def test_the_header_claims_no_network_that_the_level_cannot_give(context):
     settings = offered(context).run.settings
     assert sandbox_summary(DetectedLevel("bubblewrap"), settings) == "sandbox bubblewrap, network loopback"
     weak = sandbox_summary(DetectedLevel("landlock", "no user namespaces", "allow them"), settings)
-    assert weak.startswith("sandbox landlock, no network, not even servers on 127.0.0.1; ")
+    assert weak.startswith(f"sandbox landlock, {level_limits('landlock')[0]}; ")
     assert weak.endswith(" (no user namespaces; to improve it, allow them)")
     assert "loopback" not in weak

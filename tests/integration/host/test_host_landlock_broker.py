@@ -194,7 +194,7 @@ async def test_what_no_stock_is_left_for_can_be_written_but_not_reopened(zone):
 
 
 async def test_the_stock_of_a_killed_broker_is_removed_by_the_next(zone):
-    argv = landlock.argv(zone.confinement, ["sh", "-c", "echo $PPID; sleep 20"])
+    argv = landlock.argv(zone.confinement, ["sh", "-c", "echo $PPID; exec sleep 20"])
     process = await asyncio.create_subprocess_exec(  # noqa: TID251 - it is to be killed alone
         *argv, cwd=zone.work, env=dict(os.environ), stdout=asyncio.subprocess.PIPE
     )

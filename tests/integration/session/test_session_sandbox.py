@@ -171,7 +171,8 @@ async def test_a_model_is_told_the_limits_of_the_weaker_level(walls, repository)
     assert "write_file" not in describe_sandbox(strong)
     open_top = structs.replace(weak, confinement=structs.replace(weak.confinement, protected=()))
     assert "write_file" not in describe_sandbox(open_top, has_broker=False)
-    assert "127.0.0.1" in describe_sandbox(open_top)
+    assert "127.0.0.1" in describe_sandbox(open_top, has_broker=False)
+    assert "127.0.0.1" not in describe_sandbox(open_top, has_broker=True)
 
 
 async def test_a_world_writable_folder_is_not_shown_for_a_planted_repository(said, tmp_path):

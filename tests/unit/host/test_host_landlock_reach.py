@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaffold.host.sandbox.landlock.domain import CHANGING, READ_DIR, READING, access_rules, path_tree
-from scaffold.host.sandbox.landlock.launcher import parse_arguments
+from scaffold.host.sandbox.landlock.launcher import Arguments
 
 TREE = {
     "/": ["etc", "home", "usr"],
@@ -17,7 +17,7 @@ TREE = {
 
 
 def rules(*words):
-    marks, *_ = parse_arguments(list(words))
+    marks = Arguments(list(words)).marks
     return dict(access_rules(path_tree(marks), lambda path: TREE.get(path, [])))
 
 

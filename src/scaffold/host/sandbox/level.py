@@ -67,8 +67,13 @@ def level_limits(level: Level) -> tuple[str, ...]:
         case "bubblewrap":
             return ()
         case "landlock":
-            entries = () if landlock.has_broker() else ("no new entries at the top of your own checkout",)
-            return ("no network, not even servers on 127.0.0.1", "no shared memory, so no process pools", *entries)
+            if landlock.has_broker():
+                return ("no Unix sockets, no terminals, no `network: hosts`", "TCP ports are shared with this machine")
+            return (
+                "no network, not even servers on 127.0.0.1",
+                "no shared memory, so no process pools",
+                "no new entries at the top of your own checkout",
+            )
         case "seatbelt":
             return ("no network, not even servers on 127.0.0.1",)
         case "none":

@@ -126,11 +126,13 @@ def _landlock_limits(sandbox: SandboxSpec, *, has_broker: bool) -> str:
     """Return sentences about the further limits of a Landlock sandbox; empty for other sandboxes."""
     if sandbox.level != "landlock":
         return ""
+    if has_broker:
+        return " Programs cannot use Unix sockets or open a terminal."
     listening = " Programs cannot listen on any port, not even on 127.0.0.1."
     entries = (
         " It cannot create, rename or remove entries at the top of the workspace: create files there with write_file."
     )
-    return listening + (entries if sandbox.confinement.protected and not has_broker else "")
+    return listening + (entries if sandbox.confinement.protected else "")
 
 
 def _command_problem(command: str) -> str | None:

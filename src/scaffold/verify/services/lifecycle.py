@@ -127,7 +127,7 @@ def unreachable_reason(sandbox: SandboxSpec | None) -> NotReady | None:
     if sandbox is None:
         return None
     if sandbox.level == "landlock":
-        what = "services outside the sandbox cannot be reached at sandbox level `landlock`, which has no network"
+        what = "services outside the sandbox cannot be reached at sandbox level `landlock`"
         return NotReady(what=what, fix="run `scaffold doctor` to see how to get bubblewrap; or change `services`")
     if sandbox.confinement.network == "none":
         what = "services outside the sandbox cannot be reached because `sandbox.network` is `none`"

@@ -53,6 +53,12 @@ CALLS: dict[str, dict[int, Call]] = {
 }
 """The calls we are notified of, by processor type and number; `open` only with the flag O_CREAT."""
 
+SOCKET_CALLS: dict[str, dict[int, str]] = {
+    "x86_64": {41: "socket", 49: "bind", 42: "connect"},
+    "aarch64": {198: "socket", 200: "bind", 203: "connect"},
+}
+"""The calls on sockets that are stopped, too, if the command has a loopback network; `socket` only for the internet."""
+
 
 def umask_of(pid: int) -> int:
     """Return the umask of a process."""
@@ -79,14 +85,22 @@ class Request:
 
     def text(self, index: int) -> str:
         """Return the string that an argument points to; OSError if it cannot be read or is too long for a path."""
-        memory = os.open(f"/proc/{self.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            content, end, _ = os.pread(memory, MAX_PATH, self._arguments[index]).partition(b"\0")
-        finally:
-            os.close(memory)
+        content, end, _ = self.content(index, MAX_PATH).partition(b"\0")
         if not end:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         return os.fsdecode(content)
+
+    def content(self, index: int, size: int) -> bytes:
+        """Return `size` bytes that an argument points to; fewer if there are no more."""
+        memory = os.open(f"/proc/{self.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(memory, size, self._arguments[index])
+        finally:
+            os.close(memory)
+
+    def socket_inode(self, index: int) -> int:
+        """Return the inode of the open file that an argument names; OSError if there is none."""
+        return os.stat(f"/proc/{self.pid}/fd/{self.integer(index)}").st_ino  # noqa: PTH116 - starts faster
 
     def folder(self, place: Place) -> tuple[int, str]:
         """Return the opened folder of a path argument and the last name in the path; OSError if there is none."""

@@ -7,12 +7,11 @@ this level differs from bubblewrap's:
   remove or rename entries itself, as Landlock grants that right for all subfolders too, including `.git`. The broker
   does it. Before Linux 5.19 there is no broker: then such entries must be created by the tools that write files; an
   existing `build` or `node_modules` can be filled.
-- There is no network whatever the confinement allows, except with `open`, which allows all of it: without a network
-  namespace a command would reach this machine's loopback. It cannot connect to Unix sockets (Docker, tmux, SSH agent),
-  as Landlock does not restrict them by path; socket pairs work. So pipes, pytest's workers and Node's child processes
-  work; databases and other servers do not.
-- `/tmp`, `/run` and `/dev` cannot be read, except harmless devices. So there are no terminals and no shared memory:
-  Python's inter-process locks and process pools do not work. Names can be listed everywhere.
+- Without a network namespace, all networking is denied, or with `open` all of it is allowed. With `loopback`
+  the broker lets a command connect to its own TCP servers. It cannot connect to Unix sockets (Docker, tmux, SSH agent),
+  as Landlock does not restrict them by path; socket pairs work.
+- `/tmp`, `/run` and `/dev` cannot be read, except harmless devices. So there are no terminals. The broker gives shared
+  memory and semaphores a folder of their own. Names can be listed everywhere.
 - A command sees this machine's processes and their arguments, but not their environment, memory or files. It can
   change the mode, owner and times of the user's files outside, never their content.
 """
@@ -66,15 +65,18 @@ def has_broker() -> bool:
 
 def argv(confinement: Confinement, command: Sequence[str]) -> tuple[str, ...]:
     """Return the command line that runs `command` confined; see `launcher` for exit codes on failure."""
-    internet = seccomp.program("open" if confinement.network == "open" else "none")
     machine, kernel = os.uname().machine, RawSyscalls()
-    filters = internet, syscall_filter.program(machine, kernel.landlock_version())
-    stopping = syscall_filter.notifying_program(machine) if broker.is_supported(kernel) else b""
+    brokered = broker.is_supported(kernel)
+    loopback = brokered and confinement.network in {"loopback", "hosts"}
+    internet = "open" if confinement.network == "open" else "loopback" if loopback else "none"
+    filters = seccomp.program(internet), syscall_filter.program(machine, kernel.landlock_version())
+    stopping = syscall_filter.notifying_program(machine, sockets=loopback) if brokered else b""
     return (
         *(sys.executable, "-I", "-S", "-c", BOOTSTRAP, str(Path(scaffold.__file__).parents[1])),
         *(f"{kind}:{path}" for kind, paths in _marked(confinement) for path in paths),
         *(f"filter:{program.hex()}" for program in filters),
-        *((f"notify:{stopping.hex()}",) if stopping else ()),
+        *((f"alone:{seccomp.program('none').hex()}",) if loopback else ()),
+        *((f"notify:{stopping.hex()}", f"temporary:{confinement.temporary}") if stopping else ()),
         *((OPEN_NETWORK,) if confinement.network == "open" else ()),
         *("--", *command),
     )

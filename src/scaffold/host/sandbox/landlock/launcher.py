@@ -2,8 +2,9 @@
 
 KIND is the kind of a path: `writable`, `sealed` (read-only), `hidden` or `shown` (readable). The deeper of two paths
 decides, but nothing below a sealed one is writable. Other paths are readable. `filter:HEX` is a seccomp program, may be
-repeated; `notify:HEX` is one that stops the calls which the broker answers. `network:open` leaves the network
-unrestricted. The command replaces us (exec); if it needs a broker, it becomes our child and we the broker. It has no
+repeated; `notify:HEX` is one that stops the calls which the broker answers, which needs `temporary:PATH`, the
+command's TMPDIR; `alone:HEX` is used if there can be no broker. `network:open` leaves the network
+unrestricted. The command replaces us (exec); if it has a broker, it becomes our child and we the broker. It has no
 capabilities and none of our descriptors. Exit code 126 if the sandbox could not be set up, 127 if the command was not
 found. This must start fast, so it imports little. `command.py` describes what this sandbox does and does not restrict.
 """
@@ -24,26 +25,62 @@ RESTRICTING = {"sealed", "hidden"}
 OPEN_NETWORK = "network:open"
 
 
+class Arguments:
+    """What the words before `--` describe.
+
+    Sealed and hidden paths are marked also with symlinks resolved. Symlinks of paths that grant rights are not
+    resolved: an earlier command may have planted them.
+    """
+
+    def __init__(self, words: list[str]) -> None:
+        self.marks: PathMarks = {}
+        self.filters: list[bytes] = []
+        self.alone: list[bytes] = []
+        self.notifying = b""
+        self.temporary = ""
+        self.open_network = False
+        for word in words:
+            kind, _, value = word.partition(":")
+            match kind:
+                case "filter":
+                    self.filters.append(bytes.fromhex(value))
+                case "alone":
+                    self.alone.append(bytes.fromhex(value))
+                case "notify":
+                    self.notifying = bytes.fromhex(value)
+                case "temporary":
+                    self.temporary = value
+                case "network":
+                    self.open_network = True
+                case _:
+                    self._mark(kind, value)
+
+    def _mark(self, kind: str, path: str) -> None:
+        self.marks.setdefault(os.path.normpath(path), set()).add(kind)
+        if kind in RESTRICTING:
+            self.marks.setdefault(os.path.realpath(path), set()).add(kind)
+
+
 def main(words: list[str]) -> None:
     """Enter the domain described before `--` and become the command after it."""
     border = words.index("--")
-    marks, filters, notifying = parse_arguments([word for word in words[:border] if word != OPEN_NETWORK])
+    given = Arguments(words[:border])
     command = words[border + 1 :]
     try:
         kernel = RawSyscalls()
         kernel.drop_capabilities()
-        held = _identities(marks)
-        domain = LandlockDomain(kernel, held, open_network=OPEN_NETWORK in words[:border])
-        top = path_tree(marks)
-        broker = prepare_broker(kernel, marks, held, domain) if notifying else None
+        held = _identities(given.marks)
+        domain = LandlockDomain(kernel, held, open_network=given.open_network)
+        broker = prepare_broker(kernel, given.marks, held, domain, given.temporary) if given.notifying else None
         connection = broker.fork_command() if broker else None
-        domain.enter(access_rules(top, names_in))
+        domain.enter(access_rules(path_tree(given.marks), names_in))
         # After `enter`: without capabilities the kernel accepts a filter only from a process with no_new_privs.
-        for program in filters:
+        for program in given.filters:
             kernel.ask(program)
         kernel.restore_signals()
-        if broker and connection:
-            broker.stop_calls(notifying, connection)
+        has_broker = broker is not None and connection is not None and broker.stop_calls(given.notifying, connection)
+        for program in () if has_broker else given.alone:
+            kernel.ask(program)
     except OSError as error:
         _end(126, f"the sandbox could not be set up: {error}")
     # Landlock checks the opening of a file. A descriptor that is open already keeps all its rights.
@@ -52,29 +89,6 @@ def main(words: list[str]) -> None:
         os.execvp(command[0], command)  # noqa: S606 - no shell is wanted here
     except OSError as error:
         _end(127 if isinstance(error, FileNotFoundError) else 126, f"{error.strerror}: {command[0]}")
-
-
-def parse_arguments(words: list[str]) -> tuple[PathMarks, list[bytes], bytes]:
-    """Return the marked paths, the seccomp programs, and the one that notifies; empty: none.
-
-    Sealed and hidden paths are returned also with symlinks resolved. Symlinks of paths that grant rights are not
-    resolved: an earlier command may have planted them.
-    """
-    marks: PathMarks = {}
-    filters = []
-    notifying = b""
-    for word in words:
-        kind, _, value = word.partition(":")
-        if kind == "filter":
-            filters.append(bytes.fromhex(value))
-            continue
-        if kind == "notify":
-            notifying = bytes.fromhex(value)
-            continue
-        marks.setdefault(os.path.normpath(value), set()).add(kind)
-        if kind in RESTRICTING:
-            marks.setdefault(os.path.realpath(value), set()).add(kind)
-    return marks, filters, notifying
 
 
 def _identities(marks: PathMarks) -> dict[tuple[int, int], set[str]]:

@@ -14,21 +14,37 @@ RENAME = {"x86_64": 316, "aarch64": 276}
 """The number of renameat2 by processor type; Python's own renaming takes no flags."""
 
 
-class Stock:
+class OwnFolder:
+    """A new folder with a lock that tells other brokers whether we are alive; `fd` is open for its entries."""
+
+    def __init__(self, parent: int, prefix: str) -> None:
+        """Create it in `parent`, an open folder, and remove those that killed brokers left there."""
+        self._parent = parent
+        self.device = os.fstat(parent).st_dev
+        self._name = f"{prefix}{os.getpid()}-{os.urandom(4).hex()}"
+        # Until it has its own lock, another broker would take it for an abandoned one.
+        fcntl.flock(parent, fcntl.LOCK_EX)
+        try:
+            _remove_abandoned(parent, prefix)
+            os.mkdir(self._name, 0o700, dir_fd=parent)
+            self.fd = os.open(self._name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            fcntl.flock(self.fd, fcntl.LOCK_EX)  # released by the kernel when we end
+        finally:
+            fcntl.flock(parent, fcntl.LOCK_UN)
+
+    def remove(self) -> None:
+        """Remove it with everything in it."""
+        _remove_tree(self._parent, self._name)
+
+
+class Stock(OwnFolder):
     """Empty files and folders that a command may change, in a folder of their own, to be moved into place."""
 
     def __init__(self, parent: int) -> None:
-        """Create them in a new folder of `parent`, an open folder, and remove what a killed broker left there."""
-        self._parent = parent
-        self.device = os.fstat(parent).st_dev
-        _remove_abandoned(parent)
-        self._name = f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
-        os.mkdir(self._name, 0o700, dir_fd=parent)
-        self._folder = os.open(self._name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
-        # released by the kernel when we end
-        fcntl.flock(self._folder, fcntl.LOCK_EX)
+        """Create them in a new folder of `parent`, an open folder."""
+        super().__init__(parent, PREFIX)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self.files = [(f"f{each}", os.open(f"f{each}", flags, 0o600, dir_fd=self._folder)) for each in range(FILES)]
+        self.files = [(f"f{each}", os.open(f"f{each}", flags, 0o600, dir_fd=self.fd)) for each in range(FILES)]
         self.folders = [(f"d{each}", self._new_folder(f"d{each}")) for each in range(FOLDERS)]
 
     def allow(self, domain: LandlockDomain) -> None:
@@ -40,15 +56,11 @@ class Stock:
 
     def place(self, entry: str, kernel: RawSyscalls, folder: int, name: str, flags: int) -> None:
         """Move an entry to `name` in an open folder; `flags` are those of renameat2."""
-        rename(kernel, (self._folder, entry), (folder, name), flags)
-
-    def remove(self) -> None:
-        """Remove the folder with what is left in it."""
-        _remove_tree(self._parent, self._name)
+        rename(kernel, (self.fd, entry), (folder, name), flags)
 
     def _new_folder(self, name: str) -> int:
-        os.mkdir(name, 0o700, dir_fd=self._folder)
-        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
+        os.mkdir(name, 0o700, dir_fd=self.fd)
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
 
 
 def rename(kernel: RawSyscalls, source: tuple[int, str], target: tuple[int, str], flags: int) -> None:
@@ -57,9 +69,9 @@ def rename(kernel: RawSyscalls, source: tuple[int, str], target: tuple[int, str]
     kernel.call(RENAME[os.uname().machine], old, os.fsencode(name), new, os.fsencode(other), flags)
 
 
-def _remove_abandoned(parent: int) -> None:
+def _remove_abandoned(parent: int, prefix: str) -> None:
     for name in os.listdir(parent):
-        if not name.startswith(PREFIX):
+        if not name.startswith(prefix):
             continue
         try:
             folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)

@@ -5,16 +5,22 @@ broker answers.
 """
 
 import errno
+from collections.abc import Iterator
 
 from msgspec import Struct
 
-from scaffold.host.sandbox.landlock.calls import CALLS, Call
+from scaffold.host.sandbox.landlock.calls import CALLS, SOCKET_CALLS, Call
 from scaffold.host.sandbox.seccomp import AND, ANY_OF, EQUAL, Instruction, argument, assemble, deny, on_syscall, ret
 
 AF_UNIX, SOCK_DGRAM, TYPE_MASK = 1, 2, 0xF
 O_ACCMODE, O_CREAT, O_TRUNC = 0o3, 0o100, 0o1000
 NOTIFY = 0x7FC0_0000
 """Stop the call and notify the listener."""
+AF_INET, AF_INET6, MSG_FASTOPEN = 2, 10, 0x2000_0000
+SENDING = {"x86_64": {44: 3, 46: 2, 307: 3}, "aarch64": {206: 3, 211: 2, 269: 3}}
+"""sendto, sendmsg and sendmmsg with the index of their flags, by processor type."""
+OPEN_FLAGS = {"x86_64": (0o200000, 0o400000), "aarch64": (0o40000, 0o100000)}
+"""O_DIRECTORY and O_NOFOLLOW by processor type."""
 TRUNCATE_SINCE = 3
 """The first Landlock version that checks truncation of files."""
 
@@ -69,16 +75,30 @@ def program(machine: str, version: int) -> bytes:
     return assemble(machine, judged)
 
 
-def notifying_program(machine: str) -> bytes:
-    """Return the program that stops the calls which the broker answers."""
-    return assemble(machine, (step for number, call in CALLS[machine].items() for step in _stop(number, call)))
+def notifying_program(machine: str, *, sockets: bool) -> bytes:
+    """Return the program that stops the calls which the broker answers, those on `sockets` if it is to."""
+    changes = CALLS[machine].items()
+    steps = [step for number, call in changes for step in _stop(number, call, OPEN_FLAGS[machine])]
+    return assemble(machine, (*steps, *(_stop_sockets(machine) if sockets else ())))
 
 
-def _stop(number: int, call: Call) -> tuple[Instruction, ...]:
+def _stop_sockets(machine: str) -> Iterator[Instruction]:
+    for number, name in SOCKET_CALLS[machine].items():
+        internet = argument(0), (EQUAL, 1, 0, AF_INET), (EQUAL, 0, 1, AF_INET6)
+        yield from on_syscall(number, [*(internet if name == "socket" else ()), ret(NOTIFY)])
+    for number, flags in SENDING[machine].items():
+        # sending like this connects, too
+        yield from on_syscall(number, [argument(flags), (ANY_OF, 0, 1, MSG_FASTOPEN), deny()])
+
+
+def _stop(number: int, call: Call, flags: tuple[int, int]) -> tuple[Instruction, ...]:
     action, _, further = call
     if action != "open":
         return on_syscall(number, [ret(NOTIFY)])
-    return on_syscall(number, [argument(further[0]), (ANY_OF, 0, 1, O_CREAT), ret(NOTIFY)])
+    directory, no_follow = flags
+    # Shared memory is opened without following links; else mostly folders are.
+    unlinked = (ANY_OF, 2, 0, directory), (ANY_OF, 0, 1, no_follow), ret(NOTIFY)
+    return on_syscall(number, [argument(further[0]), (ANY_OF, 0, 1, O_CREAT), ret(NOTIFY), *unlinked])
 
 
 def _only_streams() -> list[Instruction]:

@@ -1,0 +1,299 @@
+"""Servers and shared memory of commands under Landlock, and attempts to reach those of others."""
+
+import errno
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from scaffold.host.process.command import run_command
+from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock.domain import names_in
+from support.landlock_zone import Zone
+
+PROBLEM = landlock.unsupported_reason() or ("" if landlock.has_broker() else "before Linux 5.19 there is no broker")
+pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
+
+SERVER = """
+import threading
+def serve(family=socket.AF_INET, host="127.0.0.1", port=0):
+    server = socket.socket(family)
+    server.bind((host, port))
+    server.listen()
+    def answer():
+        while True:
+            taken, _ = server.accept()
+            taken.sendall(b"answer")
+            taken.close()
+    threading.Thread(target=answer, daemon=True).start()
+    return server.getsockname()[1]
+def attempt(call, *words):
+    try:
+        print(call(*words))
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+def ask(host, port):
+    with socket.create_connection((host, port), timeout=10) as client:
+        return client.recv(99).decode()
+"""
+
+
+@pytest.fixture
+def zone(tmp_path):
+    tmp_path.chmod(0o755)
+    made = Zone(tmp_path)
+    made.confinement = structs.replace(made.confinement, network="loopback")
+    return made
+
+
+@pytest.fixture
+def foreign():
+    """A server of the machine's, which commands must not reach."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+async def printed(zone, code):
+    finished = await zone.python(f"import errno, signal, struct\n{SERVER}\n{code}")
+    assert finished.stderr == b""
+    return finished.stdout.decode().split()
+
+
+@pytest.mark.parametrize(
+    ("host", "reached"),
+    [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("0.0.0.0", "0.0.0.0"), ("127.0.0.7", "127.0.0.7")],
+)
+async def test_a_command_can_connect_to_its_own_server(zone, host, reached):
+    assert await printed(zone, f"print(ask({reached!r}, serve(host={host!r})))") == ["answer"]
+
+
+async def test_a_server_on_all_addresses_is_reached_by_both_families(zone):
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    code = """
+port = serve(socket.AF_INET6, "::")
+print(ask("127.0.0.1", port), ask("::1", port), ask("::ffff:127.0.0.1", port), ask("localhost", port))
+alone = socket.socket(socket.AF_INET6)
+alone.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+alone.bind(("::", 0))
+alone.listen()
+attempt(ask, "127.0.0.1", alone.getsockname()[1])
+"""
+    assert await printed(zone, code) == ["answer"] * 4 + ["ECONNREFUSED"]
+
+
+async def test_a_port_that_was_found_free_can_be_bound_again(zone):
+    code = """
+with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    port = probe.getsockname()[1]
+print(ask("127.0.0.1", serve(port=port)))
+"""
+    assert await printed(zone, code) == ["answer"]
+
+
+async def test_a_closed_connection_ends_at_the_other_side(zone):
+    code = """
+with socket.create_connection(("127.0.0.1", serve()), timeout=10) as client:
+    print(client.recv(99).decode(), client.recv(99) == b"")
+"""
+    assert await printed(zone, code) == ["answer", "True"]
+
+
+async def test_asynchronous_servers_and_process_pools_work_as_usual(zone):
+    code = """
+import asyncio, multiprocessing
+async def main():
+    async def greet(reader, writer):
+        writer.write(await reader.readline())
+        await writer.drain()
+        writer.close()
+    server = await asyncio.start_server(greet, "localhost", 0)
+    reader, writer = await asyncio.open_connection("localhost", server.sockets[0].getsockname()[1])
+    writer.write(b"line\\n")
+    print((await reader.readline()).decode(), end="")
+asyncio.run(main())
+with multiprocessing.Pool(2) as pool:
+    print(sum(pool.map(abs, range(-3, 0))))
+"""
+    assert await printed(zone, code) == ["line", "6"]
+
+
+async def test_a_server_in_another_process_of_the_command_is_reached(zone):
+    script = """
+python3 -m http.server 0 --bind 127.0.0.1 > log 2>&1 &
+while ! grep -q port log; do sleep 0.05; done
+python3 -c "
+import re, urllib.request
+port = re.search(r'port (\\d+)', open('log').read())[1]
+print(urllib.request.urlopen(f'http://127.0.0.1:{port}/README').read())"
+"""
+    finished = await zone.run("bash", "-c", script, env=dict(os.environ) | {"PYTHONUNBUFFERED": "1"})
+    assert finished.stdout == b"b'hello\\n'\n", finished.stderr
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1", "localhost"])
+async def test_a_server_of_the_machine_is_not_reached(zone, foreign, host):
+    """BX-9"""
+    assert await printed(zone, f"attempt(ask, {host!r}, {foreign.getsockname()[1]})") == ["ECONNREFUSED"]
+
+
+async def test_its_port_on_another_address_does_not_make_a_server_reachable(zone, foreign):
+    """BX-9"""
+    port = foreign.getsockname()[1]
+    code = f"serve(host='127.0.0.9', port={port})\nattempt(ask, '127.0.0.1', {port})\nprint(ask('127.0.0.9', {port}))"
+    assert await printed(zone, code) == ["ECONNREFUSED", "answer"]
+
+
+async def test_sharing_the_port_of_another_server_is_refused(zone):
+    """BX-9"""
+    with socket.socket() as shared:
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        shared.bind(("127.0.0.1", 0))
+        shared.listen()
+        code = f"""
+for host in ("127.0.0.1", "0.0.0.0"):
+    mine = socket.socket()
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    attempt(mine.bind, (host, {shared.getsockname()[1]}))
+"""
+        assert await printed(zone, code) == ["EADDRINUSE", "EADDRINUSE"]
+
+
+async def test_workers_of_a_server_can_share_its_port(zone):
+    code = """
+port = 0
+for _ in range(2):
+    mine = socket.socket()
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    attempt(mine.bind, ("127.0.0.1", port))
+    port = port or mine.getsockname()[1]
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+"""
+    assert await printed(zone, code) == ["None", "None"]
+
+
+@pytest.mark.parametrize(
+    ("attack", "answer"),
+    [
+        ("ask('192.0.2.1', 80)", "ENETUNREACH"),
+        ("socket.socket().bind(('192.0.2.1', 0))", "EADDRNOTAVAIL"),
+        ("socket.socket(socket.AF_INET, socket.SOCK_DGRAM)", "EPERM"),
+        ("socket.socket(socket.AF_INET, socket.SOCK_RAW)", "EPERM"),
+        ("socket.socket(socket.AF_UNIX)", "EPERM"),
+        ("socket.socket().setsockopt(socket.SOL_SOCKET, 25, b'')", "EPERM"),
+        ("socket.socket().setsockopt(socket.SOL_SOCKET, 62, 0)", "EPERM"),
+        ("socket.socket().setsockopt(socket.SOL_SOCKET, 25, b'eth0')", "EPERM"),
+        ("socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', FOREIGN))", "EPERM"),
+        ("socket.socket().sendmsg([b'x'], [], 0x20000000, ('127.0.0.1', FOREIGN))", "EPERM"),
+        ("socket.socketpair()[0].connect('/run/x')", "EPERM"),
+        ("socket.socketpair()[0].bind('/run/x')", "EPERM"),
+    ],
+)
+async def test_no_call_leads_out_of_the_loopback_network(zone, foreign, attack, answer):
+    """BX-9"""
+    attack = attack.replace("FOREIGN", str(foreign.getsockname()[1]))
+    assert await printed(zone, f"attempt(lambda: {attack})") == [answer]
+
+
+async def test_a_listener_without_an_address_is_reachable_from_this_machine_only(zone):
+    """BX-9: the kernel gives it a port on all addresses, but the socket stays tied to the loopback device."""
+    code = """
+server = socket.socket()
+server.listen()
+print(server.getsockopt(socket.SOL_SOCKET, 25, 16).strip(b"\\0").decode())
+taken = server.dup()
+attempt(taken.setsockopt, socket.SOL_SOCKET, 25, b"")
+"""
+    assert await printed(zone, code) == ["lo", "EPERM"]
+
+
+async def test_changing_an_address_while_it_is_read_reaches_no_other_server(zone, foreign):
+    """BX-9"""
+    foreign.setblocking(False)
+    code = f"""
+import time
+libc = ctypes.CDLL(None, use_errno=True)
+mine, theirs = serve(), {foreign.getsockname()[1]}
+def packed(port):
+    return struct.pack("=H", socket.AF_INET) + struct.pack("!H", port) + socket.inet_aton("127.0.0.1") + bytes(8)
+address = ctypes.create_string_buffer(packed(mine), 16)
+end = time.monotonic() + 1.5
+def exchange():
+    while time.monotonic() < end:
+        address.raw = packed(theirs)
+        address.raw = packed(mine)
+threading.Thread(target=exchange).start()
+reached = 0
+while time.monotonic() < end:
+    with socket.socket() as client:
+        reached += libc.connect(client.fileno(), address, 16) == 0
+print(reached > 0)
+"""
+    assert await printed(zone, code) == ["True"]
+    with pytest.raises(BlockingIOError):
+        foreign.accept()
+
+
+async def test_shared_memory_is_new_for_each_command(zone):
+    """BX-9"""
+    code = """
+from multiprocessing import shared_memory
+made = shared_memory.SharedMemory("scaffold-test", create=True, size=100)
+again = shared_memory.SharedMemory("scaffold-test")
+made.buf[0] = 7
+print(again.buf[0], flush=True)
+again.close()
+os._exit(0)
+"""
+    assert await printed(zone, code) == ["7"]
+    assert await printed(zone, code) == ["7"]
+    assert "scaffold-test" not in names_in("/dev/shm")
+    assert list(zone.temporary.iterdir()) == []
+
+
+@pytest.fixture
+def foreign_memory():
+    """Shared memory of another program."""
+    path = Path(f"/dev/shm/scaffold-test-{os.getpid()}")
+    path.write_text("theirs")
+    yield path
+    path.unlink()
+
+
+@pytest.mark.parametrize("action", ["open(path, 'rb')", "os.open(path, os.O_RDWR | os.O_NOFOLLOW)", "os.unlink(path)"])
+async def test_shared_memory_of_other_programs_is_out_of_reach(zone, foreign_memory, action):
+    """BX-9"""
+    code = f"""
+path = {str(foreign_memory)!r}
+attempt(lambda: {action})
+attempt(os.link, path, 'src/taken')
+attempt(os.rename, path, 'taken')
+"""
+    assert set(await printed(zone, code)) <= {"EACCES", "ENOENT", "EXDEV"}
+    assert foreign_memory.read_text() == "theirs"
+
+
+async def test_without_a_network_no_internet_socket_can_be_made(zone):
+    """BX-9"""
+    zone.confinement = structs.replace(zone.confinement, network="none")
+    assert await printed(zone, "attempt(socket.socket)") == ["EPERM"]
+
+
+async def test_a_sandbox_in_a_sandbox_has_no_network(zone):
+    """BX-9: there can be only one broker, and without one nothing judges where a connection leads."""
+    code = "import socket\ntry: socket.socket()\nexcept OSError as error: print(error.errno)"
+    finished = await zone.run(*landlock.argv(zone.confinement, [sys.executable, "-I", "-c", code]))
+    assert finished.stdout.decode().split() == [str(errno.EPERM)], finished.stderr
+
+
+async def test_without_a_broker_there_is_no_network(zone):
+    """BX-9: before Linux 5.19"""
+    argv = landlock.argv(zone.confinement, [sys.executable, "-I", "-c", "import socket; socket.socket()"])
+    argv = [word for word in argv if not word.startswith("notify:")]
+    finished = await run_command(argv, cwd=zone.work, env=dict(os.environ), timeout_s=20)
+    assert b"not permitted" in finished.stderr
