@@ -107,10 +107,9 @@ class Git:
         cached: dict[tuple[str, ...], GitResult] | None = None,
     ) -> None:
         self.cwd = cwd
-        self.environ = environ
-        """The user's environment; commands inherit only a small part of it."""
         # An activated environment in the checkout is a folder that agents write: its `git` is not ours to run.
-        environ = {**environ, "PATH": path_outside(environ, cwd)}
+        self.environ = environ = {**environ, "PATH": path_outside(environ, cwd)}
+        """The user's environment, with the PATH for git; commands inherit only a small part of it."""
         configuration = {name: environ[name] for name in CONFIG_VARIABLES if name in environ}
         boundary = {"GIT_CEILING_DIRECTORIES": str(cwd.parent), "GIT_WORK_TREE": str(cwd)} if top else {}
         explicit = {"GIT_DIR": str(git_dir)} if git_dir else {}

@@ -6,7 +6,7 @@ Commands of agents and checks get more; see `policy/secret/environment.py`.
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -69,10 +69,20 @@ def loads_code(name: str) -> bool:
 
 
 def path_outside(environ: Mapping[str, str], folder: Path) -> str:
-    """Return PATH without relative folders and those in `folder`, for a program that runs outside of any sandbox."""
-    path, top = environ.get("PATH") or os.defpath, folder.resolve()
+    """Return PATH for a program that runs outside of any sandbox: without relative folders and what agents may write.
+
+    That is `folder` and the checkouts around it, because an agent may have worked in these, too.
+    """
+    path = environ.get("PATH") or os.defpath
+    writable = (folder.resolve(), *_checkouts_around(folder.resolve()))
     folders = [each for each in path.split(os.pathsep) if Path(each).is_absolute()]
-    return os.pathsep.join(each for each in folders if not Path(each).resolve().is_relative_to(top))
+    return os.pathsep.join(each for each in folders if not any(map(Path(each).resolve().is_relative_to, writable)))
+
+
+def _checkouts_around(folder: Path) -> Iterator[Path]:
+    """Yield the folders above `folder` with a `.git`, but not a home or one around it: users install programs there."""
+    home = Path.home().resolve()
+    return (above for above in folder.parents if not home.is_relative_to(above) and os.path.lexists(above / ".git"))
 
 
 def _same(one: str, other: str | Path) -> bool:

@@ -150,3 +150,19 @@ async def test_a_git_in_the_checkout_is_never_run(tmp_path, entry):
     path = os.pathsep.join([entry.format(top), os.environ["PATH"]])
     await Git(top, environ={**os.environ, "PATH": path})("version")
     assert not (tmp_path / "ran").exists()
+
+
+async def test_a_git_in_the_checkout_is_not_run_from_its_folders_worktrees_and_submodules(repo, tmp_path):
+    """BX-9, RA-14: `doctor` runs in any folder, and a run in worktrees elsewhere."""
+    programs = repo.root / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "git").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (programs / "git").chmod(0o755)
+    (repo.root / "sub" / "deep").mkdir(parents=True)
+    environ = {**os.environ, "PATH": os.pathsep.join([str(programs), os.environ["PATH"]])}
+    await Git(repo.root / "sub" / "deep", environ=environ)("version")
+    opened = Git(repo.root, environ=environ)
+    await opened.at(tmp_path)("version")
+    await Git(tmp_path, environ=opened.environ)("version")
+    await Git(repo.common_dir, environ=environ)("version")
+    assert not (tmp_path / "ran").exists()

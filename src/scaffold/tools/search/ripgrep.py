@@ -45,7 +45,7 @@ async def candidate_files(workspace: Workspace, folder: Path, pattern: re.Patter
 
 def _ripgrep(workspace: Workspace) -> str | None:
     """Return the path of rg, or None; one inside the workspace is not trusted, an agent may have written it."""
-    found = shutil.which("rg", path=workspace.env.get("PATH", ""))
+    found = shutil.which("rg", path=workspace.own_env["PATH"])
     if found is None or not Path(found).is_absolute():
         return None
     return None if Path(found).resolve().is_relative_to(workspace.root.resolve()) else found
