@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
@@ -73,6 +74,8 @@ PATHS_AT_ONCE = 500
 MAX_HIDDEN = 300
 """Most secrets of a workspace that are hidden one by one."""
 HOOKS_PATH = "hookspath"
+ENVIRONMENT_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
+"""What a virtual environment runs from, if it is the workspace itself."""
 KERNEL_PATHS = (Path("/dev"), Path("/proc"), Path("/sys"))
 """Kernel file systems: writing there changes the system, not files."""
 ROOT_WORKSPACE = DetectedLevel("none", "the workspace contains the system's own files", "start in a subfolder")
@@ -110,6 +113,7 @@ def workspace_profile(inputs: SandboxInputs, environ: Mapping[str, str], secrets
         *(root / name for name in READ_ONLY_PATHS),
         # Git runs what is in that folder, outside the sandbox, with the user's next command.
         *_hooks(root),
+        *own_programs(root),
         # Elsewhere in the home nothing can be written anyway.
         *(_home_settings(home, temporary) if home.is_relative_to(root) else ()),
     )
@@ -175,6 +179,20 @@ def _few(found: Sequence[Path], root: Path) -> list[Path]:
             break
         paths = [*kept, folder]
     return paths
+
+
+def own_programs(root: Path) -> Iterator[Path]:
+    """Yield what Scaffold itself runs from inside the workspace: its virtual environment may be that of the project.
+
+    Its interpreter, its packages and its bubblewrap run outside of any sandbox.
+    """
+    for place in map(Path, dict.fromkeys((sys.prefix, sys.base_prefix))):
+        # the path as it is spelled, too: a link to the environment could be replaced
+        for path in dict.fromkeys((place, place.parent.resolve() / place.name, place.resolve())):
+            if path == root:
+                yield from (path / name for name in ENVIRONMENT_PARTS)
+            elif path.is_relative_to(root):
+                yield path
 
 
 def _home_settings(home: Path, temporary: Path) -> Iterator[Path]:

@@ -15,7 +15,7 @@ from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.path.containment import Refusal, resolve_inside
 from scaffold.policy.path.protected_files import protected_entry
-from scaffold.policy.sandbox import with_new_secrets
+from scaffold.policy.sandbox import own_programs, with_new_secrets
 from scaffold.policy.secret.files import secret_entry
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.tools.nested_repositories import MAX_PROTECTED, NestedRepositories
@@ -126,6 +126,8 @@ def resolve_writable(workspace: Workspace, path: str) -> Path | Refusal:
     inside = _within(workspace.root, target)  # checked again after the gate: a link may have changed since
     if entry := protected_entry(inside) or secret_entry(inside):
         return Refusal(f"{path!r} is protected ({entry}); agents must not write it.")
+    if any(map(target.is_relative_to, own_programs(workspace.root.resolve()))):
+        return Refusal(f"{path!r} is in the environment that Scaffold runs from; agents must not write it.")
     return target
 
 

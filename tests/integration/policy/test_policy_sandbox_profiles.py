@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 
 import pytest
 
@@ -52,6 +53,25 @@ def test_paths_with_an_automatic_effect_are_sealed_even_if_absent(zone, root):
     sealed = zone().protected
     assert {root / ".git", root / ".scaffold", root / ".husky"} | {root / name for name in ACTIVE_FILES} <= set(sealed)
     assert all(path.is_relative_to(root) for path in sealed)
+
+
+@pytest.mark.parametrize("name", ["prefix", "base_prefix"])
+def test_the_environment_that_scaffold_runs_from_is_sealed(zone, root, tmp_path, monkeypatch, name):
+    """BX-9: its packages and its bubblewrap run outside of the sandbox."""
+    (tmp_path / "link").symlink_to(root)
+    for place in (root / ".venv", root / "backend" / ".venv", tmp_path / "link" / ".venv"):
+        monkeypatch.setattr(sys, name, str(place))
+        assert place.parent.resolve() / ".venv" in zone().protected
+    monkeypatch.setattr(sys, name, str(root))
+    assert {root / "bin", root / "lib", root / "pyvenv.cfg"} <= set(zone().protected)
+
+
+def test_a_link_to_the_environment_is_sealed_with_its_target(zone, root, monkeypatch):
+    """BX-9"""
+    (root / "env").mkdir()
+    (root / ".venv").symlink_to("env")
+    monkeypatch.setattr(sys, "prefix", str(root / ".venv"))
+    assert {root / ".venv", root / "env"} <= set(zone().protected)
 
 
 @pytest.mark.parametrize("value", ["tools/hooks", '"tools/hooks"', "./tools/hooks", " tools/../tools/hooks/ "])

@@ -1,6 +1,7 @@
 import codecs
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,14 @@ async def test_writing_through_a_link_changes_its_target(root, call):
     await call("write_file", path="link", content="new")
     assert (root / "link").is_symlink()
     assert (root / "real").read_text() == "new"
+
+
+async def test_the_environment_that_scaffold_runs_from_is_not_written(root, call, monkeypatch):
+    """BX-9: an agent could otherwise add code to the next command of Scaffold."""
+    monkeypatch.setattr(sys, "prefix", str(root / ".venv"))
+    output = await call("write_file", path=".venv/lib/site-packages/more.pth", content="import os")
+    assert "environment that Scaffold runs from" in output.content
+    assert not (root / ".venv").exists()
 
 
 async def test_a_forbidden_path_is_not_written(root, call):
