@@ -3,6 +3,7 @@
 Git has no switch for all of them, so they are found by name in the effective config and overridden.
 """
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -58,9 +59,12 @@ def disable_programs(listing: bytes, cwd: Path, path: str, *, git_dir: Path | No
     `path` is the PATH in which git-lfs is searched; with `git_dir`, `.git` in `cwd` is ignored. A `required` filter
     that is turned off fails, on purpose.
     """
-    origins = tuple(_config_entries(listing, cwd))
+    origins = tuple(config_entries(listing, cwd))
     names = {origin.name for origin in origins}
-    files = {origin.file for origin in origins if origin.file} | {*_included(origins), *_worktree_config(cwd, git_dir)}
+    files = {origin.file for origin in origins if origin.file} | {
+        *included_files(origins),
+        *_worktree_config(cwd, git_dir),
+    }
     lasting = not any(name.startswith(STATE_CONDITIONS) for name in names)
     return DisabledPrograms(tuple(_overrides(names, path)), {file: file_stamp(file) for file in files}, lasting)
 
@@ -110,7 +114,8 @@ def _subsection(name: str) -> tuple[str, str]:
     return section, rest.rpartition(".")[0]
 
 
-def _config_entries(listing: bytes, cwd: Path) -> Iterator[ConfigEntry]:
+def config_entries(listing: bytes, cwd: Path) -> Iterator[ConfigEntry]:
+    """Yield the settings in the output of `git config --list --show-origin -z` in `cwd`."""
     parts = [os.fsdecode(part) for part in listing.split(b"\0")[:-1]]
     for origin, entry in zip(parts[::2], parts[1::2], strict=True):
         kind, _, file = origin.partition(":")
@@ -118,11 +123,18 @@ def _config_entries(listing: bytes, cwd: Path) -> Iterator[ConfigEntry]:
         yield ConfigEntry(name, value, cwd / file if kind == "file" else None)
 
 
-def _included(origins: tuple[ConfigEntry, ...]) -> Iterator[Path]:
+def included_files(origins: tuple[ConfigEntry, ...]) -> Iterator[Path]:
     """Yield every included config file, empty and missing ones too."""
     for origin in origins:
         if origin.name.startswith(("include.", "includeif.")) and origin.name.endswith(".path") and origin.file:
-            yield origin.file.parent / Path(origin.value).expanduser()
+            yield origin.file.parent / expanded(origin.value)
+
+
+def expanded(path: str) -> Path:
+    """Return a path from a setting with `~` replaced; unchanged if there is no such user."""
+    with contextlib.suppress(RuntimeError):
+        return Path(path).expanduser()
+    return Path(path)
 
 
 def _worktree_config(cwd: Path, git_dir: Path | None) -> tuple[Path, ...]:

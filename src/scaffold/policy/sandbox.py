@@ -22,6 +22,7 @@ from scaffold.git.worktree_metadata import gitdir_target
 from scaffold.host.sandbox.confinement import GIBIBYTE, Confinement, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.sandbox.proxy import serve_proxy
+from scaffold.policy.git_config_files import git_config_files
 from scaffold.policy.rule.public_addresses import is_public
 from scaffold.policy.secret.files import SECRET_FILES, secret_entry
 from scaffold.policy.secret.home import view_of_home
@@ -274,6 +275,9 @@ async def build_sandbox_spec(
         hosts=settings.hosts,
         limits=ResourceLimits(memory_bytes=int(settings.memory_gb * GIBIBYTE)),
     )
+    if not inputs.disposable:
+        obeyed = await git_config_files(zone.writable[0], environ)
+        zone = msgspec.structs.replace(zone, protected=tuple(dict.fromkeys((*zone.protected, *obeyed))))
     if inputs.disposable and detected.level == "landlock":
         # Landlock cannot exclude a path from a writable folder: commands could create nothing next to it
         zone = msgspec.structs.replace(zone, protected=())

@@ -7,11 +7,19 @@ import sys
 import pytest
 
 from builders import bubblewrap_or_skip, git, make_repository
+from scaffold.core.run_settings import SandboxSettings
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.policy.git_config_files import git_config_files
 from scaffold.policy.path.protected_files import protected_entry
-from scaffold.policy.sandbox import SandboxInputs, untracked_secrets, with_new_secrets, workspace_profile
+from scaffold.policy.sandbox import (
+    SandboxInputs,
+    build_sandbox_spec,
+    untracked_secrets,
+    with_new_secrets,
+    workspace_profile,
+)
 from scaffold.policy.secret.files import SECRET_FILES
 from scaffold.policy.trust import ACTIVE_FILES
 
@@ -53,6 +61,43 @@ def test_paths_with_an_automatic_effect_are_sealed_even_if_absent(zone, root):
     sealed = zone().protected
     assert {root / ".git", root / ".scaffold", root / ".husky"} | {root / name for name in ACTIVE_FILES} <= set(sealed)
     assert all(path.is_relative_to(root) for path in sealed)
+
+
+@pytest.mark.parametrize("folder", [".", "tools"])
+@pytest.mark.parametrize(
+    ("name", "value", "named"),
+    [
+        ("include.path", "../tools/gitconfig", "gitconfig"),
+        ("includeIf.onbranch:main.path", "../tools/missing", "missing"),
+        ("core.hooksPath", "tools/hooks", "hooks"),
+        ("core.fsmonitor", "{root}/tools/run.sh 1", "run.sh"),
+        ("filter.f.clean", "sh tools/run.sh %f", "run.sh"),
+        ("diff.f.textconv", '"$(git rev-parse --show-toplevel)/tools/run.sh"', "run.sh"),
+        ("alias.st", "!sh ./tools/run.sh;:", "run.sh"),
+    ],
+)
+def test_files_that_git_settings_name_are_sealed(root, home, tmp_path, name, value, named, folder):
+    """BX-9: the user's next git status would obey or run them."""
+    make_repository(root)
+    fill(root, "tools/run.sh", "tools/other.sh")
+    (root / "tools" / "gitconfig").write_text("[alias]\n\tst = status\n")
+    git(root, "config", name, value.format(root=root))
+    inputs = SandboxInputs(root=root / folder, home=home, temporary=tmp_path / "temporary")
+    spec = asyncio.run(build_sandbox_spec(SandboxSettings(), inputs, os.environ, cache=tmp_path / "level"))
+    if spec is None:
+        pytest.skip("no sandbox works here")
+    sealed = set(spec.confinement.protected)
+    assert root / "tools" / named in sealed
+    assert not sealed & {root / "tools" / "other.sh", root / "tools", root}
+
+
+def test_hooks_that_the_users_own_settings_name_are_sealed(root, tmp_path):
+    """BX-9"""
+    make_repository(root)
+    settings = tmp_path / "settings"
+    settings.write_text("[core]\n\thooksPath = .githooks\n")
+    environ = {**os.environ, "GIT_CONFIG_GLOBAL": str(settings)}
+    assert root / ".githooks" in asyncio.run(git_config_files(root, environ))
 
 
 @pytest.mark.parametrize("name", ["prefix", "base_prefix"])

@@ -1,0 +1,60 @@
+"""Find the files in a workspace that git obeys or runs because its configuration names them.
+
+`include.path = ../.gitconfig` and `filter.NAME.clean = tools/clean.sh` are common. The user's next `git status` obeys
+the one and runs the other, outside of any sandbox.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from scaffold.core.errors import GitError
+from scaffold.git.command import LIST_CONFIG, Git
+from scaffold.git.disabled_programs import ConfigEntry, config_entries, expanded, included_files
+from scaffold.git.worktree_metadata import find_checkout
+from scaffold.policy.shell.reading.readonly_git import any_program_setting
+
+HOOKS = "core.hookspath"
+ALIAS = "alias."
+_PART = re.compile(r"[^\s'\"`$(){};|&<>=!]+")
+"""A part of a command line that may be a path; `$(git rev-parse --show-toplevel)/x` ends with `/x`."""
+
+
+async def git_config_files(root: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the files and folders in the workspace that git's settings name, at every level from system to worktree.
+
+    They are configuration files, existing or not, the folder of hooks, and the existing files of commands.
+    """
+    top = find_checkout(root) or root
+    try:
+        listed = await Git(top, environ=environ)(*LIST_CONFIG)
+    except GitError:  # git cannot read this repository, so the user's git obeys none of it
+        return ()
+    return tuple(_inside(root, top, tuple(config_entries(listed.out, top))))
+
+
+def _inside(root: Path, top: Path, entries: tuple[ConfigEntry, ...]) -> Iterator[Path]:
+    """Yield the paths in `root` that git obeys or runs, by its settings in the checkout `top`."""
+    files = (each.file for each in entries if each.file)
+    named = (*files, *included_files(entries), *(path for each in entries for path in _named(each, top)))
+    paths = (Path(os.path.normpath(path)) for path in named)
+    return (path for path in dict.fromkeys(paths) if path.is_relative_to(root) and path != root)
+
+
+def _named(entry: ConfigEntry, top: Path) -> Iterator[Path]:
+    """Yield the paths that the value of a setting names for git to run."""
+    name = entry.name.casefold()
+    if name == HOOKS:
+        yield top / expanded(entry.value)
+    elif any_program_setting([name]) or (name.startswith(ALIAS) and entry.value.startswith("!")):
+        for part in _PART.findall(entry.value):
+            yield from filter(_is_file, (top / expanded(part), top / part.lstrip("/")))
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a file is there; no OSError for a word that is too long for a path."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
