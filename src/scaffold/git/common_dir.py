@@ -1,6 +1,7 @@
 """Find a repository's common git directory without starting git, because `status` is called often."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from scaffold.core.errors import NotInRepository, RepositoryError
@@ -35,6 +36,11 @@ def not_in_repository(start: Path) -> NotInRepository:
     return NotInRepository(
         f"{start} is not in a git repository", "run `git init` and make a first commit, or use another directory"
     )
+
+
+def is_git_dir_by_names(names: Collection[str]) -> bool:
+    """Return whether git takes a folder with these entries, in lower case, for a git directory, whatever they are."""
+    return "head" in names and ("commondir" in names or {"objects", "refs"} <= set(names))
 
 
 def _git_dir(entry: Path) -> Path | None:

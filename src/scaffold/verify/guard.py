@@ -4,6 +4,7 @@ A change must not alter the checks that judge it: their inputs stay as on the ba
 """
 
 import posixpath
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from scaffold.core.contract import CheckResult, Contract
@@ -11,6 +12,7 @@ from scaffold.core.gates import Gate, GateRun
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
 from scaffold.git.commits import PathChange
+from scaffold.git.common_dir import is_git_dir_by_names
 from scaffold.git.submodule import missing_gitlinks
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
@@ -64,6 +66,10 @@ _SUBMODULES_ADVICE = (
     "A submodule must point to a commit that exists here. Change the files in its folder, without commits of your own, "
     "or restore its pointer; new submodules cannot be added."
 )
+_REPOSITORIES_ADVICE = (
+    "Git takes these folders for repositories and runs the programs that their settings name, and the action did not "
+    "declare the files; remove them, or create such a repository in the test that needs it."
+)
 _LINKS_ADVICE = "A symbolic link must point to a regular file in the repository; remove these."
 
 
@@ -82,6 +88,9 @@ async def check_changed_paths(
     files = undeclared_protected_files((*changes, *inner), request)
     found.append(_blocking_result(PROTECTED_FILES_CHECK, _FILES_ADVICE, files))
     found.append(_blocking_result("protected", _AREAS_ADVICE, undeclared_protected_paths(changes, request)))
+    found.append(
+        _blocking_result("repositories", _REPOSITORIES_ADVICE, await _repository_files(request, tree, changes))
+    )
     found.append(_blocking_result("submodules", _SUBMODULES_ADVICE, await _missing_submodules(tree, changes)))
     found += await _check_input_results(request, tree, changes)
     found.append(_undeclared_warning(changes, request.files))
@@ -124,6 +133,18 @@ async def _missing_submodules(tree: Tree, changes: Sequence[PathChange]) -> list
     return [
         (each.path, f"points to {each.commit[:12]}, which is not a commit of that submodule here") for each in missing
     ]
+
+
+async def _repository_files(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
+    """Return the changed files, which the action did not declare, in folders that are bare repositories."""
+    names = defaultdict[str, set[str]](set)
+    for path in await commits.listed_paths(tree.git, tree.commit):
+        parts = path.split("/")
+        for depth in range(1, len(parts)):
+            names["/".join(parts[:depth])].add(parts[depth].casefold())
+    bare = tuple(f"{folder}/" for folder, entries in names.items() if is_git_dir_by_names(entries))
+    inside = (change.path for change in changes if bare and change.kind != "D" and change.path.startswith(bare))
+    return [(path, "is in a git repository") for path in inside if not is_declared_specifically(path, request.files)]
 
 
 async def _check_input_results(

@@ -65,6 +65,11 @@ async def shown(tree, *, contract=None, **standard):
         ("mkdir .vscode; echo {} > .vscode/tasks.json", "protected files", ".vscode/tasks.json is protected"),
         ("mkdir .husky; echo x > .husky/pre-commit", "sealed", ".husky/pre-commit"),
         ("git init -q calc/own; git -C calc/own commit --allow-empty -qm x", "submodules", "calc/own points to"),
+        (
+            "mkdir -p calc/b/refs calc/b/objects; cd calc/b; touch refs/a objects/a config; echo x > Head",
+            "repositories",
+            "calc/b/config is in a git repository",
+        ),
         ("ln -s /etc/hosts calc/hosts", "links", "calc/hosts points outside the repository"),
         ("ln -s ../../.. calc/up", "links", "calc/up points outside the repository"),
         ("ln -s ../tests/test_add.py calc/t.py", "links", "calc/t.py points to tests/test_add.py"),
