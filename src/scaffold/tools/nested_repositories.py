@@ -2,7 +2,8 @@
 
 Git, editors and prompts read the configuration of each repository that they come across, and run the programs that it
 names, outside the sandbox. No sandbox level can forbid a name, so what a command made is renamed when it has ended.
-What was there before is the user's: it is protected while a command runs, and never moved.
+What was there before is the user's: it is protected while a command runs, and never moved. A bare repository needs no
+`.git`: git takes any folder with certain entries for one, and without its `HEAD` it no longer does.
 """
 
 import itertools
@@ -12,6 +13,8 @@ import time
 from pathlib import Path
 
 from msgspec import Struct
+
+from scaffold.git.common_dir import is_git_dir_by_names
 
 GIT = ".git"
 MAX_PROTECTED = 500
@@ -27,11 +30,11 @@ class _Folder(Struct, frozen=True):
     inode: int
     folders: tuple[str, ...]
     git: str | None
-    """The name of its `.git`, as written there."""
+    """The name of its `.git`, or of its `HEAD` if it is a bare repository, as written there."""
 
 
 class NestedRepositories:
-    """The `.git` files and folders below the top of a checkout; only folders that changed are listed again."""
+    """The repositories below the top of a checkout; only folders that changed are listed again."""
 
     def __init__(self, top: Path, *, besides: Path) -> None:
         """`besides` is the commands' temporary folder, in which they may make repositories."""
@@ -40,7 +43,10 @@ class NestedRepositories:
         self._known: dict[str, _Folder] = {}
 
     def find(self) -> tuple[Path, ...]:
-        """Return every nested `.git`, the outermost first; what is in it is not searched. Links are not followed."""
+        """Return every nested `.git`, and the `HEAD` of each bare repository, the outermost first.
+
+        What is in a `.git` is not searched. Links are not followed.
+        """
         found, known = list[Path](), dict[str, _Folder]()
         waiting = [str(self._top)]
         for folder in waiting:
@@ -55,8 +61,14 @@ class NestedRepositories:
         return tuple(found)
 
     def move_new(self, before: tuple[Path, ...]) -> tuple[str, ...]:
-        """Rename each nested `.git` that is not among `before`; return a line about each."""
-        return tuple(move_aside(path, self._top) for path in self.find() if path not in before)
+        """Rename each `.git` or `HEAD` that `find` returns and is not among `before`; return a line about each."""
+        seen, lines = set(before), list[str]()
+        # A `.git` folder that was renamed is a bare repository, which the second round ends.
+        for _ in range(2):
+            new = [path for path in self.find() if path not in seen]
+            lines += [move_aside(path, self._top) for path in new]
+            seen.update(new)
+        return tuple(lines)
 
     def _list(self, folder: str) -> _Folder | None:
         """Return what is in a folder, from memory if it has not changed; None if it cannot be read."""
@@ -68,20 +80,25 @@ class NestedRepositories:
             if not stat.S_ISDIR(found.st_mode):
                 return None
             with os.scandir(folder) as entries:
-                folders, git = list[str](), None
+                folders, names = list[str](), dict[str, str]()
                 for entry in entries:
-                    if entry.name.casefold() == GIT:
-                        git = entry.name
-                    elif entry.is_dir(follow_symlinks=False):
+                    names[entry.name.casefold()] = entry.name
+                    if entry.name.casefold() != GIT and entry.is_dir(follow_symlinks=False):
                         folders.append(entry.name)
         except OSError:
             return None
+        git = names.get(GIT) or (names["head"] if is_git_dir_by_names(names) else None)
         settled = time.time_ns() - found.st_ctime_ns > UNSETTLED_NS
         return _Folder(found.st_ctime_ns if settled else 0, found.st_ino, tuple(folders), git)
 
 
+def sealed_path(path: Path, top: Path) -> Path:
+    """Return what to protect of a repository that `find` returned: its `.git`, or the whole folder if it is bare."""
+    return path if path.name.casefold() == GIT or path.parent == top else path.parent
+
+
 def move_aside(path: Path, top: Path) -> str:
-    """Rename `path` to the first free `.git.refused-N` in its folder; return what was done."""
+    """Rename `path` to the first free `.git.refused-N` or `HEAD.refused-N` in its folder; return what was done."""
     shown = path.relative_to(top)
     try:
         name = _rename(path, top)
@@ -101,8 +118,9 @@ def _rename(path: Path, top: Path) -> str:
             inner = os.open(step, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             os.close(folder)
             folder = inner
+        kept = GIT if path.name.casefold() == GIT else path.name
         used = set(os.listdir(folder))  # noqa: PTH208 - of a descriptor
-        name = next(free for n in itertools.count(1) if (free := f"{GIT}.refused-{n}") not in used)
+        name = next(free for n in itertools.count(1) if (free := f"{kept}.refused-{n}") not in used)
         os.rename(path.name, name, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
         os.close(folder)

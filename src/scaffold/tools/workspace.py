@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from scaffold.core.tool import ToolOutput
+from scaffold.git.common_dir import is_git_dir_by_names
 from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.path.containment import Refusal, resolve_inside
@@ -18,7 +19,7 @@ from scaffold.policy.path.protected_files import protected_entry
 from scaffold.policy.sandbox import own_programs, with_new_secrets
 from scaffold.policy.secret.files import secret_entry
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.tools.nested_repositories import MAX_PROTECTED, NestedRepositories
+from scaffold.tools.nested_repositories import MAX_PROTECTED, NestedRepositories, sealed_path
 
 MAX_ANSWER_CHARS = 30_000
 """Approximate limit of an answer in characters."""
@@ -64,7 +65,8 @@ class Workspace(Struct, frozen=True):
         if self.sandbox is None or self.known is None:
             return self.sandbox
         zone = with_new_secrets(self.sandbox.confinement, self.known)
-        zone = structs.replace(zone, protected=(*zone.protected, *nested[:MAX_PROTECTED]))
+        sealed = (sealed_path(path, self.root.resolve()) for path in nested[:MAX_PROTECTED])
+        zone = structs.replace(zone, protected=(*zone.protected, *sealed))
         return structs.replace(self.sandbox, confinement=zone)
 
 
@@ -124,11 +126,31 @@ def resolve_writable(workspace: Workspace, path: str) -> Path | Refusal:
     if isinstance(target, Refusal):
         return target
     inside = _within(workspace.root, target)  # checked again after the gate: a link may have changed since
+    reason = _protection(target, inside, workspace.root.resolve())
+    return Refusal(f"{path!r} {reason}; agents must not write it.") if reason else target
+
+
+def _protection(target: Path, inside: str, root: Path) -> str:
+    """Return why no agent may write `target`, the path `inside` the workspace; empty if it may."""
     if entry := protected_entry(inside) or secret_entry(inside):
-        return Refusal(f"{path!r} is protected ({entry}); agents must not write it.")
-    if any(map(target.is_relative_to, own_programs(workspace.root.resolve()))):
-        return Refusal(f"{path!r} is in the environment that Scaffold runs from; agents must not write it.")
-    return target
+        return f"is protected ({entry})"
+    if folder := _repository_with(target, root):
+        return f"belongs to the repository {folder.name}, and git runs the programs that one names"
+    if any(map(target.is_relative_to, own_programs(root))):
+        return "is in the environment that Scaffold runs from"
+    return ""
+
+
+def _repository_with(target: Path, root: Path) -> Path | None:
+    """Return the folder in the workspace that is, or with the file `target` would be, a bare repository around it."""
+    for folder in target.parents:
+        if not folder.is_relative_to(root):
+            return None
+        names = {entry.name.casefold() for entry in folder.iterdir()} if folder.is_dir() else set[str]()
+        own = ".git" in names and folder == root
+        if not own and is_git_dir_by_names(names | {target.relative_to(folder).parts[0].casefold()}):
+            return folder
+    return None
 
 
 def _within(root: Path, target: Path) -> str:

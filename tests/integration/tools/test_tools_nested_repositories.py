@@ -14,6 +14,7 @@ from scaffold.host.sandbox.landlock.command import unsupported_reason
 from scaffold.policy.sandbox import SandboxInputs, workspace_profile
 from scaffold.tools.command.python import python
 from scaffold.tools.command.shell import shell
+from scaffold.tools.file.read_write import write_file
 from scaffold.tools.nested_repositories import NestedRepositories, move_aside
 from scaffold.tools.workspace import Workspace
 
@@ -70,6 +71,37 @@ async def workspace(request, checkout, tmp_path):
 
 async def call(tool, **args):
     return (await tool.run(args)).content
+
+
+async def test_a_bare_repository_that_a_command_makes_is_no_longer_one(workspace, checkout, tmp_path):
+    """BX-9: a prompt would run what it names as soon as the user enters the folder."""
+    ran = tmp_path / "ran"
+    named = f"git config core.bare false; git config core.worktree $PWD; {CANARY.format(ran=ran)}"
+    said = await call(shell(workspace), command=f"cd bare; git init -q --bare made; cd made; {named}; ls")
+    assert "bare/made/HEAD was moved to HEAD.refused-1" in said
+    await git(checkout / "bare" / "made", "status")
+    assert not ran.exists()
+
+
+async def test_a_bare_repository_of_the_user_is_protected(workspace, checkout):
+    """BX-9: it stays as it is."""
+    await git(checkout / "bare", "init", "-q", "--bare", "own.git")
+    before = (checkout / "bare" / "own.git" / "config").read_text()
+    await call(shell(workspace), command="cd bare/own.git; echo '[core]' >> config; rm HEAD; mv config old")
+    assert (checkout / "bare" / "own.git" / "config").read_text() == before
+    assert (checkout / "bare" / "own.git" / "HEAD").exists()
+
+
+@pytest.mark.parametrize(
+    "paths", [("HEAD", "objects/a", "refs/a"), ("refs/a", "objects/a", "HEAD"), ("commondir", "HEAD")]
+)
+async def test_file_tools_complete_no_bare_repository(tmp_path, paths):
+    """BX-9, RA-14"""
+    write = write_file(Workspace(tmp_path, {}))
+    answers = [await write.run({"path": f"made/{path}", "content": "x"}) for path in paths]
+    assert [answer.failed for answer in answers] == [False] * (len(paths) - 1) + [True]
+    assert "belongs to the repository made" in answers[-1].content
+    assert not (await write.run({"path": "made/other", "content": "x"})).failed
 
 
 async def test_a_repository_that_a_command_makes_is_moved_aside_with_a_word(workspace, checkout, tmp_path):
