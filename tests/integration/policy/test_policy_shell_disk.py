@@ -89,6 +89,51 @@ async def test_a_glob_counts_as_the_targets_of_its_links(root, workspace):
     assert await said("cat docs/r*", workspace) == "allow"
 
 
+@pytest.mark.parametrize(
+    ("command", "decision"),
+    [
+        ("cat o*", "ask"),
+        ("cat o*/note", "ask"),
+        ("cat d*/o*/note", "ask"),
+        ("cat docs/[o]ut/n?te", "ask"),
+        ("cat docs/o*/../note", "ask"),
+        ("grep -h x *", "ask"),
+        ('for f in o*; do cat "$f"; done', "ask"),
+        ("cat docs/*.md", "allow"),
+        ("cat docs/r[[:alpha:]]al.md", "allow"),
+    ],
+)
+async def test_a_glob_counts_as_the_files_outside_that_links_lead_to(root, workspace, command, decision):
+    """RA-14: at any depth of the pattern."""
+    (root.parent / "outside").mkdir()
+    (root.parent / "outside" / "note").write_text("x")
+    (root / "out").symlink_to("../outside/note")
+    (root / "docs" / "out").symlink_to(root.parent / "outside")
+    assert await said(command, workspace) == decision
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("cat .[^x]nv", "cat .[[:alpha:]]nv", "cat .[[=e=]]nv", "cat .??[^x]", "cat .*[^x]v", "grep T .[^]x]nv"),
+        *("cat d*/m*", "cat docs/my.[^x]ey", "cat d*/k*", "cat [^x]*/my.*"),
+    ],
+)
+async def test_a_glob_is_read_as_bash_does(root, workspace, command):
+    """RA-14: `^` negates a class, classes have names, and each folder of a pattern counts."""
+    (root / ".env").write_text("x")
+    (root / "docs" / "my.key").write_text("x")
+    (root / "docs" / "k").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
+    assert await said(command, workspace) == "deny"
+
+
+async def test_a_glob_with_very_many_matches_asks(root, workspace):
+    """RA-14: it is not followed."""
+    for number in range(2_001):
+        (root / "docs" / f"{number}.txt").touch()
+    assert await said("cat docs/*.txt", workspace) == "ask"
+
+
 async def test_a_recursive_search_counts_as_its_files(root, workspace):
     """RA-14: a secret that is not named is shown all the same; a search that excludes it is allowed."""
     (root / "docs" / "deep").mkdir()

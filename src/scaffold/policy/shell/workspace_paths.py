@@ -26,7 +26,11 @@ _DOTTED = (".env", ".env.local", ".ssh", ".aws", ".gnupg", ".netrc", ".npmrc", "
 _PLAIN = ("id_rsa", "id_ed25519", "server.pem", "private.key", "credentials.json", "shadow", "environ")
 _BRACES = re.compile(r"[{},]")
 _CHOICE = re.compile(r"([^{}]*)\{([^{}]*)\}([^{}]*)")
-_ANYTHING = frozenset({"*", "**", "?*", "*?"})
+_ANYTHING = frozenset({"*", "?*", "*?"})
+_MAGIC = frozenset("*?[")
+_STARS = re.compile(r"\*+")
+MAX_EXPANDED = 2_000
+"""A glob that may mean more paths, or reads a folder with more entries than `MAX_ENTRIES`, is not followed."""
 
 
 class DirEntry(Struct, frozen=True):
@@ -153,9 +157,9 @@ class WorkspacePaths(Struct, frozen=True):
     def secret(self, word: Word, folders: frozenset[str]) -> str | None:
         """Return the entry of `SECRET_FILES` that the word names, or may expand to; None if there is none."""
         for path in self.reached(word.text, folders, tilde=word.tilde):
-            if entry := secret_entry(path) or (_may_be_secret(path, self.files) if word.glob else None):
+            if entry := secret_entry(path) or (_may_be_secret(path) if word.glob else None):
                 return entry
-        return None
+        return next((entry for path in self._expanded(word, folders) or () if (entry := secret_entry(path))), None)
 
     def protected(self, word: Word, folders: frozenset[str]) -> str | None:
         """Return the entry of `PROTECTED_FILES` that the word names; None if there is none."""
@@ -170,7 +174,24 @@ class WorkspacePaths(Struct, frozen=True):
 
     def away(self, word: Word, folders: frozenset[str]) -> str | None:
         """Return the first path outside the workspace that the word may mean; None if all are inside."""
-        return next((path for path in self.reached(word.text, folders, tilde=word.tilde) if self.outside(path)), None)
+        if away := next(filter(self.outside, self.reached(word.text, folders, tilde=word.tilde)), None):
+            return away
+        matches = self._expanded(word, folders)
+        return word.text if matches is None else next(filter(self.outside, matches), None)
+
+    def _expanded(self, word: Word, folders: frozenset[str]) -> tuple[str, ...] | None:
+        """Return what a glob may match now, as written and with links resolved; None if that is too much."""
+        if not word.glob:
+            return ()
+        text = word.text[1:] if word.tilde else word.text
+        starts = [self.home] if word.tilde else [""] if text.startswith("/") else sorted(folders)
+        found: list[str] = []
+        for start in starts:
+            matches = _matches(start, text, self.files)
+            if matches is None or len(found) + len(matches) > MAX_EXPANDED:
+                return None
+            found += matches
+        return tuple(dict.fromkeys(each for path in found for each in (path, self.files.real(path))))
 
 
 def path_candidates(word: Word) -> Iterator[Word]:
@@ -205,19 +226,45 @@ def _expand_braces(text: str) -> Iterator[str]:
         yield from (before + choice + after for choice in choices.split(",", MAX_PATHS_IN_WORD))
 
 
-def _may_be_secret(path: str, files: FileSystem) -> str | None:
-    """Return the entry of a secret that the glob `path` may match: a usual name, or an existing file; None if none."""
+def _matches(start: str, glob: str, files: FileSystem) -> list[str] | None:
+    """Return the paths that `glob` may match in the folder `start`; None if they are too many."""
+    found = [start.rstrip("/")]
+    for name in filter(None, glob.split("/")):
+        if not _MAGIC.intersection(name):
+            found = [f"{folder}/{name}" for folder in found]
+            continue
+        pattern, matched = _wider(name), list[str]()
+        for folder in found:
+            entries = files.entries(folder or "/")
+            matched += [f"{folder}/{each.name}" for each in entries if _is_match(each.name, pattern)]
+            if len(entries) >= MAX_ENTRIES or len(matched) > MAX_EXPANDED:
+                return None
+        found = matched
+    return found
+
+
+def _wider(name: str) -> str:
+    """Return a glob that matches at least the same names, without classes: bash reads `[^a]` and `[[:alpha:]]`."""
+    start, end = name.find("["), name.rfind("]")
+    if start < 0:
+        return _STARS.sub("*", name)
+    return _STARS.sub("*", f"{name[:start]}*{name[end + 1 :] if end > start else ''}")
+
+
+def _is_match(name: str, pattern: str) -> bool:
+    # As in a shell, `*` does not match names that begin with a dot.
+    return (pattern.startswith(".") or not name.startswith(".")) and fnmatchcase(name, pattern)
+
+
+def _may_be_secret(path: str) -> str | None:
+    """Return the entry of a secret with a usual name that the glob `path` may match, existing or not; None if none."""
     names = [name for name in path.split("/") if name]
     for at, name in enumerate(names):
-        if not set(name) & set("*?["):
+        if not _MAGIC.intersection(name):
             continue
-        usual = _DOTTED if name.startswith(".") else () if name in _ANYTHING else _PLAIN
-        for each in (*map(DirEntry, usual), *files.entries("/" + "/".join(names[:at]))):
-            # As in a shell, `*` does not match names that begin with a dot.
-            hidden = each.name.startswith(".") and not name.startswith(".")
-            if hidden or not fnmatchcase(each.name, name):
-                continue
-            whole = "/" + "/".join((*names[:at], each.name, *names[at + 1 :]))
-            if entry := secret_entry(whole) or (secret_entry(files.real(whole)) if each.is_link else None):
+        pattern = _wider(name)
+        for usual in _DOTTED if name.startswith(".") else () if pattern in _ANYTHING else _PLAIN:
+            whole = "/" + "/".join((*names[:at], usual, *names[at + 1 :]))
+            if _is_match(usual, pattern) and (entry := secret_entry(whole)):
                 return entry
     return None
