@@ -15,6 +15,7 @@ from scaffold.policy.shell.command_decision import decide_command
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.parse.command_parser import CommandParser, ParserMissing, installed_parser
+from scaffold.policy.shell.scripts import script_digests
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 
 
@@ -125,6 +126,32 @@ async def test_a_glob_is_read_as_bash_does(root, workspace, command):
     (root / "docs" / "my.key").write_text("x")
     (root / "docs" / "k").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
     assert await said(command, workspace) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("command", "read"),
+    [
+        ("make -f docs/real.md", "docs/real.md"),
+        ("make --file=docs/real.md", "docs/real.md"),
+        ("make -fdocs/real.md", "docs/real.md"),
+        ("make -C docs", "docs/Makefile"),
+        ("npm --prefix docs test", "docs/package.json"),
+        ("npm --prefix=docs test", "docs/package.json"),
+        ("node --require=./docs/real.md -e 1", "docs/real.md"),
+        ("bash < docs/real.md", "docs/real.md"),
+        ("cat docs/real.md | sh", "docs/real.md"),
+        ("BASH_ENV=docs/real.md bash -c ls", "docs/real.md"),
+        ("env sh -c 'make -fdocs/real.md'", "docs/real.md"),
+    ],
+)
+def test_an_approval_covers_the_files_that_a_command_runs_however_it_names_them(root, workspace, command, read):
+    """RA-13: a rewritten one asks again."""
+    for name in ("Makefile", "package.json"):
+        (root / "docs" / name).write_text("x")
+    before = script_digests(command, workspace)
+    assert read in [name for name, _ in before]
+    (root / read).write_text("rewritten")
+    assert script_digests(command, workspace) != before
 
 
 async def test_a_glob_with_very_many_matches_asks(root, workspace):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from scaffold.policy.shell.command_decision import visible_commands
 from scaffold.policy.shell.script import SimpleCommand, Word
-from scaffold.policy.shell.workspace_paths import WorkspacePaths
+from scaffold.policy.shell.workspace_paths import WorkspacePaths, path_candidates
 from scaffold.policy.shell.wrappers import INTERPRETERS, inner_commands, program_name
 
 MAX_DEPTH = 4
@@ -26,11 +26,14 @@ def script_digests(command: str, workspace: WorkspacePaths) -> tuple[tuple[str, 
     """Return (name, digest) of each existing file that a command runs as a script, sorted by name."""
     folders = {workspace.root}
     found: dict[str, str] = {}
-    for simple in visible_commands(command):
+    commands = visible_commands(command)
+    # `cat x.sh | sh` runs what another command of the line names.
+    fed = any(_runs_code(simple) for simple in commands)
+    for simple in commands:
         words = simple.words
         if len(words) == 2 and words[0].text == "cd":
             folders |= set(workspace.reached(words[1].text, frozenset(folders), tilde=words[1].tilde))
-        for word in _script_words(simple, 0):
+        for word in (*_script_words(simple, 0), *(_named(simple) if fed else ())):
             for path in workspace.reached(word.text, frozenset(folders), tilde=word.tilde):
                 if digest := workspace.files.digest(path):
                     found[workspace.within(path)] = digest
@@ -41,18 +44,31 @@ def _script_words(simple: SimpleCommand, depth: int) -> Iterator[Word]:
     """Yield the words that may name a script, and the files that build tools read; most name no file."""
     if not simple.words or depth > MAX_DEPTH:
         return
-    program, arguments = simple.words[0], simple.words[1:]
+    program = simple.words[0]
     name = program_name(program)
     if "/" in program.text:
         yield program
-    if name in INTERPRETERS | _SOURCES or _VERSIONED.fullmatch(name):
-        for word in arguments:
+    if _runs_code(simple):
+        for word in _named(simple):
             yield word
             yield from _module_files(word)
+            yield from (Word(f"{word.text}/{file}", tilde=word.tilde) for file in _BUILD_FILES.get(name, ()))
     yield from map(Word, _BUILD_FILES.get(name, ()))
     for inner in inner_commands(simple):
         for each in (inner,) if isinstance(inner, SimpleCommand) else visible_commands(inner):
             yield from _script_words(each, depth + 1)
+
+
+def _runs_code(simple: SimpleCommand) -> bool:
+    name = program_name(simple.words[0]) if simple.words else ""
+    return name in INTERPRETERS | _SOURCES or _VERSIONED.fullmatch(name) is not None
+
+
+def _named(simple: SimpleCommand) -> Iterator[Word]:
+    """Yield all words that may be files: arguments, values of flags and variables, and what is redirected."""
+    given = (*simple.words[1:], *(redirect.target for redirect in simple.redirects if not redirect.is_text))
+    for word in (*given, *(Word(value, tilde=value.startswith("~/")) for _, value in simple.assignments)):
+        yield from path_candidates(word)
 
 
 def _module_files(word: Word) -> Iterator[Word]:
