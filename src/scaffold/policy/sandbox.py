@@ -182,12 +182,12 @@ def _few(found: Sequence[Path], root: Path) -> list[Path]:
     return paths
 
 
-def own_programs(root: Path) -> Iterator[Path]:
+def own_programs(root: Path, places: Sequence[str] = (sys.prefix, sys.base_prefix)) -> Iterator[Path]:
     """Yield what Scaffold itself runs from inside the workspace: its virtual environment may be that of the project.
 
     Its interpreter, its packages and its bubblewrap run outside of any sandbox.
     """
-    for place in map(Path, dict.fromkeys((sys.prefix, sys.base_prefix))):
+    for place in map(Path, dict.fromkeys(places)):
         # the path as it is spelled, too: a link to the environment could be replaced
         for path in dict.fromkeys((place, place.parent.resolve() / place.name, place.resolve())):
             if path == root:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from scaffold.policy.path.protected_files import protected_entry
 from scaffold.policy.sandbox import (
     SandboxInputs,
     build_sandbox_spec,
+    own_programs,
     untracked_secrets,
     with_new_secrets,
     workspace_profile,
@@ -100,23 +102,23 @@ def test_hooks_that_the_users_own_settings_name_are_sealed(root, tmp_path):
     assert root / ".githooks" in asyncio.run(git_config_files(root, environ))
 
 
-@pytest.mark.parametrize("name", ["prefix", "base_prefix"])
-def test_the_environment_that_scaffold_runs_from_is_sealed(zone, root, tmp_path, monkeypatch, name):
+def test_the_environment_that_scaffold_runs_from_is_sealed(root, home, tmp_path):
     """BX-9: its packages and its bubblewrap run outside of the sandbox."""
     (tmp_path / "link").symlink_to(root)
     for place in (root / ".venv", root / "backend" / ".venv", tmp_path / "link" / ".venv"):
-        monkeypatch.setattr(sys, name, str(place))
-        assert place.parent.resolve() / ".venv" in zone().protected
-    monkeypatch.setattr(sys, name, str(root))
-    assert {root / "bin", root / "lib", root / "pyvenv.cfg"} <= set(zone().protected)
+        assert place.parent.resolve() / ".venv" in own_programs(root, [str(place)])
+    assert {root / "bin", root / "lib", root / "pyvenv.cfg"} <= set(own_programs(root, [str(root)]))
+    assert not [*own_programs(root, [str(tmp_path / "other"), str(tmp_path)])]
+    above = Path(sys.prefix).resolve().parent
+    inputs = SandboxInputs(root=above, home=home, temporary=tmp_path / "temporary")
+    assert Path(sys.prefix).resolve() in workspace_profile(inputs, {}).protected
 
 
-def test_a_link_to_the_environment_is_sealed_with_its_target(zone, root, monkeypatch):
+def test_a_link_to_the_environment_is_sealed_with_its_target(root):
     """BX-9"""
     (root / "env").mkdir()
     (root / ".venv").symlink_to("env")
-    monkeypatch.setattr(sys, "prefix", str(root / ".venv"))
-    assert {root / ".venv", root / "env"} <= set(zone().protected)
+    assert {root / ".venv", root / "env"} <= set(own_programs(root, [str(root / ".venv")]))
 
 
 @pytest.mark.parametrize("value", ["tools/hooks", '"tools/hooks"', "./tools/hooks", " tools/../tools/hooks/ "])

@@ -9,7 +9,7 @@ import pytest
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.file.read_write import MAX_ENTRIES, MAX_LINES, decode_file
-from scaffold.tools.workspace import MAX_ANSWER_CHARS, ReadablePath, Workspace
+from scaffold.tools.workspace import MAX_ANSWER_CHARS, ReadablePath, Workspace, resolve_writable
 
 
 @pytest.fixture
@@ -188,12 +188,12 @@ async def test_writing_through_a_link_changes_its_target(root, call):
     assert (root / "real").read_text() == "new"
 
 
-async def test_the_environment_that_scaffold_runs_from_is_not_written(root, call, monkeypatch):
+def test_the_environment_that_scaffold_runs_from_is_not_written():
     """BX-9: an agent could otherwise add code to the next command of Scaffold."""
-    monkeypatch.setattr(sys, "prefix", str(root / ".venv"))
-    output = await call("write_file", path=".venv/lib/site-packages/more.pth", content="import os")
-    assert "environment that Scaffold runs from" in output.content
-    assert not (root / ".venv").exists()
+    environment = Path(sys.prefix).resolve()
+    answer = resolve_writable(Workspace(environment.parent, {}), f"{environment.name}/lib/site-packages/more.pth")
+    assert isinstance(answer, Refusal)
+    assert "environment that Scaffold runs from" in answer.reason
 
 
 async def test_a_forbidden_path_is_not_written(root, call):
