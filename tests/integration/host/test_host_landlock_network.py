@@ -2,13 +2,16 @@
 
 import errno
 import os
+import shutil
 import socket
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from msgspec import structs
 
+from builders import needs
 from scaffold.host.process.command import run_command
 from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.host.sandbox.landlock.domain import names_in
@@ -17,6 +20,7 @@ from support.landlock_zone import Zone
 PROBLEM = landlock.unsupported_reason() or ("" if landlock.has_broker() else "before Linux 5.19 there is no broker")
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
 
+SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin")
 SERVER = """
 import threading
 def serve(family=socket.AF_INET, host="127.0.0.1", port=0):
@@ -297,3 +301,28 @@ async def test_without_a_broker_there_is_no_network(zone):
     argv = [word for word in argv if not word.startswith("notify:")]
     finished = await run_command(argv, cwd=zone.work, env=dict(os.environ), timeout_s=20)
     assert b"not permitted" in finished.stderr
+
+
+@needs("setpriv")
+@pytest.mark.skipif(SYSTEM_PYTHON is None, reason="there is no python3 in /usr/bin or /usr/local/bin")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can run a command as another user")
+async def test_the_broker_works_for_an_ordinary_user():
+    """BX-9"""
+    code = """
+import multiprocessing, socket
+with multiprocessing.Pool(2) as pool:
+    print(pool.map(abs, [-1, -2]))
+with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+    print("connected")
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        zone = Zone(Path(folder))
+        zone.confinement = structs.replace(zone.confinement, network="loopback")
+        zone.give_to(65534)
+        script = f"echo x > new; cat new; mkdir made; echo y > made/in; cat made/in; {SYSTEM_PYTHON} -c '{code}'"
+        argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", SYSTEM_PYTHON]
+        argv += landlock.argv(zone.confinement, ["sh", "-c", script])[1:]
+        finished = await run_command(argv, cwd=zone.work, env={"PATH": os.environ["PATH"]}, timeout_s=20)
+    if b"No module named" in finished.stderr:
+        pytest.skip("the user nobody cannot read this checkout")
+    assert finished.stdout.decode().split() == ["x", "y", "[1,", "2]", "connected"], finished.stderr
