@@ -86,10 +86,6 @@ class Checkout:
     async def _check_out(self, commit: Commit) -> Git:
         # Checks may have damaged the worktree, even its `.git`; what does not
         # look fresh after the reset is created anew.
-        # Checks may have damaged the worktree, even its `.git`; what does not
-        # look fresh after the reset is created anew.
-        # Checks may have damaged the worktree, even its `.git`; what does not
-        # look fresh after the reset is created anew.
         git = worktree.find_worktree(self._context.repository, self._folder)
         if git is not None and await recycle_worktree(git, commit):
             await check_out_submodules(git)
