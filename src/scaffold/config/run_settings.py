@@ -1,5 +1,6 @@
 """The settings of a run, from the configuration and the command line; and those a resumed run reads again."""
 
+from pathlib import Path
 from typing import cast, get_args
 
 from msgspec import Struct, structs
@@ -24,9 +25,11 @@ from scaffold.core.run_settings import (
     SandboxMode,
     SupervisionMode,
 )
+from scaffold.git.ignored_files import pattern_lines
 from scaffold.git.repository import signatures
 from scaffold.llm.model_factory import cassette_digest
 from scaffold.policy.sandbox import require_sandbox
+from scaffold.policy.trust import INCLUDE_FILE, TrustStatus
 from scaffold.run.context import RunContext
 
 WAYS_TO_A_MODEL = (
@@ -91,7 +94,7 @@ async def run_settings(
         limits=limits,
         planning=_with_judges(planning, threshold=tier.threshold),
         sandbox=sandbox,
-        environment=environment_settings(settings, trusted=folder_trust(root, once=once).trusted),
+        environment=environment_settings(settings, _repository_trust(root, once=once, notice=notice)),
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
     )
@@ -135,15 +138,24 @@ def gate_settings(settings: Settings) -> GateSettings:
     )
 
 
-def environment_settings(settings: Settings, *, trusted: bool) -> EnvironmentSettings:
-    """Return what commands and checks run in."""
+def environment_settings(settings: Settings, trust: TrustStatus) -> EnvironmentSettings:
+    """Return what commands and checks run in; `trust` is that of the repository."""
     setup = settings.texts("setup")
     return EnvironmentSettings(
         variables=settings.texts("environment"),
         setup=None if not setup else () if setup == (OFF,) else setup,
         services=settings.texts("services"),
-        trusted=trusted,
+        include=pattern_lines(trust.content(INCLUDE_FILE) or b""),
+        trusted=trust.trusted,
     )
+
+
+def _repository_trust(root: Path, *, once: bool, notice: Notice) -> TrustStatus:
+    """Return the repository's trust; `notice` receives a line if files should be copied and are not."""
+    trust = folder_trust(root, once=once)
+    if not trust.trusted and any(piece.name == INCLUDE_FILE and not piece.blank for piece in trust.folder.pieces):
+        notice(f"{INCLUDE_FILE} ignored: {trust.reason}; `scaffold trust` trusts it.")
+    return trust
 
 
 def resume_settings(context: RunContext, run: Run, flags: RunFlags) -> RunSettings:
@@ -160,8 +172,8 @@ def _with_current_gates(context: RunContext, run: Run, *, trust_once: bool) -> R
     if context.store.baselines.of_run(run.id) is not None:
         return run.settings
     root, environ = context.repository.root, context.environ
-    trusted = folder_trust(root, once=trust_once).trusted
-    return with_gates(run.settings, load_settings(root, environ, {}, trust_once=trust_once), trusted=trusted)
+    trust = folder_trust(root, once=trust_once)
+    return with_gates(run.settings, load_settings(root, environ, {}, trust_once=trust_once), trust)
 
 
 def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> RunSettings:
@@ -189,14 +201,14 @@ def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: Run
     return settings
 
 
-def with_gates(run: RunSettings, settings: Settings, *, trusted: bool) -> RunSettings:
+def with_gates(run: RunSettings, settings: Settings, trust: TrustStatus) -> RunSettings:
     """Return the run's settings with the gates and the set-up of `settings`, which the user may have corrected.
 
     A run started with `--trust-once` keeps its own, because the folder's configuration no longer applies.
     """
-    if run.environment.trusted and not trusted:
+    if run.environment.trusted and not trust.trusted:
         return run
-    found = environment_settings(settings, trusted=trusted)
+    found = environment_settings(settings, trust)
     environment = structs.replace(found, variables=run.environment.variables)
     return structs.replace(run, gates=gate_settings(settings), environment=environment)
 

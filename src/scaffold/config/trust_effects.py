@@ -11,7 +11,18 @@ from scaffold.config.file import SettingValue, decode_config, parse_settings
 from scaffold.config.parsers import ConfigValue
 from scaffold.config.settings import IgnoredConfig, merge_local_settings, merge_project_settings
 from scaffold.core.errors import ScaffoldError
-from scaffold.policy.trust import ACTIVE_FILES, LOCAL_SETTINGS_FILE, SETTINGS_FILE, FolderConfig, TrustFile
+from scaffold.git.ignored_files import pattern_lines
+from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.trust import (
+    ACTIVE_FILES,
+    INCLUDE_FILE,
+    LOCAL_SETTINGS_FILE,
+    SETTINGS_FILE,
+    FolderConfig,
+    TrustFile,
+)
+
+_WILDCARDS = frozenset("*?[")
 
 
 class TrustFileEffect(Struct, frozen=True):
@@ -85,8 +96,19 @@ def _described(piece: TrustFile) -> Iterator[str]:
     if isinstance(table, dict):
         yield from _commands(table)
         yield from _all_entries(table)
+    elif piece.name == INCLUDE_FILE:
+        yield from map(_included, pattern_lines(piece.content))
     else:
         yield from (f"says: {line}" for line in text.splitlines() if line.strip())
+
+
+def _included(pattern: str) -> str:
+    """Return the line for a pattern of `.worktreeinclude`; secrets are copied only if it ends in their file name."""
+    if pattern.startswith("!"):
+        return f"copies nothing that matches {pattern[1:]}"
+    copied = f"copies ignored files that match {pattern}"
+    named = _WILDCARDS.isdisjoint(pattern.rpartition("/")[2]) and secret_entry(pattern.lstrip("/"))
+    return f"{copied} - they may be SECRETS" if named else copied
 
 
 def _json(text: str) -> Any:

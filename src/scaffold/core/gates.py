@@ -67,6 +67,15 @@ class CopiedFolder(Struct, frozen=True, kw_only=True):
     """Absolute path of the checkout it was created in; some of its files contain this path."""
 
 
+class CopiedFile(Struct, frozen=True, kw_only=True):
+    """A file that git ignores, copied into each worktree because `.worktreeinclude` names it; it never lands."""
+
+    source: str
+    """Absolute path of the copy that was made before the work."""
+    target: str
+    """Path relative to the checkout's top."""
+
+
 class CheckEnvironment(Struct, frozen=True, kw_only=True):
     """The environment of a run's checks, independent of the user's shell; `{top}` is the checkout's top."""
 
@@ -76,6 +85,7 @@ class CheckEnvironment(Struct, frozen=True, kw_only=True):
     """Folders put first on PATH."""
     variables: Mapping[str, str] = {}
     copies: tuple[CopiedFolder, ...] = ()
+    files: tuple[CopiedFile, ...] = ()
     shown: tuple[str, ...] = ()
     """Absolute paths outside the checkout that checks may read."""
     services: tuple[str, ...] = ()

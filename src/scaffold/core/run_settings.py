@@ -122,6 +122,8 @@ class EnvironmentSettings(Struct, frozen=True, kw_only=True):
     """Commands that prepare a checkout for its checks; None means detect them."""
     services: tuple[str, ...] = ()
     """Services on each check's loopback: commands that run as long as the check, or addresses outside."""
+    include: tuple[str, ...] = ()
+    """Patterns of ignored files that are copied to worktrees: the lines of a trusted `.worktreeinclude`."""
     trusted: bool = False
     """Whether set-up commands from the repository may run outside a sandbox without approval."""
 

@@ -79,9 +79,11 @@ async def commit_all(git: Git, message: str, *, author: Signature, committer: Si
     return None if now == before else now.commit
 
 
-async def commit_all_info(git: Git, message: str, *, author: Signature, committer: Signature) -> CommitInfo:
-    """Do the same as `commit_all`, but return the commit at HEAD even if nothing changed."""
-    _, now = await _commit_all(git, message, author=author, committer=committer)
+async def commit_all_info(
+    git: Git, message: str, *, author: Signature, committer: Signature, kept_out: Sequence[str] = ()
+) -> CommitInfo:
+    """Do the same as `commit_all`, but return the commit at HEAD even if nothing changed; without files `kept_out`."""
+    _, now = await _commit_all(git, message, author=author, committer=committer, kept_out=kept_out)
     return now
 
 
@@ -112,22 +114,35 @@ async def stage_all(
     *,
     env: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
+    kept_out: Sequence[str] = (),
 ) -> None:
     """Add all files to the index, and `moved` submodules. Git enters none of the folders of `links`.
 
-    With the option `--ignore-errors`, files that cannot be read are left out.
+    With the option `--ignore-errors`, files that cannot be read are left out. The files `kept_out` are taken out of
+    the index, whoever put them there.
     """
     # Exit code 1: single files could not be read, and all others are added.
     ok = frozenset({0, 1}) if options else frozenset({0})
     folders = [link.path for link in links if is_gitlink_folder(git.cwd, link.path)]
-    if not folders:
+    excluded = [*folders, *(await _released(git, kept_out, env) if kept_out else ())]
+    if not excluded:
         await git("add", "--all", *options, "--", ":/", env=env, ok=ok)
         return
-    paths = _joined([":/", *(f":(top,exclude,literal){path}" for path in folders)])
+    paths = _joined([":/", *(f":(top,exclude,literal){path}" for path in excluded)])
     await git("add", "--all", *options, "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths, env=env, ok=ok)
     if moved:
         entries = _joined([f"{GITLINK_MODE} {link.commit}\t{link.path}" for link in moved])
         await git("update-index", "-z", "--index-info", stdin=entries, env=env)
+
+
+async def _released(git: Git, paths: Sequence[str], env: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Take the paths out of the index, and return those that git does not ignore: `add --all` would add them.
+
+    The others must not be named to it: git refuses a path that it ignores, even as an exclusion.
+    """
+    await git("update-index", "--force-remove", "-z", "--stdin", stdin=_joined(paths), env=env)
+    named = (f":(top,literal){path}" for path in paths)
+    return tuple((await git("ls-files", "-z", "--others", "--exclude-standard", "--", *named, env=env)).records)
 
 
 async def commit_tree(
@@ -300,7 +315,7 @@ async def blob_sizes(git: Git, ids: Sequence[str]) -> tuple[int | None, ...]:
 
 
 async def _commit_all(
-    git: Git, message: str, *, author: Signature, committer: Signature
+    git: Git, message: str, *, author: Signature, committer: Signature, kept_out: Sequence[str] = ()
 ) -> tuple[CommitInfo, CommitInfo]:
     """Commit everything; return the commits at HEAD before and after, equal if nothing changed."""
     # Between turns no process works here, so a lock is what a killed git left behind.
@@ -310,7 +325,7 @@ async def _commit_all(
     moved = await commit_submodules(git, links, message, author=author, committer=committer)
     # Before the add, which would turn a nested repository into a pointer and leave out its files.
     await _refuse_nested(git, links)
-    await stage_all(git, links, moved)
+    await stage_all(git, links, moved, kept_out=kept_out)
     # Not `git commit`: it would run hooks, take an unfinished merge for one, and move the branch that HEAD names.
     tree = (await git("write-tree")).line
     before = await read_commit(git, "HEAD")

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 SETTINGS_FILE = ".scaffold.yaml"
 LOCAL_SETTINGS_FILE = ".scaffold/config.local.yaml"
+INCLUDE_FILE = ".worktreeinclude"
 
 ACTIVE_FILES: Mapping[str, str] = {
     SETTINGS_FILE: "the repository's settings: they can tighten yours, not loosen them",
@@ -22,7 +23,7 @@ ACTIVE_FILES: Mapping[str, str] = {
     ".mcp.json": "servers with tools for agents: programs to start or addresses to call",
     ".claude/settings.json": "settings of Claude Code: hooks are programs that it runs",
     ".claude/settings.local.json": "settings of Claude Code for this checkout: hooks are programs that it runs",
-    ".worktreeinclude": "files that git ignores and that are copied to agents' worktrees",
+    INCLUDE_FILE: "files that git ignores and that are copied to agents' worktrees",
 }
 """Path relative to the folder -> description, of the files that take effect just by existing."""
 

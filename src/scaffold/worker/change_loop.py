@@ -38,7 +38,7 @@ from scaffold.worker.prompts import failure_prompt, task_prompt
 from scaffold.worker.protected_review import approve_protected_change, restore_waiting_change
 from scaffold.worker.verification import AttemptVerifier
 from scaffold.worker.watchdog import NoProgress, WatchedAgent
-from scaffold.worker.workspace import rescue_work
+from scaffold.worker.workspace import copied_files, rescue_work
 
 DIFF_BYTES = 128 * 1024
 """Bytes of the change's diff; the critic's prompt cuts it further."""
@@ -297,7 +297,10 @@ async def _commit_all(context: AttemptContext) -> WorkCommit | Verification:
     git, base, identity = context.workspace.git, context.workspace.base, context.task.run.settings.identity
     message = f"Work on {context.task.action.key}"
     try:
-        head = await commits.commit_all_info(git, message, author=identity.author, committer=identity.committer)
+        kept_out = await copied_files(context.run_context, context.task.run.id, base)
+        head = await commits.commit_all_info(
+            git, message, author=identity.author, committer=identity.committer, kept_out=kept_out
+        )
         # An agent may have checked out another commit or rewritten history; its
         # work would then revert what the base contains.
         if await commits.contains(git, head, base):

@@ -99,6 +99,17 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
     return pinned
 
 
+async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> tuple[str, ...]:
+    """Return the files that `.worktreeinclude` brought into the run's worktrees and that `base` does not have.
+
+    They are the user's own and no part of the work, even if an agent stops ignoring them or adds them to the index.
+    """
+    baseline = context.store.baselines.of_run(run_id)
+    names = [file.target for file in baseline.environment.files] if baseline else []
+    tracked = frozenset(await commits.listed_paths(context.git, base)) if names else frozenset()
+    return tuple(name for name in names if name not in tracked)
+
+
 def _folder_of(context: RunContext, attempt: Attempt) -> Path:
     """Return the attempt's worktree: the recorded path if the repository has been moved since."""
     folder = context.attempt_folder(attempt.run_id, attempt.id)
@@ -132,7 +143,8 @@ async def _snapshot(context: RunContext, run: Run, attempt: Attempt, path: Path)
                 )
             links = await _release_planted(registered, links, env)
         await _open_nested(git, path, env)
-        await commits.stage_all(git, links, moved, env=env, options=("--ignore-errors",))
+        kept_out = await copied_files(context, run.id, attempt.base_sha)
+        await commits.stage_all(git, links, moved, env=env, options=("--ignore-errors",), kept_out=kept_out)
         tree = (await git("write-tree", env=env)).line
     if tree == await commits.tree_of(context.git, attempt.base_sha):
         return None

@@ -1,6 +1,9 @@
 """The settings for proof that a run stores."""
 
+from pathlib import Path
+
 import pytest
+from msgspec import structs
 
 from builders import make_settings, with_settings
 from scaffold.config.file import SettingValue
@@ -8,6 +11,7 @@ from scaffold.config.run_settings import gate_settings, with_gates, with_tier
 from scaffold.config.settings import Settings, default_values
 from scaffold.config.table import SETTINGS
 from scaffold.core.gates import TaggedTests
+from scaffold.policy.trust import INCLUDE_FILE, FolderConfig, TrustFile, TrustStatus
 
 TAGS = SETTINGS["quality_gates.tags"].parse
 
@@ -40,9 +44,13 @@ def test_a_run_without_a_baseline_continues_with_the_current_configuration():
     """AL-10: `resume`, and `run --yes` with the same input, make the baseline with the corrected setup."""
     settings = with_user(setup=("make deps",))
     began = make_settings()
-    assert with_gates(began, settings, trusted=True).environment.setup == ("make deps",)
+    trusted = TrustStatus(FolderConfig(Path(), "", (TrustFile(INCLUDE_FILE, b"# mine\n/.env \n"),)), "trusted")
+    found = with_gates(began, settings, trusted).environment
+    assert (found.setup, found.include) == (("make deps",), ("/.env",))
     once = with_settings(began, trusted=True)
-    assert with_gates(once, settings, trusted=False) == once, "trusted once only: it keeps what it began with"
+    assert with_gates(once, settings, structs.replace(trusted, state="unknown")) == once, (
+        "trusted once only: it keeps what it began with"
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ Both use only the repository's own gates.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,9 +20,10 @@ from scaffold.host.files import write_atomic
 from scaffold.landing.checkout import Checkout
 from scaffold.orchestrator.owner.run_end import fail_run
 from scaffold.policy.secret.environment import command_environment
+from scaffold.policy.trust import INCLUDE_FILE
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
-from scaffold.run.notices import inform
+from scaffold.run.notices import inform, warn
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.verify.environment.import_proof import prove_imports
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
@@ -43,6 +44,7 @@ NOT_READY = "environment_not_ready"
 SETUP_FOLDER = "setup"
 """Name of the temporary folder of the setup commands."""
 BUSY_STATUSES = frozenset({"planning", "active"})
+MAX_NAMED_FILES = 10
 MAX_NAMED_FAILURES = 3
 """How many new failures the reason of a failed run names."""
 
@@ -114,6 +116,7 @@ async def _captured(context: RunContext, run: Run) -> BaselineResult | NotReady:
         await asyncio.to_thread(remove_temporary_folder, context, run, name=SETUP_FOLDER)
     if isinstance(prepared, NotReady):
         return prepared
+    _tell_included(context, run, prepared)
     has_checks = detection.kind != "unknown" or detection.gates or external_services(prepared.environment.services)
     if not has_checks and not prepared.environment.path:
         return BaselineResult(baseline=Baseline(environment=prepared.environment, runs=()), notes=detection.notes)
@@ -161,12 +164,27 @@ def _preparation_request(context: RunContext, run: Run, detection: DetectedGates
         setup=detection.setup,
         trusted=environment.trusted,
         services=environment.services,
+        include=environment.include,
         cache=context.cache,
         environ=command_environment(context.environ, names=environment.variables),
         open_sandbox=partial(open_sandbox, context, run, name=SETUP_FOLDER),
         clean=context.redactor.clean,
         tell=lambda command: inform(context, run.id, f"Setting up the check environment: {command}"),
     )
+
+
+def _tell_included(context: RunContext, run: Run, prepared: PreparedEnvironment) -> None:
+    """Tell the user which of their files are copied to worktrees, and which are not."""
+    if files := prepared.environment.files:
+        inform(context, run.id, f"Copied to worktrees ({INCLUDE_FILE}): {_named([file.target for file in files])}")
+    if prepared.secrets:
+        named = _named(prepared.secrets)
+        warn(context, run.id, f"Not copied: {named}. Name each in a line of its own in {INCLUDE_FILE} to copy it.")
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED_FILES} more" if len(names) > MAX_NAMED_FILES else ""
+    return f"{', '.join(names[:MAX_NAMED_FILES])}{more}"
 
 
 def _baseline_inputs(context: RunContext, run: Run) -> BaselineInputs:

@@ -37,11 +37,19 @@ def check_environ(environment: CheckEnvironment | None, top: Path, environ: Mapp
 
 
 def with_shown_folders(environment: CheckEnvironment | None, sandbox: SandboxSpec | None) -> SandboxSpec | None:
-    """Return the sandbox with the folders readable that checks need outside the checkout; None for no sandbox."""
+    """Return the sandbox with what checks need readable: folders outside the checkout, and the files copied into it.
+
+    The user named these files, secrets among them, for copying. None for no sandbox.
+    """
     if environment is None or sandbox is None:
         return sandbox
     shown = tuple(Path(folder).resolve() for folder in environment.shown if _may_be_shown(Path(folder)))
-    confinement = structs.replace(sandbox.confinement, readable=(*sandbox.confinement.readable, *shown))
+    zone = sandbox.confinement
+    files = {zone.writable[0] / file.target for file in environment.files}
+    hidden = tuple(path for path in zone.hidden if path.parent.resolve() / path.name not in files)
+    # of a hidden folder, only the file is shown
+    within = (file for file in sorted(files) if any(file.is_relative_to(folder) for folder in hidden))
+    confinement = structs.replace(zone, hidden=hidden, readable=(*zone.readable, *shown, *within))
     return structs.replace(sandbox, confinement=confinement)
 
 

@@ -72,25 +72,26 @@ async def golden_environment(builder: GoldenBuilder, commands: tuple[str, ...]) 
     """Return the environment that the commands install, reused if it exists; the fingerprint is empty."""
     # Two runs with the same lock files would build the same folder at once.
     async with FileLock(builder.folder.with_name(f"{builder.folder.name}.lock"), timeout_s=LOCK_TIMEOUT_S):
-        made = _load_record(builder.folder) or await _build(builder, commands)
+        made = load_record(builder.folder) or await _build(builder, commands)
     return made if isinstance(made, NotReady) else _environment(builder.folder, made, commands)
 
 
 async def snapshot_installed(folder: Path, root: Path, targets: tuple[str, ...]) -> CheckEnvironment:
     """Return a copy of the `targets` that the user installed in the checkout `root`, taken at the first call."""
     async with FileLock(folder.with_name(f"{folder.name}.lock"), timeout_s=LOCK_TIMEOUT_S):
-        made = _load_record(folder)
+        made = load_record(folder)
         if made is None:
             delete_path(folder)
             for target in targets:
                 kept = folder / "files" / target
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 await copy_tree(root / target, kept)
-            made = _write_record(folder, GoldenRecord(str(root), targets))
+            made = write_record(folder, GoldenRecord(str(root), targets))
     return _environment(folder, made, ())
 
 
-def _load_record(folder: Path) -> GoldenRecord | None:
+def load_record(folder: Path) -> GoldenRecord | None:
+    """Return the record of a complete environment and note its use; None if it is missing or incomplete."""
     record = folder / RECORD
     try:
         made = msgspec.json.decode(record.read_bytes(), type=GoldenRecord)
@@ -112,7 +113,8 @@ def _forget_unused(newest: Path) -> None:
             delete_path(left)
 
 
-def _write_record(folder: Path, made: GoldenRecord) -> GoldenRecord:
+def write_record(folder: Path, made: GoldenRecord) -> GoldenRecord:
+    """Record what a folder contains and return it; call it last, when the folder is complete."""
     write_atomic(folder / RECORD, msgspec.json.encode(made))
     return made
 
@@ -134,7 +136,7 @@ async def _build(builder: GoldenBuilder, commands: tuple[str, ...]) -> GoldenRec
             (checkout / target).rename(kept)
         # Installers copy out of their stores, so the packages are complete without them.
         delete_path(builder.folder / "store")
-        made = _write_record(builder.folder, GoldenRecord(str(checkout), targets))
+        made = write_record(builder.folder, GoldenRecord(str(checkout), targets))
         await asyncio.to_thread(_forget_unused, builder.folder)
         return made
     finally:

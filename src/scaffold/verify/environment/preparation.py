@@ -22,6 +22,7 @@ from scaffold.verify.environment.dependencies import (
     with_venv_creation,
 )
 from scaffold.verify.environment.golden import GoldenBuilder, SandboxFactory, golden_environment, snapshot_installed
+from scaffold.verify.environment.included_files import find_included, snapshot_files
 from scaffold.verify.readiness import NotReady
 
 
@@ -39,6 +40,8 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     trusted: bool
     """Whether the set-up commands may run."""
     services: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    """The patterns of a trusted `.worktreeinclude`."""
     cache: Path
     """The user's cache directory for Scaffold."""
     environ: Mapping[str, str]
@@ -56,6 +59,8 @@ class PreparedEnvironment(Struct, frozen=True):
     environment: CheckEnvironment
     left_out: tuple[str, ...]
     """Set-up commands that seem necessary but were skipped because the folder is not trusted."""
+    secrets: tuple[str, ...] = ()
+    """Files that were not copied because `.worktreeinclude` does not name them one by one, and they may be secrets."""
 
 
 class SetupPlan(Struct, frozen=True):
@@ -105,11 +110,17 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
         if isinstance(installed, NotReady):
             return installed
         parts.append(installed)
-    environment = _merged(parts, request.services)
+    included = await find_included(request.repository.git, request.include, installed=there)
+    files = await snapshot_files(_environments(request), root, included.names) if included.names else ()
+    if isinstance(files, NotReady):
+        return files
+    environment = structs.replace(_merged(parts, request.services), files=files)
     own_venv = installed_lines(root / VENV) if plan.borrow else ()
     # Results of gates are reused for this fingerprint, so everything that can change a result must be in it.
     fingerprint = hash_lines((*machine, *locks, *own_venv, repr(environment)))
-    return PreparedEnvironment(structs.replace(environment, fingerprint=fingerprint), plan.left_out)
+    return PreparedEnvironment(
+        structs.replace(environment, fingerprint=fingerprint), plan.left_out, secrets=included.secrets
+    )
 
 
 def _user_venv(root: Path) -> CheckEnvironment:
@@ -142,4 +153,8 @@ def _golden_builder(request: EnvironmentRequest, key: str) -> GoldenBuilder:
 
 
 def _folder(request: EnvironmentRequest, key: str) -> Path:
-    return request.cache / "environments" / key
+    return _environments(request) / key
+
+
+def _environments(request: EnvironmentRequest) -> Path:
+    return request.cache / "environments"

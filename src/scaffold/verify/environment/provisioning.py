@@ -4,13 +4,13 @@ import asyncio
 import hashlib
 import os
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.gates import CheckEnvironment, CopiedFolder
+from scaffold.core.gates import CheckEnvironment, CopiedFile, CopiedFolder
 from scaffold.host.files import delete_path, write_atomic
 from scaffold.host.tree_copy import copy_tree
 from scaffold.verify.environment.relocation import relocate_copy, relocated_link
@@ -22,15 +22,18 @@ STAGING_FOLDER = "staging"
 
 
 async def provision_checkout(environment: CheckEnvironment | None, top: Path) -> None:
-    """Copy the prepared dependencies into the checkout at `top`, unless they already exist there.
+    """Copy the prepared dependencies and files into the checkout at `top`, unless they already exist there.
 
-    Existing ones are not verified: clean a used checkout first. A target whose parent folder no longer exists is
-    skipped. ScaffoldError if a prepared folder is missing.
+    Existing ones are not verified: clean a used checkout first. A folder whose parent folder no longer exists is
+    skipped. ScaffoldError if a prepared folder or file is missing.
     """
     for copied in environment.copies if environment else ():
         if _has_room(top, copied.target):
             await _copy(copied, top)
             await asyncio.to_thread(_record_copy_state, copied, top)
+    for file in environment.files if environment else ():
+        if _make_room(top, file.target):
+            await _put(file, top, partial(copy_tree, Path(file.source)))
 
 
 @asynccontextmanager
@@ -75,7 +78,7 @@ def _recorded_copy_state(copied: CopiedFolder, top: Path) -> str:
         return ""
 
 
-def _copy_record_path(copied: CopiedFolder, top: Path, what: str) -> Path:
+def _copy_record_path(copied: CopiedFolder | CopiedFile, top: Path, what: str) -> Path:
     """Return the path of a copy's record or temporary folder, on the file system of the golden environments."""
     environments = Path(copied.source.removesuffix(copied.target)).parents[1]
     name = hashlib.sha256(os.fsencode(top / copied.target)).hexdigest()[:32]
@@ -109,11 +112,16 @@ def _file_state(path: str, found: os.stat_result) -> str:
 
 
 async def _copy(copied: CopiedFolder, top: Path) -> None:
+    await _put(copied, top, partial(_stage, copied, top))
+
+
+async def _put(copied: CopiedFolder | CopiedFile, top: Path, stage: Callable[[Path], Awaitable[None]]) -> None:
+    """Put a copy into the checkout, complete or not at all; `stage` makes it at the path it is given."""
     staged = _copy_record_path(copied, top, "new")
     staged.parent.mkdir(parents=True, exist_ok=True)
     await asyncio.to_thread(delete_path, staged)
     try:
-        await _stage(copied, top, staged)
+        await stage(staged)
         staged.rename(top / copied.target)
     except FileNotFoundError as error:
         raise ScaffoldError(
@@ -125,7 +133,7 @@ async def _copy(copied: CopiedFolder, top: Path) -> None:
 
 
 async def _stage(copied: CopiedFolder, top: Path, staged: Path) -> None:
-    """Make the copy outside the checkout, so that the checkout never has a partial one."""
+    """Make the copy with its links and paths adjusted to the checkout."""
     redirect = partial(relocated_link, copied.made_for, str(top), copied.target, copied.source)
     await copy_tree(Path(copied.source), staged, led=redirect)
     await asyncio.to_thread(_relocate_copy, staged, copied.made_for, str(top))
@@ -146,6 +154,16 @@ def _has_room(top: Path, target: str) -> bool:
     if os.path.lexists(top / target):
         return False
     return all(_is_folder(top / each) for each in Path(target).parents)
+
+
+def _make_room(top: Path, target: str) -> bool:
+    """Do the same as `_has_room`, but make parent folders that are missing: git keeps no empty folders."""
+    for folder in reversed(Path(target).parents):
+        if not os.path.lexists(top / folder):
+            (top / folder).mkdir()
+        elif not _is_folder(top / folder):
+            return False
+    return not os.path.lexists(top / target)
 
 
 def _is_folder(path: Path) -> bool:

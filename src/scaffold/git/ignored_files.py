@@ -1,0 +1,41 @@
+"""Find files that git ignores, by patterns in the syntax of `.gitignore`."""
+
+from collections.abc import Sequence
+
+from scaffold.git.command import Git
+
+NONE_FOUND = 1
+"""Exit code of `git check-ignore` if none of the paths is ignored."""
+
+
+def pattern_lines(content: bytes) -> tuple[str, ...]:
+    """Return the patterns of a file like `.gitignore`: no comments, no blank lines, no trailing spaces."""
+    lines = (line.rstrip("\r") for line in content.decode("utf-8", "surrogateescape").split("\n"))
+    return tuple(_trimmed(line) for line in lines if line.strip() and not line.startswith("#"))
+
+
+async def ignored_files(git: Git, patterns: Sequence[str], *, skipped: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the files of the checkout that match the patterns, are not tracked, and that git ignores, sorted.
+
+    A later pattern overrides an earlier one, as in `.gitignore`. Paths are relative to the top; nothing below the
+    folders `skipped` or in other repositories is listed.
+    """
+    if not patterns:
+        return ()
+    given = (f"--exclude={pattern}" for pattern in patterns)
+    left_out = (f":(top,exclude,literal){folder}" for folder in skipped)
+    listed = await git("ls-files", "-z", "--others", "--ignored", *given, "--", ":/", *left_out)
+    # git lists a nested repository as a folder (`sub/`)
+    files = [path for path in listed.records if not path.endswith("/")]
+    if not files:
+        return ()
+    paths = b"".join(path.encode(errors="surrogateescape") + b"\0" for path in files)
+    # What the repository does not ignore could be added by mistake: it is left to the user to commit it.
+    answer = await git("check-ignore", "-z", "--stdin", stdin=paths, ok=frozenset({0, NONE_FOUND}))
+    return tuple(sorted(answer.records))
+
+
+def _trimmed(line: str) -> str:
+    """Return the line without trailing spaces; a backslash keeps one, as in `.gitignore`."""
+    short = line.rstrip(" ")
+    return f"{short} " if short.endswith("\\") and len(short) < len(line) else short

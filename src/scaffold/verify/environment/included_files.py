@@ -1,0 +1,117 @@
+"""Files that git ignores and that `.worktreeinclude` names: kept as they were before the work, copied to worktrees."""
+
+import asyncio
+import hashlib
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.gates import CopiedFile
+from scaffold.core.printable_text import count_of
+from scaffold.git.command import Git
+from scaffold.git.ignored_files import ignored_files
+from scaffold.host.files import FileLock, delete_path
+from scaffold.host.tree_copy import copy_tree
+from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.trust import INCLUDE_FILE
+from scaffold.verify.environment.dependencies import hash_lines
+from scaffold.verify.environment.golden import LOCK_TIMEOUT_S, GoldenRecord, load_record, write_record
+from scaffold.verify.readiness import NotReady
+
+OWN_FOLDER = ".scaffold"
+MAX_FILES = 10_000
+MAX_BYTES = 1 << 30
+"""All files together: each worktree gets a copy."""
+
+
+class IncludedFiles(Struct, frozen=True):
+    """What the patterns name."""
+
+    names: tuple[str, ...]
+    """Relative to the top, sorted."""
+    secrets: tuple[str, ...]
+    """Left out: files named like secrets that only a wildcard or a folder's name matches."""
+
+
+async def find_included(git: Git, patterns: Sequence[str], *, installed: Sequence[str]) -> IncludedFiles:
+    """Return the ignored files that the patterns name; a secret only if a line ends in its own file name.
+
+    Nothing in the folders `installed` is included; links are not followed.
+    """
+    skipped = (*installed, OWN_FOLDER)
+    names = [name for name in await ignored_files(git, patterns, skipped=skipped) if _is_file(git.cwd, name)]
+    secrets = {name for name in names if secret_entry(name)}
+    file_names = {name.rpartition("/")[2] for name in secrets}
+    exact = [line for line in patterns if line.startswith("!") or line.rpartition("/")[2] in file_names]
+    left_out = secrets - set(await ignored_files(git, exact, skipped=skipped) if secrets else ())
+    return IncludedFiles(tuple(name for name in names if name not in left_out), tuple(sorted(left_out)))
+
+
+async def snapshot_files(environments: Path, root: Path, names: Sequence[str]) -> tuple[CopiedFile, ...] | NotReady:
+    """Keep a copy of the files in the folder of prepared environments, under a name that depends on their contents."""
+    if problem := await asyncio.to_thread(_too_much, root, names):
+        return problem
+    new = environments / f"files-{hash_lines([str(root)])}"
+    async with FileLock(new.with_name(f"{new.name}.lock"), timeout_s=LOCK_TIMEOUT_S):
+        try:
+            await _copy_files(root, names, new)
+        except OSError as error:
+            delete_path(new)
+            return NotReady(
+                what=f"{error.filename}, which {INCLUDE_FILE} names, cannot be copied: {error.strerror}",
+                fix=f"make it readable, or take it out of {INCLUDE_FILE}",
+            )
+        folder = environments / await asyncio.to_thread(_content_hash, new, names)
+        if load_record(folder) is None:
+            write_record(new, GoldenRecord(str(root), tuple(names)))
+            delete_path(folder)
+            new.rename(folder)
+        else:
+            delete_path(new)
+    return tuple(CopiedFile(source=str(folder / "files" / name), target=name) for name in names)
+
+
+def _is_file(top: Path, name: str) -> bool:
+    try:
+        return stat.S_ISREG((top / name).lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _too_much(root: Path, names: Sequence[str]) -> NotReady | None:
+    size = sum((root / name).lstat().st_size for name in names if _is_file(root, name))
+    if len(names) <= MAX_FILES and size <= MAX_BYTES:
+        return None
+    return NotReady(
+        what=f"{INCLUDE_FILE} names {count_of(len(names), 'file')} with {size // 1_000_000} MB in all, "
+        f"more than {MAX_FILES:,} files or {MAX_BYTES >> 30} GiB",
+        fix=f"name fewer files in {INCLUDE_FILE}",
+    )
+
+
+def _make_folder(new: Path) -> None:
+    delete_path(new)  # what an interrupted snapshot left behind
+    new.parent.mkdir(parents=True, exist_ok=True)
+    new.mkdir(mode=0o700)
+
+
+async def _copy_files(root: Path, names: Sequence[str], new: Path) -> None:
+    await asyncio.to_thread(_make_folder, new)
+    for name in names:
+        kept = new / "files" / name
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        await copy_tree(root / name, kept)
+
+
+def _content_hash(folder: Path, names: Sequence[str]) -> str:
+    # Of the copies, not of the originals: these may change meanwhile.
+    lines = []
+    for name in names:
+        kept = folder / "files" / name
+        with kept.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        lines.append(f"{name}\0{stat.S_IMODE(os.lstat(kept).st_mode):o}\0{digest}")
+    return hash_lines(lines)

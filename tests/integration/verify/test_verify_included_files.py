@@ -1,0 +1,152 @@
+"""Files that `.worktreeinclude` names: which are copied, and what a checkout gets."""
+
+import os
+import sqlite3
+import stat
+from contextlib import closing
+
+import pytest
+
+from builders import sandbox_or_skip
+from integration.verify.builders import EnvironmentSetup, check_output
+from scaffold.git import worktree
+from scaffold.git.ignored_files import pattern_lines
+from scaffold.verify.environment.included_files import MAX_FILES
+from scaffold.verify.environment.preparation import PreparedEnvironment
+from scaffold.verify.environment.provisioning import reprovision
+from scaffold.verify.readiness import NotReady
+
+IGNORED = ".env*\n*.local.json\n*.db\n*.key\n/data/\nnode_modules\n"
+
+
+@pytest.fixture
+async def project(harness, tmp_path):
+    made = EnvironmentSetup(harness, tmp_path)
+    await made.commit({".gitignore": IGNORED, "src/app.local.json": "tracked", "src/.env.example": "A="})
+    return made
+
+
+def fill(project, *names):
+    for name in names:
+        path = project.repo / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"content of {name}\n")
+
+
+async def included(project, text):
+    """Return what the lines of a `.worktreeinclude` bring in, and the secrets that they leave out."""
+    found = await project.prepare(include=pattern_lines(text.encode()))
+    assert isinstance(found, PreparedEnvironment), found
+    return [file.target for file in found.environment.files], list(found.secrets)
+
+
+@pytest.mark.parametrize(
+    ("lines", "names", "left_out"),
+    [
+        ("*.local.json", ["deep/er/x.local.json", "x.local.json"], []),
+        ("/x.local.json", ["x.local.json"], []),
+        ("# a comment\n\n  \n*.local.json  \r\n!deep/**", ["x.local.json"], []),
+        (".env", [".env", "deep/.env"], []),
+        ("/.env", [".env"], []),
+        ("**/.env", [".env", "deep/.env"], []),
+        (".env*", [], [".env", ".env.test", "deep/.env"]),
+        (".env*\n.env.test", [".env.test"], [".env", "deep/.env"]),
+        (".env\n!/.env", ["deep/.env"], []),
+        ("data/", ["data/rows.csv"], ["data/tls.key"]),
+        ("data/\ndata/tls.key", ["data/rows.csv", "data/tls.key"], []),
+        ("*", ["data/rows.csv", "deep/er/x.local.json", "x.local.json"], [".env", ".env.test", "data/tls.key"]),
+        ("notes.txt\nsrc", [], []),
+        ("", [], []),
+        ("nothing-like-this\n[\n\\", [], []),
+    ],
+)
+async def test_a_file_is_copied_if_git_ignores_it_and_a_secret_only_by_its_name(project, lines, names, left_out):
+    """BX-10: what is not ignored is left to the user, tracked files are there, packages are installed."""
+    fill(project, "x.local.json", "deep/er/x.local.json", ".env", ".env.test", "deep/.env", "notes.txt")
+    fill(project, "data/rows.csv", "data/tls.key", "node_modules/left/x.local.json", ".scaffold/x.local.json")
+    found, secrets = await included(project, lines)
+    assert [name for name in found if name not in names] == []
+    assert [name for name in names if name not in found] == []
+    assert [name for name in left_out if name not in secrets] == []
+    assert set(found).isdisjoint(secrets)
+
+
+async def test_links_and_files_of_other_repositories_are_not_copied(project, tmp_path):
+    """BX-10: a link would lead a worktree out of itself."""
+    (tmp_path / "far.local.json").write_text("far")
+    (project.repo / "link.local.json").symlink_to(tmp_path / "far.local.json")
+    (project.repo / "folder.local.json").mkdir()
+    os.mkfifo(project.repo / "pipe.local.json")
+    fill(project, "inner/x.local.json")
+    await project.harness.sh("git init -q inner")
+    assert await included(project, "*.local.json") == ([], [])
+
+
+async def test_a_checkout_gets_the_files_as_they_were_and_gets_them_again(project):
+    """BX-10: with their modes and missing folders; what a command did to them is undone with the next reset."""
+    fill(project, "data/deep/run", ".env")
+    (project.repo / "data/deep/run").chmod(0o750)
+    environment = await project.prepared(include=("data/", ".env"))
+    (project.repo / ".env").write_text("changed by the user\n")
+    async with project.tree(environment) as tree:
+        top = tree.git.cwd
+        assert stat.S_IMODE((top / "data/deep/run").stat().st_mode) == 0o750
+        for change in ("echo more >> .env", "rm -r .env data", "rm -r data; echo > data", "true"):
+            await check_output(tree, change)
+            async with reprovision(environment, top):
+                await worktree.reset_and_clean(tree.git, tree.commit)
+            assert (top / "data/deep/run").read_text() == "content of data/deep/run\n"
+            assert (top / ".env").read_text() == "content of .env\n"
+            assert await check_output(tree, "git status --porcelain") == ""
+
+
+async def test_results_do_not_count_for_other_contents(project):
+    """BX-4, BX-10: the files are part of the environment's fingerprint."""
+    fill(project, ".env")
+    first = await project.prepared(include=("/.env",))
+    assert await project.prepared(include=("/.env",)) == first
+    (project.repo / ".env").write_text("B=2\n")
+    second = await project.prepared(include=("/.env",))
+    (project.repo / ".env").chmod(0o600)
+    third = await project.prepared(include=("/.env",))
+    assert len({each.fingerprint for each in (first, second, third, await project.prepared())}) == 4
+    kept = [path.name for path in (project.cache / "environments").iterdir() if path.is_dir()]
+    assert not [name for name in kept if name.startswith("files-")], "an unfinished snapshot was left"
+
+
+async def test_no_file_is_written_through_a_link_or_over_the_work(project, tmp_path):
+    """BX-10: a candidate's own file stays, and a link in place of a folder is not followed."""
+    fill(project, "data/rows.csv", "x.local.json")
+    environment = await project.prepared(include=("data/", "x.local.json"))
+    (tmp_path / "elsewhere").mkdir()
+    await project.harness.sh(f"rm -r data; ln -s '{tmp_path}/elsewhere' data; git add -f data")
+    await project.commit({"x.local.json": "mine"})
+    async with project.tree(environment) as tree:
+        assert (tree.git.cwd / "x.local.json").read_text() == "mine"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+async def test_too_much_or_unreadable_files_are_an_error_with_a_fix(project):
+    """BX-10"""
+    fill(project, *(f"data/{number}.csv" for number in range(MAX_FILES + 1)))
+    found = await project.prepare(include=("data/",))
+    assert isinstance(found, NotReady)
+    assert found.what.startswith(".worktreeinclude names 10,001 files with 0 MB in all, more than 10,000 files")
+
+
+async def test_an_included_secret_is_visible_in_its_checkout_alone(harness, tmp_path):
+    """BX-10, BX-9: the user named it for commands there; the user's own copy and the kept one stay hidden."""
+    await sandbox_or_skip()
+    project = EnvironmentSetup(harness, tmp_path, sandboxed=True)
+    await project.commit({".gitignore": IGNORED})
+    fill(project, ".env", ".env.test", "deep/.aws/config.db")
+    with closing(sqlite3.connect(project.repo / "rows.db")) as database:
+        database.execute("CREATE TABLE found (word)")
+    lines = ("/.env", "/deep/.aws/config.db", "rows.db")
+    environment = await project.prepared(include=lines)
+    async with project.tree(environment) as tree:
+        assert (await check_output(tree, "cat .env deep/.aws/config.db")).count("content of") == 2
+        write = "import sqlite3; c = sqlite3.connect('rows.db'); c.execute('INSERT INTO found VALUES (1)'); c.commit()"
+        assert await check_output(tree, f'python3 -c "{write}" && echo written') == "written"
+        kept = environment.files[0].source
+        assert await check_output(tree, f"cat '{kept}' 2>/dev/null || echo hidden") == "hidden"
