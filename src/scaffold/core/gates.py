@@ -107,6 +107,8 @@ class GateRun(Struct, frozen=True, kw_only=True):
     """By the runner's test id; for findings, by the finding's text without the line number."""
     counts: Mapping[str, int] = {}
     """How often a finding occurs, if more than once."""
+    refused: Mapping[str, str] = {}
+    """Failed tests that cannot be checked here, with what the sandbox forbids."""
     detail: str = ""
     """The end of the output, with secrets removed."""
     duration_s: float = 0.0
@@ -123,6 +125,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     """The tests that did not simply pass, a few hundred at most; `counts` covers all of them."""
     withdrawn: Mapping[str, Withdrawal] = {}
     """The tests removed from declared files without a regression, a few hundred at most."""
+    refused: Mapping[str, str] = {}
+    """The tests that cannot be checked here, with what the sandbox forbids; they failed before the work, too."""
     counts: Mapping[TestVerdict, int] = {}
     focused: bool = False
     """True if only the tests related to the change ran."""

@@ -8,6 +8,7 @@ from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Evidence, InboxItem
 from scaffold.verify.contract.review import REVIEW, review_in, review_text
+from scaffold.verify.gates.refusals import describe_refused
 
 CHANGE_CHECK = "change"
 """The name of the check result of an action that only had to change something."""
@@ -39,11 +40,16 @@ def approvals_of(attempt: Attempt, approved: Iterable[InboxItem]) -> Iterator[In
 
 
 def describe_gate(gate: GateResult) -> str:
-    """Return a gate's result in one line: `test: pass, 1 removed, 12 pass, 1 pre_existing, focused`."""
+    """Return a gate's result in one line: `test: pass, 1 removed, 12 pass, 1 pre_existing, focused`.
+
+    Tests that the sandbox keeps from passing are named.
+    """
     removed = sum(why == "removed" for why in gate.withdrawn.values())
     counts = (("removed", removed), *gate.counts.items())
     shown = [f"{count} {verdict}" for verdict, count in counts if count]
-    return ", ".join([f"{gate.gate.name}: {gate.verdict}", *shown, *(["focused"] if gate.focused else [])])
+    refused = [describe_refused(gate.refused)] if gate.refused else []
+    focused = ["focused"] if gate.focused else []
+    return ", ".join([f"{gate.gate.name}: {gate.verdict}", *shown, *focused, *refused])
 
 
 def _of_result(result: CheckResult, attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:

@@ -87,6 +87,13 @@ async def test_a_changed_lock_file_needs_another_environment_and_changed_code_do
     assert (first == same, first.fingerprint == other.fingerprint, len(installed(project))) == (True, False, 2)
 
 
+async def test_results_do_not_count_in_another_sandbox(project):
+    """BX-4: a test that the sandbox keeps from passing would look broken by the work, or mended."""
+    prints = [(await project.prepared(sandbox=each)).fingerprint for each in ("off", "bubblewrap", "landlock", "off")]
+    assert prints[0] == prints[3]
+    assert len(set(prints)) == 3
+
+
 async def test_a_concurrent_preparation_waits_for_the_first(project):
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(project.prepared("npm ci")) for _ in range(3)]

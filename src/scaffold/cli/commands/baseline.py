@@ -91,6 +91,8 @@ def _gate_lines(shown: GateRun) -> Iterator[str]:
         return
     for name in broken[:MOST_SHOWN]:
         yield f"      {pad(shown.outcomes[name], 7)} {clip_middle(name, WIDTH - 14)}"
+        if reason := shown.refused.get(name):
+            yield f"              not checkable here: {clip_middle(reason, WIDTH - 34)}"
     if len(broken) > MOST_SHOWN:
         yield f"      and {len(broken) - MOST_SHOWN} more; `--json` lists them all"
 

@@ -18,6 +18,7 @@ from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.plan.text.file_format import expectation_text, full_contract_document
 from scaffold.verify.contract.review import is_review_role
+from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.baseline import UNINFORMATIVE
 from scaffold.views.lookup import find_action
 from scaffold.views.run_json import fact_json
@@ -174,6 +175,8 @@ def _gate(gate: GateResult) -> Iterator[str]:
     yield f"  {status_mark('fail' if gate.blocks else 'pass')} {clip(summary, UNCLIPPED)}"
     if gate.verdict == "pre_existing" and gate.gate.runner == "exit":
         yield f"      it {UNINFORMATIVE}"
+    if gate.refused:
+        yield from (f"      {line}" for line in wrap_text(describe_refused(gate.refused), WIDTH - 6, break_words=True))
     for why, words in HARMLESS_REMOVALS.items():
         names = ", ".join(name for name, given in gate.withdrawn.items() if given == why)
         yield from (f"      {line}" for line in wrap_text(f"{words}: {names}", WIDTH - 6) if names)

@@ -96,7 +96,8 @@ def reconfigure_run(context: RunContext, run: Run, settings: RunSettings) -> Non
     """Store new settings of a run, which its processes read from now on.
 
     With another sandbox or another `yolo` other approvals are needed; open ones are withdrawn, and asked again if still
-    needed. Raises StaleFence if another process took the run since it was read.
+    needed. In another sandbox checks have other results, so the baseline is captured again. Raises StaleFence if
+    another process took the run since it was read.
     """
     before = run.settings
     if settings == before:
@@ -105,3 +106,5 @@ def reconfigure_run(context: RunContext, run: Run, settings: RunSettings) -> Non
         context.store.runs.configure(run.id, settings)
         if (settings.sandbox, settings.permissions.yolo) != (before.sandbox, before.permissions.yolo):
             context.store.inbox.withdraw(run.id)
+        if settings.sandbox != before.sandbox:
+            context.store.baselines.drop(run.id, ())

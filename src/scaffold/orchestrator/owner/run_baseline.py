@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from scaffold.config.permissions import LEVEL_CACHE
 from scaffold.core.errors import EnvironmentNotReady, UsageError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.gates import Baseline, GateResult, GateRun
@@ -19,6 +20,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.host.files import write_atomic
 from scaffold.landing.checkout import Checkout
 from scaffold.orchestrator.owner.run_end import fail_run
+from scaffold.policy.sandbox import probe_level
 from scaffold.policy.secret.environment import command_environment
 from scaffold.policy.trust import INCLUDE_FILE
 from scaffold.run.context import RunContext
@@ -111,7 +113,7 @@ def _describe_failure(result: GateResult) -> str:
 async def _captured(context: RunContext, run: Run) -> BaselineResult | NotReady:
     detection = await _detected(context, run)
     try:
-        prepared = await prepare_environment(_preparation_request(context, run, detection))
+        prepared = await prepare_environment(await _preparation_request(context, run, detection))
     finally:
         await asyncio.to_thread(remove_temporary_folder, context, run, name=SETUP_FOLDER)
     if isinstance(prepared, NotReady):
@@ -156,8 +158,9 @@ async def _captured_in(
         return await capture_baseline(usable, tree, proven, _baseline_inputs(context, run), left_out=prepared.left_out)
 
 
-def _preparation_request(context: RunContext, run: Run, detection: DetectedGates) -> EnvironmentRequest:
-    environment = run.settings.environment
+async def _preparation_request(context: RunContext, run: Run, detection: DetectedGates) -> EnvironmentRequest:
+    environment, sandbox = run.settings.environment, run.settings.sandbox
+    found = await probe_level(context.repository.root, context.environ, cache=context.cache / LEVEL_CACHE)
     return EnvironmentRequest(
         repository=context.repository,
         base=run.base_sha,
@@ -165,6 +168,7 @@ def _preparation_request(context: RunContext, run: Run, detection: DetectedGates
         trusted=environment.trusted,
         services=environment.services,
         include=environment.include,
+        sandbox="off" if sandbox.mode == "off" else f"{found.level} {sandbox}",
         cache=context.cache,
         environ=command_environment(context.environ, names=environment.variables),
         open_sandbox=partial(open_sandbox, context, run, name=SETUP_FOLDER),

@@ -42,6 +42,8 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     services: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     """The patterns of a trusted `.worktreeinclude`."""
+    sandbox: str = ""
+    """What confines the checks: the level and settings of the sandbox."""
     cache: Path
     """The user's cache directory for Scaffold."""
     environ: Mapping[str, str]
@@ -117,7 +119,7 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
     environment = structs.replace(_merged(parts, request.services), files=files)
     own_venv = installed_lines(root / VENV) if plan.borrow else ()
     # Results of gates are reused for this fingerprint, so everything that can change a result must be in it.
-    fingerprint = hash_lines((*machine, *locks, *own_venv, repr(environment)))
+    fingerprint = hash_lines((*machine, *locks, *own_venv, request.sandbox, repr(environment)))
     return PreparedEnvironment(
         structs.replace(environment, fingerprint=fingerprint), plan.left_out, secrets=included.secrets
     )

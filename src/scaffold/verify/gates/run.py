@@ -18,6 +18,7 @@ from scaffold.verify.gates.jest import JEST, TITLE_SEPARATOR, VITEST
 from scaffold.verify.gates.libtest import CARGO
 from scaffold.verify.gates.node_runner import NODE
 from scaffold.verify.gates.recorder import PYTEST, UNITTEST_ADAPTER
+from scaffold.verify.gates.refusals import sandbox_refusals
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_result import EXIT_OUTCOME, MAX_BYTES, RunnerResult, unusable_result
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
@@ -73,10 +74,19 @@ async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environm
         problem=result.problem,
         outcomes=result.outcomes,
         counts=result.counts,
+        refused=_refused(result, tree, env),
         detail=result_detail(result.why, tree.clean(_printed(result, finished))),
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
+
+
+def _refused(result: RunnerResult, tree: Tree, env: RunnerEnv) -> dict[str, str]:
+    """Return the failed tests whose cause is what the sandbox forbids."""
+    if tree.sandbox is None:
+        return {}
+    failed = [name for name, outcome in result.outcomes.items() if outcome in {"failed", "error"}]
+    return sandbox_refusals(result.errors, tree.sandbox.confinement, env.cwd, failed=failed)
 
 
 @contextlib.contextmanager

@@ -18,11 +18,23 @@ EXIT_OUTCOME = "exit"
 """The name of the outcome derived from the exit code."""
 
 
+class OsFailure(Struct, frozen=True, array_like=True):
+    """An error of the operating system that a test raised."""
+
+    number: int
+    """The `errno`; an error code of name resolution if `resolving`."""
+    path: str | None
+    resolving: bool
+    """Whether the name of a host could not be resolved."""
+
+
 class RunnerResult(Struct, frozen=True, kw_only=True):
     """The result of one run."""
 
     outcomes: Mapping[str, TestOutcome] = {}
     counts: Mapping[str, int] = {}
+    errors: Mapping[str, tuple[OsFailure, ...]] = {}
+    """The errors of the operating system behind failed tests, by test."""
     problem: GateRunProblem | None = None
     why: str = ""
     """A sentence about the problem; empty if there is none."""

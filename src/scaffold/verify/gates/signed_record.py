@@ -2,17 +2,18 @@
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.gates import TestOutcome
 from scaffold.core.printable_text import join_limited
 from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived
 from scaffold.verify.gates.runner_result import (
+    OsFailure,
     RunnerResult,
     load_failure,
     match_exit_code,
@@ -70,6 +71,13 @@ class ReportLine(Struct, frozen=True, array_like=True, tag="outcome"):
     foreseen: bool
 
 
+class ErrorsLine(Struct, frozen=True, array_like=True, tag="errors"):
+    """The errors of the operating system that made a test fail."""
+
+    name: str
+    errors: tuple[OsFailure, ...]
+
+
 class CanaryLine(Struct, frozen=True, array_like=True, tag="canary"):
     """A canary, one of our own tests: whether it raised, and what the runner reported."""
 
@@ -84,7 +92,7 @@ class EndLine(Struct, frozen=True, array_like=True, tag="end"):
     exit_code: int
 
 
-RecordLine = CollectedLine | UncollectedLine | StartedLine | RaisedLine | ReportLine | CanaryLine | EndLine
+RecordLine = CollectedLine | UncollectedLine | StartedLine | RaisedLine | ReportLine | ErrorsLine | CanaryLine | EndLine
 
 
 def read_record(folder: Path, key: bytes) -> tuple[RecordLine, ...] | str:
@@ -127,7 +135,7 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
     # pytest: 0 passed, 1 failed, 5 collected nothing; any other code is an error of the runner, or an interruption.
     if exit_code not in {0, 1, 5} or ends[-1].exit_code not in {0, 1, 5}:
         return unusable_result("error", f"The runner itself failed with exit code {exit_code}.", outcomes)
-    return match_exit_code(outcomes, exit_code, whole=whole)
+    return structs.replace(match_exit_code(outcomes, exit_code, whole=whole), errors=_errors(lines, outcomes))
 
 
 def unfinished_tests(lines: Sequence[RecordLine]) -> tuple[str, ...]:
@@ -174,6 +182,13 @@ def _outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, TestOu
         if fixture is not None:
             outcomes[name] = fixture
     return outcomes
+
+
+def _errors(lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]) -> dict[str, tuple[OsFailure, ...]]:
+    """Return the errors by test; those of a class's or module's set-up count for each of its tests."""
+    reported = {printable_test_name(line.name): line.errors for line in lines if isinstance(line, ErrorsLine)}
+    covered = {test: reported[each] for each in reported for test in outcomes if _fixture_covers(each, test)}
+    return {name: errors for name, errors in (covered | reported).items() if name in outcomes}
 
 
 def _fixture_covers(fixture: str, name: str) -> bool:

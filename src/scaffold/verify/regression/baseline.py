@@ -14,6 +14,7 @@ from scaffold.core.ids import RunId
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, restore_tracked_files
 from scaffold.verify.gates.detection import DetectedGates
+from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.readiness import NotReady
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES
@@ -100,6 +101,7 @@ async def capture_baseline(
     notes = (
         *detection.notes,
         *unavailable,
+        *(f"{run.gate.name}: {describe_refused(run.refused)}" for run in runs if run.refused),
         *(f"{run.gate.name}: {why}" for run in runs if (why := uninformative_reason(run))),
     )
     return BaselineResult(baseline=Baseline(environment=environment, runs=tuple(runs)), notes=notes)
@@ -140,6 +142,7 @@ def gate_summary(run: GateRun) -> dict[str, object]:
         "exit_code": run.exit_code,
         "trouble": run.problem,  # the name that `baseline --json` prints
         "counts": {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))},
+        "not_checkable": dict(sorted(run.refused.items())),
         "not_passed": {name: outcome for name, outcome in sorted(run.outcomes.items()) if outcome != "passed"},
         "duration_s": run.duration_s,
     }
@@ -233,7 +236,8 @@ def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
         return missing if run.exit_code != 0 else None
     if any(outcome in {"passed", "flaky"} for outcome in run.outcomes.values()):
         return None
-    return missing or f"none of its tests pass ({len(run.outcomes)} ran)"
+    refused = f"; {describe_refused(run.refused)}" if run.refused else ""
+    return missing or f"none of its tests pass ({len(run.outcomes)} ran){refused}"
 
 
 def _fix(run: GateRun, setup: Sequence[str]) -> str:

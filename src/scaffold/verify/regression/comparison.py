@@ -47,6 +47,7 @@ def compare_gate_runs(
         gate=now.gate,
         verdict=now.problem or _worst(verdicts.values()),
         tests={name: verdicts[name] for name in notable[:MAX_TESTS]},
+        refused=_still_refused(before, verdicts),
         counts=dict(Counter(verdicts.values())),
         exit_code=now.exit_code,
         detail=f"{_missing_detail(lost)}{now.detail}",
@@ -80,12 +81,19 @@ def with_renamed_files(run: GateRun, renamed: Mapping[str, str]) -> GateRun:
         run,
         outcomes={_renamed(name, names): outcome for name, outcome in run.outcomes.items()},
         counts={_renamed(name, names): count for name, count in run.counts.items()},
+        refused={_renamed(name, names): reason for name, reason in run.refused.items()},
     )
 
 
 def renamed_name(name: str, renamed: Mapping[str, str]) -> str:
     """Return the name of a test or finding after the file that it begins with was renamed."""
     return _renamed(name, _with_modules(renamed))
+
+
+def _still_refused(before: GateRun | None, verdicts: Mapping[str, TestVerdict]) -> dict[str, str]:
+    """Return the tests that the sandbox kept from passing before, and that still fail."""
+    known = before.refused if before else {}
+    return {name: known[name] for name in sorted(known)[:MAX_TESTS] if verdicts.get(name) == "pre_existing"}
 
 
 def _verdicts(before: GateRun | None, now: GateRun) -> dict[str, TestVerdict]:

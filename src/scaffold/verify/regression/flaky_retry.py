@@ -45,4 +45,7 @@ def _passed(run: GateRun, names: Sequence[str]) -> list[str]:
 
 
 def _with_flaky(run: GateRun, names: Sequence[str]) -> GateRun:
-    return structs.replace(run, outcomes={**run.outcomes, **dict.fromkeys(names, "flaky")}) if names else run
+    if not names:
+        return run
+    refused = {name: reason for name, reason in run.refused.items() if name not in names}
+    return structs.replace(run, outcomes={**run.outcomes, **dict.fromkeys(names, "flaky")}, refused=refused)

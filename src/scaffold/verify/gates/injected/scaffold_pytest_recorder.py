@@ -15,7 +15,15 @@ from typing import Any
 
 import pytest
 from _pytest import runner
-from scaffold_recorder import Note, derived, open_record, restore, take_order, tidy  # type: ignore[import-not-found]
+from scaffold_recorder import (  # type: ignore[import-not-found]
+    Note,
+    derived,
+    open_record,
+    restore,
+    system_errors,
+    take_order,
+    tidy,
+)
 
 WORKER_INPUT_KEY = "scaffold_recorder"
 OPTIONS_VARIABLE = "PYTEST_ADDOPTS"
@@ -110,6 +118,11 @@ class RecorderPlugin:
         if raised != (item.nodeid in self._raised):
             (self._raised.add if raised else self._raised.discard)(item.nodeid)
             self._note("raised", tidy(item.nodeid), raised)
+
+    def pytest_exception_interact(self, node: Any, call: Any) -> None:
+        """Record the errors of the operating system that made a test fail."""
+        if call.excinfo is not None and (errors := system_errors(call.excinfo.value)):
+            self._note("errors", tidy(node.nodeid), errors)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: Any) -> None:

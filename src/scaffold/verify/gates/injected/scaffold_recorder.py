@@ -6,6 +6,7 @@ code runs; the process keeps only the state of the hash.
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import json
 import os
@@ -18,8 +19,17 @@ ORDER = "order"
 RECORD = "record"
 LONGEST_NAME = 300
 KEPT_OF_A_NAME = 200
+LONGEST_PATH = 4_096
+MOST_ERRORS = 5
+MOST_EXCEPTIONS = 50
 
 Note = Callable[..., None]
+
+# Read by these, a subclass's own properties do not run.
+_CAUSE, _CONTEXT = (vars(BaseException)[name].__get__ for name in ("__cause__", "__context__"))
+_ERRNO, _FILENAME = (vars(OSError)[name].__get__ for name in ("errno", "filename"))
+_GROUP: Any = getattr(builtins, "BaseExceptionGroup", None)
+_MEMBERS: Any = vars(_GROUP)["exceptions"].__get__ if _GROUP else None
 
 
 def take_order() -> dict[str, Any] | None:
@@ -75,6 +85,33 @@ def open_record(folder: str, key: bytes, name: str = RECORD) -> Note:
             rest = rest[write(descriptor, rest) :]
 
     return note
+
+
+def system_errors(raised: BaseException | None) -> list[tuple[int, str | None, bool]]:
+    """Return (errno, path, whether a host name was resolved) of the system's errors behind an exception, at most 5."""
+    found: list[tuple[int, str | None, bool]] = []
+    seen: set[int] = set()
+    left: list[object] = [raised]
+    while left and len(seen) < MOST_EXCEPTIONS:
+        each = left.pop(0)
+        if not isinstance(each, BaseException) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, OSError) and len(found) < MOST_ERRORS:
+            found += _system_error(each)
+        left += [_CAUSE(each), _CONTEXT(each)]
+        if _GROUP and isinstance(each, _GROUP):
+            left += _MEMBERS(each)
+    return found
+
+
+def _system_error(error: OSError) -> list[tuple[int, str | None, bool]]:
+    number, path = _ERRNO(error), _FILENAME(error)
+    if type(number) is not int:
+        return []
+    path = os.fsdecode(path) if type(path) is bytes else path
+    text = ascii(path)[1:-1] if type(path) is str and not path.isprintable() else path
+    return [(number, text[:LONGEST_PATH] if type(text) is str else None, type(error).__name__ == "gaierror")]
 
 
 def tidy(name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from scaffold_recorder import Note, open_record, take_order, tidy  # type: ignore[import-not-found]
+from scaffold_recorder import Note, open_record, system_errors, take_order, tidy  # type: ignore[import-not-found]
 
 NOT_LOADED = "unittest.loader._FailedTest."
 
@@ -30,7 +30,7 @@ class RecordingResult(unittest.TextTestResult):
         super().addSuccess(test)
 
     def addFailure(self, test: Any, err: Any) -> None:  # noqa: D102, N802
-        self.note("outcome", name_of_test(test), "call", "failed", False)
+        self._note_failure(test, "call", err)
         super().addFailure(test, err)
 
     def addError(self, test: Any, err: Any) -> None:  # noqa: D102, N802
@@ -38,7 +38,7 @@ class RecordingResult(unittest.TextTestResult):
         if test.id().startswith(NOT_LOADED):
             self.note("collection", name_of_test(test))
         when = "call" if isinstance(test, unittest.TestCase) else "setup"
-        self.note("outcome", name_of_test(test), when, "failed", False)
+        self._note_failure(test, when, err)
         super().addError(test, err)
 
     def addSkip(self, test: Any, reason: str) -> None:  # noqa: D102, N802
@@ -55,8 +55,13 @@ class RecordingResult(unittest.TextTestResult):
 
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: D102, N802
         if err is not None:
-            self.note("outcome", name_of_test(test), "call", "failed", False)
+            self._note_failure(test, "call", err)
         super().addSubTest(test, subtest, err)
+
+    def _note_failure(self, test: Any, when: str, err: Any) -> None:
+        self.note("outcome", name_of_test(test), when, "failed", False)
+        if errors := system_errors(err[1]):
+            self.note("errors", name_of_test(test), errors)
 
 
 class RecordingRunner(unittest.TextTestRunner):

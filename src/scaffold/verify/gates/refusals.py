@@ -1,0 +1,74 @@
+"""Explain failed tests by what the sandbox forbids: an error of the operating system that a test raised is judged.
+
+The recorder inside the runner reports the errors, not their texts; whether the sandbox is the cause follows from the
+error's number, its path, and what the sandbox allows.
+"""
+
+import errno
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from scaffold.core.printable_text import count_of, join_limited, printable, utf8_safe
+from scaffold.host.sandbox.confinement import Confinement
+from scaffold.verify.gates.runner_result import OsFailure
+
+DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+MISSING = frozenset({errno.ENOENT, errno.ENOTDIR})
+UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
+SYSTEM_TEMPORARY = tuple(map(Path, ("/tmp", "/var/tmp", "/run")))  # noqa: S108 - compared only
+MAX_NAMED = 3
+PSEUDO_FOLDERS = tuple(map(Path, ("/proc", "/sys")))
+"""What may be done there, no sandbox decides."""
+
+
+def sandbox_refusals(
+    raised: Mapping[str, Iterable[OsFailure]], zone: Confinement, cwd: Path, *, failed: Collection[str]
+) -> dict[str, str]:
+    """Return {test: what the sandbox forbids} of the failed tests that raised such an error, sorted by name."""
+    found = {}
+    for name in sorted(raised.keys() & frozenset(failed)):
+        reasons = (refusal_reason(error, zone, cwd) for error in raised[name])
+        reason = next(filter(None, reasons), None)
+        if reason:
+            found[name] = utf8_safe(printable(reason))
+    return found
+
+
+def describe_refused(refused: Mapping[str, str]) -> str:
+    """Return the tests that cannot be checked here in one line: `2 tests not checkable here: NAME (REASON), ...`."""
+    named = [f"{name} ({reason})" for name, reason in refused.items()]
+    return f"{count_of(len(named), 'test')} not checkable here: {join_limited(named, MAX_NAMED)}"
+
+
+def refusal_reason(error: OsFailure, zone: Confinement, cwd: Path) -> str | None:
+    """Return what the sandbox forbids that led to the error; None if it allows it."""
+    if error.resolving or (error.path is None and error.number in UNREACHABLE):
+        return None if zone.network == "open" else f"the sandbox's network is {zone.network}"
+    if error.path is None:
+        name = errno.errorcode.get(error.number, "")
+        return f"a system call was refused in the sandbox ({name})" if error.number in DENIED else None
+    path = Path(os.path.normpath(cwd / error.path))
+    # Links in the folders above lead to the place that the sandbox judges.
+    path = Path(os.path.realpath(path.parent)) / path.name
+    if any(path.is_relative_to(folder) for folder in PSEUDO_FOLDERS):
+        return None
+    if error.number in DENIED and not _may_write(path, zone):
+        return f"the sandbox forbids access to {path}"
+    if error.number in MISSING and _is_hidden(path, zone) and os.path.lexists(path):
+        return f"the sandbox hides {path}"
+    return None
+
+
+def _may_write(path: Path, zone: Confinement) -> bool:
+    sealed = (*zone.protected, *zone.hidden)
+    return _is_below(path, (*zone.writable, zone.temporary)) and not _is_below(path, sealed)
+
+
+def _is_hidden(path: Path, zone: Confinement) -> bool:
+    system = _is_below(path, SYSTEM_TEMPORARY) and not _is_below(path, (*zone.writable, zone.temporary))
+    return (system or _is_below(path, zone.hidden)) and not _is_below(path, zone.readable)
+
+
+def _is_below(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)

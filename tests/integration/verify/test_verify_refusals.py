@@ -1,0 +1,236 @@
+"""Tests that fail because of what the sandbox forbids: named with the reason, in real sandboxes."""
+
+import errno
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from builders import sandbox_or_skip
+from integration.verify.builders import run_gate_once, tree_in, write_files
+from scaffold.core.gates import Gate
+from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
+from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.landing.evidence import describe_gate
+from scaffold.verify.gates.refusals import describe_refused, refusal_reason
+from scaffold.verify.gates.run import run_gate
+from scaffold.verify.gates.runner_result import OsFailure
+from scaffold.verify.regression.baseline import gate_summary, unready_reason
+from scaffold.verify.regression.comparison import compare_gate_runs
+
+PYTEST = Gate(kind="test", command="python -m pytest -q", runner="pytest")
+UNITTEST = Gate(kind="test", command="python -m unittest -q", runner="unittest")
+TESTS = """
+import socket
+from pathlib import Path
+
+import pytest
+
+OUT = Path({out!r})
+
+
+def test_a_host():
+    socket.create_connection(("192.0.2.1", 80), timeout=5)
+
+
+def test_a_name():
+    try:
+        socket.getaddrinfo("scaffold.example.org", 80)
+    except OSError as error:
+        raise RuntimeError("cannot fetch") from error
+
+
+@pytest.fixture
+def saved():
+    (OUT / "new").write_text("x")
+
+
+def test_a_file_elsewhere(saved):
+    pass
+
+
+def test_while_handling():
+    try:
+        (OUT / "new").write_text("x")
+    except OSError:
+        assert not "handled"
+
+
+def test_a_secret():
+    assert (OUT / "hidden" / "key").read_text() == "secret"
+
+
+def test_a_missing_file():
+    Path("nothing").read_text()
+
+
+def test_own_error():
+    raise PermissionError("not by the system")
+
+
+def test_wrong():
+    assert 1 == 2
+
+
+def test_local():
+    server = socket.create_server(("127.0.0.1", 0))
+    socket.create_connection(server.getsockname()).close()
+
+
+@pytest.mark.xfail
+def test_foreseen():
+    (OUT / "new").write_text("x")
+"""
+
+
+async def sandbox_at(level: str, top: Path, out: Path) -> SandboxSpec:
+    """Return the sandbox of a level for the folder `top`; skip if this machine has no such level."""
+    found = await sandbox_or_skip()
+    if level == "landlock" and (reason := landlock.unsupported_reason()):
+        pytest.skip(reason)
+    if level == "bubblewrap" and found.level != "bubblewrap":
+        pytest.skip(found.problem or "bubblewrap does not work here")
+    hidden = out / "hidden"
+    (out / "temporary").mkdir(parents=True)
+    zone = Confinement(writable=(top,), temporary=out / "temporary", hidden=(hidden,))
+    return SandboxSpec(level, zone, program=found.program)
+
+
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+async def test_what_the_sandbox_forbids_is_named_and_nothing_else(tmp_path, level):
+    """AL-10, BX-9: by pytest's own exceptions, in fixtures and behind other exceptions, too."""
+    top, out = tmp_path.resolve() / "tree", tmp_path.resolve() / "elsewhere"
+    write_files(out, {"hidden/key": "secret"})
+    write_files(top, {"test_net.py": TESTS.format(out=str(out))})
+    tree = structs.replace(tree_in(top), sandbox=await sandbox_at(level, top, out))
+    found = await run_gate(PYTEST, tree, environment="here", timeout_s=60)
+    assert found.problem is None, found.detail
+    new, network = f"the sandbox forbids access to {out}/new", "the sandbox's network is loopback"
+    refused = {name.removeprefix("test_net.py::test_"): reason for name, reason in found.refused.items()}
+    secret = refused.pop("a_secret")
+    assert secret in {f"the sandbox {verb} {out}/hidden/key" for verb in ("hides", "forbids access to")}
+    assert refused == {
+        **dict.fromkeys(("a_host", "a_name"), network),
+        **dict.fromkeys(("a_file_elsewhere", "while_handling"), new),
+    }
+    assert found.outcomes["test_net.py::test_local"] == "passed"
+    if level == "bubblewrap":
+        evidence = describe_gate(compare_gate_runs(found, found))
+        assert "5 tests not checkable here: test_net.py::test_a_file_elsewhere" in evidence
+        assert gate_summary(found)["not_checkable"] == dict(found.refused)
+
+
+async def test_a_unix_socket_at_landlock_is_not_checkable(tmp_path):
+    """BX-9: what only this level forbids; all tests together are a reason to stop."""
+    top, out = tmp_path.resolve() / "tree", tmp_path.resolve() / "elsewhere"
+    test = "import socket\n\ndef test_a():\n    socket.socket(socket.AF_UNIX)\n"
+    write_files(top, {"test_a.py": test})
+    tree = structs.replace(tree_in(top), sandbox=await sandbox_at("landlock", top, out))
+    found = await run_gate(PYTEST, tree, environment="here", timeout_s=60)
+    assert dict(found.refused) == {"test_a.py::test_a": "a system call was refused in the sandbox (EPERM)"}
+    problem = unready_reason(found, given=False)
+    assert problem is not None
+    assert "none of its tests pass (1 ran); 1 test not checkable here: test_a.py::test_a (" in problem.what
+
+
+async def test_unittest_names_them_too(tmp_path):
+    """AL-10, BX-9: the set-up of a class counts for each of its tests, and one part of a test for the test."""
+    top, out = tmp_path.resolve() / "tree", tmp_path.resolve() / "elsewhere"
+    write = f"open({str(out / 'new')!r}, 'w')"
+    tests = f"""
+import unittest
+
+class Prepared(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        {write}
+    def test_a(self): pass
+    def test_b(self): pass
+
+class Alone(unittest.TestCase):
+    def test_parts(self):
+        for number in range(2):
+            with self.subTest(number):
+                {write}
+    def test_wrong(self): self.assertEqual(1, 2)
+    def test_fine(self): pass
+"""
+    write_files(top, {"test_u.py": tests})
+    level = (await sandbox_or_skip()).level
+    tree = structs.replace(tree_in(top), sandbox=await sandbox_at(level, top, out))
+    found = await run_gate(UNITTEST, tree, environment="here", timeout_s=60)
+    names = [f"test_u.{name}" for name in ("Alone.test_parts", "Prepared.test_a", "Prepared.test_b")]
+    names.append("setUpClass (test_u.Prepared)")
+    assert dict(found.refused) == dict.fromkeys(names, f"the sandbox forbids access to {out}/new")
+
+
+async def test_without_a_sandbox_nothing_is_refused(tmp_path):
+    write_files(tmp_path, {"test_a.py": "def test_a():\n    open('/proc/nothing/here')\n\ndef test_b(): pass\n"})
+    assert (await run_gate_once(tmp_path, PYTEST)).refused == {}
+
+
+async def test_exceptions_of_any_kind_do_not_disturb_the_record(tmp_path):
+    """BX-4: cycles, groups, lying subclasses, odd paths."""
+    tests = """
+class Odd(OSError):
+    errno = filename = property(lambda self: 1 / 0)
+
+def raising(error):
+    def test():
+        raise error
+    return test
+
+cycle = OSError(13, "denied", "/a")
+cycle.__context__ = ValueError()
+cycle.__context__.__context__ = cycle
+ERRORS = [
+    Odd(13, "denied", "/b"), cycle, OSError(13, "denied", b"/c\\xff"), OSError(13, "denied", "/d\\udcff\\n\\x1b"),
+    OSError(13, "denied", 7), OSError("text"), OSError(13, "denied", "x" * 100_000),
+]
+for number, error in enumerate(ERRORS):
+    globals()[f"test_{number}"] = raising(error)
+
+def test_fine(): pass
+"""
+    top, out = tmp_path.resolve() / "tree", tmp_path.resolve() / "elsewhere"
+    write_files(top, {"test_odd.py": tests})
+    level = (await sandbox_or_skip()).level
+    tree = structs.replace(tree_in(top), sandbox=await sandbox_at(level, top, out))
+    found = await run_gate(PYTEST, tree, environment="here", timeout_s=60)
+    assert found.problem is None, found.detail
+    assert sorted(found.outcomes.values()) == ["failed"] * 7 + ["passed"]
+    assert all(reason.isprintable() for reason in found.refused.values())
+    assert {"test_odd.py::test_0", "test_odd.py::test_1", "test_odd.py::test_2"} <= found.refused.keys()
+
+
+ZONE = Confinement(
+    writable=(Path("/w"),), temporary=Path("/tmp/own"), protected=(Path("/w/.git"),), hidden=(Path("/w/.env"),)
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "network", "found"),
+    [
+        (errno.EACCES, "src/a", "loopback", None),
+        (errno.EROFS, ".git/config", "loopback", "the sandbox forbids access to /w/.git/config"),
+        (errno.EACCES, "../x", "loopback", "the sandbox forbids access to /x"),
+        (errno.EACCES, "/tmp/own/a", "loopback", None),
+        (errno.EROFS, "/tmp/other", "loopback", "the sandbox forbids access to /tmp/other"),
+        (errno.EACCES, "/dev/ptmx", "loopback", "the sandbox forbids access to /dev/ptmx"),
+        (errno.EPERM, "/proc/sys/kernel/x", "loopback", None),
+        (errno.ENOENT, "/nothing/at/all", "loopback", None),
+        (errno.ENOENT, "/tmp/nothing-like-this", "loopback", None),
+        (errno.EEXIST, "/etc", "loopback", None),
+        (errno.ENETUNREACH, None, "none", "the sandbox's network is none"),
+        (errno.ENETUNREACH, None, "open", None),
+        (errno.ECONNREFUSED, None, "loopback", None),
+    ],
+)
+def test_an_error_is_judged_by_number_path_and_what_is_allowed(number, path, network, found):
+    zone = structs.replace(ZONE, network=network)
+    assert refusal_reason(OsFailure(number, path, resolving=False), zone, Path("/w")) == found
+
+
+def test_many_tests_are_counted_and_three_named():
+    text = describe_refused({f"t{number}": "why" for number in range(5)})
+    assert text == "5 tests not checkable here: t0 (why), t1 (why), t2 (why) and 2 more"
