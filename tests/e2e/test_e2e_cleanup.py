@@ -74,7 +74,7 @@ def test_remains_of_a_killed_run_are_removed_after_its_work_was_pinned(scenario)
     planned = said(scenario, "cleanup", "--dry-run")
     assert (scenario.checkout(), everything(scenario)) == before
     done = said(scenario, "cleanup")
-    assert [step["kind"] for step in done["steps"]] == ["attempt", "worktree"]
+    assert [step["kind"] for step in done["steps"]] == ["attempt", "worktree", "folder"]
     assert done["steps"] == planned["steps"]
     assert worktrees(scenario) == 0
     assert not list(scenario.cache.glob("runs/*/*/attempts/*"))

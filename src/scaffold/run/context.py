@@ -68,8 +68,15 @@ class RunContext(Struct, frozen=True, kw_only=True):
         return self.run_folder(run_id) / "outputs" / attempt_id
 
     def temporary(self, run_id: RunId, name: str) -> Path:
-        """Return the TMPDIR of commands; `name` is an attempt's id or the merge queue's name."""
-        return self.run_folder(run_id) / "temporary" / name
+        """Return the folder of commands' TMPDIRs; `name` is an attempt's id or the merge queue's name."""
+        return self.temporary_folder(run_id) / name
+
+    def temporary_folder(self, run_id: RunId) -> Path:
+        """Return the folder for temporary files of a run.
+
+        Its path is short: that of a Unix socket, which many tests make in a temporary folder, has at most 107 bytes.
+        """
+        return self.cache / "t" / run_id
 
     def slots(self, count: int) -> Slots:
         """Return the slots that limit gates to `count` at once, across all runs of the user."""

@@ -62,7 +62,7 @@ def with_new_temporary_folder(sandbox: SandboxSpec | None) -> SandboxSpec | None
 def _new_folder(above: Path) -> Path:
     """Return a new, empty folder in `above`, in which no command may write."""
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(dir=above)).resolve()
+    return Path(tempfile.mkdtemp(prefix="", dir=above)).resolve()
 
 
 def remove_temporary_folder(context: RunContext, run: Run, *, name: str) -> None:

@@ -39,15 +39,15 @@ class Leftovers(Struct, frozen=True, kw_only=True):
     worktrees: tuple[Path, ...]
     pins: tuple[tuple[str, Commit, Attempt], ...]
     """Work refs with their commits and attempts."""
-    folder: Path | None
-    """The run's folder; None if the run has not ended or the folder is missing."""
+    folders: tuple[Path, ...]
+    """The folder of an ended run, and the run's folder for temporary files, as far as they exist."""
     services: Mapping[str, str]
     """External services that its checks left running, with the command that stops each."""
 
     @property
     def any(self) -> bool:
         """Return whether anything is left."""
-        return bool(self.orphans or self.worktrees or self.pins or self.folder or self.services)
+        return bool(self.orphans or self.worktrees or self.pins or self.folders or self.services)
 
 
 async def clean_up(context: RunContext, *, dry: bool) -> tuple[CleanupStep, ...]:
@@ -94,9 +94,15 @@ async def _find_leftovers(context: RunContext, run: Run) -> Leftovers:
         orphans=tuple(a for a in attempts.values() if a.status != "ended" and a.phase in WORKER_PHASES),
         worktrees=await _worktrees(context, folder),
         pins=tuple(pin for pin in pins if pin[2].status == "ended"),
-        folder=folder if _has_ended(run) and folder.is_dir() else None,
+        folders=tuple(path for path in _own_folders(context, run) if path.is_dir()),
         services=leftover_services(context, run),
     )
+
+
+def _own_folders(context: RunContext, run: Run) -> tuple[Path, ...]:
+    """Return the folders to remove, existing or not; the one with the worktrees only of an ended run."""
+    temporary = context.temporary_folder(run.id)
+    return (context.run_folder(run.id), temporary) if _has_ended(run) else (temporary,)
 
 
 async def _worktrees(context: RunContext, folder: Path) -> tuple[Path, ...]:
@@ -121,8 +127,9 @@ async def _clean_up_run(context: RunContext, run: Run) -> None:
     # Looked up again: the recovery has ended attempts and pinned their work.
     for ref, commit, attempt in (await _find_leftovers(context, mine)).pins:
         await _unpin(context, ref, commit, attempt)
-    if _has_ended(run):
-        delete_folder(context.run_folder(run.id), below=context.cache / "runs")
+    for folder in _own_folders(context, run):
+        if folder.is_dir():
+            delete_folder(folder, below=context.cache)
     with owner_transaction(context.store, mine):
         context.store.runs.release(mine.id, fence=mine.fence)
 
@@ -195,5 +202,5 @@ def _steps_of(run: Run, left: Leftovers, still_running: Collection[str]) -> Iter
             )
         else:
             yield CleanupStep(kind="services", name=name, verdict="removed", why=reason)
-    if left.folder is not None:
-        yield CleanupStep(kind="folder", name=str(left.folder), verdict="removed", why=reason)
+    for folder in left.folders:
+        yield CleanupStep(kind="folder", name=str(folder), verdict="removed", why=reason)
