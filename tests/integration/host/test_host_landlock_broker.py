@@ -1,6 +1,7 @@
 """Changes at the top of a workspace under Landlock: honest ones, and attempts to reach what is protected there."""
 
 import asyncio
+import fcntl
 import os
 import signal
 import sys
@@ -232,6 +233,39 @@ async def test_a_sandbox_in_a_sandbox_has_no_broker_but_the_same_limits(zone):
     finished = await zone.run(*inner)
     assert (finished.stdout, finished.stderr.count(b"ermission denied")) == (b"y\n", 1)
     assert zone.content() == before
+
+
+@pytest.mark.parametrize("pattern", [".git/scaffold-stock-*/d0", "../temporary/scaffold-memory-*"])
+@pytest.mark.parametrize("mode", [0o700, 0])
+async def test_what_a_command_leaves_in_the_brokers_folders_is_removed(zone, pattern, mode):
+    """BX-9: at any depth, else no later command could start."""
+    code = f"""
+import glob
+os.chdir(glob.glob({pattern!r})[0])
+for each in range(2500):
+    os.mkdir("deep")
+    open("file", "x").close()
+    below = os.open("deep", os.O_PATH)
+    os.fchdir(below)
+    os.close(below)
+os.chmod("../../deep", {mode})
+os._exit(7)
+"""
+    assert (await zone.python(code)).exit_code == 7
+    assert left_in(zone.work / ".git") == []
+    assert list(zone.temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", [".git", "../temporary"])
+async def test_a_lock_on_a_folder_that_commands_can_read_delays_no_command(zone, folder):
+    """BX-9: each command could take such a lock, and hold it while it runs."""
+    held = os.open(zone.work / folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        finished = await zone.run("sh", "-c", "echo x > new; cat new")
+    finally:
+        os.close(held)
+    assert finished.stdout == b"x\n"
 
 
 def left_in(folder: Path) -> list[str]:

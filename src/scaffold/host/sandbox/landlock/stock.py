@@ -1,13 +1,18 @@
 """A stock of empty files and folders for which a command under Landlock has rights; see `broker`."""
 
+import errno
 import fcntl
 import os
+from itertools import islice
 
 from scaffold.host.sandbox.landlock.domain import CHANGING, OF_FILES, LandlockDomain, RawSyscalls
 
 FILES, FOLDERS = 480, 32
 """Creating them takes about 20 ms."""
 PREFIX = "scaffold-stock-"
+ATTEMPTS = 8
+MOST_REMOVED = 100_000
+"""The most entries that are removed at once."""
 NO_REPLACE = 1
 """The flag of renameat2 that keeps an existing target."""
 RENAME = {"x86_64": 316, "aarch64": 276}
@@ -21,16 +26,26 @@ class OwnFolder:
         """Create it in `parent`, an open folder, and remove those that killed brokers left there."""
         self._parent = parent
         self.device = os.fstat(parent).st_dev
-        self._name = f"{prefix}{os.getpid()}-{os.urandom(4).hex()}"
-        # Until it has its own lock, another broker would take it for an abandoned one.
-        fcntl.flock(parent, fcntl.LOCK_EX)
-        try:
-            _remove_abandoned(parent, prefix)
+        _remove_abandoned(parent, prefix)
+        for _ in range(ATTEMPTS):
+            self._name = f"{prefix}{os.getpid()}-{os.urandom(4).hex()}"
             os.mkdir(self._name, 0o700, dir_fd=parent)
             self.fd = os.open(self._name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-            fcntl.flock(self.fd, fcntl.LOCK_EX)  # released by the kernel when we end
-        finally:
-            fcntl.flock(parent, fcntl.LOCK_UN)
+            if self._is_locked():
+                return
+            os.close(self.fd)
+        raise OSError(errno.EAGAIN, "other processes lock or remove each folder that is made for a command")
+
+    def _is_locked(self) -> bool:
+        """Lock it; return False if another broker took it for an abandoned one before.
+
+        No lock is waited for: a command can lock any file that it can read.
+        """
+        try:
+            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released by the kernel when we end
+        except OSError:
+            return False
+        return os.fstat(self.fd).st_nlink > 0
 
     def remove(self) -> None:
         """Remove it with everything in it."""
@@ -74,7 +89,7 @@ def _remove_abandoned(parent: int, prefix: str) -> None:
         if not name.startswith(prefix):
             continue
         try:
-            folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+            folder = _open_own(parent, name)
         except OSError:
             continue
         try:
@@ -88,19 +103,64 @@ def _remove_abandoned(parent: int, prefix: str) -> None:
 
 
 def _remove_tree(parent: int, name: str) -> None:
-    """Remove a folder with everything in it as far as possible, without following links."""
+    """Remove a folder with everything in it as far as possible, without following links.
+
+    Commands made what is in it, and their processes may still add to it. So its depth is unlimited, and what exceeds
+    MOST_REMOVED is left for the next broker.
+    """
     try:
-        folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+        top = _open_own(parent, name)
     except OSError:
         return
+    left = MOST_REMOVED
     try:
-        for entry in os.listdir(folder):  # noqa: PTH208 - as above
-            try:
-                os.unlink(entry, dir_fd=folder)
-            except OSError:  # a folder
-                _remove_tree(folder, entry)
+        while left > 0 and (entries := _names(top, left)):
+            left -= sum(_remove_entry(top, entry, left) for entry in entries)
         os.rmdir(name, dir_fd=parent)
     except OSError:
         return
     finally:
+        os.close(top)
+
+
+def _remove_entry(top: int, name: str, most: int) -> int:
+    """Remove an entry of `top`, after moving at most this number of entries up from it; return how many there were."""
+    if _is_unlinked(top, name):
+        return 1
+    folder = _open_own(top, name)
+    try:
+        entries = _names(folder, most)
+        for entry in entries:
+            if not _is_unlinked(folder, entry):
+                os.close(_open_own(folder, entry))  # a folder can be moved only by those who may write to it
+                os.rename(entry, os.urandom(16).hex(), src_dir_fd=folder, dst_dir_fd=top)
+        os.rmdir(name, dir_fd=top)
+    finally:
         os.close(folder)
+    return 1 + len(entries)
+
+
+def _is_unlinked(folder: int, name: str) -> bool:
+    """Remove an entry that is no folder; return False for a folder."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except IsADirectoryError:
+        return False
+    return True
+
+
+def _names(folder: int, most: int) -> list[str]:
+    """Return the names of at most this number of entries."""
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in islice(entries, most)]
+
+
+def _open_own(parent: int, name: str) -> int:
+    """Open a folder of ours without following a link, whatever its mode."""
+    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        path = f"/proc/self/fd/{place}"
+        os.chmod(path, 0o700)  # noqa: PTH101 - pathlib would double our start-up
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        os.close(place)
