@@ -235,6 +235,44 @@ async def test_a_sandbox_in_a_sandbox_has_no_broker_but_the_same_limits(zone):
     assert zone.content() == before
 
 
+HOSTILE = {
+    "a pointer beyond all memory": """
+print(ctypes.CDLL(None).syscall({"x86_64": 83, "aarch64": 34}[os.uname().machine], *map(ctypes.c_ulong, [1 << 63] * 3)))
+""",
+    "a FIFO in the folder for shared memory": """
+import glob
+os.mkfifo(glob.glob(os.environ["TMPDIR"] + "/scaffold-memory-*")[0] + "/fifo")
+print(-(os.open("/dev/shm/fifo", os.O_RDONLY | os.O_CREAT) > 0))
+""",
+    "a leased file in the folder for shared memory": """
+import fcntl, signal
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fcntl.fcntl(os.open("/dev/shm/leased", os.O_RDWR | os.O_CREAT), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+try: os.open("/dev/shm/leased", os.O_RDWR | os.O_CREAT)
+except BlockingIOError: print(-1)
+""",
+    "a command that makes the broker its debugger": """
+import signal
+signal.signal(signal.SIGUSR1, lambda *_: print(-1))
+ctypes.CDLL(None).ptrace(0, 0, 0, 0)
+os.kill(os.getpid(), signal.SIGUSR1)
+""",
+}
+
+
+@pytest.mark.parametrize("attack", HOSTILE.values(), ids=HOSTILE)
+async def test_the_broker_answers_further_calls_after(zone, attack):
+    """BX-9"""
+    finished = await zone.python(f"{attack}\nos.mkdir('made')\nraise SystemExit(7)")
+    assert (finished.stdout, finished.exit_code) == (b"-1\n", 7), finished.stderr
+    assert (zone.work / "made").is_dir()
+
+
+async def test_a_command_that_runs_another_program_under_the_broker_as_debugger_goes_on(zone):
+    code = "ctypes.CDLL(None).ptrace(0, 0, 0, 0)\nos.execvp('sh', ['sh', '-c', 'echo x > new; cat new'])"
+    assert (await zone.python(code)).stdout == b"x\n"
+
+
 @pytest.mark.parametrize("pattern", [".git/scaffold-stock-*/d0", "../temporary/scaffold-memory-*"])
 @pytest.mark.parametrize("mode", [0o700, 0])
 async def test_what_a_command_leaves_in_the_brokers_folders_is_removed(zone, pattern, mode):

@@ -27,7 +27,7 @@ import _thread
 import errno
 import os
 import sys
-from _collections_abc import Collection  # known by that name already; `collections` takes 2 ms
+from _collections_abc import Callable, Collection  # known by that name already; `collections` takes 2 ms
 from typing import NoReturn
 
 from scaffold.host.sandbox.landlock.calls import CALLS, SOCKET_CALLS, Listener, Place, Request, umask_of
@@ -48,6 +48,8 @@ PR_SET_PDEATHSIG = 1
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where the C library keeps shared memory and semaphores
 MEMORY_PREFIX = "scaffold-memory-"
 SECCOMP = {"x86_64": 317, "aarch64": 277}
+PTRACE = {"x86_64": 101, "aarch64": 117}
+PTRACE_DETACH = 17
 
 
 def prepare_broker(
@@ -164,7 +166,7 @@ class Broker:
         connection.close()
         if rights:
             _thread.start_new_thread(self._serve, (Listener(int.from_bytes(rights[0][2][:4], sys.byteorder)),))
-        _, status = os.waitpid(pid, 0)
+        status = self._wait_for(pid)
         self._memory.remove()
         if self._stock:
             self._stock.remove()
@@ -174,6 +176,20 @@ class Broker:
                 signal.signal(-code, signal.SIG_DFL)
             os.kill(os.getpid(), -code)
         os._exit(abs(code))
+
+    def _wait_for(self, pid: int) -> int:
+        """Return the status with which the command ended."""
+        while True:
+            _, status = os.waitpid(pid, 0)
+            if not os.WIFSTOPPED(status):
+                return status
+            # It made us its debugger (PTRACE_TRACEME), so that we learn of each signal and, by SIGTRAP, of each exec.
+            number = os.WSTOPSIG(status)
+            try:
+                passed = 0 if number == signal.SIGTRAP else number
+                self._kernel.call(PTRACE[os.uname().machine], PTRACE_DETACH, pid, None, passed)
+            except ProcessLookupError:  # killed meanwhile
+                continue
 
     def _serve(self, listener: Listener) -> None:
         """Answer calls as long as this process lives."""
@@ -224,7 +240,7 @@ class Broker:
                 listener.end(request, 0)
             elif sockets.blocks(inode):
                 # A server may need our answer before it accepts.
-                _thread.start_new_thread(self._connect, (listener, request, inode, address))
+                _start_thread(self._connect, listener, request, inode, address)
             else:
                 self._connect(listener, request, inode, address)
         except OSError as error:
@@ -266,10 +282,20 @@ class Broker:
             flags, mode = opening(request, action, further)
             fd = os.open(
                 entries[0].name,
-                flags | os.O_NOFOLLOW | os.O_CLOEXEC,
+                # The command can place a FIFO there, or lease a file: we would wait, and with us all its calls.
+                flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
                 mode & ~umask_of(request.pid) & 0o777,
                 dir_fd=self._memory.fd,
             )
+            os.set_blocking(fd, not flags & os.O_NONBLOCK)
             give(listener, request, fd, flags)
         elif listener.is_waiting(request):
             self._changes.perform(listener, request, entries)
+
+
+def _start_thread(function: Callable[..., None], *arguments: object) -> None:
+    """Run a function in a new thread; OSError if there are too many."""
+    try:
+        _thread.start_new_thread(function, arguments)
+    except RuntimeError as error:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error

@@ -92,6 +92,8 @@ class Request:
 
     def content(self, index: int, size: int) -> bytes:
         """Return `size` bytes that an argument points to; fewer if there are no more."""
+        if self._arguments[index] >> 63:  # no address of a process, and more than `pread` takes
+            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
         memory = os.open(f"/proc/{self.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
             return os.pread(memory, size, self._arguments[index])
