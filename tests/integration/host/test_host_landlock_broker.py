@@ -306,5 +306,16 @@ async def test_a_lock_on_a_folder_that_commands_can_read_delays_no_command(zone,
     assert finished.stdout == b"x\n"
 
 
+async def test_a_new_file_is_empty_after_a_move_that_failed(zone):
+    code = """
+open("src/long", "w").write("left over")
+renameat2 = {"x86_64": 316, "aarch64": 276}[os.uname().machine]
+print(ctypes.CDLL(None).syscall(renameat2, -100, b"src/long", -100, b"README", 1))
+os.close(os.open("new", os.O_WRONLY | os.O_CREAT))
+print(os.stat("new").st_size)
+"""
+    assert (await zone.python(code)).stdout == b"-1\n0\n"
+
+
 def left_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir() if path.name.startswith(stock.PREFIX)]

@@ -120,6 +120,7 @@ class FolderChanges:
         if not stock or not stock.files or stock.device != entry.device:
             return os.open(entry.name, flags | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=entry.folder)
         name, spare = stock.files[-1]
+        os.ftruncate(spare, 0)  # the command can write to it already, and so did a failed move
         os.fchmod(spare, mode)
         stock.place(name, self._kernel, *entry.at(), NO_REPLACE)
         stock.files.pop()
