@@ -168,6 +168,63 @@ for host in ("127.0.0.1", "0.0.0.0"):
         assert await printed(zone, code) == ["EADDRINUSE", "EADDRINUSE"]
 
 
+async def test_setting_the_option_while_the_socket_is_bound_does_not_share_a_port(zone):
+    """BX-9"""
+    with socket.socket() as shared:
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        shared.bind(("127.0.0.1", 0))
+        shared.listen()
+        code = f"""
+mine, left = socket.socket(), [1500]
+def switch():
+    while left[0]:
+        try: mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        except OSError: pass
+threading.Thread(target=switch).start()
+answers = set()
+while left[0]:
+    mine = socket.socket()
+    left[0] -= 1
+    try: answers.add(mine.bind(("127.0.0.1", {shared.getsockname()[1]})))
+    except OSError as error: answers.add(errno.errorcode[error.errno])
+    mine.close()
+print(*answers)
+"""
+        assert await printed(zone, code) == ["EADDRINUSE"]
+
+
+async def test_an_own_address_does_not_open_another_servers_on_the_same_port(zone):
+    """BX-9: a socket for all addresses would share the port of the server on ::1."""
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with socket.socket(socket.AF_INET6) as shared:
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        shared.bind(("::1", 0))
+        shared.listen()
+        code = f"""
+for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::")):
+    mine = socket.socket(family)
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    attempt(mine.bind, (host, {shared.getsockname()[1]}))
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+"""
+        assert await printed(zone, code) == ["None", "EADDRINUSE"]
+
+
+async def test_one_server_can_have_both_families_on_the_same_port(zone):
+    code = """
+import asyncio
+with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    port = probe.getsockname()[1]
+async def main():
+    server = await asyncio.start_server(lambda *_: None, None, port)
+    print(len(server.sockets))
+asyncio.run(main())
+"""
+    assert await printed(zone, code) == [str(1 + socket.has_dualstack_ipv6())]
+
+
 async def test_workers_of_a_server_can_share_its_port(zone):
     code = """
 port = 0

@@ -46,9 +46,10 @@ class LoopbackSockets:
         host, port = _parsed(raw, made.family)
         if not _is_loopback(host) and host not in {"0.0.0.0", "::"}:  # noqa: S104 - on the loopback device only
             raise _error(errno.EADDRNOTAVAIL)
-        if not self._bound.intersection(_reached(host, port, dual=True)):
+        for other in _reached(host, port, dual=True) - self._bound:
             # Another server of the user that shares its port would get connections meant for this one.
             made.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEPORT, 0)
+            _refuse_shared(*other)  # the command can set the option again at any moment
         made.bind((host, port))
         dual = made.family == _socket.AF_INET6 and not made.getsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY)
         host, port, *_ = made.getsockname()
@@ -109,6 +110,16 @@ def _reached(host: str, port: int, *, dual: bool) -> set[Address]:
             return {("::1", port), *({("127.0.0.1", port)} if dual else ())}
         case _:
             return {(host.removeprefix("::ffff:"), port)}
+
+
+def _refuse_shared(host: str, port: int) -> None:
+    """Raise OSError EADDRINUSE if a server has this address, also one that would share it."""
+    probe = _socket.socket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
+    try:
+        probe.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)  # closed connections do not count
+        probe.bind((host, port))
+    finally:
+        probe.close()
 
 
 def _error(number: int) -> OSError:
