@@ -99,7 +99,7 @@ def folder_until_exit() -> Path:
 
     def remove() -> None:
         if os.getpid() == owner:
-            shutil.rmtree(folder)
+            shutil.rmtree(folder)  # noqa: TID251
 
     atexit.register(remove)
     return folder

@@ -25,7 +25,7 @@ MAX_SEEDS = 300
 def run_seed(seed: int, folder: Path) -> Outcome:
     place = (folder / f"{seed}").resolve()
     outcome = simulate(seed, place)
-    shutil.rmtree(place)
+    shutil.rmtree(place)  # noqa: TID251
     return outcome
 
 

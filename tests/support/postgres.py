@@ -53,7 +53,7 @@ def private_server() -> Iterator[str]:
             assert READY in said[-1], said
             yield f"postgresql://postgres@/postgres?host={folder}"
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder)  # noqa: TID251
 
 
 def _until(mark: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:

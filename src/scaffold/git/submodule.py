@@ -6,7 +6,6 @@ do, by the registration that was made with the checkout.
 """
 
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -146,7 +145,7 @@ def forget_submodules(common: Path, folder: Path) -> None:
 
 def _forget_in(module: Path, folder: Path) -> None:
     for registration in registrations_under(module, folder):
-        shutil.rmtree(registration)
+        delete_path(registration)
 
 
 async def _check_out(git: Git, link: Gitlink, name: str | None) -> Git | str:

@@ -4,9 +4,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -14,6 +12,7 @@ import msgspec
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
+from scaffold.host.folder_tree import remove_tree
 from scaffold.host.identity import own_identity
 
 
@@ -41,13 +40,17 @@ def delete_path(path: Path) -> None:
     if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
         return
+    parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        shutil.rmtree(path)
-    except PermissionError:
-        # Deleting an entry needs write permission on its folder.
-        for folder in _folders(path):
-            folder.chmod(0o700)
-        shutil.rmtree(path)
+        remove_tree(parent, path.name)
+    finally:
+        os.close(parent)
+
+
+def delete_folder_if_possible(path: Path) -> None:
+    """Delete a folder with everything in it that can be deleted; it may be missing."""
+    with contextlib.suppress(OSError):
+        delete_path(path)
 
 
 def append_line(path: Path, line: bytes) -> None:
@@ -122,11 +125,6 @@ def try_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _folders(path: Path) -> Iterator[Path]:
-    for folder, _, _ in os.walk(path):
-        yield Path(folder)
 
 
 def _sync_directory(path: Path) -> None:

@@ -1,7 +1,6 @@
 """The sandbox of a run's agents and checks, and the services of its checks: inside it, or outside by compose."""
 
 import re
-import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from msgspec import structs
 from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import Run
 from scaffold.host.environment import child_environment, path_outside
+from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.sandbox import SandboxInputs, build_sandbox_spec, with_egress
@@ -67,7 +67,7 @@ def _new_folder(above: Path) -> Path:
 
 def remove_temporary_folder(context: RunContext, run: Run, *, name: str) -> None:
     """Remove the temporary folders of this name and their content; ignore files that cannot be removed."""
-    shutil.rmtree(context.temporary(run.id, name), ignore_errors=True)
+    delete_folder_if_possible(context.temporary(run.id, name))
 
 
 def check_services(context: RunContext, run: Run, environment: CheckEnvironment | None) -> Services:

@@ -183,7 +183,7 @@ def test_fix_prunes_only_worktrees_with_missing_folders(repository, plan, scaffo
     theirs = tmp_path / "their worktree"
     for folder in (gone, theirs):
         git(repository, "worktree", "add", "--detach", str(folder))
-        shutil.rmtree(folder)
+        shutil.rmtree(folder)  # noqa: TID251
     assert "with missing folders" in checks(scaffold("doctor", "--json"))["worktrees"]["message"]
     answer = scaffold("doctor", "--fix", "--json")
     assert answer.err == f"removed the record of the worktree {gone}, whose folder is missing\n"

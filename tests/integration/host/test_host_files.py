@@ -1,12 +1,15 @@
 """Files and locks."""
 
 import asyncio
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.files import FileLock, append_line, write_atomic
+from scaffold.host.files import FileLock, append_line, delete_folder_if_possible, delete_path, write_atomic
+from scaffold.host.folder_tree import walk
 from scaffold.host.identity import own_identity
 from scaffold.host.process.child import start_child
 
@@ -90,3 +93,45 @@ async def test_a_lock_is_released_when_its_holder_dies(tmp_path, env, eventually
     await holder.wait()
     async with FileLock(tmp_path / "lock", timeout_s=1):
         pass
+
+
+@pytest.fixture
+def deep(tmp_path):
+    """A folder with 1,500 folders in each other, the lowest without any right."""
+    top = tmp_path / "deep"
+    top.mkdir()
+    here = os.open(top, os.O_PATH)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=here)
+        os.close(os.open("f", os.O_CREAT, dir_fd=here))
+        below = os.open("d", os.O_PATH, dir_fd=here)
+        os.close(here)
+        here = below
+    Path(f"/proc/self/fd/{here}").chmod(0)
+    os.close(here)
+    yield top
+    delete_path(top) if top.exists() else None
+
+
+@pytest.mark.parametrize("delete", [delete_path, delete_folder_if_possible])
+def test_a_folder_of_any_depth_is_deleted(deep, delete):
+    """BX-9: a command can make one, and must not end us with it."""
+    outside = deep.parent / "outside"
+    outside.mkdir()
+    (deep / "d" / "link").symlink_to(outside)
+    delete(deep)
+    assert [path.name for path in deep.parent.iterdir()] == ["outside"]
+
+
+def test_a_folder_of_any_depth_is_walked(deep):
+    assert sum(len(names) for _, _, names in walk(deep)) == 1500
+
+
+def test_walking_is_as_in_the_standard_library(tmp_path):
+    for name in ("b/c", "b/a", "a/x"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").touch()
+    (tmp_path / "b" / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "b" / "broken").symlink_to("missing")
+    expected = [(folder, set(folders), set(names)) for folder, folders, names in os.walk(tmp_path)]  # noqa: TID251
+    assert [(folder, set(folders), set(names)) for folder, folders, names in walk(tmp_path)] == expected

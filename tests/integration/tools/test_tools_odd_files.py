@@ -111,7 +111,7 @@ def open_root(root):
         os.seteuid(NOBODY)
     yield folder
     os.seteuid(was)
-    shutil.rmtree(folder)
+    shutil.rmtree(folder)  # noqa: TID251
 
 
 @pytest.mark.parametrize("mode", [0o444, 0o000])

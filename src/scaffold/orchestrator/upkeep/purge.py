@@ -1,6 +1,5 @@
 """Remove Scaffold's state: of one repository, or everything of a user."""
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -11,6 +10,7 @@ from scaffold.core.errors import RunBusy
 from scaffold.core.model import Run
 from scaffold.git import refs
 from scaffold.git.repository import Repository
+from scaffold.host.folder_tree import walk
 from scaffold.host.user_dirs import UserDirs
 from scaffold.orchestrator.upkeep.cleanup import attempt_id_of_ref, clean_up, delete_folder, has_live_owner
 from scaffold.run.context import RunContext
@@ -180,7 +180,7 @@ def require_no_live_run(runs: Sequence[Run]) -> None:
 
 def folder_size(folder: Path) -> int:
     """Return the size in bytes of all files in `folder`; symlinks are not followed."""
-    return sum(_file_size(Path(where) / name) for where, _, names in os.walk(folder) for name in names)
+    return sum(_file_size(Path(where) / name) for where, _, names in walk(folder) for name in names)
 
 
 def _file_size(path: Path) -> int:

@@ -1,13 +1,14 @@
 """Expiry of saved command output: one folder a conversation, kept while the conversation may be resumed."""
 
 import contextlib
-import os
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
+
+from scaffold.host.files import delete_folder_if_possible
+from scaffold.host.folder_tree import walk
 
 MAX_AGE = timedelta(days=7)
 """Since the last output of a conversation."""
@@ -31,7 +32,7 @@ def remove_expired(outputs: Path, *, conversation: str, now: datetime) -> None:
     for kept in sorted(_conversations(outputs), key=lambda each: each.changed, reverse=True):
         room -= kept.size
         if kept.folder.name != own and (room < 0 or now - kept.changed > MAX_AGE):
-            shutil.rmtree(kept.folder, ignore_errors=True)
+            delete_folder_if_possible(kept.folder)
 
 
 def _conversations(outputs: Path) -> Iterator[_ConversationOutput]:
@@ -45,5 +46,5 @@ def _conversations(outputs: Path) -> Iterator[_ConversationOutput]:
 
 def _everything(folder: Path) -> Iterator[Path]:
     yield folder
-    for parent, folders, files in os.walk(folder):
+    for parent, folders, files in walk(folder):
         yield from (Path(parent, name) for name in (*folders, *files))

@@ -1,8 +1,9 @@
 """List the files below a folder that are worth searching."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path, PurePath
+
+from scaffold.host.folder_tree import walk
 
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache"})
 """Skipped below the searched folder, but searched if named directly."""
@@ -13,7 +14,7 @@ def files_below(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
         return
-    for folder, folders, names in os.walk(path):
+    for folder, folders, names in walk(path):
         folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
         files = (Path(folder, name) for name in sorted(names) if name != ".git")
         yield from (file for file in files if not file.is_symlink())

@@ -1,7 +1,6 @@
 """The paths of a repository and the contents of its manifests, from a commit or a folder."""
 
 import json
-import os
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
@@ -11,6 +10,7 @@ from typing import Any
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.git.commits import batch_contents, blob_sizes, listed_files, listed_paths
+from scaffold.host.folder_tree import walk
 
 MANIFESTS = ("go.mod", "go.work", "package.json", "Cargo.toml", "pyproject.toml", "setup.py", "setup.cfg")
 READ_FILES = frozenset({*MANIFESTS, "tox.ini", "pytest.ini", "pnpm-workspace.yaml"})
@@ -119,7 +119,7 @@ async def _contents(git: Git, blobs: Mapping[str, str]) -> Mapping[str, bytes]:
 
 def _walk(folder: Path) -> Iterator[str]:
     seen = 0
-    for at, folders, files in os.walk(folder):
+    for at, folders, files in walk(folder):
         folders[:] = sorted(each for each in folders if each not in SKIPPED_FOLDERS)
         for name in files:
             seen += 1

@@ -1,7 +1,6 @@
 """Run a gate's command once in the checkout, in the sandbox, and read its runner's report."""
 
 import contextlib
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from msgspec import structs
 
 from scaffold.core.gates import Gate, GateRun, RunnerKind, TestOutcome
+from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.process.command import CommandResult, OutputCapture
 from scaffold.verify.contract.checks import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, result_detail
 from scaffold.verify.contract.tamper_detection import snapshot_files, tamper_message
@@ -102,7 +102,7 @@ def _runner_env(gate: Gate, tree: Tree, only: Sequence[str]) -> Iterator[RunnerE
     try:
         yield RunnerEnv(folder=folder, cwd=cwd.resolve(), environ=tree.environ, only=tuple(only))
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        delete_folder_if_possible(folder)
 
 
 def _result(adapter: RunnerAdapter, env: RunnerEnv, order: RunnerCommand, finished: CommandResult) -> RunnerResult:

@@ -3,8 +3,8 @@
 import errno
 import fcntl
 import os
-from itertools import islice
 
+from scaffold.host.folder_tree import open_folder, remove_tree
 from scaffold.host.sandbox.landlock.domain import CHANGING, OF_FILES, LandlockDomain, RawSyscalls
 
 FILES, FOLDERS = 480, 32
@@ -12,7 +12,7 @@ FILES, FOLDERS = 480, 32
 PREFIX = "scaffold-stock-"
 ATTEMPTS = 8
 MOST_REMOVED = 100_000
-"""The most entries that are removed at once."""
+"""The most entries that are removed at once; the next broker removes the rest."""
 NO_REPLACE = 1
 """The flag of renameat2 that keeps an existing target."""
 RENAME = {"x86_64": 316, "aarch64": 276}
@@ -49,7 +49,7 @@ class OwnFolder:
 
     def remove(self) -> None:
         """Remove it with everything in it."""
-        _remove_tree(self._parent, self._name)
+        _remove(self._parent, self._name)
 
 
 class Stock(OwnFolder):
@@ -89,7 +89,7 @@ def _remove_abandoned(parent: int, prefix: str) -> None:
         if not name.startswith(prefix):
             continue
         try:
-            folder = _open_own(parent, name)
+            folder = open_folder(parent, name)
         except OSError:
             continue
         try:
@@ -97,70 +97,14 @@ def _remove_abandoned(parent: int, prefix: str) -> None:
         except OSError:  # its broker is alive
             continue
         else:
-            _remove_tree(parent, name)
+            _remove(parent, name)
         finally:
             os.close(folder)
 
 
-def _remove_tree(parent: int, name: str) -> None:
-    """Remove a folder with everything in it as far as possible, without following links.
-
-    Commands made what is in it, and their processes may still add to it. So its depth is unlimited, and what exceeds
-    MOST_REMOVED is left for the next broker.
-    """
+def _remove(parent: int, name: str) -> None:
+    """Remove a folder as far as possible. Commands made what is in it, and their processes may still add to it."""
     try:
-        top = _open_own(parent, name)
+        remove_tree(parent, name, most=MOST_REMOVED)
     except OSError:
         return
-    left = MOST_REMOVED
-    try:
-        while left > 0 and (entries := _names(top, left)):
-            left -= sum(_remove_entry(top, entry, left) for entry in entries)
-        os.rmdir(name, dir_fd=parent)
-    except OSError:
-        return
-    finally:
-        os.close(top)
-
-
-def _remove_entry(top: int, name: str, most: int) -> int:
-    """Remove an entry of `top`, after moving at most this number of entries up from it; return how many there were."""
-    if _is_unlinked(top, name):
-        return 1
-    folder = _open_own(top, name)
-    try:
-        entries = _names(folder, most)
-        for entry in entries:
-            if not _is_unlinked(folder, entry):
-                os.close(_open_own(folder, entry))  # a folder can be moved only by those who may write to it
-                os.rename(entry, os.urandom(16).hex(), src_dir_fd=folder, dst_dir_fd=top)
-        os.rmdir(name, dir_fd=top)
-    finally:
-        os.close(folder)
-    return 1 + len(entries)
-
-
-def _is_unlinked(folder: int, name: str) -> bool:
-    """Remove an entry that is no folder; return False for a folder."""
-    try:
-        os.unlink(name, dir_fd=folder)
-    except IsADirectoryError:
-        return False
-    return True
-
-
-def _names(folder: int, most: int) -> list[str]:
-    """Return the names of at most this number of entries."""
-    with os.scandir(folder) as entries:
-        return [entry.name for entry in islice(entries, most)]
-
-
-def _open_own(parent: int, name: str) -> int:
-    """Open a folder of ours without following a link, whatever its mode."""
-    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        path = f"/proc/self/fd/{place}"
-        os.chmod(path, 0o700)  # noqa: PTH101 - pathlib would double our start-up
-        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    finally:
-        os.close(place)
