@@ -3,11 +3,13 @@
 import asyncio
 import fcntl
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from scaffold.host.process.command import run_command
 from scaffold.host.sandbox.landlock import broker, stock
@@ -206,6 +208,20 @@ async def test_the_stock_of_a_killed_broker_is_removed_by_the_next(zone):
     assert len(left_in(zone.work / ".git")) == 1
     assert (await zone.run("true")).exit_code == 0
     assert left_in(zone.work / ".git") == []
+
+
+@pytest.mark.parametrize("has_repository", [True, False])
+async def test_the_stock_is_not_among_files_of_the_workspace(zone, has_repository):
+    """BX-9: `git add` of another program would take it in."""
+    hooks = zone.work / ".claude" / "hooks"
+    hooks.mkdir(parents=True)
+    zone.confinement = structs.replace(zone.confinement, protected=(*zone.confinement.protected, hooks))
+    if not has_repository:
+        shutil.move(zone.work / ".git", zone.outside)
+        (zone.work / ".git").write_text("gitdir: ../outside/.git\n")
+    finished = await zone.run("sh", "-c", "ls -d .git/scaf* $TMPDIR/scaffold-stock-*; find . -path './.[!g]*/*stock*'")
+    place = ".git" if has_repository else str(zone.temporary)
+    assert [line.rpartition("/")[0] for line in finished.stdout.decode().splitlines()] == [place], finished.stderr
 
 
 async def test_two_commands_at_once_have_stocks_of_their_own(zone):

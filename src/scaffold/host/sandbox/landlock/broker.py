@@ -65,26 +65,28 @@ def prepare_broker(
             continue
         restricted.add(identity(os.fstat(folder)))
         os.close(folder)
-    stock = _new_stock(marks, {device for device, _ in restricted})
+    stock = _new_stock(marks, {device for device, _ in restricted}, temporary)
     if stock:
         stock.allow(domain)
     memory = OwnFolder(os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=open_without_links(temporary)), MEMORY_PREFIX)
     return Broker(kernel, FolderChanges(kernel, top, restricted, held, stock), memory, stock)
 
 
-def _new_stock(marks: PathMarks, devices: set[int]) -> Stock | None:
-    """Return a stock in a protected folder, else a writable one, on one of these devices; None if there is none."""
-    for kind in ("sealed", "writable"):
-        for path in sorted(path for path, kinds in marks.items() if kind in kinds):
+def _new_stock(marks: PathMarks, devices: set[int], temporary: str) -> Stock | None:
+    """Return a stock on one of these devices in a `.git`, TMPDIR or another protected or writable folder, else None."""
+    paths = {kind: sorted(path for path, kinds in marks.items() if kind in kinds) for kind in ("sealed", "writable")}
+    # git, watchers and globs look into every other folder
+    repositories = [path for path in paths["sealed"] if path.endswith("/.git")]
+    for path in (*repositories, temporary, *paths["sealed"], *paths["writable"]):
+        try:
+            parent = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=open_without_links(path))
+        except OSError:  # missing, or a file
+            continue
+        if os.fstat(parent).st_dev in devices:
             try:
-                parent = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=open_without_links(path))
-            except OSError:  # missing, or a file
+                return Stock(parent)
+            except OSError:  # not ours, or full
                 continue
-            if os.fstat(parent).st_dev in devices:
-                try:
-                    return Stock(parent)
-                except OSError:  # not ours, or full
-                    continue
     return None
 
 
