@@ -142,16 +142,30 @@ async def test_a_glob_is_read_as_bash_does(root, workspace, command):
         ("cat docs/real.md | sh", "docs/real.md"),
         ("BASH_ENV=docs/real.md bash -c ls", "docs/real.md"),
         ("env sh -c 'make -fdocs/real.md'", "docs/real.md"),
+        ("gdb -x docs/real.md", "docs/real.md"),
+        ("expect docs/real.md", "docs/real.md"),
+        ('eval "$(cat docs/real.md)"', "docs/real.md"),
+        ("docker build -f docs/real.md .", "docs/real.md"),
+        ("docker build docs", "docs/Dockerfile"),
+        ("cd docs && pipenv run server", "docs/Pipfile"),
+        ("xargs -a list sh docs/real.md", "docs/real.md"),
+        ("unknown-program --config=docs/real.md", "docs/real.md"),
     ],
 )
 def test_an_approval_covers_the_files_that_a_command_runs_however_it_names_them(root, workspace, command, read):
     """RA-13: a rewritten one asks again."""
-    for name in ("Makefile", "package.json"):
+    for name in ("Makefile", "package.json", "Dockerfile", "Pipfile"):
         (root / "docs" / name).write_text("x")
     before = script_digests(command, workspace)
     assert read in [name for name, _ in before]
     (root / read).write_text("rewritten")
     assert script_digests(command, workspace) != before
+
+
+@pytest.mark.parametrize("command", ["cp docs/real.md new", "cat docs/real.md", "unknown-program > docs/real.md"])
+def test_an_approval_does_not_depend_on_files_that_are_only_data(workspace, command):
+    """RA-13: or the same command would ask again for no reason."""
+    assert script_digests(command, workspace) == ()
 
 
 async def test_a_glob_with_very_many_matches_asks(root, workspace):

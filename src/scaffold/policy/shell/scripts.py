@@ -4,22 +4,36 @@ import re
 from collections.abc import Iterator
 
 from scaffold.policy.shell.command_decision import visible_commands
+from scaffold.policy.shell.denial import PRINT_BUILTINS, WRITERS
+from scaffold.policy.shell.reading.readonly_commands import READ_ONLY_COMMANDS
 from scaffold.policy.shell.script import SimpleCommand, Word
 from scaffold.policy.shell.workspace_paths import WorkspacePaths, path_candidates
-from scaffold.policy.shell.wrappers import INTERPRETERS, inner_commands, program_name
+from scaffold.policy.shell.wrappers import inner_commands, program_name
 
 MAX_DEPTH = 4
+_COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 _BUILD_FILES = {
     **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
-    **dict.fromkeys(("npm", "yarn", "pnpm", "bun"), ("package.json",)),
+    **dict.fromkeys(("npm", "npx", "yarn", "pnpm", "bun"), ("package.json",)),
+    **dict.fromkeys(("docker", "podman"), ("Dockerfile", "Containerfile", *_COMPOSE)),
+    **dict.fromkeys(("docker-compose", "podman-compose"), _COMPOSE),
+    **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye", "pip"), ("pyproject.toml", "setup.py")),
+    **dict.fromkeys(("gradle", "gradlew"), ("build.gradle", "build.gradle.kts", "settings.gradle")),
+    **dict.fromkeys(("mvn", "mvnw"), ("pom.xml",)),
+    "pipenv": ("Pipfile",),
+    "cargo": ("Cargo.toml", "build.rs"),
+    "cmake": ("CMakeLists.txt",),
+    "composer": ("composer.json",),
+    "deno": ("deno.json",),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
     "just": ("justfile", "Justfile", ".justfile"),
     "rake": ("Rakefile", "rakefile"),
-    "tox": ("tox.ini",),
+    "tox": ("tox.ini", "pyproject.toml"),
     "nox": ("noxfile.py",),
 }
 """What these programs run although no argument names it."""
-_SOURCES = frozenset({".", "source"})
-_VERSIONED = re.compile(r"(?:python|pypy|lua|ruby|perl|php|node)[\d.]*")
+_ONLY_DATA = frozenset(READ_ONLY_COMMANDS) | WRITERS | PRINT_BUILTINS | {"cd"}
+"""Programs that run nothing of what their arguments name. Any other one may."""
 
 
 def script_digests(command: str, workspace: WorkspacePaths) -> tuple[tuple[str, str], ...]:
@@ -60,13 +74,13 @@ def _script_words(simple: SimpleCommand, depth: int) -> Iterator[Word]:
 
 
 def _runs_code(simple: SimpleCommand) -> bool:
-    name = program_name(simple.words[0]) if simple.words else ""
-    return name in INTERPRETERS | _SOURCES or _VERSIONED.fullmatch(name) is not None
+    return bool(simple.words) and program_name(simple.words[0]) not in _ONLY_DATA
 
 
 def _named(simple: SimpleCommand) -> Iterator[Word]:
-    """Yield all words that may be files: arguments, values of flags and variables, and what is redirected."""
-    given = (*simple.words[1:], *(redirect.target for redirect in simple.redirects if not redirect.is_text))
+    """Yield all words that may be files to read: arguments, values of flags and variables, and redirected input."""
+    read = (each.target for each in simple.redirects if not each.is_text and (not each.writes or each.operator == "<>"))
+    given = (*simple.words[1:], *read)
     for word in (*given, *(Word(value, tilde=value.startswith("~/")) for _, value in simple.assignments)):
         yield from path_candidates(word)
 
