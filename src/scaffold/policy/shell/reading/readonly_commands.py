@@ -33,11 +33,11 @@ _PART_OF_A_FILE = FlagSpec(
 
 READ_ONLY_COMMANDS: Mapping[str, FlagSpec] = {
     "ls": FlagSpec(
-        short="aAbBcCdfFgGhHiIklLmnNopqQrRsStuUvxXZ1",
+        short="aAbBcCdfFgGhHiIklmnNopqQrRsStuUvxXZ1",
         valued="ITw",
         long="all almost-all author escape block-size= ignore-backups color[=] directory dired classify[=] file-type "
         "format= full-time group-directories-first no-group human-readable si dereference-command-line hide= "
-        "hyperlink[=] indicator-style= inode ignore= kibibytes dereference numeric-uid-gid literal hide-control-chars "
+        "hyperlink[=] indicator-style= inode ignore= kibibytes numeric-uid-gid literal hide-control-chars "
         "show-control-chars quote-name quoting-style= reverse recursive size sort= time= time-style= tabsize= width= "
         "context zero help version",
         texts="I T w block-size format hide indicator-style ignore quoting-style sort time time-style tabsize width",
@@ -133,7 +133,7 @@ READ_ONLY_COMMANDS: Mapping[str, FlagSpec] = {
         texts="i n bytes ignore-initial",
     ),
     "du": FlagSpec(
-        short="0abcDhHkLmPsSx",
+        short="0abcDhHkmPsSx",
         valued="Bdt",
         long="all apparent-size block-size= bytes total max-depth= human-readable inodes si summarize threshold= "
         "exclude= one-file-system null help version",
@@ -154,7 +154,7 @@ READ_ONLY_COMMANDS: Mapping[str, FlagSpec] = {
     ),
     "file": FlagSpec(short="bhikLNnrv0", long="brief mime mime-type mime-encoding help version", names_only=True),
     "tree": FlagSpec(
-        short="adflxFpsughDirtUcvCnAhJXN",
+        short="adfxFpsughDirtUcvCnAhJXN",
         valued="LIP",
         long="dirsfirst filelimit= noreport prune du si inodes device sort= help version",
         texts="L I P filelimit sort",
