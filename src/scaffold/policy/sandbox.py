@@ -23,6 +23,7 @@ from scaffold.host.sandbox.confinement import GIBIBYTE, Confinement, ResourceLim
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.sandbox.proxy import serve_proxy
 from scaffold.policy.git_config_files import git_config_files
+from scaffold.policy.path.protected_files import EDITOR_FILES
 from scaffold.policy.rule.public_addresses import is_public
 from scaffold.policy.secret.files import SECRET_FILES, secret_entry
 from scaffold.policy.secret.home import view_of_home
@@ -112,6 +113,8 @@ def workspace_profile(inputs: SandboxInputs, environ: Mapping[str, str], secrets
     root, home, temporary = inputs.root.resolve(), inputs.home.resolve(), inputs.temporary.resolve()
     protected = (
         *(root / name for name in READ_ONLY_PATHS),
+        # In an internal checkout they may be part of the work; they land only if they were approved.
+        *(root / name for name in EDITOR_FILES if not inputs.disposable),
         # Git runs what is in that folder, outside the sandbox, with the user's next command.
         *_hooks(root),
         *own_programs(root),

@@ -12,6 +12,7 @@ from scaffold.core.run_settings import SandboxSettings
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.policy.git_config_files import git_config_files
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.policy.sandbox import (
@@ -310,6 +311,34 @@ def test_sealed_paths_cannot_be_written_by_tools_either(zone, root):
     """BX-9, AL-18: what no command may create or change, no tool may."""
     free = {str(path.relative_to(root)) for path in zone().protected if protected_entry(str(path)) is None}
     assert free <= {".husky", ".claude/hooks", ".claude/plugins", ".worktreeinclude"}
+
+
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("existing", [True, False])
+async def test_no_command_plants_what_an_editor_runs_when_it_opens_the_checkout(zone, root, home, level, existing):
+    """BX-9, RA-14"""
+    if level == "landlock" and landlock.unsupported_reason():
+        pytest.skip("there is no Landlock")
+    program = (await bubblewrap_or_skip()).program if level == "bubblewrap" else ""
+    if existing:
+        fill(root, ".vscode/tasks.json", ".vscode/settings.json", ".cursor/mcp.json")
+    script = "mkdir -p .vscode .cursor; for f in .vscode/{tasks,mcp}.json .cursor/mcp.json; do echo x > $f; done"
+    finished = await run_command(
+        ["bash", "-c", f"({script}) 2> /dev/null; echo done > other; cat other"],
+        cwd=root,
+        env=child_environment(os.environ),
+        timeout_s=20,
+        containment=Containment(sandbox=SandboxSpec(level, zone(), program=program)),
+    )
+    assert finished.stdout == b"done\n", finished.stderr
+    left = {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*") if path.is_file()}
+    kept = {".vscode/tasks.json": "canary", ".vscode/settings.json": "canary", ".cursor/mcp.json": "canary"}
+    assert left == {"other": "done\n"} | (kept if existing else {})
+
+
+def test_what_an_editor_runs_may_be_part_of_the_work_in_a_run(zone, root):
+    fill(root, ".vscode/tasks.json")
+    assert root / ".vscode" / "tasks.json" not in zone(disposable=True).protected
 
 
 LOOT = "find {} -type f -not -path '*/skills/*' -exec cat {{}} +"

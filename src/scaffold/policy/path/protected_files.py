@@ -27,6 +27,9 @@ CREDENTIAL_FILES: tuple[str, ...] = (
 )
 """Credentials: no agent may read or write them."""
 
+EDITOR_FILES: tuple[str, ...] = (".vscode/tasks.json", ".vscode/mcp.json", ".cursor")
+"""What an editor runs or obeys when it opens a folder."""
+
 PROTECTED_FILES: tuple[str, ...] = (
     *CREDENTIAL_FILES,
     ".git",
@@ -52,9 +55,7 @@ PROTECTED_FILES: tuple[str, ...] = (
     ".claude/settings.json",
     ".claude/settings.local.json",
     ".config/git",
-    ".vscode/tasks.json",
-    ".vscode/mcp.json",
-    ".cursor",
+    *EDITOR_FILES,
 )
 """Matched against whole path segments, ignoring case; a folder protects everything inside it."""
 
