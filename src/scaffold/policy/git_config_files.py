@@ -6,7 +6,8 @@ the one and runs the other, outside of any sandbox.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from scaffold.core.errors import GitError
@@ -14,9 +15,11 @@ from scaffold.git.command import LIST_CONFIG, Git
 from scaffold.git.disabled_programs import ConfigEntry, config_entries, expanded, included_files
 from scaffold.git.worktree_metadata import find_checkout
 from scaffold.policy.shell.reading.readonly_git import any_program_setting
+from scaffold.policy.shell.wrappers import module_files, runs_script
 
 HOOKS = "core.hookspath"
 ALIAS = "alias."
+MODULE_FLAG, CODE_FLAG = "-m", "-c"
 _PART = re.compile(r"[^\s'\"`$(){};|&<>=!]+")
 """A part of a command line that may be a path; `$(git rev-parse --show-toplevel)/x` ends with `/x`."""
 
@@ -24,7 +27,8 @@ _PART = re.compile(r"[^\s'\"`$(){};|&<>=!]+")
 async def git_config_files(root: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the files and folders in the workspace that git's settings name, at every level from system to worktree.
 
-    They are configuration files, existing or not, the folder of hooks, and the existing files of commands.
+    They are configuration files, programs, and scripts and modules of interpreters, existing or not, the folder of
+    hooks, and the other existing files that commands name.
     """
     top = find_checkout(root) or root
     try:
@@ -48,8 +52,28 @@ def _named(entry: ConfigEntry, top: Path) -> Iterator[Path]:
     if name == HOOKS:
         yield top / expanded(entry.value)
     elif any_program_setting([name]) or (name.startswith(ALIAS) and entry.value.startswith("!")):
-        for part in _PART.findall(entry.value):
+        parts = _PART.findall(entry.value)
+        for part in parts:
             yield from filter(_is_file, (top / expanded(part), top / part.lstrip("/")))
+        yield from (top / expanded(each) for each in _programs(parts))
+
+
+def _programs(parts: Sequence[str]) -> Iterator[str]:
+    """Yield the paths of the program, and of the script or module of an interpreter; a command could create them."""
+    program, *rest = parts or ("",)
+    if "/" in program:
+        yield program
+    # after -c comes code, in which most words with a slash are no programs
+    if not runs_script(program.rpartition("/")[2]) or CODE_FLAG in rest:
+        return
+    for flag, part in pairwise(("", *rest)):
+        if flag == MODULE_FLAG:
+            # Python looks for modules in the folder where git starts it, the top, before it looks anywhere else.
+            yield from module_files(part)
+            return
+        if "/" in part and not part.startswith("-"):
+            yield part
+            return
 
 
 def _is_file(path: Path) -> bool:

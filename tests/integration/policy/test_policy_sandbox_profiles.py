@@ -94,6 +94,26 @@ def test_files_that_git_settings_name_are_sealed(root, home, tmp_path, name, val
     assert not sealed & {root / "tools" / "other.sh", root / "tools", root}
 
 
+@pytest.mark.parametrize(
+    ("value", "sealed"),
+    [
+        ("./missing.sh", {"missing.sh"}),
+        ("node -r x scripts/missing.js %f", {"scripts/missing.js"}),
+        ("python3 -m missing -t", {"missing.py", "missing/__main__.py"}),
+        ("/usr/bin/python3.12 -m tools.clean", {"tools/clean.py", "tools/clean/__main__.py"}),
+        ("sed s/a/b/", set()),
+        ("sh -c 'git diff origin/main'", set()),
+        ("cat", set()),
+    ],
+)
+def test_programs_of_git_settings_are_sealed_even_if_absent(root, value, sealed):
+    """BX-9: a command could create them, and the user's next git status would run them."""
+    make_repository(root)
+    git(root, "config", "filter.f.clean", value)
+    found = {path.relative_to(root).as_posix() for path in asyncio.run(git_config_files(root, os.environ))}
+    assert found - {".git/config"} == sealed
+
+
 def test_hooks_that_the_users_own_settings_name_are_sealed(root, tmp_path):
     """BX-9"""
     make_repository(root)

@@ -1,6 +1,5 @@
 """Find the script files that a command runs: an approval holds for their contents, not only for their names."""
 
-import re
 from collections.abc import Iterator
 
 from scaffold.policy.shell.command_decision import visible_commands
@@ -8,7 +7,7 @@ from scaffold.policy.shell.denial import PRINT_BUILTINS, WRITERS
 from scaffold.policy.shell.reading.readonly_commands import READ_ONLY_COMMANDS
 from scaffold.policy.shell.script import SimpleCommand, Word
 from scaffold.policy.shell.workspace_paths import WorkspacePaths, path_candidates
-from scaffold.policy.shell.wrappers import inner_commands, program_name
+from scaffold.policy.shell.wrappers import inner_commands, module_files, program_name
 
 MAX_DEPTH = 4
 _COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
@@ -65,7 +64,7 @@ def _script_words(simple: SimpleCommand, depth: int) -> Iterator[Word]:
     if _runs_code(simple):
         for word in _named(simple):
             yield word
-            yield from _module_files(word)
+            yield from map(Word, module_files(word.text))
             yield from (Word(f"{word.text}/{file}", tilde=word.tilde) for file in _BUILD_FILES.get(name, ()))
     yield from map(Word, _BUILD_FILES.get(name, ()))
     for inner in inner_commands(simple):
@@ -83,10 +82,3 @@ def _named(simple: SimpleCommand) -> Iterator[Word]:
     given = (*simple.words[1:], *read)
     for word in (*given, *(Word(value, tilde=value.startswith("~/")) for _, value in simple.assignments)):
         yield from path_candidates(word)
-
-
-def _module_files(word: Word) -> Iterator[Word]:
-    """Yield the files of a module, as after `python -m`."""
-    if re.fullmatch(r"\w+(?:\.\w+)*", word.text):
-        path = word.text.replace(".", "/")
-        yield from (Word(f"{path}.py"), Word(f"{path}/__main__.py"))

@@ -29,7 +29,10 @@ INTERPRETERS = frozenset({
 LAUNCHERS = frozenset({"npm", "yarn", "pnpm", "uv", "poetry", "hatch", "cargo", "go", "deno", "bun"})
 LAUNCH_SUBCOMMANDS = frozenset({"run", "run-script", "exec", "x", "tool", "tx", "dlx"})
 _CODE = re.compile(r"-[A-Za-z]*[ceEpr]|--eval|--print|--command|--execute|-m|-")
+_VERSIONED = re.compile(r"(?:python|pypy|lua|ruby|perl|php|node)[\d.]*")
+_MODULE = re.compile(r"\w+(?:\.\w+)*")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "su", "rbash"})
+_RUN_SCRIPTS = frozenset({"nodejs", "deno", "bun", "tsx", "ts-node", "Rscript", "julia", "fish", "pwsh", "osascript"})
 _TAKE_TEXT = frozenset({"script", "flock", "xvfb-run", "unshare", "screen"})
 """Wrappers that also take a shell text after `-c`."""
 _SHELL_TEXT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
@@ -44,12 +47,23 @@ def program_name(word: Word) -> str:
     return word.text.rpartition("/")[2]
 
 
+def runs_script(name: str) -> bool:
+    """Return whether the first argument of a program of this name is a script."""
+    return name in _SHELLS | _RUN_SCRIPTS or _VERSIONED.fullmatch(name) is not None
+
+
+def module_files(module: str) -> tuple[str, ...]:
+    """Return the files that `python -m` may run for a module, relative to a folder; empty if it is no module name."""
+    path = module.replace(".", "/")
+    return (f"{path}.py", f"{path}/__main__.py") if _MODULE.fullmatch(module) else ()
+
+
 def rule_names_enough(rule: tuple[str, ...]) -> bool:
     """Return whether a rule names what runs, not only a wrapper, an interpreter or a launcher."""
     name = rule[0].rpartition("/")[2] if rule else ""
     if not name or name in WRAPPERS or any("\n" in word for word in rule):
         return False
-    if name not in INTERPRETERS and not re.fullmatch(r"(python|pypy|lua|ruby|perl|php|node)[\d.]*", name):
+    if name not in INTERPRETERS and not _VERSIONED.fullmatch(name):
         return True
     named = [word for word in rule[1:] if not word.startswith("-")]
     if name == "git":
