@@ -383,3 +383,37 @@ with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(
     if b"No module named" in finished.stderr:
         pytest.skip("the user nobody cannot read this checkout")
     assert finished.stdout.decode().split() == ["x", "y", "[1,", "2]", "connected"], finished.stderr
+
+
+@needs("setpriv", "prlimit")
+@pytest.mark.skipif(SYSTEM_PYTHON is None, reason="there is no python3 in /usr/bin or /usr/local/bin")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can run a command as another user")
+async def test_the_broker_outlives_a_command_that_uses_up_the_threads():
+    """BX-9: each connection that waits for a server needs a thread of the broker, too."""
+    code = """
+import os, socket, threading
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen(0)
+failed = threading.Event()
+def connect():
+    try: socket.socket().connect(server.getsockname())
+    except BlockingIOError: failed.set()
+try:
+    while True: threading.Thread(target=connect, daemon=True).start()
+except RuntimeError:
+    print(failed.wait(10))
+os.mkdir("made")
+os.write(1, b"made")
+os._exit(3)
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        zone = Zone(Path(folder))
+        zone.confinement = structs.replace(zone.confinement, network="loopback")
+        zone.give_to(65534)
+        argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "prlimit", "--nproc=100", SYSTEM_PYTHON]
+        argv += landlock.argv(zone.confinement, [SYSTEM_PYTHON, "-u", "-c", code])[1:]
+        finished = await run_command(argv, cwd=zone.work, env={"PATH": os.environ["PATH"]}, timeout_s=20)
+    if b"No module named" in finished.stderr:
+        pytest.skip("the user nobody cannot read this checkout")
+    assert (finished.stdout, finished.exit_code) == (b"True\nmade", 3), finished.stderr
