@@ -5,7 +5,7 @@ The broker of a command imports this and must start fast, so it imports none of 
 
 import os
 import sys
-from collections.abc import Iterator
+from _collections_abc import Iterator  # known by that name already; `collections` takes 2 ms
 from itertools import islice
 
 OPENING = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
