@@ -17,7 +17,13 @@ from scaffold.git.worktree import recycle_worktree
 from scaffold.host.environment import agent_variables
 from scaffold.run.context import RunContext
 from scaffold.run.environment import worktree_environment
-from scaffold.run.sandbox import check_services, open_sandbox, remove_temporary_folder, stop_leftover_services
+from scaffold.run.sandbox import (
+    check_services,
+    folders_without_sandbox,
+    open_sandbox,
+    remove_temporary_folder,
+    stop_leftover_services,
+)
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.provisioning import reprovision
@@ -65,10 +71,11 @@ class Checkout:
         await self._remove_temporary()  # caches that another candidate's checks left behind
         bare = self.tree_without_checkout(base, commit, marks)
         async with open_sandbox(self._context, self._run, git.cwd, name=TEMPORARY_NAME) as sandbox:
+            own = folders_without_sandbox(self._context, self._run, sandbox, name=TEMPORARY_NAME)
             yield msgspec.structs.replace(
                 bare,
                 git=git,
-                environ=check_environ(environment, git.cwd, bare.environ),
+                environ=check_environ(environment, git.cwd, bare.environ) | own,
                 sandbox=with_shown_folders(environment, sandbox),
                 services=check_services(self._context, self._run, environment),
             )

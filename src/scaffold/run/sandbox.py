@@ -14,6 +14,7 @@ from scaffold.core.model import Run
 from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.launch import temporary_variables
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.sandbox import SandboxInputs, build_sandbox_spec, with_egress
 from scaffold.run.context import RunContext
@@ -57,6 +58,14 @@ def with_new_temporary_folder(sandbox: SandboxSpec | None) -> SandboxSpec | None
     confinement = sandbox.confinement
     temporary = _new_folder(confinement.temporary.parent)
     return structs.replace(sandbox, confinement=structs.replace(confinement, temporary=temporary))
+
+
+def folders_without_sandbox(context: RunContext, run: Run, sandbox: SandboxSpec | None, *, name: str) -> dict[str, str]:
+    """Return variables that give checks without a sandbox a new temporary folder with caches.
+
+    Empty for checks in a sandbox, which sets these variables itself.
+    """
+    return {} if sandbox else temporary_variables(_new_folder(context.temporary(run.id, name)))
 
 
 def _new_folder(above: Path) -> Path:

@@ -14,7 +14,7 @@ from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
 from scaffold.run.environment import worktree_environment
-from scaffold.run.sandbox import check_services, with_new_temporary_folder
+from scaffold.run.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ
 from scaffold.worker.activity import ActivityClock
@@ -59,13 +59,14 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
 
         Its checks share a temporary folder that is new.
         """
+        run, attempt = self.task.run, self.task.attempt
         return Tree(
             git=self.workspace.git,
             base=self.workspace.base,
             commit=commit,
-            environ=self.environ,
+            environ=self.environ | folders_without_sandbox(self.run_context, run, self.sandbox, name=attempt.id),
             sandbox=with_new_temporary_folder(self.sandbox),
-            services=check_services(self.run_context, self.task.run, self.environment),
+            services=check_services(self.run_context, run, self.environment),
             clean=self.run_context.redactor.clean,
         )
 

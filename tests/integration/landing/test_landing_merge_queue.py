@@ -217,11 +217,12 @@ async def test_names_that_are_not_utf_8_land_and_conflict_like_others(harness):
     )
 
 
-async def test_no_candidate_sees_the_caches_of_another_ones_checks(harness):
+@pytest.mark.parametrize("settings", [{}, UNSANDBOXED], ids=["default", "unsandboxed"])
+async def test_no_candidate_sees_the_caches_of_another_ones_checks(harness, settings):
     """BX-4, BX-5: what one candidate's tests write there could influence the next."""
-    left = '"$TMPDIR/left"'
+    left = '"${TMPDIR:?}/left"'
     check = f'test -n "$SCAFFOLD_ATTEMPT" || {{ test ! -e {left} && touch {left}; }}'
-    run, queue = await begin(harness, act("a", check=check), act("b", check=f"{check} && true"))
+    run, queue = await begin(harness, act("a", check=check), act("b", check=f"{check} && true"), **settings)
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
     await harness.run_attempt(first, {"a": ["echo x > a"]})
     await harness.run_attempt(second, {"b": ["echo x > b"]})

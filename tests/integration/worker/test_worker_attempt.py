@@ -88,6 +88,16 @@ async def test_files_left_by_checks_are_not_part_of_the_work(harness):
     assert await harness.sh(f"git diff --name-only {attempt.base_sha} {attempt.head_sha}") == "a"
 
 
+@pytest.mark.parametrize("settings", [{}, UNSANDBOXED], ids=["default", "unsandboxed"])
+async def test_the_checks_of_each_commit_have_a_new_temporary_folder_and_cache(harness, settings):
+    """AL-9: also without a sandbox. The checks of the first commit leave a file in both, and fail."""
+    left = ('"${TMPDIR:?}/left"', '"${XDG_CACHE_HOME:?}/left"')
+    check = " && ".join(f"test ! -e {path} && touch {path}" for path in left)
+    run = await begin(harness, check=f"{check} && test -f a", **settings)
+    assert isinstance(await harness.work(run, "a", "echo x > b", "echo x > a"), CandidateReady)
+    assert not harness.context.temporary(run.id, harness.attempts(run, "a")[0].id).exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command",

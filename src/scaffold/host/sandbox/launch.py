@@ -60,13 +60,9 @@ def prepare_launch(
     sandbox: SandboxSpec, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> Iterator[LaunchSpec]:
     """Prepare the sandbox for one command; OSError on failure. Start the command inside the block."""
-    temporary = sandbox.confinement.temporary
-    env = dict(env) | _environment(temporary) | {LEVEL_VARIABLE: sandbox.level}
+    env = dict(env) | temporary_variables(sandbox.confinement.temporary) | {LEVEL_VARIABLE: sandbox.level}
     argv = _with_loader_variables(env, argv)
     env = {name: value for name, value in env.items() if not loads_code(name)}
-    temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):  # an earlier command may have created it
-        (temporary / "cache").mkdir(mode=0o700)
     match sandbox.level:
         case "bubblewrap":
             confinement, command = _with_hosts(sandbox, argv)
@@ -91,12 +87,15 @@ def _with_loader_variables(env: Mapping[str, str], argv: Sequence[str]) -> Seque
     return (str(bubblewrap.ENV_PROGRAM), *set_inside, *argv) if set_inside and "=" not in argv[0] else argv
 
 
-def _environment(temporary: Path) -> dict[str, str]:
-    """Return variables that point a command to writable folders."""
-    cache = str(temporary / "cache")
+def temporary_variables(temporary: Path) -> dict[str, str]:
+    """Return variables that point a command to `temporary` and the cache in it; create what is missing."""
+    cache = temporary / "cache"
+    temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):  # an earlier command may have created it
+        cache.mkdir(mode=0o700)
     return dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(temporary)) | {
-        "XDG_CACHE_HOME": cache,
-        "npm_config_cache": str(temporary / "cache" / "npm"),
+        "XDG_CACHE_HOME": str(cache),
+        "npm_config_cache": str(cache / "npm"),
     }
 
 
