@@ -80,10 +80,16 @@ async def sandbox_or_skip() -> DetectedLevel:
 
 
 async def _sandbox_or_skip(*levels: str) -> DetectedLevel:
+    found = await machine_sandbox()
+    if found.level not in levels:
+        pytest.skip(f"{found.problem}; {found.fix}")
+    return found
+
+
+async def machine_sandbox() -> DetectedLevel:
+    """Return the sandbox of this machine; it is looked for once."""
     if not FOUND:
         FOUND.append(await detect_level(os.environ))
-    if FOUND[0].level not in levels:
-        pytest.skip(f"{FOUND[0].problem}; {FOUND[0].fix}")
     return FOUND[0]
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from builders import sandbox_or_skip
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.core.errors import HumanDecisionRequired, StaleFence
 from scaffold.core.states import Blocked, Pending, blocked_on_inbox
@@ -309,8 +310,10 @@ async def test_the_users_own_deny_rules_apply_whatever_a_human_decides_later(har
 
 async def test_in_a_sandbox_commands_are_free(harness):
     """RA-13."""
+    await sandbox_or_skip()
     run = await harness.own(goal("g", act("a")), sandbox="auto", inbox_wait_s=NOBODY_S)
-    assert isinstance(await harness.work(run, "a", DEED), CandidateReady)
+    calls = call_entry(1, ("shell", {"command": DEED}), ("python", {"code": "open('b', 'w')"}))
+    assert isinstance(await worked(harness, run, calls, CassetteEntry(text="done")), CandidateReady)
     assert items(harness) == ()
 
 

@@ -13,9 +13,9 @@ from support.harness import DEAD_PROCESS, act, goal, open_context
 DELTA = {"operation": "replace", "start_line": 1, "expected": "one", "content": "uno"}
 
 
-async def worked(harness, *replies):
+async def worked(harness, *replies, **settings):
     """Run one attempt of a model with these replies; return its outcome, and the requests to the model."""
-    run = await harness.own(goal("g", act("a", check="grep -q two a")))
+    run = await harness.own(goal("g", act("a", check="grep -q two a")), **settings)
     attempt = await harness.queue(run, "a")
     context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
     try:
@@ -43,7 +43,9 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_netwo
         ("TodoWrite", {"todos": [{"content": "check it"}]}),
         ("TodoRead", {}),
     )
-    ending, requests = await worked(harness, call_entry(1, *turn), CassetteEntry(text="done"))
+    # With `yolo` there would be no questions to a human, and without a sandbox Python needs a rule.
+    settings = {"yolo": False, "allow": ("python:*",)}
+    ending, requests = await worked(harness, call_entry(1, *turn), CassetteEntry(text="done"), **settings)
     assert isinstance(ending, CandidateReady)
     results = [part for part in requests[1].messages[-1].parts if hasattr(part, "failed")]
     assert [result.name for result in results if result.failed] == []
