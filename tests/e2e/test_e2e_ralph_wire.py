@@ -83,7 +83,8 @@ async def test_an_interrupted_stream_is_retried_whole_and_its_partial_call_never
 async def test_a_wrong_key_is_reported_at_once_and_never_shown(scenario, wire):
     refused = Turn(status=401, error=("authentication_error", f"invalid key {KEY}"))
     async with serve(wire, [refused]) as server:
-        code, out, err = await ralph(scenario, server, "hi")
+        # Otherwise a machine that has no sandbox adds a notice about that.
+        code, out, err = await ralph(scenario, server, "hi", "--sandbox", "off")
     assert (code, out, len(server.requests)) == (1, "", 1)
     assert "_API_KEY" in err
     assert KEY not in err

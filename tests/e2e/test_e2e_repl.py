@@ -418,9 +418,11 @@ def test_messages_after_a_stop_are_shown_and_wait_for_the_user(scenario, termina
 
 def test_a_one_shot_call_imports_nothing_of_the_repl(scenario):
     """RA-18: prompt_toolkit and Rich are slow to import, and only the REPL needs them."""
+    # Otherwise a machine that has no sandbox says so on stderr.
+    options = ["--sandbox", "off", "--model", record_replies(scenario, "hello")]
     script = (
         "import sys; from scaffold.cli.main import run_command; from scaffold.cli.lazy_commands import load_command; "
-        f"run_command(load_command('ralph'), ['hi', '--model', {record_replies(scenario, 'hello')!r}], prog='ralph'); "
+        f"run_command(load_command('ralph'), ['hi', *{options!r}], prog='ralph'); "
         "sys.exit(str(sorted({'prompt_toolkit', 'rich.console', 'pygments', 'markdown_it'} & set(sys.modules)) or ''))"
     )
     done = subprocess.run(

@@ -1,5 +1,6 @@
 """A repository, a plan and a cassette, and the real command run on them."""
 
+import asyncio
 import hashlib
 import json
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from builders import folder_until_exit
+from builders import folder_until_exit, machine_sandbox
 
 BARE = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 
@@ -172,7 +173,7 @@ class Scenario:
 
     def request_command(self, task: str, *flags: str) -> list[str]:
         """Return the command that plans and executes a request with the cassette."""
-        return self.command("run", task, "--model", f"cassette:{self.home / 'cassette.yaml'}", *flags)
+        return self._run_with_cassette(task, *flags)
 
     def request(self, task: str, *flags: str) -> subprocess.CompletedProcess:
         return self.call(self.request_command(task, *flags))
@@ -181,8 +182,13 @@ class Scenario:
         return [sys.executable, "-m", "scaffold", *args]
 
     def run_command(self, *flags: str) -> list[str]:
+        return self._run_with_cassette("--plan", str(self.home / "plan.yaml"), *flags)
+
+    def _run_with_cassette(self, *args: str) -> list[str]:
+        """Return a `run` that needs no approvals on a machine without a sandbox, unless `args` say which to use."""
+        unheld = "--sandbox" not in args and asyncio.run(machine_sandbox()).level == "none"
         model = f"cassette:{self.home / 'cassette.yaml'}"
-        return self.command("run", "--plan", str(self.home / "plan.yaml"), "--model", model, *flags)
+        return self.command("run", *args, "--model", model, *(["--yolo"] if unheld else []))
 
     def scaffold(self, *args: str) -> subprocess.CompletedProcess:
         return self.call(self.command(*args))
