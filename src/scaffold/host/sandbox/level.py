@@ -88,7 +88,7 @@ async def detect_level(
     """Return the strongest level that works here, determined by trying it; raises nothing.
 
     `programs` are the bubblewraps to try, preferred first; None: the installed ones. The result is cached in the file
-    `cache` and valid while user, boot, kernel, interpreter and these programs stay the same.
+    `cache` and valid while user, boot, kernel, interpreter, namespaces and these programs stay the same.
     """
     programs = bubblewrap.programs() if programs is None else programs
     machine = _machine(programs)
@@ -112,7 +112,18 @@ def _read_cache(cache: Path, machine: str) -> DetectedLevel | None:
 def _machine(programs: Sequence[Path]) -> str:
     """Return the cache key: everything the result depends on, in one line."""
     tried = " ".join(f"{program} {program.stat().st_mtime_ns}" for program in programs)
-    return f"{own_identity().boot} {os.getuid()} {platform.release()} {tried} {sys.executable}"
+    return f"{own_identity().boot} {os.getuid()} {platform.release()} {tried} {sys.executable} {_surroundings()}"
+
+
+def _surroundings() -> str:
+    """Return the namespaces and filters of this process: a container may share this machine and its cache with us."""
+    try:
+        namespaces = [str(Path("/proc/self/ns", name).readlink()) for name in ("user", "mnt")]
+        status = Path("/proc/self/status").read_text("utf-8").splitlines()
+    except OSError:  # not Linux
+        return ""
+    filters = (line.replace("\t", "") for line in status if line.startswith(("NoNewPrivs:", "Seccomp_filters:")))
+    return " ".join((*namespaces, *filters))
 
 
 async def _linux(environ: Mapping[str, str], programs: Sequence[Path]) -> DetectedLevel:
@@ -129,9 +140,9 @@ async def _linux(environ: Mapping[str, str], programs: Sequence[Path]) -> Detect
     fix = _userns_fix(programs[0]) if programs else _install_fix()
     weaker = landlock.unsupported_reason() or await _failure("landlock", environ)
     if weaker:
-        return DetectedLevel("none", f"{reason}; {weaker}", fix)
+        return DetectedLevel("none", f"{reason.rstrip('.')}; {weaker}", fix)
     weakness = landlock.weakness()
-    return DetectedLevel("landlock", f"{reason}; {weakness}" if weakness else reason, fix)
+    return DetectedLevel("landlock", f"{reason.rstrip('.')}; {weakness}" if weakness else reason, fix)
 
 
 async def _seatbelt(environ: Mapping[str, str]) -> DetectedLevel:

@@ -12,6 +12,7 @@ import pytest
 from scaffold.host.process.command import run_command
 from scaffold.host.sandbox import bubblewrap
 from scaffold.host.sandbox.level import SEATBELT, DetectedLevel, detect_level
+from support import fewer_sandboxes
 
 LOOK = """
 import asyncio, os
@@ -21,6 +22,12 @@ print(msgspec.json.encode(asyncio.run(detect_level(os.environ))).decode())
 """
 
 
+LOOK_IN_CACHE = """
+import asyncio, os, sys
+from pathlib import Path
+from scaffold.host.sandbox.level import detect_level
+print(asyncio.run(detect_level(os.environ, cache=Path(sys.argv[1]))).level)
+"""
 NAMESPACES = ("--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true")
 SEATBELT_RULES = ("-p", "(version 1)(allow default)", "/usr/bin/true")
 LANDLOCK_CREATE_RULESET, ASK_FOR_VERSION = 444, 1
@@ -114,6 +121,17 @@ async def test_a_detected_level_is_cached(tmp_path):
     assert (await detect_level(os.environ, cache=cache)).problem == "remembered"
     cache.write_bytes(msgspec.json.encode(remembered | {"machine": "another"}))
     assert await detect_level(os.environ, cache=cache) == finding
+
+
+async def test_a_cached_level_does_not_count_inside_another_sandbox(tmp_path):
+    """BX-9: a container may share the machine, the home and so the cache with us, and allow less."""
+    cache = tmp_path / "sandbox.json"
+    outside = await detect_level(os.environ, cache=cache)
+    if outside.level not in {"bubblewrap", "landlock"}:
+        pytest.skip(f"no level can be taken away: {outside.problem}")
+    command = [sys.executable, fewer_sandboxes.__file__, "none", sys.executable, "-c", LOOK_IN_CACHE, str(cache)]
+    inside = await run_command(command, cwd=tmp_path, env=dict(os.environ), timeout_s=60)
+    assert inside.stdout.split() == [b"none"], inside.stderr
 
 
 @pytest.mark.parametrize("rubbish", [b"", b"{", b"\xff\xfe", b'{"machine": 1}', b"[]", b"null"])
