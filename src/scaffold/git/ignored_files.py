@@ -9,8 +9,12 @@ NONE_FOUND = 1
 
 
 def pattern_lines(content: bytes) -> tuple[str, ...]:
-    """Return the patterns of a file like `.gitignore`: no comments, no blank lines, no trailing spaces."""
-    lines = (line.rstrip("\r") for line in content.decode("utf-8", "surrogateescape").split("\n"))
+    """Return the patterns of a file like `.gitignore`: no comments, no blank lines, no trailing spaces.
+
+    As in git, a byte order mark at the start is no part of a pattern. Bytes that are not UTF-8 match nothing.
+    """
+    text = content.decode("utf-8-sig", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    lines = (line.rstrip("\r") for line in text.split("\n"))
     return tuple(_trimmed(line) for line in lines if line.strip() and not line.startswith("#"))
 
 
@@ -22,17 +26,21 @@ async def ignored_files(git: Git, patterns: Sequence[str], *, skipped: Sequence[
     """
     if not patterns:
         return ()
-    given = (f"--exclude={pattern}" for pattern in patterns)
     left_out = (f":(top,exclude,literal){folder}" for folder in skipped)
-    listed = await git("ls-files", "-z", "--others", "--ignored", *given, "--", ":/", *left_out)
+    # As a file, because the length of arguments is limited.
+    args = ("ls-files", "-z", "--others", "--ignored", "--exclude-from=/dev/stdin", "--", ":/", *left_out)
+    listed = await git(*args, stdin="\n".join((*patterns, "")).encode())
     # git lists a nested repository as a folder (`sub/`)
     files = [path for path in listed.records if not path.endswith("/")]
     if not files:
         return ()
-    paths = b"".join(path.encode(errors="surrogateescape") + b"\0" for path in files)
+    # git reads these as pathspecs: without `./`, a name like `:(x` has a meaning.
+    paths = b"".join(b"./" + path.encode(errors="surrogateescape") + b"\0" for path in files)
     # What the repository does not ignore could be added by mistake: it is left to the user to commit it.
-    answer = await git("check-ignore", "-z", "--stdin", stdin=paths, ok=frozenset({0, NONE_FOUND}))
-    return tuple(sorted(answer.records))
+    # `--no-index`: else a file named `*.json` counts as tracked if `a.json` is; all these files are known not to be.
+    args = ("check-ignore", "-z", "--stdin", "--no-index")
+    answer = await git(*args, stdin=paths, ok=frozenset({0, NONE_FOUND}))
+    return tuple(sorted(path.removeprefix("./") for path in answer.records))
 
 
 def _trimmed(line: str) -> str:

@@ -71,6 +71,35 @@ async def test_a_file_is_copied_if_git_ignores_it_and_a_secret_only_by_its_name(
     assert set(found).isdisjoint(secrets)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf*.local.json\n",
+        b"x" * 200_000 + b"\n*.local.json",
+        b"*.local.json\n" * 100_000,
+        b"\0\n\xff\n*.local.json",
+        b"..\n/\n\\\n../../*\n:/\n!\n[\n*.local.json",
+    ],
+)
+async def test_patterns_are_read_like_those_of_git_whatever_they_contain(project, content):
+    """BX-10: a byte order mark, lines of any length and number, bytes that are no text."""
+    fill(project, "x.local.json")
+    found = await project.prepared(include=pattern_lines(content))
+    assert [file.target for file in found.files] == ["x.local.json"]
+    assert "\0" not in "".join(pattern_lines("*.local.json\n".encode("utf-16")))
+
+
+async def test_files_with_odd_names_are_copied(project):
+    """BX-10: what git could take for a pattern, an option or an instruction is the name of a file."""
+    names = ["*.local.json", "[x].local.json", "a\nb.local.json", ":(x.local.json", ":!x.local.json", "-x.local.json"]
+    names += ["data/ ", "data/\\", "data/#h", "data/\"'"]
+    fill(project, *names)
+    environment = await project.prepared(include=("*.local.json", "data/"))
+    assert sorted(names) == [file.target for file in environment.files]
+    async with project.tree(environment) as tree:
+        assert all((tree.git.cwd / name).is_file() for name in names)
+
+
 async def test_links_and_files_of_other_repositories_are_not_copied(project, tmp_path):
     """BX-10: a link would lead a worktree out of itself."""
     (tmp_path / "far.local.json").write_text("far")
