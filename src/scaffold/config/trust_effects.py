@@ -11,7 +11,7 @@ from scaffold.config.file import SettingValue, decode_config, parse_settings
 from scaffold.config.parsers import ConfigValue
 from scaffold.config.settings import IgnoredConfig, merge_local_settings, merge_project_settings
 from scaffold.core.errors import ScaffoldError
-from scaffold.git.ignored_files import pattern_lines
+from scaffold.git.ignored_files import WILDCARDS, pattern_lines
 from scaffold.policy.secret.files import secret_entry
 from scaffold.policy.trust import (
     ACTIVE_FILES,
@@ -21,8 +21,6 @@ from scaffold.policy.trust import (
     FolderConfig,
     TrustFile,
 )
-
-_WILDCARDS = frozenset("*?[")
 
 
 class TrustFileEffect(Struct, frozen=True):
@@ -107,7 +105,7 @@ def _included(pattern: str) -> str:
     if pattern.startswith("!"):
         return f"copies nothing that matches {pattern[1:]}"
     copied = f"copies ignored files that match {pattern}"
-    named = _WILDCARDS.isdisjoint(pattern.rpartition("/")[2]) and secret_entry(pattern.lstrip("/"))
+    named = WILDCARDS.isdisjoint(pattern.rpartition("/")[2]) and secret_entry(pattern.lstrip("/"))
     return f"{copied} - they may be SECRETS" if named else copied
 
 

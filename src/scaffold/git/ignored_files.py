@@ -6,6 +6,8 @@ from scaffold.git.command import Git
 
 NONE_FOUND = 1
 """Exit code of `git check-ignore` if none of the paths is ignored."""
+WILDCARDS = frozenset("*?[")
+"""Characters that make a pattern match other names than itself."""
 
 
 def pattern_lines(content: bytes) -> tuple[str, ...]:

@@ -71,6 +71,16 @@ async def test_a_file_is_copied_if_git_ignores_it_and_a_secret_only_by_its_name(
     assert set(found).isdisjoint(secrets)
 
 
+async def test_a_secret_is_copied_by_its_own_name_only_not_by_that_of_a_folder_or_by_a_wildcard(project):
+    """BX-10: a file that happens to be named like the folder or like the wildcard changes nothing."""
+    await project.commit({".gitignore": IGNORED + "credentials.json\n"})
+    fill(project, "a/credentials.json", "b/credentials.json/server.key", "c/server.key", "*.key")
+    found, secrets = await included(project, "credentials.json\n/c/server.key")
+    assert found == ["a/credentials.json", "c/server.key"]
+    assert secrets == ["b/credentials.json/server.key"]
+    assert await included(project, "*.key") == ([], ["*.key", "b/credentials.json/server.key", "c/server.key"])
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -12,7 +12,7 @@ from msgspec import Struct
 from scaffold.core.gates import CopiedFile
 from scaffold.core.printable_text import count_of
 from scaffold.git.command import Git
-from scaffold.git.ignored_files import ignored_files
+from scaffold.git.ignored_files import WILDCARDS, ignored_files
 from scaffold.host.files import FileLock, delete_path
 from scaffold.host.tree_copy import copy_tree
 from scaffold.policy.secret.files import secret_entry
@@ -43,10 +43,13 @@ async def find_included(git: Git, patterns: Sequence[str], *, installed: Sequenc
     """
     skipped = (*installed, OWN_FOLDER)
     names = [name for name in await ignored_files(git, patterns, skipped=skipped) if _is_file(git.cwd, name)]
-    secrets = {name for name in names if secret_entry(name)}
-    file_names = {name.rpartition("/")[2] for name in secrets}
-    exact = [line for line in patterns if line.startswith("!") or line.rpartition("/")[2] in file_names]
-    left_out = secrets - set(await ignored_files(git, exact, skipped=skipped) if secrets else ())
+    left_out = {name for name in names if secret_entry(name)}
+    for file_name in sorted({_file_name(name) for name in left_out}):
+        # Each name by its own lines: a line that names a secret may also match a folder with other secrets.
+        lines = [line for line in patterns if line.startswith("!") or _literal_end(line) == file_name]
+        if not all(line.startswith("!") for line in lines):
+            named = await ignored_files(git, lines, skipped=skipped)
+            left_out -= {name for name in named if _file_name(name) == file_name}
     return IncludedFiles(tuple(name for name in names if name not in left_out), tuple(sorted(left_out)))
 
 
@@ -72,6 +75,16 @@ async def snapshot_files(environments: Path, root: Path, names: Sequence[str]) -
         else:
             delete_path(new)
     return tuple(CopiedFile(source=str(folder / "files" / name), target=name) for name in names)
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _literal_end(pattern: str) -> str | None:
+    """Return the last part of a pattern if it stands for itself; None for a wildcard, even if a file has that name."""
+    end = _file_name(pattern)
+    return end if WILDCARDS.isdisjoint(end) else None
 
 
 def _is_file(top: Path, name: str) -> bool:
