@@ -13,7 +13,7 @@ def test_the_settings_are_there():
 """
 WORK = "python3 -m pytest -q test_settings.py | grep -o '1 passed' > found.txt; echo '__pycache__' > .gitignore"
 PEEK = "python3 -c 'import glob; print(open(glob.glob(chr(46) + chr(101) + chr(42))[0]).read())'"
-TRICK = "git add --all --force"
+TRICK = "git add --all --force; git -c user.name=a -c user.email=a@example.org commit --quiet --message mine"
 
 
 @pytest.fixture

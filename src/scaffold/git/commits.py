@@ -1,7 +1,10 @@
 """Create commits, read them, compare their trees and test their ancestry."""
 
+import asyncio
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, convert, structs
@@ -68,6 +71,15 @@ class PathChange(Struct, frozen=True):
         return Gitlink(self.path, Commit(self.object_id))
 
 
+class KeptOut(Struct, frozen=True):
+    """Files of the user's own in a worktree, which become part of no commit."""
+
+    base: Commit
+    """Where the work starts."""
+    files: Mapping[str, Path]
+    """Path in the worktree -> a file with the same content outside it. `base` has none of these paths."""
+
+
 async def commit_all(git: Git, message: str, *, author: Signature, committer: Signature) -> Commit | None:
     """Commit everything in the work tree that git does not ignore; return the commit, None if nothing changed.
 
@@ -80,7 +92,7 @@ async def commit_all(git: Git, message: str, *, author: Signature, committer: Si
 
 
 async def commit_all_info(
-    git: Git, message: str, *, author: Signature, committer: Signature, kept_out: Sequence[str] = ()
+    git: Git, message: str, *, author: Signature, committer: Signature, kept_out: KeptOut | None = None
 ) -> CommitInfo:
     """Do the same as `commit_all`, but return the commit at HEAD even if nothing changed; without files `kept_out`."""
     _, now = await _commit_all(git, message, author=author, committer=committer, kept_out=kept_out)
@@ -114,35 +126,83 @@ async def stage_all(
     *,
     env: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
-    kept_out: Sequence[str] = (),
+    kept_out: KeptOut | None = None,
 ) -> None:
     """Add all files to the index, and `moved` submodules. Git enters none of the folders of `links`.
 
     With the option `--ignore-errors`, files that cannot be read are left out. The files `kept_out` are taken out of
-    the index, whoever put them there.
+    the index, whoever put them there, and wherever they were moved.
     """
     # Exit code 1: single files could not be read, and all others are added.
     ok = frozenset({0, 1}) if options else frozenset({0})
     folders = [link.path for link in links if is_gitlink_folder(git.cwd, link.path)]
     excluded = [*folders, *(await _released(git, kept_out, env) if kept_out else ())]
-    if not excluded:
+    if excluded:
+        paths = _joined([":/", *(f":(top,exclude,literal){path}" for path in excluded)])
+        by_list = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        await git("add", "--all", *options, *by_list, stdin=paths, env=env, ok=ok)
+    else:
         await git("add", "--all", *options, "--", ":/", env=env, ok=ok)
-        return
-    paths = _joined([":/", *(f":(top,exclude,literal){path}" for path in excluded)])
-    await git("add", "--all", *options, "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths, env=env, ok=ok)
     if moved:
         entries = _joined([f"{GITLINK_MODE} {link.commit}\t{link.path}" for link in moved])
         await git("update-index", "-z", "--index-info", stdin=entries, env=env)
+    if kept_out and (copies := await _moved_copies(git, kept_out, env)):
+        await git("update-index", "--force-remove", "-z", "--stdin", stdin=_joined(copies), env=env)
 
 
-async def _released(git: Git, paths: Sequence[str], env: Mapping[str, str] | None) -> tuple[str, ...]:
+async def _released(git: Git, kept_out: KeptOut, env: Mapping[str, str] | None) -> tuple[str, ...]:
     """Take the paths out of the index, and return those that git does not ignore: `add --all` would add them.
 
     The others must not be named to it: git refuses a path that it ignores, even as an exclusion.
     """
-    await git("update-index", "--force-remove", "-z", "--stdin", stdin=_joined(paths), env=env)
-    named = (f":(top,literal){path}" for path in paths)
-    return tuple((await git("ls-files", "-z", "--others", "--exclude-standard", "--", *named, env=env)).records)
+    await git("update-index", "--force-remove", "-z", "--stdin", stdin=_joined([*kept_out.files]), env=env)
+    others = await git("ls-files", "-z", "--others", "--exclude-standard", env=env)
+    return tuple(path for path in others.records if path in kept_out.files)
+
+
+async def _moved_copies(git: Git, kept_out: KeptOut, env: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return the added files that have the name and the content of a file that is kept out: its folder was renamed.
+
+    What the base contains anywhere is not the user's own, and an empty file says nothing.
+    """
+    sources: dict[str, list[Path]] = {}
+    for path, source in kept_out.files.items():
+        sources.setdefault(_file_name(path), []).append(source)
+    args = ("diff-index", "--cached", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
+    records = (await git(*args, kept_out.base, env=env)).records
+    added = [_change(status, path) for status, path in zip(records[::2], records[1::2], strict=True)]
+    similar = [each for each in added if each.mode.startswith(_FILE_MODE) and _file_name(each.path) in sources]
+    if not similar:
+        return ()
+    known = frozenset((await listed_files(git, kept_out.base)).values())
+    new = [each for each in similar if each.object_id not in known]
+    sizes = await blob_sizes(git, [each.object_id for each in new])
+    return tuple(
+        [
+            each.path
+            for each, size in zip(new, sizes, strict=True)
+            for source in sources[_file_name(each.path)]
+            if size and size == _size_of(source) and await _has_content(git, each.object_id, source)
+        ]
+    )
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _size_of(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return None
+
+
+async def _has_content(git: Git, blob: str, file: Path) -> bool:
+    found = (await git("cat-file", "blob", blob)).out
+    with contextlib.suppress(OSError):
+        return found == await asyncio.to_thread(file.read_bytes)
+    return False
 
 
 async def commit_tree(
@@ -315,7 +375,7 @@ async def blob_sizes(git: Git, ids: Sequence[str]) -> tuple[int | None, ...]:
 
 
 async def _commit_all(
-    git: Git, message: str, *, author: Signature, committer: Signature, kept_out: Sequence[str] = ()
+    git: Git, message: str, *, author: Signature, committer: Signature, kept_out: KeptOut | None = None
 ) -> tuple[CommitInfo, CommitInfo]:
     """Commit everything; return the commits at HEAD before and after, equal if nothing changed."""
     # Between turns no process works here, so a lock is what a killed git left behind.

@@ -99,15 +99,18 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
     return pinned
 
 
-async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> tuple[str, ...]:
+async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> commits.KeptOut | None:
     """Return the files that `.worktreeinclude` brought into the run's worktrees and that `base` does not have.
 
-    They are the user's own and no part of the work, even if an agent stops ignoring them or adds them to the index.
+    They are the user's own and no part of the work, even if an agent stops ignoring them, adds them to the index, or
+    renames the folder around them. None if there are none.
     """
     baseline = context.store.baselines.of_run(run_id)
-    names = [file.target for file in baseline.environment.files] if baseline else []
-    tracked = frozenset(await commits.listed_paths(context.git, base)) if names else frozenset()
-    return tuple(name for name in names if name not in tracked)
+    files = {file.target: Path(file.source) for file in baseline.environment.files} if baseline else {}
+    if not files:
+        return None
+    tracked = frozenset(await commits.listed_paths(context.git, base))
+    return commits.KeptOut(base, {name: source for name, source in files.items() if name not in tracked})
 
 
 def _folder_of(context: RunContext, attempt: Attempt) -> Path:

@@ -4,12 +4,14 @@ import os
 import sqlite3
 import stat
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from builders import sandbox_or_skip
 from integration.verify.builders import EnvironmentSetup, check_output
-from scaffold.git import worktree
+from scaffold.core.run_settings import Signature
+from scaffold.git import commits, worktree
 from scaffold.git.ignored_files import pattern_lines
 from scaffold.verify.environment.included_files import MAX_FILES
 from scaffold.verify.environment.preparation import PreparedEnvironment
@@ -163,6 +165,47 @@ async def test_no_file_is_written_through_a_link_or_over_the_work(project, tmp_p
     async with project.tree(environment) as tree:
         assert (tree.git.cwd / "x.local.json").read_text() == "mine"
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+AUTHOR = Signature("Ada", "ada@example.org")
+
+
+async def committed_paths(tree, environment):
+    """Commit the work in a tree as an attempt does, and return the paths of the commit."""
+    files = {file.target: Path(file.source) for file in environment.files}
+    kept_out = commits.KeptOut(tree.base, files)
+    head = await commits.commit_all_info(tree.git, "work", author=AUTHOR, committer=AUTHOR, kept_out=kept_out)
+    return set(await commits.listed_paths(tree.git, head.commit))
+
+
+@pytest.mark.parametrize("trick", ["true", "git add -Af", "git add -Af; git commit -qm mine"])
+async def test_a_folder_that_is_renamed_around_the_files_is_committed_without_them(project, trick):
+    """BX-10: under their new paths nothing may ignore them; equal files of the project and of the agent are work."""
+    ignored = "/conf/*.local\n/conf/*.json\n"
+    await project.commit({".gitignore": ignored, "conf/a": "1", "samples/x.json": "{}"})
+    fill(project, "conf/x.local")
+    (project.repo / "conf/x.json").write_text("{}")
+    environment = await project.prepared(include=("conf/",))
+    async with project.tree(environment) as tree:
+        await project.harness.sh(
+            f"cd '{tree.git.cwd}'; mv conf new; mv samples old; echo own > new/y.local; cp new/x.local z; {trick}"
+        )
+        found = await committed_paths(tree, environment)
+    assert found >= {"new/a", "new/y.local", "old/x.json", "z"}
+    assert "new/x.local" not in found
+    assert "conf/x.json" not in found
+
+
+async def test_many_files_with_long_names_are_kept_out(project):
+    """BX-10"""
+    folder = "/".join(["data", *["d" * 250] * 3])
+    fill(project, *(f"{folder}/{number}" for number in range(3_000)))
+    environment = await project.prepared(include=("data/",))
+    async with project.tree(environment) as tree:
+        (tree.git.cwd / ".gitignore").write_text("")
+        assert await committed_paths(tree, environment) == {".gitignore", "README", "list", "src/.env.example"} | {
+            "src/app.local.json"
+        }
 
 
 async def test_too_much_or_unreadable_files_are_an_error_with_a_fix(project):
