@@ -16,6 +16,7 @@ from scaffold.host.slots import Slots
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.store.database import Store
+from scaffold.verify.environment.included_files import kept_snapshots
 
 MAX_NAME_BYTES = 100
 """Longest part of a path segment that comes from a user-chosen name; file systems allow 255 bytes in all."""
@@ -38,8 +39,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
 
     @property
     def redactor(self) -> Redactor:
-        """A redactor for the current secrets of this process, the checkout and the user."""
-        return redactor_for(self.environ, self.repository.root)
+        """A redactor for the current secrets of this process, the checkout and the user, and for copied ones."""
+        return redactor_for(self.environ, self.repository.root, *kept_snapshots(self.cache))
 
     @property
     def git(self) -> Git:

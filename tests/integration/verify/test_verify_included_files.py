@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from builders import sandbox_or_skip
 from integration.verify.builders import EnvironmentSetup, check_output
@@ -153,6 +154,15 @@ async def test_results_do_not_count_for_other_contents(project):
     assert len({each.fingerprint for each in (first, second, third, await project.prepared())}) == 4
     kept = [path.name for path in (project.cache / "environments").iterdir() if path.is_dir()]
     assert not [name for name in kept if name.startswith("files-")], "an unfinished snapshot was left"
+
+
+async def test_a_copied_secret_is_redacted_after_the_user_changed_theirs(project):
+    """BX-10, BX-9: worktrees keep the copy for the whole run."""
+    context = structs.replace(project.harness.context, cache=project.cache)
+    (project.repo / ".env").write_text("PASSWORD=hunter2-hunter2\n")
+    await project.prepared(include=("/.env",))
+    (project.repo / ".env").unlink()
+    assert context.redactor.clean("it is hunter2-hunter2") == "it is [redacted:PASSWORD]"
 
 
 async def test_no_file_is_written_through_a_link_or_over_the_work(project, tmp_path):

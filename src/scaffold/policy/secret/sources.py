@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -73,17 +73,18 @@ MAX_FILES, MAX_ENTRIES = 200, 50_000
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def redactor_for(environ: Mapping[str, str], folder: Path) -> Redactor:
-    """Return a redactor for the secrets in `environ`, in secret files of `folder`, and in the user's logins.
+def redactor_for(environ: Mapping[str, str], *folders: Path) -> Redactor:
+    """Return a redactor for the secrets in `environ`, in secret files of `folders`, and in the user's logins.
 
     An unreadable file is skipped: our agents cannot read it either.
     """
-    return Redactor(secret_values(environ), *map(_secrets_of, _files(environ, folder)))
+    return Redactor(secret_values(environ), *map(_secrets_of, _files(environ, folders)))
 
 
-def _files(environ: Mapping[str, str], folder: Path) -> Iterator[Path]:
-    yield from sorted(secret_scan(folder, most=MAX_ENTRIES).paths())[:MAX_FILES]
-    yield folder / ".git" / "config"
+def _files(environ: Mapping[str, str], folders: Sequence[Path]) -> Iterator[Path]:
+    for folder in folders:
+        yield from sorted(secret_scan(folder, most=MAX_ENTRIES).paths())[:MAX_FILES]
+        yield folder / ".git" / "config"
     home = environ.get("HOME")
     if home:
         yield from (Path(home, login) for login in CREDENTIAL_FILES)

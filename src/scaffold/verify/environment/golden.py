@@ -28,6 +28,8 @@ SETUP_TIMEOUT_S = 1_800.0
 LOCK_TIMEOUT_S = 7_200.0
 LAST_LINE_CHARS = 200
 RECORD = "made.json"
+ENVIRONMENTS = "environments"
+"""The folder of prepared environments in the user's cache."""
 MAX_UNUSED_S = 30 * 86_400.0
 """An environment unused for this long is deleted when another one is built."""
 RESOLVER = Path("/etc/resolv.conf")

@@ -18,10 +18,12 @@ from scaffold.host.tree_copy import copy_tree
 from scaffold.policy.secret.files import secret_entry
 from scaffold.policy.trust import INCLUDE_FILE
 from scaffold.verify.environment.dependencies import hash_lines
-from scaffold.verify.environment.golden import LOCK_TIMEOUT_S, GoldenRecord, load_record, write_record
+from scaffold.verify.environment.golden import ENVIRONMENTS, LOCK_TIMEOUT_S, GoldenRecord, load_record, write_record
 from scaffold.verify.readiness import NotReady
 
 OWN_FOLDER = ".scaffold"
+SNAPSHOT = "included-"
+"""Prefix of a snapshot's folder."""
 MAX_FILES = 10_000
 MAX_BYTES = 1 << 30
 """All files together: each worktree gets a copy."""
@@ -53,10 +55,11 @@ async def find_included(git: Git, patterns: Sequence[str], *, installed: Sequenc
     return IncludedFiles(tuple(name for name in names if name not in left_out), tuple(sorted(left_out)))
 
 
-async def snapshot_files(environments: Path, root: Path, names: Sequence[str]) -> tuple[CopiedFile, ...] | NotReady:
-    """Keep a copy of the files in the folder of prepared environments, under a name that depends on their contents."""
+async def snapshot_files(cache: Path, root: Path, names: Sequence[str]) -> tuple[CopiedFile, ...] | NotReady:
+    """Keep a copy of the files with the prepared environments, under a name that depends on their contents."""
     if problem := await asyncio.to_thread(_too_much, root, names):
         return problem
+    environments = cache / ENVIRONMENTS
     new = environments / f"files-{hash_lines([str(root)])}"
     async with FileLock(new.with_name(f"{new.name}.lock"), timeout_s=LOCK_TIMEOUT_S):
         try:
@@ -67,7 +70,7 @@ async def snapshot_files(environments: Path, root: Path, names: Sequence[str]) -
                 what=f"{error.filename}, which {INCLUDE_FILE} names, cannot be copied: {error.strerror}",
                 fix=f"make it readable, or take it out of {INCLUDE_FILE}",
             )
-        folder = environments / await asyncio.to_thread(_content_hash, new, names)
+        folder = environments / f"{SNAPSHOT}{await asyncio.to_thread(_content_hash, new, names)}"
         if load_record(folder) is None:
             write_record(new, GoldenRecord(str(root), tuple(names)))
             delete_path(folder)
@@ -75,6 +78,14 @@ async def snapshot_files(environments: Path, root: Path, names: Sequence[str]) -
         else:
             delete_path(new)
     return tuple(CopiedFile(source=str(folder / "files" / name), target=name) for name in names)
+
+
+def kept_snapshots(cache: Path) -> tuple[Path, ...]:
+    """Return the folders with the files of each snapshot.
+
+    Worktrees may have copies of them, secrets among them, although the user has changed the originals since.
+    """
+    return tuple(sorted((cache / ENVIRONMENTS).glob(f"{SNAPSHOT}*/files")))
 
 
 def _file_name(path: str) -> str:

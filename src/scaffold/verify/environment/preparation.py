@@ -21,7 +21,13 @@ from scaffold.verify.environment.dependencies import (
     toolchain_lines,
     with_venv_creation,
 )
-from scaffold.verify.environment.golden import GoldenBuilder, SandboxFactory, golden_environment, snapshot_installed
+from scaffold.verify.environment.golden import (
+    ENVIRONMENTS,
+    GoldenBuilder,
+    SandboxFactory,
+    golden_environment,
+    snapshot_installed,
+)
 from scaffold.verify.environment.included_files import find_included, snapshot_files
 from scaffold.verify.readiness import NotReady
 
@@ -113,7 +119,7 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
             return installed
         parts.append(installed)
     included = await find_included(request.repository.git, request.include, installed=there)
-    files = await snapshot_files(_environments(request), root, included.names) if included.names else ()
+    files = await snapshot_files(request.cache, root, included.names) if included.names else ()
     if isinstance(files, NotReady):
         return files
     environment = structs.replace(_merged(parts, request.services), files=files)
@@ -155,8 +161,4 @@ def _golden_builder(request: EnvironmentRequest, key: str) -> GoldenBuilder:
 
 
 def _folder(request: EnvironmentRequest, key: str) -> Path:
-    return _environments(request) / key
-
-
-def _environments(request: EnvironmentRequest) -> Path:
-    return request.cache / "environments"
+    return request.cache / ENVIRONMENTS / key
