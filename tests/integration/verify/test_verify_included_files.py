@@ -218,6 +218,16 @@ async def test_many_files_with_long_names_are_kept_out(project):
         }
 
 
+async def test_a_name_that_is_not_utf_8_is_an_error_with_a_fix(project):
+    """BX-10"""
+    await project.harness.sh("echo > \"$(printf 'a\\377.local.json')\"")
+    found = await project.prepare(include=("*.local.json",))
+    assert isinstance(found, NotReady)
+    assert found.what.endswith(".local.json, which .worktreeinclude names, cannot be copied: its name is not UTF-8")
+    assert found.what.isprintable()
+    assert isinstance(await project.prepare(include=("*.local.json", "!a*")), PreparedEnvironment)
+
+
 async def test_too_much_or_unreadable_files_are_an_error_with_a_fix(project):
     """BX-10"""
     fill(project, *(f"data/{number}.csv" for number in range(MAX_FILES + 1)))

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.gates import CopiedFile
-from scaffold.core.printable_text import count_of
+from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.git.command import Git
 from scaffold.git.ignored_files import WILDCARDS, ignored_files
 from scaffold.host.files import FileLock, delete_path
@@ -57,7 +57,7 @@ async def find_included(git: Git, patterns: Sequence[str], *, installed: Sequenc
 
 async def snapshot_files(cache: Path, root: Path, names: Sequence[str]) -> tuple[CopiedFile, ...] | NotReady:
     """Keep a copy of the files with the prepared environments, under a name that depends on their contents."""
-    if problem := await asyncio.to_thread(_too_much, root, names):
+    if problem := _unprintable(names) or await asyncio.to_thread(_too_much, root, names):
         return problem
     environments = cache / ENVIRONMENTS
     new = environments / f"files-{hash_lines([str(root)])}"
@@ -103,6 +103,17 @@ def _is_file(top: Path, name: str) -> bool:
         return stat.S_ISREG((top / name).lstat().st_mode)
     except OSError:
         return False
+
+
+def _unprintable(names: Sequence[str]) -> NotReady | None:
+    """Return what is wrong with a name that cannot be stored; None if all can be."""
+    odd = next((name for name in names if utf8_safe(name) != name), None)
+    if odd is None:
+        return None
+    return NotReady(
+        what=f"{utf8_safe(odd)}, which {INCLUDE_FILE} names, cannot be copied: its name is not UTF-8",
+        fix=f"rename it, or take it out of {INCLUDE_FILE}",
+    )
 
 
 def _too_much(root: Path, names: Sequence[str]) -> NotReady | None:
