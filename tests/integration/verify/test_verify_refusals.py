@@ -175,6 +175,9 @@ async def test_exceptions_of_any_kind_do_not_disturb_the_record(tmp_path):
 class Odd(OSError):
     errno = filename = property(lambda self: 1 / 0)
 
+class Lying(Exception):
+    __class__ = OSError
+
 def raising(error):
     def test():
         raise error
@@ -186,6 +189,7 @@ cycle.__context__.__context__ = cycle
 ERRORS = [
     Odd(13, "denied", "/b"), cycle, OSError(13, "denied", b"/c\\xff"), OSError(13, "denied", "/d\\udcff\\n\\x1b"),
     OSError(13, "denied", 7), OSError("text"), OSError(13, "denied", "x" * 100_000),
+    Lying(),
 ]
 for number, error in enumerate(ERRORS):
     globals()[f"test_{number}"] = raising(error)
@@ -198,7 +202,7 @@ def test_fine(): pass
     tree = structs.replace(tree_in(top), sandbox=await sandbox_at(level, top, out))
     found = await run_gate(PYTEST, tree, environment="here", timeout_s=60)
     assert found.problem is None, found.detail
-    assert sorted(found.outcomes.values()) == ["failed"] * 7 + ["passed"]
+    assert sorted(found.outcomes.values()) == ["failed"] * 8 + ["passed"]
     assert all(reason.isprintable() for reason in found.refused.values())
     assert {"test_odd.py::test_0", "test_odd.py::test_1", "test_odd.py::test_2"} <= found.refused.keys()
 

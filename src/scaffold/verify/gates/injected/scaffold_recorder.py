@@ -91,16 +91,18 @@ def system_errors(raised: BaseException | None) -> list[tuple[int, str | None, b
     """Return (errno, path, whether a host name was resolved) of the system's errors behind an exception, at most 5."""
     found: list[tuple[int, str | None, bool]] = []
     seen: set[int] = set()
-    left: list[object] = [raised]
+    left: list[Any] = [raised]
     while left and len(seen) < MOST_EXCEPTIONS:
         each = left.pop(0)
-        if not isinstance(each, BaseException) or id(each) in seen:
+        # By the type, because `isinstance` also asks the exception itself, by its `__class__`.
+        kind = type(each)
+        if not issubclass(kind, BaseException) or id(each) in seen:
             continue
         seen.add(id(each))
-        if isinstance(each, OSError) and len(found) < MOST_ERRORS:
+        if issubclass(kind, OSError) and len(found) < MOST_ERRORS:
             found += _system_error(each)
         left += [_CAUSE(each), _CONTEXT(each)]
-        if _GROUP and isinstance(each, _GROUP):
+        if _GROUP and issubclass(kind, _GROUP):
             left += _MEMBERS(each)
     return found
 
