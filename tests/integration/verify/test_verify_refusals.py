@@ -56,6 +56,16 @@ def test_while_handling():
         assert not "handled"
 
 
+@pytest.fixture
+def cleaned():
+    yield
+    Path("nothing").unlink()
+
+
+def test_before_a_failing_teardown(cleaned):
+    (OUT / "new").write_text("x")
+
+
 def test_a_secret():
     assert (OUT / "hidden" / "key").read_text() == "secret"
 
@@ -111,12 +121,12 @@ async def test_what_the_sandbox_forbids_is_named_and_nothing_else(tmp_path, leve
     assert secret in {f"the sandbox {verb} {out}/hidden/key" for verb in ("hides", "forbids access to")}
     assert refused == {
         **dict.fromkeys(("a_host", "a_name"), network),
-        **dict.fromkeys(("a_file_elsewhere", "while_handling"), new),
+        **dict.fromkeys(("a_file_elsewhere", "while_handling", "before_a_failing_teardown"), new),
     }
     assert found.outcomes["test_net.py::test_local"] == "passed"
     if level == "bubblewrap":
         evidence = describe_gate(compare_gate_runs(found, found))
-        assert "5 tests not checkable here: test_net.py::test_a_file_elsewhere" in evidence
+        assert "6 tests not checkable here: test_net.py::test_a_file_elsewhere" in evidence
         assert gate_summary(found)["not_checkable"] == dict(found.refused)
 
 

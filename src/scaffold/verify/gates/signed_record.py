@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -186,9 +187,13 @@ def _outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, TestOu
 
 def _errors(lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]) -> dict[str, tuple[OsFailure, ...]]:
     """Return the errors by test; those of a class's or module's set-up count for each of its tests."""
-    reported = {printable_test_name(line.name): line.errors for line in lines if isinstance(line, ErrorsLine)}
+    reported = defaultdict[str, list[OsFailure]](list)
+    for line in lines:
+        if isinstance(line, ErrorsLine):
+            # A test may fail more than once: in its call, its parts and its teardown.
+            reported[printable_test_name(line.name)] += line.errors
     covered = {test: reported[each] for each in reported for test in outcomes if _fixture_covers(each, test)}
-    return {name: errors for name, errors in (covered | reported).items() if name in outcomes}
+    return {name: tuple(errors) for name, errors in (covered | reported).items() if name in outcomes}
 
 
 def _fixture_covers(fixture: str, name: str) -> bool:
