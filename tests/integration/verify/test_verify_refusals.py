@@ -21,6 +21,7 @@ from scaffold.verify.regression.comparison import compare_gate_runs
 PYTEST = Gate(kind="test", command="python -m pytest -q", runner="pytest")
 UNITTEST = Gate(kind="test", command="python -m unittest -q", runner="unittest")
 TESTS = """
+import os
 import socket
 from pathlib import Path
 
@@ -64,6 +65,12 @@ def cleaned():
 
 def test_before_a_failing_teardown(cleaned):
     (OUT / "new").write_text("x")
+
+
+@pytest.mark.parametrize("put", [os.link, os.symlink])
+def test_a_second_path(put, tmp_path):
+    (tmp_path / "a").write_text("")
+    put(tmp_path / "a", OUT / "new")
 
 
 def test_a_secret():
@@ -122,11 +129,12 @@ async def test_what_the_sandbox_forbids_is_named_and_nothing_else(tmp_path, leve
     assert refused == {
         **dict.fromkeys(("a_host", "a_name"), network),
         **dict.fromkeys(("a_file_elsewhere", "while_handling", "before_a_failing_teardown"), new),
+        **dict.fromkeys(("a_second_path[link]", "a_second_path[symlink]"), new),
     }
     assert found.outcomes["test_net.py::test_local"] == "passed"
     if level == "bubblewrap":
         evidence = describe_gate(compare_gate_runs(found, found))
-        assert "6 tests not checkable here: test_net.py::test_a_file_elsewhere" in evidence
+        assert "8 tests not checkable here: test_net.py::test_a_file_elsewhere" in evidence
         assert gate_summary(found)["not_checkable"] == dict(found.refused)
 
 

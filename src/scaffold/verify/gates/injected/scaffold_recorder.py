@@ -7,6 +7,7 @@ code runs; the process keeps only the state of the hash.
 from __future__ import annotations
 
 import builtins
+import errno
 import hashlib
 import json
 import os
@@ -22,12 +23,13 @@ KEPT_OF_A_NAME = 200
 LONGEST_PATH = 4_096
 MOST_ERRORS = 5
 MOST_EXCEPTIONS = 50
+DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 Note = Callable[..., None]
 
 # Read by these, a subclass's own properties do not run.
 _CAUSE, _CONTEXT = (vars(BaseException)[name].__get__ for name in ("__cause__", "__context__"))
-_ERRNO, _FILENAME = (vars(OSError)[name].__get__ for name in ("errno", "filename"))
+_ERRNO, _FILENAME, _FILENAME2 = (vars(OSError)[name].__get__ for name in ("errno", "filename", "filename2"))
 _GROUP: Any = getattr(builtins, "BaseExceptionGroup", None)
 _MEMBERS: Any = vars(_GROUP)["exceptions"].__get__ if _GROUP else None
 
@@ -108,12 +110,20 @@ def system_errors(raised: BaseException | None) -> list[tuple[int, str | None, b
 
 
 def _system_error(error: OSError) -> list[tuple[int, str | None, bool]]:
-    number, path = _ERRNO(error), _FILENAME(error)
+    number, second = _ERRNO(error), _text(_FILENAME2(error))
     if type(number) is not int:
         return []
-    path = os.fsdecode(path) if type(path) is bytes else path
-    text = ascii(path)[1:-1] if type(path) is str and not path.isprintable() else path
-    return [(number, text[:LONGEST_PATH] if type(text) is str else None, type(error).__name__ == "gaierror")]
+    found = [(number, _text(_FILENAME(error)), type(error).__name__ == "gaierror")]
+    # Of a link or a rename, either path may be the one that is denied; what is missing is the first one.
+    return [*found, (number, second, False)] if second and number in DENIED else found
+
+
+def _text(path: object) -> str | None:
+    """Return a path as printable text; None if it is no path."""
+    text = os.fsdecode(path) if type(path) is bytes else path
+    if type(text) is not str:
+        return None
+    return (text if text.isprintable() else ascii(text)[1:-1])[:LONGEST_PATH]
 
 
 def tidy(name: str) -> str:
