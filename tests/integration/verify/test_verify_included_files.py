@@ -14,6 +14,7 @@ from integration.verify.builders import EnvironmentSetup, check_output
 from scaffold.core.run_settings import Signature
 from scaffold.git import commits, worktree
 from scaffold.git.ignored_files import pattern_lines
+from scaffold.verify.environment.golden import RECORD
 from scaffold.verify.environment.included_files import MAX_FILES
 from scaffold.verify.environment.preparation import PreparedEnvironment
 from scaffold.verify.environment.provisioning import reprovision
@@ -154,6 +155,18 @@ async def test_results_do_not_count_for_other_contents(project):
     assert len({each.fingerprint for each in (first, second, third, await project.prepared())}) == 4
     kept = [path.name for path in (project.cache / "environments").iterdir() if path.is_dir()]
     assert not [name for name in kept if name.startswith("files-")], "an unfinished snapshot was left"
+
+
+async def test_files_kept_for_earlier_runs_are_deleted_once_unused_for_long(project):
+    """BX-10: secrets do not stay forever where no run needs them."""
+    fill(project, ".env")
+    first = await project.prepared(include=("/.env",))
+    kept = Path(first.files[0].source)
+    os.utime(kept.parents[1] / RECORD, (0, 0))
+    (project.repo / ".env").write_text("B=2\n")
+    second = await project.prepared(include=("/.env",))
+    left = [path.name for path in (project.cache / "environments").glob("included-*")]
+    assert left == [Path(second.files[0].source).parents[1].name]
 
 
 async def test_a_copied_secret_is_redacted_after_the_user_changed_theirs(project):

@@ -97,14 +97,14 @@ def load_record(folder: Path) -> GoldenRecord | None:
     record = folder / RECORD
     try:
         made = msgspec.json.decode(record.read_bytes(), type=GoldenRecord)
-        # The time of the last use, by which `_forget_unused` decides.
+        # The time of the last use, by which `forget_unused` decides.
         os.utime(record)
     except (OSError, msgspec.MsgspecError):
         return None
     return made
 
 
-def _forget_unused(newest: Path) -> None:
+def forget_unused(newest: Path) -> None:
     """Delete the environments other than `newest` that were not used for `MAX_UNUSED_S` before it was built."""
     now = (newest / RECORD).stat().st_mtime
     for record in newest.parent.glob(f"*/{RECORD}"):
@@ -139,7 +139,7 @@ async def _build(builder: GoldenBuilder, commands: tuple[str, ...]) -> GoldenRec
         # Installers copy out of their stores, so the packages are complete without them.
         delete_path(builder.folder / "store")
         made = write_record(builder.folder, GoldenRecord(str(checkout), targets))
-        await asyncio.to_thread(_forget_unused, builder.folder)
+        await asyncio.to_thread(forget_unused, builder.folder)
         return made
     finally:
         await worktree.remove(builder.repository, checkout)

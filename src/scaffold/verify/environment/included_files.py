@@ -18,7 +18,14 @@ from scaffold.host.tree_copy import copy_tree
 from scaffold.policy.secret.files import secret_entry
 from scaffold.policy.trust import INCLUDE_FILE
 from scaffold.verify.environment.dependencies import hash_lines
-from scaffold.verify.environment.golden import ENVIRONMENTS, LOCK_TIMEOUT_S, GoldenRecord, load_record, write_record
+from scaffold.verify.environment.golden import (
+    ENVIRONMENTS,
+    LOCK_TIMEOUT_S,
+    GoldenRecord,
+    forget_unused,
+    load_record,
+    write_record,
+)
 from scaffold.verify.readiness import NotReady
 
 OWN_FOLDER = ".scaffold"
@@ -75,6 +82,7 @@ async def snapshot_files(cache: Path, root: Path, names: Sequence[str]) -> tuple
             write_record(new, GoldenRecord(str(root), tuple(names)))
             delete_path(folder)
             new.rename(folder)
+            await asyncio.to_thread(forget_unused, folder)
         else:
             delete_path(new)
     return tuple(CopiedFile(source=str(folder / "files" / name), target=name) for name in names)
