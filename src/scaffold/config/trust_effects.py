@@ -105,7 +105,8 @@ def _included(pattern: str) -> str:
     if pattern.startswith("!"):
         return f"copies nothing that matches {pattern[1:]}"
     copied = f"copies ignored files that match {pattern}"
-    named = WILDCARDS.isdisjoint(pattern.rpartition("/")[2]) and secret_entry(pattern.lstrip("/"))
+    end = pattern.rpartition("/")[2]
+    named = end and WILDCARDS.isdisjoint(end) and secret_entry(pattern.lstrip("/"))
     return f"{copied} - they may be SECRETS" if named else copied
 
 

@@ -1,6 +1,7 @@
 """Tests that fail because of what the sandbox forbids: named with the reason, in real sandboxes."""
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -225,20 +226,15 @@ def test_fine(): pass
     assert {"test_odd.py::test_0", "test_odd.py::test_1", "test_odd.py::test_2"} <= found.refused.keys()
 
 
-ZONE = Confinement(
-    writable=(Path("/w"),), temporary=Path("/tmp/own"), protected=(Path("/w/.git"),), hidden=(Path("/w/.env"),)
-)
-
-
 @pytest.mark.parametrize(
     ("number", "path", "network", "found"),
     [
         (errno.EACCES, "src/a", "loopback", None),
-        (errno.EROFS, ".git/config", "loopback", "the sandbox forbids access to /w/.git/config"),
-        (errno.EACCES, "../x", "loopback", "the sandbox forbids access to /x"),
+        (errno.EROFS, ".git/config", "loopback", "the sandbox forbids access to {top}/w/.git/config"),
+        (errno.EACCES, "../x", "loopback", "the sandbox forbids access to {top}/x"),
         (errno.EACCES, "/tmp/own/a", "loopback", None),
         (errno.EROFS, "/tmp/other", "loopback", "the sandbox forbids access to /tmp/other"),
-        (errno.EACCES, "/dev/ptmx", "loopback", "the sandbox forbids access to /dev/ptmx"),
+        (errno.EACCES, "/dev/null", "loopback", "the sandbox forbids access to /dev/null"),
         (errno.EPERM, "/proc/sys/kernel/x", "loopback", None),
         (errno.ENOENT, "/nothing/at/all", "loopback", None),
         (errno.ENOENT, "/tmp/nothing-like-this", "loopback", None),
@@ -248,9 +244,26 @@ ZONE = Confinement(
         (errno.ECONNREFUSED, None, "loopback", None),
     ],
 )
-def test_an_error_is_judged_by_number_path_and_what_is_allowed(number, path, network, found):
-    zone = structs.replace(ZONE, network=network)
-    assert refusal_reason(OsFailure(number, path, resolving=False), zone, Path("/w")) == found
+def test_an_error_is_judged_by_number_path_and_what_is_allowed(tmp_path, number, path, network, found):
+    top = tmp_path.resolve() / "w"
+    zone = Confinement(
+        writable=(top,),
+        temporary=Path("/tmp/own"),
+        protected=(top / ".git",),
+        hidden=(top / ".env",),
+        network=network,
+    )
+    wanted = found and found.format(top=tmp_path.resolve())
+    assert refusal_reason(OsFailure(number, path, resolving=False), zone, top) == wanted
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may access everything")
+def test_what_the_user_may_not_access_either_is_not_the_sandboxs_doing(tmp_path):
+    closed = tmp_path.resolve() / "closed"
+    closed.mkdir(mode=0o500)
+    zone = Confinement(writable=(tmp_path.resolve() / "w",), temporary=tmp_path.resolve() / "t")
+    failure = OsFailure(errno.EACCES, str(closed / "x"), resolving=False)
+    assert refusal_reason(failure, zone, tmp_path.resolve() / "w") is None
 
 
 def test_many_tests_are_counted_and_three_named():

@@ -78,7 +78,7 @@ async def snapshot_files(cache: Path, root: Path, names: Sequence[str]) -> tuple
                 fix=f"make it readable, or take it out of {INCLUDE_FILE}",
             )
         folder = environments / f"{SNAPSHOT}{await asyncio.to_thread(_content_hash, new, names)}"
-        if load_record(folder) is None:
+        if load_record(folder) is None or not all(_is_file(folder / "files", name) for name in names):
             write_record(new, GoldenRecord(str(root), tuple(names)))
             delete_path(folder)
             new.rename(folder)

@@ -53,11 +53,21 @@ def refusal_reason(error: OsFailure, zone: Confinement, cwd: Path) -> str | None
     path = Path(os.path.realpath(path.parent)) / path.name
     if any(path.is_relative_to(folder) for folder in PSEUDO_FOLDERS):
         return None
-    if error.number in DENIED and not _may_write(path, zone):
+    if error.number in DENIED and not _may_write(path, zone) and _denied_only_inside(error.number, path, zone):
         return f"the sandbox forbids access to {path}"
     if error.number in MISSING and _is_hidden(path, zone) and os.path.lexists(path):
         return f"the sandbox hides {path}"
     return None
+
+
+def _denied_only_inside(number: int, path: Path, zone: Confinement) -> bool:
+    """Return False if the user may not access the path either, such as a file of root's."""
+    if number == errno.EROFS:
+        return True
+    if _is_hidden(path, zone) and os.access(path, os.R_OK):
+        return True
+    existing = next(each for each in (path, *path.parents) if os.path.lexists(each))
+    return os.access(existing, os.W_OK)
 
 
 def _may_write(path: Path, zone: Confinement) -> bool:
