@@ -104,9 +104,11 @@ class GateRun(Struct, frozen=True, kw_only=True):
     problem: GateRunProblem | None = None
     """Why the outcomes are unusable; None if they are valid."""
     outcomes: Mapping[str, TestOutcome] = {}
-    """By the runner's test id; for findings, by the finding's text without the line number."""
+    """By the runner's test id; a finding by its file and code, or its text without the line number."""
     counts: Mapping[str, int] = {}
     """How often a finding occurs, if more than once."""
+    messages: Mapping[str, tuple[str, ...]] = {}
+    """What the tool said of each finding, without line numbers."""
     refused: Mapping[str, str] = {}
     """Failed tests that cannot be checked here, with what the sandbox forbids."""
     detail: str = ""

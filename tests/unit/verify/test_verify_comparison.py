@@ -78,6 +78,19 @@ def test_more_of_the_same_finding_is_worse():
     assert dict(compare_gate_runs(before, run(gate=LINT, problem="error")).tests) == {}
 
 
+def test_the_new_one_of_several_findings_with_a_code_is_shown():
+    """AL-10, BX-4: moved and reworded ones are the same, and the reader sees which one is not."""
+    name, old = "a.py: F401", "a.py: F401 `os` imported but unused"
+    before = run({name: "failed"}, gate=LINT, messages={name: (old,)})
+    reworded = run({name: "failed"}, gate=LINT, messages={name: (f"{old}, remove it",)})
+    more = run({name: "failed"}, gate=LINT, counts={name: 3}, messages={name: ("a.py: F401 new", old, old)})
+    assert compare_gate_runs(before, reworded).verdict == "pre_existing"
+    found = compare_gate_runs(before, more)
+    assert (found.verdict, found.detail) == ("new_failure", f"a.py: F401 new\n{old}\n")
+    many = run({name: "failed"}, gate=LINT, counts={name: 30}, messages={name: tuple(map(str, range(30)))})
+    assert compare_gate_runs(None, many).detail.endswith("19\nand 10 more\n")
+
+
 def test_a_test_with_changed_parameters_is_still_that_test():
     """AL-10: honest work changes cases, but no fewer may pass."""
     before = run({"t.py::test[1-2]": "passed", "t.py::test[2-3]": "passed"})

@@ -297,33 +297,48 @@ def test_cargo_is_asked_for_all_programs_and_selected_tests():
 
 FOUND = """\
 \x1b[1ma.py\x1b[0m:1:8: F401 `os` imported but unused
+a.py:9:8: F401 [*] `re` imported but unused
+a.py:1:0: C0114: Missing module docstring (missing-module-docstring)
 src/b.py:12: error: Incompatible types  [assignment]
 src/b.py:12: note: See the documentation
+src/b.py:13:5 - error: "x" is possibly unbound (reportPossiblyUnbound)
 /work/tree/src/c.ts:3:5 - error TS2322: Type 'string' is not assignable
 src/d.ts(3,5): error TS2345: Argument
 /work/tree/src/e.js
   10:5  error  'x' is not defined  no-undef
-  12:5  error  'x' is not defined  no-undef
+  12:5  error  'y' is not defined  no-undef
+  14:5  error  Do not use it  @typescript-eslint/no-explicit-any
 
 src/main.rs:2:9: warning: unused variable: `x`
+src/main.rs:3:9: error[E0308]: mismatched types
 vet: ./main.go:5:2: x declared and not used
+main.go:6:2: Error return value of `f` is not checked (errcheck)
 Found 7 errors.
 """
 
 
-def test_findings_of_many_tools_are_recorded_without_line_numbers():
-    """AL-9: lint and type check fail on new findings; a line number is no part of a finding."""
+def test_findings_of_many_tools_are_named_by_file_and_code():
+    """AL-9: lint and type check fail on new findings; lines shift, and messages are reworded."""
     reading = FINDINGS.read_report(ended(FOUND, 1))
     assert list(reading.outcomes) == [
-        "a.py: F401 `os` imported but unused",
-        "src/b.py: error: Incompatible types [assignment]",
-        "src/c.ts: error TS2322: Type 'string' is not assignable",
-        "src/d.ts: error TS2345: Argument",
-        "src/e.js: error 'x' is not defined no-undef",
+        "a.py: F401",
+        "a.py: C0114",
+        "src/b.py: assignment",
+        "src/b.py: reportPossiblyUnbound",
+        "src/c.ts: TS2322",
+        "src/d.ts: TS2345",
+        "src/e.js: no-undef",
+        "src/e.js: @typescript-eslint/no-explicit-any",
         "src/main.rs: warning: unused variable: `x`",
+        "src/main.rs: E0308",
         "main.go: x declared and not used",
+        "main.go: errcheck",
     ]
-    assert reading.counts == {"src/e.js: error 'x' is not defined no-undef": 2}
+    assert reading.counts == {"a.py: F401": 2, "src/e.js: no-undef": 2}
+    assert reading.messages["src/e.js: no-undef"] == (
+        "src/e.js: error 'x' is not defined no-undef",
+        "src/e.js: error 'y' is not defined no-undef",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,11 @@
-"""Read the findings of linters and type checkers, one per output line; line numbers are dropped, as they shift."""
+"""Read the findings of linters and type checkers, one per output line.
+
+A finding is named by its file and its code, such as `a.py: F401`: lines shift, and messages are reworded. Without a
+code, the message takes its place.
+"""
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +22,17 @@ _HEADING = re.compile(r"^(?P<path>[^\s:][^:]*\.\w+)$")
 _BELOW = re.compile(r"^\s+\d+:\d+\s+(?P<text>\S.*)$")
 _NOTE = re.compile(r"^(note|info|hint|help)\b", re.IGNORECASE)
 _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_CODES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"^(?:\w+:? )?\[?(?P<code>[A-Z]{1,8}\d{2,5})\b",  # ruff, flake8, pylint, tsc, staticcheck
+        r"^\w+\[(?P<code>[A-Z]\d{4})\]",  # rustc
+        r"\[(?P<code>[a-z][a-z0-9-]*)\]$",  # mypy
+        r"\((?P<code>[A-Za-z][\w/-]*)\)$",  # pyright, golangci-lint
+        r"^(?:error|warning)\s{2,}.*\S\s{2,}(?P<code>@?[a-z][\w/@.-]*)$",  # eslint
+    )
+)
+"""Where tools print the code of a finding, from the message on."""
 _GAPS = re.compile(r"\s{2,}")
 
 
@@ -31,18 +46,22 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     # Some tools print warnings with positions and succeed all the same.
     if ended.exit_code == 0:
         return RunnerResult()
-    found = Counter(_findings(ended.output.decode(errors="replace"), ended.env.cwd))
+    messages = defaultdict[str, list[str]](list)
+    for name, message in _findings(ended.output.decode(errors="replace"), ended.env.cwd):
+        messages[name].append(message)
+    found = {name: len(said) for name, said in messages.items()}
     if not found:
         # A linter whose output has no positions still counts by its exit code.
         found[f"exit {ended.exit_code}"] = 1
-    if len(found) > MAX_FINDINGS:
-        return unusable_result("error", f"There are {len(found)} findings; at most {MAX_FINDINGS} can be compared.")
+    if (number := sum(found.values())) > MAX_FINDINGS:
+        return unusable_result("error", f"There are {number} findings; at most {MAX_FINDINGS} can be compared.")
     counts = {name: count for name, count in found.items() if count > 1}
-    return RunnerResult(outcomes=dict.fromkeys(found, "failed"), counts=counts)
+    said = {name: tuple(each) for name, each in messages.items()}
+    return RunnerResult(outcomes=dict.fromkeys(found, "failed"), counts=counts, messages=said)
 
 
-def _findings(text: str, top: Path) -> Iterator[str]:
-    """Yield a finding for each line with a position, including eslint's lines below a file name."""
+def _findings(text: str, top: Path) -> Iterator[tuple[str, str]]:
+    """Yield name and message of a finding for each line with a position, also for eslint's lines below a file name."""
     heading = ""
     for full_line in _COLOR.sub("", text).splitlines():
         line = full_line[:MAX_LINE_CHARS]
@@ -54,10 +73,12 @@ def _findings(text: str, top: Path) -> Iterator[str]:
         heading = titled["path"] if titled else heading if below else ""
 
 
-def _finding(path: str, message: str, top: Path) -> str:
+def _finding(path: str, message: str, top: Path) -> tuple[str, str]:
     file = Path(path)
     relative = file.relative_to(top) if file.is_relative_to(top) else file
-    return printable_test_name(f"{relative}: {_GAPS.sub(' ', message).strip()}")
+    code = next((match["code"] for pattern in _CODES if (match := pattern.search(message.strip()))), None)
+    whole = printable_test_name(f"{relative}: {_GAPS.sub(' ', message).strip()}")
+    return printable_test_name(f"{relative}: {code}") if code else whole, whole
 
 
 FINDINGS = RunnerAdapter(build_command=build_command, read_report=read_report, reports_on_output=True)

@@ -74,6 +74,7 @@ async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environm
         problem=result.problem,
         outcomes=result.outcomes,
         counts=result.counts,
+        messages=result.messages,
         refused=_refused(result, tree, env),
         detail=result_detail(result.why, tree.clean(_printed(result, finished))),
         duration_s=round(finished.duration_s, 3),

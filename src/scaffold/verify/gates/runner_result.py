@@ -33,6 +33,8 @@ class RunnerResult(Struct, frozen=True, kw_only=True):
 
     outcomes: Mapping[str, TestOutcome] = {}
     counts: Mapping[str, int] = {}
+    messages: Mapping[str, tuple[str, ...]] = {}
+    """What the tool said of each finding, without line numbers."""
     errors: Mapping[str, tuple[OsFailure, ...]] = {}
     """The errors of the operating system behind failed tests, by test."""
     problem: GateRunProblem | None = None

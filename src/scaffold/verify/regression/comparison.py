@@ -12,6 +12,7 @@ from scaffold.core.printable_text import join_limited
 MAX_TESTS = 200
 """Most tests kept by name, of those that did not simply pass."""
 MAX_NAMED = 3
+MAX_FINDINGS_SHOWN = 20
 VERDICTS_WORST_FIRST: Sequence[Literal["new_failure", "flaky", "pre_existing", "fixed"]] = (
     "new_failure",
     "flaky",
@@ -50,7 +51,7 @@ def compare_gate_runs(
         refused=_still_refused(before, verdicts),
         counts=dict(Counter(verdicts.values())),
         exit_code=now.exit_code,
-        detail=f"{_missing_detail(lost)}{now.detail}",
+        detail=f"{_missing_detail(lost)}{_new_findings(before, now, verdicts)}{now.detail}",
         duration_s=now.duration_s,
         output_hash=now.output_hash,
     )
@@ -81,6 +82,9 @@ def with_renamed_files(run: GateRun, renamed: Mapping[str, str]) -> GateRun:
         run,
         outcomes={_renamed(name, names): outcome for name, outcome in run.outcomes.items()},
         counts={_renamed(name, names): count for name, count in run.counts.items()},
+        messages={
+            _renamed(name, names): tuple(_renamed(each, names) for each in said) for name, said in run.messages.items()
+        },
         refused={_renamed(name, names): reason for name, reason in run.refused.items()},
     )
 
@@ -101,7 +105,7 @@ def _verdicts(before: GateRun | None, now: GateRun) -> dict[str, TestVerdict]:
     known = before.outcomes if before else {}
     verdicts = {name: _verdict(known.get(name), outcome) for name, outcome in now.outcomes.items()}
     if before is not None:
-        # Without line numbers equal findings in a file have one name, so one more of them shows in the count only.
+        # Findings with the same code in a file have one name, so one more of them shows in the count only.
         worse = [name for name in now.outcomes if name in known and _count(now, name) > _count(before, name)]
         verdicts |= dict.fromkeys(worse, "new_failure")
         # A test that disappears is a loss; a finding that disappears is the purpose.
@@ -172,6 +176,18 @@ def _with_modules(renamed: Mapping[str, str]) -> Mapping[str, str]:
 
 def _module(path: str) -> str:
     return path.removesuffix(".py").replace("/", ".")
+
+
+def _new_findings(before: GateRun | None, now: GateRun, verdicts: Mapping[str, TestVerdict]) -> str:
+    """Return what the tool said of the new findings, first of all those whose text is new; one each a line."""
+    known = before.messages if before else {}
+    lines = list[str]()
+    for name in sorted(now.messages):
+        if verdicts.get(name) == "new_failure":
+            said = Counter(now.messages[name])
+            lines += (said - Counter(known.get(name, ())) or said).elements()
+    shown = "".join(f"{line}\n" for line in lines[:MAX_FINDINGS_SHOWN])
+    return f"{shown}and {len(lines) - MAX_FINDINGS_SHOWN} more\n" if len(lines) > MAX_FINDINGS_SHOWN else shown
 
 
 def _missing_detail(lost: list[str]) -> str:
