@@ -24,7 +24,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.host.slots import Slots
 from scaffold.store.database import Store
 from scaffold.verify.contract.checks import Tree
-from scaffold.verify.contract.new_tests_on_base import still_red_on_base
+from scaffold.verify.contract.new_tests_on_base import red_with_new_tests
 from scaffold.verify.gates.detection import DetectedGates, detect_at_commit
 from scaffold.verify.proof import prove_candidate
 from scaffold.verify.regression.affected_tests import analyze_impact
@@ -99,7 +99,7 @@ class ChangedRepository(Struct, frozen=True):
         start = perf_counter()
         found = await prove_candidate(request, tree)
         changes = await commits.path_changes(tree.git, tree.base, tree.commit)
-        red = await still_red_on_base(contract, found.failed_on_base, changes, tree)
+        red = await red_with_new_tests(contract, found.failed_on_base, changes, tree)
         taken = perf_counter() - start
         if not (found.passed and found.gates and not red):
             raise AssertionError((found, red))

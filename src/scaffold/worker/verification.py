@@ -16,7 +16,7 @@ from scaffold.run.contracts import contract_in_force
 from scaffold.run.notices import warn
 from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
 from scaffold.verify.contract.checks import required_names
-from scaffold.verify.contract.new_tests_on_base import added_tests, still_red_on_base
+from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
 from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.proof import prove_candidate
@@ -65,24 +65,24 @@ class AttemptVerifier:
         # The agent continues in this worktree and must find its files as it left them, not as the checks left them.
         if not verification.passed:
             await worktree.restore(git, head)
-        return await self._without_test_only_checks(verification)
+        return await self._compared_with_new_tests(verification)
 
-    async def _without_test_only_checks(self, found: Verification) -> Verification:
-        """Return the verification with `failed_on_base` reduced to checks that need the change itself.
+    async def _compared_with_new_tests(self, found: Verification) -> Verification:
+        """Return the verification with `failed_on_base` being the checks that fail there with the change's tests.
 
-        A check that passes on the base with the change's new tests added proves nothing about the change.
+        A check that passes there proves nothing about the change itself.
         """
         context, contract = self._context, self._contract_with_timeouts
-        if not (found.passed and found.failed_on_base) or contract is None:
+        if not found.passed or contract is None or self._base_results is None:
             return found
         changes = await commits.path_changes(context.workspace.git, context.workspace.base, found.commit)
         if context.task.action.role == TESTING_ROLE and all(is_test(change.path) for change in changes):
             return found  # the tests are the work; the code they test existed before
-        if not added_tests(changes):
+        if not changed_tests(changes):
             return found
         async with pinned_meanwhile(context.run_context, context.task.attempt.id, found.commit):
-            red = await still_red_on_base(contract, found.failed_on_base, changes, context.tree(found.commit))
-        weak = found.weak or required_names(contract).isdisjoint(red)
+            red = await red_with_new_tests(contract, found.failed_on_base, changes, context.tree(found.commit))
+        weak = required_names(contract).isdisjoint(red)
         return msgspec.structs.replace(found, failed_on_base=red, weak=weak)
 
     async def strengthened(self, passed: Verification) -> Verification:

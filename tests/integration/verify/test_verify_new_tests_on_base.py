@@ -5,7 +5,7 @@ import pytest
 from scaffold.core.contract import Check, Contract
 from scaffold.git import commits, refs, worktree
 from scaffold.verify.contract.checks import Tree
-from scaffold.verify.contract.new_tests_on_base import still_red_on_base
+from scaffold.verify.contract.new_tests_on_base import red_with_new_tests
 from support.harness import AUTHOR, COMMITTER
 
 RUNS = "sh tests/test_four.sh"
@@ -36,13 +36,29 @@ async def test_a_new_test_that_passes_without_the_work_proves_nothing(work, test
     """BX-5: it was red on the base only because it did not exist."""
     tree, changes = await work(list="one\ntwo\nthree\nfour\n", **{"tests__test_four.sh": test})
     contract = Contract(commands=(Check(command=RUNS),))
-    assert await still_red_on_base(contract, (RUNS, "must_exist: x"), changes, tree) == (*red, "must_exist: x")
+    assert await red_with_new_tests(contract, (RUNS, "must_exist: x"), changes, tree) == (*red, "must_exist: x")
+
+
+@pytest.mark.parametrize(
+    ("test", "red"),
+    [("! grep -q four list || exit 0; grep -q four list", ("sh tests/test_one.sh",)), ("grep -q one list", ())],
+)
+async def test_a_check_that_passes_before_shows_the_work_with_its_changed_tests(work, test, red):
+    """BX-5, AL-8: such as the whole suite; only if nothing else shows it."""
+    tree, changes = await work(list="one\ntwo\nthree\nfour\n", **{"tests__test_one.sh": test})
+    whole, other = Check(command="sh tests/test_one.sh"), Check(command="true")
+    optional = Check(command="sh tests/test_one.sh || false", required=False)
+    contract = Contract(commands=(other, optional, whole))
+    assert await red_with_new_tests(contract, (), changes, tree) == red
+    enough = Contract(commands=(Check(command="grep -q four list"), whole))
+    shown = await red_with_new_tests(enough, ("grep -q four list",), changes, tree)
+    assert shown == ("grep -q four list",)
 
 
 async def test_the_work_is_restored_afterwards(work):
     """BX-5: the next check judges the work, not the base."""
     tree, changes = await work(list="four\n", **{"tests__test_four.sh": "echo x > list; touch left; grep -q four list"})
-    await still_red_on_base(Contract(commands=(Check(command=RUNS),)), (RUNS,), changes, tree)
+    await red_with_new_tests(Contract(commands=(Check(command=RUNS),)), (RUNS,), changes, tree)
     assert (tree.git.cwd / "list").read_text() == "four\n"
     assert (await tree.git("status", "--porcelain")).out == b""
     assert (await tree.git("rev-parse", "HEAD")).line == tree.commit
@@ -52,4 +68,4 @@ async def test_work_without_new_tests_is_not_checked_on_the_base_again(work):
     """BX-5: nothing in it could have turned a check green."""
     tree, changes = await work(list="four\n")
     contract = Contract(commands=(Check(command="true"),))
-    assert await still_red_on_base(contract, ("true",), changes, tree) == ("true",)
+    assert await red_with_new_tests(contract, ("true",), changes, tree) == ("true",)

@@ -1,46 +1,59 @@
-"""Check that the tests added by the work fail on the base, without the work.
+"""Find the checks that fail on the base with all changed tests of the work, but without the work itself.
 
-A check may fail on the base only because its test does not exist there. A test that passes whatever the code does would
-turn the check green and prove nothing.
+A check may fail on the base only because its test does not exist there: a test that passes whatever the code does would
+turn it green and prove nothing. One that passes on the base, such as the whole suite, shows the difference only with
+the tests that came with the work.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
-from scaffold.core.contract import Contract
+from scaffold.core.contract import Check, Contract
 from scaffold.git import worktree
 from scaffold.git.commits import PathChange
-from scaffold.verify.contract.checks import Tree, restore_tracked_files, run_check
+from scaffold.verify.contract.checks import Tree, required_names, restore_tracked_files, run_check
 from scaffold.verify.paths.conventions import is_test
 
 
-def added_tests(changes: Sequence[PathChange]) -> tuple[str, ...]:
-    """Return the paths of the tests that the work added."""
-    return tuple(change.path for change in changes if change.kind == "A" and is_test(change.path))
+def changed_tests(changes: Iterable[PathChange]) -> tuple[str, ...]:
+    """Return the paths of the tests and test data that the work added or changed."""
+    return tuple(change.path for change in changes if change.kind != "D" and is_test(change.path))
 
 
-async def still_red_on_base(
+async def red_with_new_tests(
     contract: Contract, red: Sequence[str], changes: Sequence[PathChange], tree: Tree
 ) -> tuple[str, ...]:
-    """Return the `red` checks that still fail on the base once the new tests are added there.
+    """Return the checks that fail on the base with the work's tests: of those `red` without them, and of the others.
 
-    `tree` has the work checked out before and after; afterwards it has no untracked files except ignored ones.
+    The others are tried only if no required check is left otherwise, and until one fails. `tree` has the work checked
+    out before and after; afterwards it has no untracked files except ignored ones.
     """
-    added = added_tests(changes)
-    checks = [check for check in contract.commands if check.command in red]
-    if not added or not checks:
+    tests = changed_tests(changes)
+    if not tests:
         return tuple(red)
+    required = required_names(contract)
     base = structs.replace(tree, commit=tree.base)
     try:
-        green = set()
-        for check in checks:
-            # Again for each check, because the one before may have changed the new tests.
-            await restore_tracked_files(base)
-            # `literal`: a path may contain characters that git would take for a pattern.
-            await tree.git("checkout", tree.commit, "--", *(f":(top,literal){path}" for path in added))
-            if (await run_check(check, base)).verdict == "pass":
-                green.add(check.command)
+        green = [
+            check.command
+            for check in contract.commands
+            if check.command in red and await _passes_with(tests, check, base, tree)
+        ]
+        found = tuple(name for name in red if name not in green)
+        if not required.isdisjoint(found):
+            return found
+        for check in contract.commands:
+            if check.command in required - {*red} and not await _passes_with(tests, check, base, tree):
+                return (*found, check.command)
+        return found
     finally:
         await worktree.restore(tree.git, tree.commit)
-    return tuple(name for name in red if name not in green)
+
+
+async def _passes_with(tests: Sequence[str], check: Check, base: Tree, work: Tree) -> bool:
+    # Again for each check, because the one before may have changed the tests.
+    await restore_tracked_files(base)
+    # `literal`: a path may contain characters that git would take for a pattern.
+    await work.git("checkout", work.commit, "--", *(f":(top,literal){path}" for path in tests))
+    return (await run_check(check, base)).verdict == "pass"
