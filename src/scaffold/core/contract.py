@@ -16,7 +16,7 @@ class ExitCode(Struct, frozen=True, tag="exit"):
 
 
 class OutputContains(Struct, frozen=True, tag="output"):
-    """The command's standard output must contain this text; its exit code is ignored."""
+    """The command's standard output must contain this text, and its exit code must be 0."""
 
     text: str
 

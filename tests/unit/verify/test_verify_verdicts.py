@@ -19,7 +19,7 @@ def verdict(command, ending, expect=None):
         ("pass", "make", command_result(3), ExitCode(3)),
         ("fail", "make", command_result(0), ExitCode(3)),
         ("pass", "make", command_result(0, out="it says hello"), OutputContains("hello")),
-        ("pass", "make", command_result(9, out="hello"), OutputContains("hello")),
+        ("fail", "make", command_result(9, out="hello"), OutputContains("hello")),
         ("fail", "make", command_result(0, err="hello"), OutputContains("hello")),
         ("error", "mkae", command_result(127), None),
         ("error", "./make", command_result(126), None),

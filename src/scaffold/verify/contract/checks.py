@@ -204,8 +204,10 @@ def _meets_expectation(check: Check, finished: CommandResult) -> tuple[bool, str
         case ExitCode(code=code):
             return finished.exit_code == code, f"exit code {code}"
         case OutputContains(text=text):
-            # Standard output only: an error message that quotes the text must not count as the text.
-            return text in finished.stdout.decode(errors="replace"), f"`{text}` in the output"
+            # Standard output only: an error message that quotes the text must not count as the text. And a command
+            # that failed may have printed it before, or as part of what is wrong.
+            found = text in finished.stdout.decode(errors="replace")
+            return found and finished.exit_code == 0, f"`{text}` in the output and exit code 0"
         case _:
             assert_never(check.expect)
 
