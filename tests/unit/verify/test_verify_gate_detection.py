@@ -65,6 +65,16 @@ def test_the_first_manifest_decides_the_project_type(files, kind):
         ({"pyproject.toml": "[tool.pytest.ini_options]\npython_files = 'check_*.py'"}, [PYTEST]),
         ({"tests/test_a.py": "", "venv/test_b.py": TEST}, []),
         (
+            {"setup.py": "", "mypy.ini": "[mypy]\nfiles = src,\n  tests\n[mypy-x.*]\nignore_errors = True\n"},
+            [("typecheck", "mypy", "findings", "")],
+        ),
+        ({"setup.py": "", "setup.cfg": "[mypy]\nmodules = app\n"}, [("typecheck", "mypy", "findings", "")]),
+        (
+            {".mypy.ini": "[mypy]\nstrict = True\n", "pyproject.toml": "[tool.mypy]\nfiles = 'x'"},
+            [("typecheck", "mypy .", "findings", "")],
+        ),
+        ({"setup.py": "", "mypy.ini": "no section\n"}, [("typecheck", "mypy .", "findings", "")]),
+        (
             {"pyproject.toml": "[tool.ruff]\n[tool.mypy]\nfiles = ['src']"},
             [("lint", "ruff check .", "findings", ""), ("typecheck", "mypy", "findings", "")],
         ),

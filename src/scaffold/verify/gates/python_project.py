@@ -3,6 +3,8 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
 from typing import Any
 
 from scaffold.core.gates import Gate
@@ -15,6 +17,8 @@ REQUIREMENT_FILES = (
     *("dev-requirements.txt", "test-requirements.txt", "requirements/dev.txt", "requirements/test.txt"),
 )
 PYTEST = "python -m pytest"
+MYPY_SCOPES = frozenset({"files", "modules", "packages"})
+"""Settings that say what mypy checks if the command does not."""
 PIP_INSTALL = ".venv/bin/python -m pip install"
 
 _PYTEST_SECTION = re.compile(r"^\[(tool:)?pytest\]", re.MULTILINE)
@@ -48,12 +52,32 @@ def _gates(files: ProjectFiles, manifest: Mapping[str, Any], tools: Mapping[str,
         yield Gate(kind="lint", command="ruff check .", runner="findings")
     elif files.has(".flake8") or "[flake8]" in settings:
         yield Gate(kind="lint", command="flake8", runner="findings")
-    mypy = as_table(tools.get("mypy"))
-    if "mypy" in tools or files.has("mypy.ini", ".mypy.ini") or "[mypy]" in settings:
-        command = "mypy" if "files" in mypy or "packages" in mypy else "mypy ."
+    mypy = _mypy_settings(files, tools)
+    if mypy is not None:
+        command = "mypy" if MYPY_SCOPES.intersection(mypy) else "mypy ."
         yield Gate(kind="typecheck", command=command, runner="findings")
     elif "pyright" in tools or files.has("pyrightconfig.json"):
         yield Gate(kind="typecheck", command="pyright", runner="findings")
+
+
+def _mypy_settings(files: ProjectFiles, tools: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the settings of the file that mypy reads, the first with any; None if mypy is not configured."""
+    for name in ("mypy.ini", ".mypy.ini"):
+        if files.has(name):
+            return _section(files.text(name), "mypy") or {}
+    if "mypy" in tools:
+        return as_table(tools["mypy"])
+    return _section(files.text("setup.cfg"), "mypy")
+
+
+def _section(text: str, name: str) -> Mapping[str, Any] | None:
+    """Return a section of an INI file; None if it has none, or is no INI file."""
+    parser = ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(text)
+    except ConfigParserError:
+        return None
+    return parser[name] if parser.has_section(name) else None
 
 
 def _has_pytest(files: ProjectFiles, manifest: Mapping[str, Any], tools: Mapping[str, Any], settings: str) -> bool:
