@@ -92,7 +92,7 @@ def _gate_lines(shown: GateRun) -> Iterator[str]:
     for name in broken[:MOST_SHOWN]:
         yield f"      {pad(shown.outcomes[name], 7)} {clip_middle(name, WIDTH - 14)}"
         if reason := shown.refused.get(name):
-            yield f"              not checkable here: {clip_middle(reason, WIDTH - 34)}"
+            yield from (f"{' ' * 14}{line}" for line in wrap_text(f"not checkable here: {reason}", WIDTH - 14))
     if len(broken) > MOST_SHOWN:
         yield f"      and {len(broken) - MOST_SHOWN} more; `--json` lists them all"
 
