@@ -116,6 +116,7 @@ class CandidateRepository:
         return result
 
     async def _judge_in(self, tree, captured, terms):
+        assert not isinstance(captured, NotReady), f"{captured.what}\n{captured.detail}"
         return await judge_gates(ProofRequest(slots=self.slots, **terms), captured.baseline, tree)
 
 
