@@ -12,6 +12,7 @@ import pytest
 from msgspec import structs
 
 from builders import needs
+from scaffold.host.environment import child_environment
 from scaffold.host.process.command import run_command
 from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.host.sandbox.landlock.domain import names_in
@@ -166,6 +167,22 @@ for host in ("127.0.0.1", "0.0.0.0"):
     attempt(mine.bind, (host, {shared.getsockname()[1]}))
 """
         assert await printed(zone, code) == ["EADDRINUSE", "EADDRINUSE"]
+
+
+async def test_closed_sockets_do_not_use_up_the_descriptors_of_the_broker(zone):
+    """BX-9: it holds them until they are bound; the limit is inherited, and often 1,024."""
+    code = f"""
+import errno, os, socket
+{SERVER}
+for _ in range(1500):
+    socket.socket().close()
+print(ask("127.0.0.1", serve()))
+"""
+    argv = landlock.argv(zone.confinement, [sys.executable, "-I", "-c", code])
+    env = child_environment(os.environ) | {"TMPDIR": str(zone.temporary)}
+    limited = ("sh", "-c", 'ulimit -n 700; exec "$@"', "sh", *argv)
+    finished = await run_command(limited, cwd=zone.work, env=env, timeout_s=60)
+    assert (finished.stdout, finished.stderr) == (b"answer\n", b"")
 
 
 async def test_setting_the_option_while_the_socket_is_bound_does_not_share_a_port(zone):

@@ -341,6 +341,9 @@ async def test_an_active_hook_counts_and_a_sample_does_not(shop, tmp_path):
     assert await said("git status", workspace, settings) == "ask"
 
 
+SIGNING = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
+
+
 async def test_a_repository_inside_the_working_tree_counts_if_the_index_links_to_it(shop, tmp_path):
     """RA-13, RA-14: `git status` and `git diff` work in it too, by its settings and its hooks."""
     ours = RepositoryConfig(os.environ)
@@ -349,7 +352,10 @@ async def test_a_repository_inside_the_working_tree_counts_if_the_index_links_to
     inner.mkdir(parents=True)
     git = Git(inner, environ=os.environ)
     await git("init", "--quiet")
-    await git("commit", "--allow-empty", "-m", "first")
+    someone = {
+        f"GIT_{role}_{name}": "ada@example.invalid" for role in ("AUTHOR", "COMMITTER") for name in ("NAME", "EMAIL")
+    }
+    await git("commit", "--allow-empty", "-m", "first", env=someone)
     await git("config", "core.fsmonitor", "./evil")
     assert await said("git status", workspace, await ours.of(shop)) == "allow"
     outer = Git(shop, environ=os.environ)

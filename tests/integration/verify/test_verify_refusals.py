@@ -190,7 +190,10 @@ async def test_without_a_sandbox_nothing_is_refused(tmp_path):
 
 async def test_exceptions_of_any_kind_do_not_disturb_the_record(tmp_path):
     """BX-4: cycles, groups, lying subclasses, odd paths."""
+    top, out = tmp_path.resolve() / "tree", tmp_path.resolve() / "elsewhere"
     tests = """
+OUT = "@out@"
+
 class Odd(OSError):
     errno = filename = property(lambda self: 1 / 0)
 
@@ -202,11 +205,12 @@ def raising(error):
         raise error
     return test
 
-cycle = OSError(13, "denied", "/a")
+cycle = OSError(13, "denied", OUT + "/a")
 cycle.__context__ = ValueError()
 cycle.__context__.__context__ = cycle
 ERRORS = [
-    Odd(13, "denied", "/b"), cycle, OSError(13, "denied", b"/c\\xff"), OSError(13, "denied", "/d\\udcff\\n\\x1b"),
+    Odd(13, "denied", OUT + "/b"), cycle, OSError(13, "denied", OUT.encode() + b"/c\\xff"),
+    OSError(13, "denied", OUT + "/d\\udcff\\n\\x1b"),
     OSError(13, "denied", 7), OSError("text"), OSError(13, "denied", "x" * 100_000),
     Lying(),
 ]
@@ -215,8 +219,7 @@ for number, error in enumerate(ERRORS):
 
 def test_fine(): pass
 """
-    top, out = tmp_path.resolve() / "tree", tmp_path.resolve() / "elsewhere"
-    write_files(top, {"test_odd.py": tests})
+    write_files(top, {"test_odd.py": tests.replace("@out@", str(out))})
     level = (await sandbox_or_skip()).level
     tree = structs.replace(tree_in(top), sandbox=await sandbox_at(level, top, out))
     found = await run_gate(PYTEST, tree, environment="here", timeout_s=60)

@@ -26,6 +26,7 @@ import _socket
 import _thread
 import errno
 import os
+import resource
 import sys
 from _collections_abc import Callable, Collection  # known by that name already; `collections` takes 2 ms
 from typing import NoReturn
@@ -122,7 +123,8 @@ class Broker:
         self._shared = _shared_memory()
         self._calls = CALLS[os.uname().machine]
         self._socket_calls = SOCKET_CALLS[os.uname().machine]
-        self._sockets = LoopbackSockets()
+        _, self._most_open = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._sockets = LoopbackSockets(self._most_open)
 
     def fork_command(self) -> _socket.socket:
         """Fork; return in the new process, which is to become the command, and supervise it in this one.
@@ -164,6 +166,7 @@ class Broker:
             os.dup2(null, stream)
         os.chdir("/")
         os.umask(0)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._most_open, self._most_open))
         _, rights, *_ = connection.recvmsg(1, _socket.CMSG_SPACE(4))
         connection.close()
         if rights:

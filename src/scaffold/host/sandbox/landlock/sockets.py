@@ -11,7 +11,9 @@ import errno
 import os
 import sys
 
-MOST_KEPT = 512
+MOST_KEPT, LEAST_KEPT = 512, 16
+RESERVED = 620
+"""Descriptors for the stock of files and for answering calls."""
 SOCKADDR_BYTES = 128
 TYPE_MASK = 0xF
 SO_BINDTODEVICE = 25
@@ -24,7 +26,9 @@ Address = tuple[str, int]
 class LoopbackSockets:
     """The sockets of one command that are neither bound nor connected yet, and the addresses it has bound."""
 
-    def __init__(self) -> None:
+    def __init__(self, descriptors: int) -> None:
+        """`descriptors` is how many this process may have open; most of them may be in use for files."""
+        self._most = max(LEAST_KEPT, min(MOST_KEPT, descriptors - RESERVED))
         # A socket that has a peer or a port must be held by the command alone: else it could not close it.
         self._kept: dict[int, _socket.socket] = {}
         self._bound: set[Address] = set()
@@ -35,7 +39,7 @@ class LoopbackSockets:
             raise _error(errno.EPERM)
         made = _socket.socket(family, kind & (TYPE_MASK | _socket.SOCK_NONBLOCK), protocol)
         made.setsockopt(_socket.SOL_SOCKET, SO_BINDTODEVICE, LOOPBACK)
-        if len(self._kept) >= MOST_KEPT:
+        if len(self._kept) >= self._most:
             self._kept.pop(next(iter(self._kept))).close()
         self._kept[os.fstat(made.fileno()).st_ino] = made
         return os.dup(made.fileno())
