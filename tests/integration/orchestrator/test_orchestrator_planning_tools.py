@@ -306,6 +306,15 @@ async def test_results_are_shortened_with_the_call_that_returns_the_rest(store):
     assert store.actions.by_key("run-1", "a3").result == "3" * 10_000
 
 
+async def test_a_result_that_speaks_of_omissions_is_not_shortened(store):
+    """SC-12: only what was cut here can be read in full by naming fewer actions."""
+    lay(store, act("a"), act("b"))
+    for key in ("a", "b"):
+        land(store, key, "it printed `... 5 characters omitted ...`")
+    answer = await ask(DraftProposals(store, store.runs.get("run-1")), "goap_get_action_results", goal="shop")
+    assert (len(answer["results"]), answer.get("rest")) == (2, None)
+
+
 async def test_every_answer_is_bounded(store):
     """OR-4, SC-12: a thousand actions with long texts cost no more than fifty."""
     long = tuple(f"{n}-{'x' * 150}" for n in range(90))

@@ -168,7 +168,7 @@ def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[Act
     # Fewer names leave more room for each, as the note `rest` promises.
     share = max(RESULT_CHARS, room // len(chosen)) if keys else RESULT_CHARS
     taken, left = fit_entries((_result(proposals, action, share) for action in chosen), most=MAX_ACTIONS, room=room)
-    cut = any("characters omitted" in str(entry.get("result", "")) for entry in taken)
+    cut = any(len(action.result or "") > share for action in chosen[: len(taken)])
     return {
         "goal": goal.name,
         "results": taken,
