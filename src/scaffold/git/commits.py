@@ -130,8 +130,8 @@ async def stage_all(
 ) -> None:
     """Add all files to the index, and `moved` submodules. Git enters none of the folders of `links`.
 
-    With the option `--ignore-errors`, files that cannot be read are left out. The files `kept_out` are taken out of
-    the index, whoever put them there, and wherever they were moved.
+    With the option `--ignore-errors`, files that cannot be read are left out. The files `kept_out` are removed from
+    the index, also under another path.
     """
     # Exit code 1: single files could not be read, and all others are added.
     ok = frozenset({0, 1}) if options else frozenset({0})
