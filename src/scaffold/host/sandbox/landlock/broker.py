@@ -31,7 +31,7 @@ import sys
 from _collections_abc import Callable, Collection  # known by that name already; `collections` takes 2 ms
 from typing import NoReturn
 
-from scaffold.host.sandbox.landlock.calls import CALLS, SOCKET_CALLS, Listener, Place, Request, umask_of
+from scaffold.host.sandbox.landlock.calls import CALLS, SOCKET_CALLS, Listener, Place, StoppedCall, umask_of
 from scaffold.host.sandbox.landlock.changes import Entry, FolderChanges, Identity, give, identity, opening
 from scaffold.host.sandbox.landlock.domain import (
     LandlockDomain,
@@ -200,102 +200,102 @@ class Broker:
         """Answer calls as long as this process lives."""
         try:
             while True:
-                request = listener.receive()
-                if request and request.number in self._socket_calls:
-                    self._answer_socket(listener, request)
-                elif request:
-                    self._answer(listener, request)
+                stopped = listener.receive()
+                if stopped and stopped.number in self._socket_calls:
+                    self._answer_socket(listener, stopped)
+                elif stopped:
+                    self._answer(listener, stopped)
         finally:
             os._exit(126)  # an error in us: it ends the command, too, which would wait forever
 
-    def _answer(self, listener: Listener, request: Request) -> None:
+    def _answer(self, listener: Listener, stopped: StoppedCall) -> None:
         try:
-            entries = self._entries(request)
+            entries = self._entries(stopped)
         except OSError:  # the kernel finds out what is wrong with the arguments
             entries = []
         try:
             if any(entry.parent == self._memory_identity for entry in entries):
-                self._share(listener, request, entries)
+                self._share(listener, stopped, entries)
             elif not self._changes.concern(entries):
-                listener.resume(request)
-            elif all(map(self._changes.may_change, entries)) and listener.is_waiting(request):
-                self._changes.perform(listener, request, entries)
+                listener.resume(stopped)
+            elif all(map(self._changes.may_change, entries)) and listener.is_waiting(stopped):
+                self._changes.perform(listener, stopped, entries)
             else:
-                listener.resume(request)
+                listener.resume(stopped)
         except OSError as error:
-            listener.end(request, error.errno or errno.EIO)
+            listener.end(stopped, error.errno or errno.EIO)
         finally:
             for entry in entries:
                 os.close(entry.folder)
 
-    def _answer_socket(self, listener: Listener, request: Request) -> None:
-        sockets, action = self._sockets, self._socket_calls[request.number]
+    def _answer_socket(self, listener: Listener, stopped: StoppedCall) -> None:
+        sockets, action = self._sockets, self._socket_calls[stopped.number]
         try:
             if action == "socket":
-                family, kind, protocol = map(request.integer, range(3))
+                family, kind, protocol = map(stopped.integer, range(3))
                 fd = sockets.create(family, kind, protocol)
-                give(listener, request, fd, os.O_CLOEXEC if kind & _socket.SOCK_CLOEXEC else 0)
+                give(listener, stopped, fd, os.O_CLOEXEC if kind & _socket.SOCK_CLOEXEC else 0)
                 return
-            inode = request.socket_inode(0)
-            address = request.content(1, min(max(request.integer(2), 0), SOCKADDR_BYTES))
-            if not listener.is_waiting(request):
+            inode = stopped.socket_inode(0)
+            address = stopped.content(1, min(max(stopped.integer(2), 0), SOCKADDR_BYTES))
+            if not listener.is_waiting(stopped):
                 return
             if action == "bind":
                 sockets.bind(inode, address)
-                listener.end(request, 0)
+                listener.end(stopped, 0)
             elif sockets.blocks(inode):
                 # A server may need our answer before it accepts.
-                _start_thread(self._connect, listener, request, inode, address)
+                _start_thread(self._connect, listener, stopped, inode, address)
             else:
-                self._connect(listener, request, inode, address)
+                self._connect(listener, stopped, inode, address)
         except OSError as error:
-            listener.end(request, error.errno or errno.EIO)
+            listener.end(stopped, error.errno or errno.EIO)
 
-    def _connect(self, listener: Listener, request: Request, inode: int, address: bytes) -> None:
+    def _connect(self, listener: Listener, stopped: StoppedCall, inode: int, address: bytes) -> None:
         try:
             self._sockets.connect(inode, address)
         except OSError as error:
-            listener.end(request, error.errno or errno.EIO)
+            listener.end(stopped, error.errno or errno.EIO)
         else:
-            listener.end(request, 0)
+            listener.end(stopped, 0)
 
-    def _entries(self, request: Request) -> list[Entry]:
-        _, places, _ = self._calls[request.number]
+    def _entries(self, stopped: StoppedCall) -> list[Entry]:
+        _, places, _ = self._calls[stopped.number]
         entries: list[Entry] = []
         try:
-            entries.extend(self._entry(request, place) for place in places)
+            entries.extend(self._entry(stopped, place) for place in places)
         except OSError:
             for entry in entries:
                 os.close(entry.folder)
             raise
         return entries
 
-    def _entry(self, request: Request, place: Place) -> Entry:
+    def _entry(self, stopped: StoppedCall, place: Place) -> Entry:
         """Return the entry that a path argument names; one in the system's shared memory is in our folder."""
-        folder, name = request.folder(place)
+        folder, name = stopped.folder(place)
         if identity(os.fstat(folder)) == self._shared:
             os.close(folder)
             folder = os.dup(self._memory.fd)
         return Entry(folder, name)
 
-    def _share(self, listener: Listener, request: Request, entries: list[Entry]) -> None:
+    def _share(self, listener: Listener, stopped: StoppedCall, entries: list[Entry]) -> None:
         """Perform a call that concerns shared memory. It has no folders, and what is in it stays in it."""
-        action, _, further = self._calls[request.number]
+        action, _, further = self._calls[stopped.number]
         if action not in {"open", "create", "unlink", "link", "rename"} or len({each.parent for each in entries}) > 1:
-            listener.resume(request)
+            listener.resume(stopped)
         elif action in {"open", "create"}:
-            flags, mode = opening(request, action, further)
+            flags, mode = opening(stopped, action, further)
             fd = os.open(
                 entries[0].name,
                 # The command can place a FIFO there, or lease a file: we would wait, and with us all its calls.
                 flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
-                mode & ~umask_of(request.pid) & 0o777,
+                mode & ~umask_of(stopped.pid) & 0o777,
                 dir_fd=self._memory.fd,
             )
             os.set_blocking(fd, not flags & os.O_NONBLOCK)
-            give(listener, request, fd, flags)
-        elif listener.is_waiting(request):
-            self._changes.perform(listener, request, entries)
+            give(listener, stopped, fd, flags)
+        elif listener.is_waiting(stopped):
+            self._changes.perform(listener, stopped, entries)
 
 
 def _start_thread(function: Callable[..., None], *arguments: object) -> None:

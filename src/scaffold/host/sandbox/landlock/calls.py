@@ -69,7 +69,7 @@ def umask_of(pid: int) -> int:
     return 0o22
 
 
-class Request:
+class StoppedCall:
     """One stopped call of a command."""
 
     def __init__(self, data: bytearray) -> None:
@@ -123,35 +123,35 @@ class Listener:
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
-    def receive(self) -> Request | None:
+    def receive(self) -> StoppedCall | None:
         """Wait for the next call; None if its caller was killed meanwhile."""
         data = bytearray(REQUEST_BYTES)
         try:
             fcntl.ioctl(self._fd, RECEIVE, data)
         except (InterruptedError, FileNotFoundError):
             return None
-        return Request(data)
+        return StoppedCall(data)
 
-    def is_waiting(self, request: Request) -> bool:
+    def is_waiting(self, stopped: StoppedCall) -> bool:
         """Return False if the caller was killed: its number could be another process's by now."""
         try:
-            fcntl.ioctl(self._fd, IS_VALID, _packed((request.id, 8)))
+            fcntl.ioctl(self._fd, IS_VALID, _packed((stopped.id, 8)))
         except OSError:
             return False
         return True
 
-    def end(self, request: Request, problem: int) -> None:
+    def end(self, stopped: StoppedCall, problem: int) -> None:
         """Let the call fail with an errno, or succeed with the result 0 if that is 0."""
-        self._send(_packed((request.id, 8), (0, 8), (-problem, 4), (0, 4)))
+        self._send(_packed((stopped.id, 8), (0, 8), (-problem, 4), (0, 4)))
 
-    def resume(self, request: Request) -> None:
+    def resume(self, stopped: StoppedCall) -> None:
         """Let the kernel perform the call."""
-        self._send(_packed((request.id, 8), (0, 8), (0, 4), (CONTINUE, 4)))
+        self._send(_packed((stopped.id, 8), (0, 8), (0, 4), (CONTINUE, 4)))
 
-    def give(self, request: Request, fd: int, *, close_on_exec: bool) -> None:
+    def give(self, stopped: StoppedCall, fd: int, *, close_on_exec: bool) -> None:
         """Let the call succeed with a copy of our descriptor `fd`; OSError if the caller cannot take it."""
         close = os.O_CLOEXEC if close_on_exec else 0
-        fcntl.ioctl(self._fd, ADD_FD, _packed((request.id, 8), (SEND_WITH_FD, 4), (fd, 4), (0, 4), (close, 4)))
+        fcntl.ioctl(self._fd, ADD_FD, _packed((stopped.id, 8), (SEND_WITH_FD, 4), (fd, 4), (0, 4), (close, 4)))
 
     def _send(self, answer: bytes) -> None:
         try:

@@ -5,7 +5,7 @@ import os
 import stat
 from _collections_abc import Collection  # known by that name already; `collections` takes 2 ms
 
-from scaffold.host.sandbox.landlock.calls import CALLS, Listener, Request, umask_of
+from scaffold.host.sandbox.landlock.calls import CALLS, Listener, StoppedCall, umask_of
 from scaffold.host.sandbox.landlock.domain import CHANGING, READING, PathAccess, PathNode, RawSyscalls
 from scaffold.host.sandbox.landlock.stock import NO_REPLACE, Stock, rename
 
@@ -75,45 +75,45 @@ class FolderChanges:
         about = entry.about()
         return about is None or identity(about) not in self._held
 
-    def perform(self, listener: Listener, request: Request, entries: list[Entry]) -> None:
+    def perform(self, listener: Listener, stopped: StoppedCall, entries: list[Entry]) -> None:
         """Do what the call asks for and answer it; OSError as from the call."""
-        action, _, further = self._calls[request.number]
-        flags = request.integer(further[0]) if further and action != "symlink" else 0
+        action, _, further = self._calls[stopped.number]
+        flags = stopped.integer(further[0]) if further and action != "symlink" else 0
         old, entry = entries[0], entries[-1]
         match action:
             case "open" | "create":
-                self._open(listener, request, entry, *opening(request, action, further))
+                self._open(listener, stopped, entry, *opening(stopped, action, further))
                 return
             case "mkdir":
-                self._make_folder(entry, flags & ~umask_of(request.pid) & 0o1777)
+                self._make_folder(entry, flags & ~umask_of(stopped.pid) & 0o1777)
             case "unlink" if not flags & AT_REMOVEDIR:
                 os.unlink(entry.name, dir_fd=entry.folder)
             case "unlink" | "rmdir":
                 os.rmdir(entry.name, dir_fd=entry.folder)
             case "symlink":
-                os.symlink(request.text(further[0]), entry.name, dir_fd=entry.folder)
+                os.symlink(stopped.text(further[0]), entry.name, dir_fd=entry.folder)
             case "link" if flags & (AT_SYMLINK_FOLLOW | AT_EMPTY_PATH):
-                listener.resume(request)
+                listener.resume(stopped)
                 return
             case "link":
                 os.link(old.name, entry.name, src_dir_fd=old.folder, dst_dir_fd=entry.folder, follow_symlinks=False)
             case _:
                 self._rename(old, entry, flags)
-        listener.end(request, 0)
+        listener.end(stopped, 0)
 
-    def _open(self, listener: Listener, request: Request, entry: Entry, flags: int, mode: int) -> None:
+    def _open(self, listener: Listener, stopped: StoppedCall, entry: Entry, flags: int, mode: int) -> None:
         """Create a file and give the command its descriptor; what exists the kernel opens itself."""
         if entry.about() is not None or not flags & os.O_CREAT or flags & (os.O_DIRECTORY | os.O_PATH):
-            listener.resume(request)
+            listener.resume(stopped)
             return
         try:
-            fd = self._new_file(entry, flags, mode & ~umask_of(request.pid) & 0o777)
+            fd = self._new_file(entry, flags, mode & ~umask_of(stopped.pid) & 0o777)
         except FileExistsError:  # created meanwhile
             if flags & os.O_EXCL:
                 raise
-            listener.resume(request)
+            listener.resume(stopped)
             return
-        give(listener, request, fd, flags)
+        give(listener, stopped, fd, flags)
 
     def _new_file(self, entry: Entry, flags: int, mode: int) -> int:
         stock = self._stock
@@ -195,11 +195,11 @@ class FolderChanges:
         os.rmdir(old.name, dir_fd=old.folder)
 
 
-def opening(request: Request, action: str, further: tuple[int, ...]) -> tuple[int, int]:
+def opening(stopped: StoppedCall, action: str, further: tuple[int, ...]) -> tuple[int, int]:
     """Return the flags and the mode of a call that opens a file."""
     if action == "create":
-        return os.O_WRONLY | os.O_CREAT | os.O_TRUNC, request.integer(further[0])
-    return request.integer(further[0]), request.integer(further[1])
+        return os.O_WRONLY | os.O_CREAT | os.O_TRUNC, stopped.integer(further[0])
+    return stopped.integer(further[0]), stopped.integer(further[1])
 
 
 def _path_of(fd: int) -> str:
@@ -211,9 +211,9 @@ def identity(about: os.stat_result) -> Identity:
     return about.st_dev, about.st_ino
 
 
-def give(listener: Listener, request: Request, fd: int, flags: int) -> None:
+def give(listener: Listener, stopped: StoppedCall, fd: int, flags: int) -> None:
     """Let the call succeed with this descriptor, which is closed, and the flags of its opening."""
     try:
-        listener.give(request, fd, close_on_exec=bool(flags & os.O_CLOEXEC))
+        listener.give(stopped, fd, close_on_exec=bool(flags & os.O_CLOEXEC))
     finally:
         os.close(fd)
