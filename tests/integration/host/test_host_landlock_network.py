@@ -61,6 +61,16 @@ def foreign():
         yield server
 
 
+@pytest.fixture
+def shared():
+    """A server of the machine's whose port others may share."""
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield server
+
+
 async def printed(zone, code):
     finished = await zone.python(f"import errno, signal, struct\n{SERVER}\n{code}")
     assert finished.stderr == b""
@@ -153,20 +163,16 @@ async def test_its_port_on_another_address_does_not_make_a_server_reachable(zone
     assert await printed(zone, code) == ["ECONNREFUSED", "answer"]
 
 
-async def test_sharing_the_port_of_another_server_is_refused(zone):
+async def test_sharing_the_port_of_another_server_is_refused(zone, shared):
     """BX-9"""
-    with socket.socket() as shared:
-        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        shared.bind(("127.0.0.1", 0))
-        shared.listen()
-        code = f"""
+    code = f"""
 for host in ("127.0.0.1", "0.0.0.0"):
     mine = socket.socket()
     mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     attempt(mine.bind, (host, {shared.getsockname()[1]}))
 """
-        assert await printed(zone, code) == ["EADDRINUSE", "EADDRINUSE"]
+    assert await printed(zone, code) == ["EADDRINUSE", "EADDRINUSE"]
 
 
 async def test_closed_sockets_do_not_use_up_the_descriptors_of_the_broker(zone):
@@ -185,13 +191,9 @@ print(ask("127.0.0.1", serve()))
     assert (finished.stdout, finished.stderr) == (b"answer\n", b"")
 
 
-async def test_setting_the_option_while_the_socket_is_bound_does_not_share_a_port(zone):
+async def test_setting_the_option_while_the_socket_is_bound_does_not_share_a_port(zone, shared):
     """BX-9"""
-    with socket.socket() as shared:
-        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        shared.bind(("127.0.0.1", 0))
-        shared.listen()
-        code = f"""
+    code = f"""
 mine, left = socket.socket(), [1500]
 def switch():
     while left[0]:
@@ -207,7 +209,7 @@ while left[0]:
     mine.close()
 print(*answers)
 """
-        assert await printed(zone, code) == ["EADDRINUSE"]
+    assert await printed(zone, code) == ["EADDRINUSE"]
 
 
 async def test_an_own_address_does_not_open_another_servers_on_the_same_port(zone):
