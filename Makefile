@@ -8,7 +8,7 @@ READY := .venv/.ready
 SOUND := $(shell [ "$$(cat $(READY) 2>/dev/null)" = "$$(pwd)" ] && .venv/bin/python -c '' 2>/dev/null && echo yes)
 HERE  := PATH="$(CURDIR)/.venv/bin:$$PATH"
 PIN   := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-         --no-emit-index-url --no-annotate --no-header
+         --no-emit-index-url --no-annotate --no-header --no-strip-extras
 LOCK  := $(PIN) pyproject.toml
 
 help: ## List the targets

@@ -30,7 +30,8 @@ INDEX = re.compile(
     "|".join(map(re.escape, INDEXES)) + r"|^-{1,2}(i|index-url|extra-index-url|find-links)\b", re.MULTILINE
 )
 PINNED = re.compile(
-    r"(?P<name>[\w.-]+)==(?P<version>\S+)(?: ; (?P<marker>[^\\]+?))?(?: \\\n    --hash=sha256:[0-9a-f]{64})+"
+    r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?==(?P<version>\S+)(?: ; (?P<marker>[^\\]+?))?"
+    r"(?: \\\n    --hash=sha256:[0-9a-f]{64})+"
 )
 MAKEFILE_PATH = re.compile(r"(?<![\w./-])(?:\.ci|bench|docs|examples|requirements|src|tests)/[\w./-]*\w")
 
