@@ -60,7 +60,7 @@ class History:
         self.actions.append(action)
 
     def show(self, assertion: str) -> None:
-        self.store.facts.record(self.goal.id, assertion, commit="c", weak=False, paths=(), evidence=())
+        self.store.facts.record(self.goal.id, assertion, commit="c", paths=(), evidence=())
         self.facts.add(assertion)
 
     def withdraw(self, assertion: str, state: str) -> None:

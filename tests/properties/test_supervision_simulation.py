@@ -124,7 +124,7 @@ PLANTED = {
         (
             "            store.actions.move(attempt.action_id, Landing())\n"
             "            action = store.actions.get(attempt.action_id)\n"
-            "            shown = {'commit': head, 'weak': False, 'paths': (), 'evidence': ()}\n"
+            "            shown = {'commit': head, 'paths': (), 'evidence': ()}\n"
             "            store.facts.record_all(action.goal_id, action.effects, **shown)\n"
         ),
     ),

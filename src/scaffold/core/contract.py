@@ -86,16 +86,54 @@ def blocking_results(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
     return tuple(result for result in results if result.verdict in BLOCKING_CHECK_VERDICTS)
 
 
+DoubtCode = Literal[
+    "no_contract",
+    "passes_without_work",
+    "not_executed",
+    "tests_removed",
+    "tests_changed",
+    "tests_lost",
+    "suppressions",
+    "vacuous_tests",
+]
+
+
+class Doubt(Struct, frozen=True):
+    """A reason why passing all checks does not show that the work is right."""
+
+    code: DoubtCode
+    text: str
+    """A phrase for people, with the numbers and names that matter: `12 changed lines, 0 executed`."""
+
+
+Strength = Literal["proven", "reviewed", "weak"]
+"""How much the evidence says: no doubt is left | a reviewer or a human agreed in spite of doubts | doubts remain."""
+
+
+def strength_of(doubts: Sequence[Doubt], *, reviewed: bool) -> Strength:
+    """Return how much evidence with these doubts says."""
+    if not doubts:
+        return "proven"
+    return "reviewed" if reviewed else "weak"
+
+
 class Verification(Struct, frozen=True, kw_only=True):
     """All results of one contract at one commit."""
 
     commit: Commit
     results: tuple[CheckResult, ...]
-    weak: bool = False
-    """True if no check failed on the base, so passing does not show that the work made a difference."""
+    doubts: tuple[Doubt, ...] = ()
+    """Why passing does not show that the work is right; empty if nothing speaks against it."""
+    reviewed: bool = False
+    """True if a second reviewer or a human agreed to exactly this change in spite of the doubts."""
     failed_on_base: tuple[str, ...] = ()
     """Names of the checks that failed on the base; only these show that the work made a difference."""
     gates: tuple[GateResult, ...] = ()
+
+    @property
+    def strength(self) -> Strength:
+        """How much passing says."""
+        return strength_of(self.doubts, reviewed=self.reviewed)
 
     @property
     def passed(self) -> bool:

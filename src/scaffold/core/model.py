@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from scaffold.core.contract import Contract, Verification
+from scaffold.core.contract import Contract, Doubt, Strength, Verification, strength_of
 from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, Commit, ControlRequestId, GoalId, RunId, TurnId
 from scaffold.core.plan import ActionKind, Method
 from scaffold.core.run_settings import RunSettings
@@ -249,11 +249,18 @@ class Fact(Struct, frozen=True, kw_only=True):
     assertion: Assertion
     state: FactState
     commit: Commit
-    weak: bool
-    """True if the same evidence would hold on the base too, so it does not show that the work made a difference."""
     paths: tuple[str, ...]
     """The paths it depends on: those its landing changed or its evidence cites."""
     evidence: tuple[Evidence, ...]
+    doubts: tuple[Doubt, ...] = ()
+    """Why the evidence does not show that the work is right; empty for a proven fact."""
+    reviewed: bool = False
+    """True if a second reviewer or a human agreed to the work in spite of the doubts."""
+
+    @property
+    def strength(self) -> Strength:
+        """How much its evidence says."""
+        return strength_of(self.doubts, reviewed=self.reviewed)
 
 
 class Intent(Struct, frozen=True, kw_only=True):

@@ -156,7 +156,8 @@ def _failed_before(verification: Verification | None) -> tuple[str, ...] | None:
     if verification is None:
         return None
     # Empty: nothing failed on the base, so the facts are weak. None: nothing is known about the base.
-    return verification.failed_on_base or (() if verification.weak else None)
+    passes_without_work = any(doubt.code == "passes_without_work" for doubt in verification.doubts)
+    return verification.failed_on_base or (() if passes_without_work else None)
 
 
 def _still_proven(

@@ -104,9 +104,10 @@ def record_landed(
                 action.goal_id,
                 assertion,
                 commit=landed,
-                weak=attempt.verification.weak,
                 paths=paths,
                 evidence=evidence,
+                doubts=attempt.verification.doubts,
+                reviewed=attempt.verification.reviewed,
             )
         for tested in rechecked:
             record_recheck(store, tested, now)
@@ -143,9 +144,10 @@ async def record_without_commit(context: RunContext, run: Run, attempt: Attempt,
             action.goal_id,
             action.effects,
             commit=attempt.base_sha,
-            weak=verification.weak,
             paths=sorted(paths),
             evidence=evidence,
+            doubts=verification.doubts,
+            reviewed=verification.reviewed,
         )
     return None
 

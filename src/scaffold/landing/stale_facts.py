@@ -61,20 +61,21 @@ def mark_stale(store: Store, group: ProvenFacts) -> None:
 
 
 def record_recheck(store: Store, tested: RecheckResult, at: datetime) -> None:
-    """Record that the facts hold at the tested commit; their paths and their weakness stay the same."""
+    """Record that the facts hold at the tested commit; their paths and doubts stay the same."""
     for fact in tested.group.facts:
         attempt = next((each.attempt_id for each in fact.evidence if each.attempt_id is not None), None)
         shown = Verification(commit=tested.commit, results=tested.results, gates=tested.gates)
         evidence = evidence_of(shown, attempt, tested.commit, at)
-        # No recheck repeats a human's approval or the change itself, so this evidence would be lost.
-        kept = [each for each in fact.evidence if each.kind in {"human", "change"}]
+        # No recheck repeats an approval or the change itself, so this evidence would be lost.
+        kept = [each for each in fact.evidence if each.kind in {"human", "review", "change"}]
         store.facts.record(
             fact.goal_id,
             fact.assertion,
             commit=tested.commit,
-            weak=fact.weak,
             paths=fact.paths,
             evidence=(*evidence, *kept),
+            doubts=fact.doubts,
+            reviewed=fact.reviewed,
         )
 
 

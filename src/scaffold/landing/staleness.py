@@ -23,9 +23,7 @@ class ProvenFacts(Struct, frozen=True, kw_only=True):
     @property
     def recheck(self) -> Recheck:
         """How it can be re-proven. A review considered more than the checks, so these alone are not enough for it."""
-        if is_review_role(self.action.role) or any(
-            each.kind == "review" for fact in self.facts for each in fact.evidence
-        ):
+        if is_review_role(self.action.role):
             return "review"
         contract = self.action.contract
         if contract is not None and (contract.commands or contract.must_exist or contract.must_not_exist):

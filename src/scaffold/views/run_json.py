@@ -89,7 +89,13 @@ def _supervisor(view: RunView, goal: Goal) -> Json:
 def fact_json(fact: Fact) -> Json:
     """Return a fact with its evidence."""
     evidence = [_fields(each, ("kind", "command", "exit_code", "commit", "at", "detail")) for each in fact.evidence]
-    return {"name": fact.assertion, **_fields(fact, ("state", "commit", "weak")), "evidence": evidence}
+    return {
+        "name": fact.assertion,
+        **_fields(fact, ("state", "commit", "strength")),
+        "weak": fact.strength == "weak",
+        "doubts": [_fields(doubt, ("code", "text")) for doubt in fact.doubts],
+        "evidence": evidence,
+    }
 
 
 def action_json(view: RunView, action: Action) -> Json:

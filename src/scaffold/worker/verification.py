@@ -15,7 +15,7 @@ from scaffold.run.assignment import TESTING_ROLE
 from scaffold.run.contracts import contract_in_force
 from scaffold.run.notices import warn
 from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
-from scaffold.verify.contract.checks import required_names
+from scaffold.verify.contract.checks import PASSES_WITHOUT_WORK, required_names
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
 from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.paths.conventions import is_test
@@ -82,8 +82,9 @@ class AttemptVerifier:
             return found
         async with pinned_meanwhile(context.run_context, context.task.attempt.id, found.commit):
             red = await red_with_new_tests(contract, found.failed_on_base, changes, context.tree(found.commit))
-        weak = required_names(contract).isdisjoint(red)
-        return msgspec.structs.replace(found, failed_on_base=red, weak=weak)
+        others = tuple(doubt for doubt in found.doubts if doubt != PASSES_WITHOUT_WORK)
+        doubts = (PASSES_WITHOUT_WORK, *others) if required_names(contract).isdisjoint(red) else others
+        return msgspec.structs.replace(found, failed_on_base=red, doubts=doubts)
 
     async def strengthened(self, passed: Verification) -> Verification:
         """Have the drafter strengthen the contract that the work passed; verify again if it changed."""

@@ -25,7 +25,9 @@ def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, sca
             "attempt": 1,
             "commit": landed,
             "passed": True,
+            "strength": "proven",
             "weak": False,
+            "doubts": [],
             "red_on_base": [],
             "score": None,
             "results": [

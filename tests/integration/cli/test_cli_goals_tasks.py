@@ -10,6 +10,7 @@ from scaffold.cli.render.goals_tasks_agents import evidence_line
 from scaffold.core.model import Evidence, PlanningTurn, Usage
 from scaffold.core.states import Completed, Failed, Paused, Pending, Running
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
+from scaffold.verify.contract.checks import NO_CONTRACT
 
 NESTED = """\
 version: 1
@@ -73,10 +74,12 @@ def test_a_weak_or_stale_fact_is_marked(context, plan, scaffold):
     (goal,) = context.store.goals.of_run(run.id)
     with context.store.transaction():
         context.store.facts.invalidate(goal.id, "store_works", "stale")
-        context.store.facts.record(goal.id, "api_works", commit=run.base_sha, weak=True, paths=(), evidence=())
+        context.store.facts.record(
+            goal.id, "api_works", commit=run.base_sha, doubts=(NO_CONTRACT,), paths=(), evidence=()
+        )
     out = scaffold("goals").out
     assert "! stale store_works" in out
-    assert "✓ holds api_works, weak: it would hold without the work" in out
+    assert "✓ holds api_works, weak: there is no contract, only the change itself" in out
 
 
 def test_the_json_of_tasks_includes_the_evidence(context, plan, scaffold):

@@ -4,6 +4,7 @@ import pytest
 
 from builders import begin, land, make_run
 from scaffold.cli.render.report import report
+from scaffold.core.contract import Doubt
 from scaffold.core.model import Evidence
 from scaffold.views.run_view import read_run_view
 
@@ -15,12 +16,11 @@ def show(context, plan):
     landed = land(context, run, "store", {"store.py": "x = 1\n"})
     (goal,) = context.store.goals.of_run(run.id)
 
-    def again(kind, detail, *, weak=False):
+    def again(kind, detail, *, doubts=(), reviewed=False):
         shown = Evidence(kind=kind, command=None, exit_code=None, commit=landed, at=context.clock.now(), detail=detail)
         with context.store.transaction():
-            context.store.facts.record(
-                goal.id, "store_works", commit=landed, weak=weak, paths=("store.py",), evidence=(shown,)
-            )
+            shown_again = {"paths": ("store.py",), "evidence": (shown,), "doubts": doubts, "reviewed": reviewed}
+            context.store.facts.record(goal.id, "store_works", commit=landed, **shown_again)
         return context.store.runs.get(run.id)
 
     return again
@@ -39,12 +39,18 @@ def test_the_report_names_the_evidence_of_a_fact(context, show, kind, detail, ex
     assert f"        {expected}\n" in report(read_run_view(context, show(kind, detail)), context.repository.root)
 
 
-def test_a_weak_fact_is_marked_wherever_it_is_shown(context, show, scaffold):
-    """AL-7, BX-1: a weak fact is never shown as proven."""
-    show("change", "store.py was changed", weak=True)
+@pytest.mark.parametrize(("reviewed", "strength"), [(False, "weak"), (True, "reviewed")])
+def test_a_fact_that_is_not_proven_is_marked_with_its_reason_wherever_it_is_shown(
+    context, show, scaffold, reviewed, strength
+):
+    """AL-7, BX-1, BX-22: a weak or reviewed fact is never shown as proven, and says why it is not."""
+    doubt = Doubt("tests_removed", "2 tests were removed with what they tested")
+    run = show("change", "store.py was changed", doubts=(doubt,), reviewed=reviewed)
     (fact,) = scaffold("status", "--json").json["goals"][0]["facts"]
-    assert fact["weak"] is True
-    assert "store_works (weak)" in scaffold("status").out
-    assert "store_works, weak" in scaffold("goals").out
-    assert "store_works, weak" in scaffold("tasks").out
-    assert "store_works holds (weak), shown by" in scaffold("contract", "store").out
+    assert (fact["strength"], fact["weak"]) == (strength, not reviewed)
+    assert fact["doubts"] == [{"code": "tests_removed", "text": doubt.text}]
+    assert f"store_works ({strength})" in scaffold("status").out
+    assert f"store_works, {strength}: {doubt.text}" in scaffold("goals").out
+    assert f"store_works, {strength}: {doubt.text}" in scaffold("tasks").out
+    assert f"store_works holds ({strength}), shown by" in scaffold("contract", "store").out
+    assert f"        {strength}: {doubt.text}\n" in report(read_run_view(context, run), context.repository.root)

@@ -94,7 +94,9 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
                         "name": "store_works",
                         "state": "holds",
                         "commit": landed,
+                        "strength": "proven",
                         "weak": False,
+                        "doubts": [],
                         "evidence": [
                             {
                                 "kind": "contract",

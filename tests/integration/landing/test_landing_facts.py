@@ -85,7 +85,7 @@ async def test_a_touched_fact_that_still_holds_gets_new_evidence(harness):
     await land(harness, run, queue, "a", "echo more >> list")
     landed = await land(harness, run, queue, "b", "echo x > b; echo again >> list")
     found = fact(harness, run, "a")
-    assert (found.state, found.commit, found.paths, found.weak) == ("holds", landed, ("list",), False)
+    assert (found.state, found.commit, found.paths, found.strength) == ("holds", landed, ("list",), "proven")
     assert [(each.command, each.commit) for each in found.evidence] == [(MORE, landed)]
     assert states(harness, run, "a") == ["holds", "holds"]
 
@@ -104,7 +104,7 @@ async def test_a_weak_fact_stays_weak(harness):
     landed = await land(harness, run, queue, "a", "echo more >> list")
     await land(harness, run, queue, "b", "echo x > b; echo again >> list")
     found = fact(harness, run, "a")
-    assert (found.state, found.weak, found.commit) == ("holds", True, landed)
+    assert (found.state, found.strength, found.commit) == ("holds", "weak", landed)
 
 
 async def test_a_check_that_fails_without_the_candidate_does_not_refuse_it(harness, tmp_path):

@@ -28,8 +28,8 @@ async def test_a_candidate_lands_as_one_commit_and_its_effect_becomes_a_fact(har
     assert message.strip() == f"a: Make a.\n\nWell.\n\nScaffold-Run: {run.id}\nScaffold-Action: a"
     assert await harness.sh(f"git rev-list --count {run.base_sha}..{run.session_branch}") == "1"
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
-    assert (fact.assertion, fact.state, fact.weak, fact.commit, fact.paths) == (
-        "a_done", "holds", False, landed.commit, ("a", "b"),
+    assert (fact.assertion, fact.state, fact.strength, fact.commit, fact.paths) == (
+        "a_done", "holds", "proven", landed.commit, ("a", "b"),
     )  # fmt: skip
     assert [each.command for each in fact.evidence] == ["test -f a"]
     assert harness.statuses(run) == {"a": "completed"}
@@ -110,7 +110,7 @@ async def test_a_landing_without_a_contract_is_a_weak_fact(harness):
     await harness.work(run, "a", "echo x > a")
     assert isinstance(await queue.step(), CandidateLanded)
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
-    assert fact.weak
+    assert (fact.strength, [each.code for each in fact.doubts]) == ("weak", ["no_contract"])
     assert [(each.kind, each.exit_code) for each in fact.evidence] == [("change", None)]
 
 

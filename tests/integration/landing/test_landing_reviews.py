@@ -59,7 +59,7 @@ async def test_an_approval_is_recorded_without_a_commit_and_makes_a_fact(harness
     assert await queue.step() == ReviewRecorded(tip)
     assert await harness.tip(run) == tip
     fact = fact_of(harness, run, "look_done")
-    assert (fact.state, fact.commit, fact.weak, fact.paths) == ("holds", tip, False, ("a", "list"))
+    assert (fact.state, fact.commit, fact.strength, fact.paths) == ("holds", tip, "proven", ("a", "list"))
     (evidence,) = fact.evidence
     assert (evidence.kind, evidence.command, evidence.exit_code) == ("review", None, None)
     assert evidence.detail == "Sound.\n- list:2: has two"

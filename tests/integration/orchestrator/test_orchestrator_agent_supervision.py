@@ -70,7 +70,7 @@ def land(harness, run, key):
     with harness.store.transaction():
         harness.store.attempts.end(attempt.id, outcome="landed")
         harness.store.actions.move_each((action,), Verifying(), Landing(), Completed())
-        harness.store.facts.record_all(action.goal_id, action.effects, commit=COMMIT, weak=False, paths=(), evidence=())
+        harness.store.facts.record_all(action.goal_id, action.effects, commit=COMMIT, paths=(), evidence=())
 
 
 async def test_an_agent_is_woken_only_by_news_and_completes_the_goal(harness):

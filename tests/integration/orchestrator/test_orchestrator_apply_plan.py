@@ -52,7 +52,7 @@ def named(store, key):
 
 def show(store, assertion):
     goal = store.goals.by_name("run-1", "shop")
-    store.facts.record(goal.id, assertion, commit=HEAD, weak=False, paths=(), evidence=())
+    store.facts.record(goal.id, assertion, commit=HEAD, paths=(), evidence=())
 
 
 def test_a_proposal_is_stored_unchanged_with_its_events(store, run):

@@ -66,7 +66,7 @@ def land(store, key, result):
         for state in (Running(), Verifying(), Landing()):
             store.actions.move(action.id, state)
         store.actions.move(action.id, Completed(), result=result)
-        store.facts.record_all("goal-1", action.effects, commit=HEAD, weak=False, paths=(), evidence=())
+        store.facts.record_all("goal-1", action.effects, commit=HEAD, paths=(), evidence=())
 
 
 def fail(store, key, error):

@@ -221,7 +221,7 @@ async def test_a_weak_fact_is_shown_again_by_the_gates(harness):
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"], check="grep -q again list")), **gated())
     await harness.run_to_end(run, a=["echo more >> list"], b=["echo again >> list"])
     facts = {each.assertion: each for each in harness.store.facts.of_goal(harness.action(run, "a").goal_id)}
-    assert facts["a_done"].weak
+    assert facts["a_done"].strength == "weak"
     assert facts["a_done"].commit == facts["b_done"].commit
     assert [(each.kind, each.commit == facts["b_done"].commit) for each in facts["a_done"].evidence] == [
         ("gate", True),

@@ -60,7 +60,7 @@ def land(harness, run, key, result):
     action = harness.action(run, key)
     with harness.store.transaction():
         harness.store.actions.move_each((action,), Running(), Verifying(), Landing(), Completed())
-        harness.store.facts.record_all(action.goal_id, action.effects, commit=COMMIT, weak=False, paths=(), evidence=())
+        harness.store.facts.record_all(action.goal_id, action.effects, commit=COMMIT, paths=(), evidence=())
 
 
 async def test_a_ready_compound_is_broken_down_into_children_that_cover_its_effects(harness):
@@ -286,6 +286,6 @@ async def grown(harness, size):
             harness.store.actions.move(action.id, Completed(), result=long)
         done = [effect for each in many[: size // 2] for effect in each.effects]
         shop_id = goal_of(harness, run).id
-        harness.store.facts.record_all(shop_id, done, commit=COMMIT, weak=False, paths=(), evidence=())
+        harness.store.facts.record_all(shop_id, done, commit=COMMIT, paths=(), evidence=())
         harness.store.goals.set_summary(shop_id, long, was="")
     return run

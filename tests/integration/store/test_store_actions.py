@@ -32,7 +32,7 @@ SHOP = "run-1/shop"
 def _show(store: Store, *assertions: str) -> None:
     with store.transaction():
         for assertion in assertions:
-            store.facts.record(SHOP, assertion, commit="c", weak=False, paths=(), evidence=())
+            store.facts.record(SHOP, assertion, commit="c", paths=(), evidence=())
 
 
 def _move(store: Store, key: str, *states: object) -> None:
@@ -123,7 +123,7 @@ def test_a_fact_of_another_goal_makes_nothing_ready(store: Store) -> None:
     store_run(store, an_action("x", preconditions=("a",)))
     with store.transaction():
         store.goals.add(a_goal("web"))
-        store.facts.record("run-1/web", "a", commit="c", weak=False, paths=(), evidence=())
+        store.facts.record("run-1/web", "a", commit="c", paths=(), evidence=())
     assert _ready(store) == []
 
 

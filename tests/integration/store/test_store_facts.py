@@ -3,6 +3,7 @@
 import pytest
 
 from builders import BASE, HEAD, a_goal, a_run, an_action, events_of, some_evidence, store_run
+from scaffold.core.contract import Doubt
 from scaffold.core.errors import StoreError
 from scaffold.core.events import FactStateChanged
 from scaffold.core.model import Fact
@@ -10,6 +11,7 @@ from scaffold.core.states import Completed, Pending
 from scaffold.store.database import Store
 
 SHOP = "run-1/shop"
+DOUBT = Doubt("no_contract", "there is no contract")
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def store(store: Store) -> Store:
 def _show(store: Store, assertion: str = "a", commit: str = HEAD) -> None:
     with store.transaction():
         store.facts.record(
-            SHOP, assertion, commit=commit, weak=True, paths=["shop/store.py"], evidence=[some_evidence(commit)]
+            SHOP, assertion, commit=commit, doubts=(DOUBT,), paths=["shop/store.py"], evidence=[some_evidence(commit)]
         )
 
 
@@ -40,9 +42,9 @@ def _fact(commit: str = HEAD, state: str = "holds") -> Fact:
         assertion="a",
         state=state,
         commit=commit,
-        weak=True,
         paths=("shop/store.py",),
         evidence=(some_evidence(commit),),
+        doubts=(DOUBT,),
     )
 
 
@@ -54,7 +56,7 @@ def test_a_fact_reads_back_with_its_evidence_and_records_an_event(store: Store) 
 
 def test_an_assertion_given_twice_is_one_fact_and_one_event(store: Store) -> None:
     with store.transaction():
-        store.facts.record_all(SHOP, ["a", "a"], commit=HEAD, weak=True, paths=(), evidence=())
+        store.facts.record_all(SHOP, ["a", "a"], commit=HEAD, doubts=(DOUBT,), paths=(), evidence=())
     assert _unmet(store) == [1, 0]
     assert events_of(store) == [FactStateChanged("shop", "a", "holds", HEAD)]
 
@@ -109,7 +111,7 @@ def test_holding_and_counting_leave_out_what_does_not_hold(store: Store) -> None
         store.runs.add(a_run("run-2"))
         store.goals.add(other := a_goal(run_id="run-2"))
         for goal_id in ("run-1/web", other.id):
-            store.facts.record(goal_id, "a", commit=HEAD, weak=False, paths=(), evidence=())
+            store.facts.record(goal_id, "a", commit=HEAD, paths=(), evidence=())
     _show(store, "b")
     _show(store, "c")
     _withdraw(store, "stale", "c")
@@ -122,7 +124,7 @@ def test_holding_and_counting_leave_out_what_does_not_hold(store: Store) -> None
 
 def test_a_fact_of_a_missing_goal_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match=r"(?i)foreign key"), store.transaction():
-        store.facts.record("nobody", "a", commit=HEAD, weak=False, paths=(), evidence=())
+        store.facts.record("nobody", "a", commit=HEAD, paths=(), evidence=())
 
 
 def test_facts_are_found_by_the_paths_they_depend_on(store: Store) -> None:

@@ -69,7 +69,7 @@ def test_missing_assertions_of_a_goal_come_in_its_own_order(store: Store) -> Non
     assert store.goals.unmet(goal.id) == ("c", "a", "b")
     with store.transaction():
         for assertion in ("a", "b"):
-            store.facts.record(goal.id, assertion, commit="c", weak=False, paths=(), evidence=[some_evidence()])
+            store.facts.record(goal.id, assertion, commit="c", paths=(), evidence=[some_evidence()])
         store.facts.invalidate(goal.id, "b", "stale")
     assert store.goals.unmet(goal.id) == ("c", "b")
 
@@ -78,7 +78,7 @@ def test_facts_of_another_goal_do_not_count(store: Store) -> None:
     store_run(store)
     with store.transaction():
         store.goals.add(a_goal("web"))
-        store.facts.record("run-1/web", "done", commit="c", weak=False, paths=(), evidence=())
+        store.facts.record("run-1/web", "done", commit="c", paths=(), evidence=())
     assert store.goals.unmet("run-1/web") == ()
     assert store.goals.unmet("run-1/shop") == ("done",)
 

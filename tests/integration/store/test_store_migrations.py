@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import OWNER, a_run, an_action, store_run, unprivileged
+from builders import OWNER, a_run, an_action, an_attempt, store_run, unprivileged
 from scaffold.core.errors import StoreError
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
@@ -72,6 +72,30 @@ def test_a_newer_program_migrates_the_schema_and_keeps_all_data(
         assert newer._connection.rows("SELECT mood FROM run")[0]["mood"] is None
     with closing(Store.open(place, clock=clock, migrations=new)) as again:
         assert _version(again) == NEXT
+
+
+def test_what_was_weak_before_reasons_were_stored_stays_weak(path: Path, tmp_path: Path, clock: FakeClock) -> None:
+    """BX-5: schema 2 replaces `weak` of facts and verifications by the reasons."""
+    first = tmp_path / "first"
+    first.mkdir()
+    shutil.copy(MIGRATIONS / "0001_initial.sql", first)
+    verification = '{"commit":"c","results":[],"weak":true,"failed_on_base":[],"gates":[]}'
+    with closing(Store.open(path, clock=clock, migrations=first)) as store:
+        store_run(store, an_action("a"))
+        attempt = an_attempt(an_action("a"))
+        with store.transaction():
+            store.attempts.open(attempt)
+            for assertion, weak in (("a", 1), ("b", 0)):
+                store._connection.write(
+                    "INSERT INTO fact (goal_id, assertion, state, commit_sha, weak, paths, evidence, updated_at) "
+                    "VALUES ('run-1/shop', :assertion, 'holds', 'c', :weak, '[]', '[]', '')",
+                    assertion=assertion,
+                    weak=weak,
+                )
+            store._connection.write("UPDATE attempt SET verification = :verification", verification=verification)
+    with closing(Store.open(path, clock=clock)) as store:
+        assert [fact.strength for fact in store.facts.of_goal("run-1/shop")] == ["weak", "proven"]
+        assert store.attempts.get(attempt.id).verification.strength == "weak"
 
 
 def test_a_backup_precedes_a_migration(path: Path, clock: FakeClock, new: Path) -> None:

@@ -41,7 +41,7 @@ def end(store: Store, name: str, outcome: str) -> None:
 
 def show(store: Store, assertion: str) -> None:
     with store.transaction():
-        store.facts.record(GOAL, assertion, commit=Commit("c" * 40), weak=False, paths=(), evidence=())
+        store.facts.record(GOAL, assertion, commit=Commit("c" * 40), paths=(), evidence=())
 
 
 def test_a_turn_records_events_when_it_begins_and_ends(store: Store) -> None:

@@ -193,7 +193,7 @@ def test_texts_sort_by_their_bytes(nowhere: PostgresLocation, store: Store) -> N
     store_run(store)
     with store.transaction():
         for assertion in ("b", "B", "a_b", "ab", "ä"):
-            store.facts.record("run-1/shop", assertion, commit="c", weak=False, paths=(), evidence=())
+            store.facts.record("run-1/shop", assertion, commit="c", paths=(), evidence=())
     assert [fact.assertion for fact in store.facts.of_goal("run-1/shop")] == ["B", "a_b", "ab", "b", "ä"]
     columns = "SELECT DISTINCT collation_name FROM information_schema.columns"
     assert _do(nowhere, f"{columns} WHERE table_schema = '{nowhere.schema}' AND data_type = 'text'") == [("C",)]

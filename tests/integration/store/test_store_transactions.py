@@ -92,7 +92,7 @@ def test_transactions_do_not_nest(store: Store) -> None:
 def test_a_change_outside_a_transaction_is_a_programming_error(store: Store, change) -> None:
     store_run(store)
     with store.transaction():
-        store.facts.record("run-1/shop", "done", commit="c", weak=False, paths=(), evidence=())
+        store.facts.record("run-1/shop", "done", commit="c", paths=(), evidence=())
     with pytest.raises(RuntimeError, match=r"with store\.transaction"):
         change(store)
 

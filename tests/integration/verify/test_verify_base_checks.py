@@ -93,7 +93,7 @@ async def test_a_contract_without_a_distinguishing_required_check_is_weak(
     git = await worktree.add(harness.context.repository, tmp_path / "work", head)
     tree = msgspec.structs.replace(base, git=git, commit=head)
     verification = await prove_candidate(ProofRequest(contract=contract, failed_on_base=found.failed_on_base), tree)
-    assert (verification.passed, verification.weak) == (True, weak)
+    assert (verification.passed, verification.strength) == (True, "weak" if weak else "proven")
     assert set(verification.failed_on_base) == set(found.failed_on_base)
 
 

@@ -34,19 +34,19 @@ async def test_every_command_runs_even_if_an_earlier_one_fails(tree):
     checked = await verify_contract(contract("exit 1", "grep four list", "nosuchcommand"), tree)
     assert verdicts(checked) == ["fail", "pass", "error"]
     assert [failure.name for failure in checked.failures] == ["exit 1", "nosuchcommand"]
-    assert (checked.commit, checked.weak, checked.passed) == (tree.commit, False, False)
+    assert (checked.commit, checked.strength, checked.passed) == (tree.commit, "proven", False)
 
 
 async def test_a_failing_optional_check_warns_and_proves_nothing(tree):
     """AL-8: it does not block, and if all checks are optional the fact is weak."""
     checked = await verify_contract(contract("false", required=False), tree)
-    assert (verdicts(checked), checked.passed, checked.weak) == (["warn"], True, True)
+    assert (verdicts(checked), checked.passed, checked.strength) == (["warn"], True, "weak")
 
 
 async def test_without_a_contract_a_change_is_enough(tree):
     for nothing in (None, Contract(intent="just do it")):
         checked = await verify_contract(nothing, tree)
-        assert (checked.results[0].name, checked.passed, checked.weak) == ("change", True, True)
+        assert (checked.results[0].name, checked.passed, checked.strength) == ("change", True, "weak")
 
 
 async def test_an_unchanged_tree_is_vacuous_whatever_the_contract_says(tree):

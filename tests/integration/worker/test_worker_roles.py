@@ -126,7 +126,7 @@ async def test_a_tester_without_a_change_is_done_if_the_checks_pass_on_what_it_v
     (fact,) = [
         each for each in harness.store.facts.of_goal(harness.action(run, "t").goal_id) if each.assertion == "t_done"
     ]
-    assert (fact.commit, fact.weak, fact.paths) == (tip, False, ("a",))
+    assert (fact.commit, fact.strength, fact.paths) == (tip, "proven", ("a",))
     assert [(each.kind, each.command, each.exit_code) for each in fact.evidence] == [("contract", check, 0)]
 
 

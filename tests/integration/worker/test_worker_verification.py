@@ -52,7 +52,7 @@ async def test_a_contract_that_passes_before_the_work_is_weak(harness, check, re
     run = await begin(harness, check=check)
     await run_criticised(harness, run, "a", ["echo one > a"], {})
     (attempt,) = harness.attempts(run, "a")
-    assert (attempt.verification.failed_on_base, attempt.verification.weak) == (red, not red)
+    assert (attempt.verification.failed_on_base, attempt.verification.strength) == (red, "proven" if red else "weak")
 
 
 async def test_a_worse_gate_is_returned_with_its_new_failures(harness):
@@ -131,9 +131,9 @@ async def test_a_contract_is_drafted_before_the_work_and_refined_after_it(harnes
     assert phases(harness, run) == ["draft", "final"]
     (attempt,) = harness.attempts(run, "a")
     assert [each.name for each in attempt.verification.results] == ["grep -q one a", "grep -q two a"]
-    assert (attempt.verification.failed_on_base, attempt.verification.weak) == (
+    assert (attempt.verification.failed_on_base, attempt.verification.strength) == (
         ("grep -q one a", "grep -q two a"),
-        False,
+        "proven",
     )
 
 
@@ -143,7 +143,7 @@ async def test_checks_added_by_a_final_contract_run_on_the_base_as_well(harness)
     drafts = {"draft": [written("true"), written("true")], "refine": [written("true", "grep -q one a")]}
     assert isinstance(await run_criticised(harness, run, "a", ["echo one > a"], {}, drafts=drafts), CandidateReady)
     (attempt,) = harness.attempts(run, "a")
-    assert (attempt.verification.failed_on_base, attempt.verification.weak) == (("grep -q one a",), False)
+    assert (attempt.verification.failed_on_base, attempt.verification.strength) == (("grep -q one a",), "proven")
     assert await harness.show(f"{attempt.head_sha}:a") == "one"
 
 

@@ -37,7 +37,7 @@ def an_action(key, **fields):
 
 
 def a_fact(assertion, **fields):
-    given = {"state": "holds", "commit": "c0ffee1234" * 4, "weak": False, "paths": (), "evidence": ()}
+    given = {"state": "holds", "commit": "c0ffee1234" * 4, "paths": (), "evidence": ()}
     return Fact(goal_id="g", assertion=assertion, **(given | fields))
 
 

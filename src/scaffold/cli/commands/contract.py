@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option, run_option
 from scaffold.cli.render.goals_tasks_agents import evidence_line, format_score
+from scaffold.cli.render.status_text import strength_suffix
 from scaffold.cli.render.style import heading, print_json, status_mark
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.contract import CheckResult, Contract, SealedContract, Verification
@@ -89,7 +90,9 @@ def _contract_json(about: ContractView) -> dict[str, Any]:
             "attempt": checked.number,
             "commit": verification.commit,
             "passed": verification.passed,
-            "weak": verification.weak,
+            "strength": verification.strength,
+            "weak": verification.strength == "weak",
+            "doubts": [msgspec.structs.asdict(doubt) for doubt in verification.doubts],
             "red_on_base": verification.failed_on_base,
             "score": None if checked.score is None else msgspec.structs.asdict(checked.score),
             "results": [msgspec.structs.asdict(result) for result in verification.results],
@@ -119,16 +122,16 @@ def _sections(about: ContractView) -> Iterator[Sequence[str]]:
         yield ["No check has run yet."]
     for fact in about.facts:
         shown = [f"  {evidence_line(evidence, UNCLIPPED)}" for evidence in fact.evidence]
-        weak = " (weak)" if fact.weak else ""
-        yield [f"{status_mark(fact.state)} {clip(f'{fact.assertion} {fact.state}{weak}, shown by', WIDTH - 2)}", *shown]
+        held = f"{fact.assertion} {fact.state}{strength_suffix(fact)}, shown by"
+        yield [f"{status_mark(fact.state)} {clip(held, WIDTH - 2)}", *shown]
 
 
 def _check_lines(attempt: Attempt, verification: Verification) -> Iterator[Sequence[str]]:
     about = f"Attempt {attempt.number}, checked at {verification.commit[:8]}"
-    weak = ["  weak: no check failed before the work"] if verification.weak else []
+    doubts = [f"  {verification.strength}: {printable(doubt.text)}" for doubt in verification.doubts]
     results = [line for result in verification.results for line in _result(result, verification.failed_on_base)]
     critic = [] if attempt.score is None else [f"  critic: {format_score(attempt.score)}"]
-    yield [heading(about), *weak, *results, *critic]
+    yield [heading(about), *doubts, *results, *critic]
     if verification.gates:
         yield [heading("Gates"), *(line for gate in verification.gates for line in _gate(gate))]
 

@@ -11,6 +11,7 @@ from scaffold.cli.render.status_text import action_note
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, CriticScore, Evidence, Fact, Goal, Run
+from scaffold.core.printable_text import printable
 from scaffold.core.states import reason_of, status_of
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.run_view import RunView, read_processes, read_run_view
@@ -144,10 +145,14 @@ def _effect(assertion: Assertion, facts: Mapping[Assertion, Fact], indent: str) 
     """Yield an assertion with its state, and below it a line for each piece of evidence."""
     fact = facts.get(assertion)
     state = "missing" if fact is None else fact.state
-    weak = ", weak: it would hold without the work" if fact is not None and fact.weak else ""
-    yield f"{indent}{status_mark(state)} {clip(f'{state} {assertion}{weak}', WIDTH - len(indent) - 2)}"
+    standing = "" if fact is None or fact.strength == "proven" else f", {fact.strength}: {_doubts_text(fact)}"
+    yield f"{indent}{status_mark(state)} {clip(f'{state} {assertion}{standing}', WIDTH - len(indent) - 2)}"
     for evidence in fact.evidence if fact is not None else ():
         yield f"{indent}{INDENT * 2}{evidence_line(evidence, WIDTH - len(indent) - 4)}"
+
+
+def _doubts_text(fact: Fact) -> str:
+    return printable("; ".join(doubt.text for doubt in fact.doubts))
 
 
 def evidence_line(evidence: Evidence, width: int) -> str:

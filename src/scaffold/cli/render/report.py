@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.inbox import brief_lines
-from scaffold.cli.render.status_text import MAX_ITEMS, ActionsById, status_reason
+from scaffold.cli.render.status_text import MAX_ITEMS, ActionsById, status_reason, strength_suffix
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal
@@ -84,8 +84,8 @@ def _action(
 
 
 def _fact(fact: Fact) -> Iterator[str]:
-    weak = " (weak)" if fact.weak else ""
-    yield _line(6, f"{fact.assertion} {fact.state}{weak}, shown by")
+    yield _line(6, f"{fact.assertion} {fact.state}{strength_suffix(fact)}, shown by")
+    yield from (_line(8, f"{fact.strength}: {doubt.text}") for doubt in fact.doubts)
     gates = [each for each in fact.evidence if each.kind == "gate"]
     others = [each for each in fact.evidence if each.kind != "gate"]
     judged = [each for each in others if each.kind in NARRATIVE_EVIDENCE]

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from scaffold.cli.render.inbox import brief_lines
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import ActionId, Assertion
-from scaffold.core.model import Action, Attempt, Goal
+from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import (
     INTERRUPTED,
@@ -96,6 +96,11 @@ def _failed_actions(failed: Sequence[Action]) -> str:
     return "\n".join(lines)
 
 
+def strength_suffix(fact: Fact) -> str:
+    """Return ` (weak)` or ` (reviewed)` for a fact that is not proven; empty for one that is."""
+    return "" if fact.strength == "proven" else f" ({fact.strength})"
+
+
 def _goal(view: RunView, goal: Goal) -> str:
     holding = view.holding(goal)
     held = [name for name in goal.desired if name in holding]
@@ -105,8 +110,8 @@ def _goal(view: RunView, goal: Goal) -> str:
     reason = reason_of(goal.state)
     if reason is not None and reason != reason_of(view.run.state):
         lines.append(f"  {clip(reason, WIDTH - 2)}")
-    weak = {fact.assertion for fact in view.facts[goal.id] if fact.weak}
-    shown_held = [f"{name} (weak)" if name in weak else name for name in held]
+    suffixes = {fact.assertion: strength_suffix(fact) for fact in view.facts[goal.id]}
+    shown_held = [f"{name}{suffixes.get(name, '')}" for name in held]
     lines += [*_assertion_lines("holds", shown_held), *_assertion_lines("missing", missing)]
     actions = view.actions_of(goal)
     shown = _most_relevant(actions)

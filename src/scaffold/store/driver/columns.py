@@ -6,7 +6,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from scaffold.core.contract import Contract, Verification
+from scaffold.core.contract import Contract, Doubt, Verification
 from scaffold.core.errors import StoreError
 from scaffold.core.events import Event
 from scaffold.core.ids import Assertion
@@ -87,5 +87,6 @@ CONTRACT = JsonColumn[Contract | None](Contract | None)
 VERIFICATION = JsonColumn[Verification | None](Verification | None)
 SCORE = JsonColumn[CriticScore | None](CriticScore | None)
 EVIDENCE = JsonColumn[tuple[Evidence, ...]](tuple[Evidence, ...])
+DOUBTS = JsonColumn[tuple[Doubt, ...]](tuple[Doubt, ...])
 EVENT = JsonColumn[Event](Event)
 OBJECT = JsonColumn[Mapping[str, Any]](dict[str, Any])

@@ -3,20 +3,21 @@
 from collections.abc import Collection, Sequence
 from typing import Literal
 
+from scaffold.core.contract import Doubt
 from scaffold.core.events import FactStateChanged
 from scaffold.core.ids import Assertion, Commit, GoalId, RunId
 from scaffold.core.model import Evidence, Fact
 from scaffold.core.states import FactState
-from scaffold.store.driver.columns import EVIDENCE, NAMES, format_time
+from scaffold.store.driver.columns import DOUBTS, EVIDENCE, NAMES, format_time
 from scaffold.store.driver.connection import ColumnValue, Row
 from scaffold.store.run.events import RunTableGateway
 
 SET_HOLDS = """
-INSERT INTO fact (goal_id, assertion, state, commit_sha, weak, paths, evidence, updated_at)
-VALUES (:goal_id, :assertion, 'holds', :commit_sha, :weak, :paths, :evidence, :at)
+INSERT INTO fact (goal_id, assertion, state, commit_sha, paths, evidence, doubts, reviewed, updated_at)
+VALUES (:goal_id, :assertion, 'holds', :commit_sha, :paths, :evidence, :doubts, :reviewed, :at)
 ON CONFLICT (goal_id, assertion) DO UPDATE
-SET state = 'holds', commit_sha = excluded.commit_sha, weak = excluded.weak, paths = excluded.paths,
-    evidence = excluded.evidence, updated_at = excluded.updated_at
+SET state = 'holds', commit_sha = excluded.commit_sha, paths = excluded.paths, evidence = excluded.evidence,
+    doubts = excluded.doubts, reviewed = excluded.reviewed, updated_at = excluded.updated_at
 """
 GET = "SELECT * FROM fact WHERE goal_id = :goal_id AND assertion = :assertion"
 SET_STATE = "UPDATE fact SET state = :state, updated_at = :at WHERE goal_id = :goal_id AND assertion = :assertion"
@@ -58,12 +59,15 @@ class Facts(RunTableGateway):
         assertion: Assertion,
         *,
         commit: Commit,
-        weak: bool,
         paths: Sequence[str],
         evidence: Sequence[Evidence],
+        doubts: Sequence[Doubt] = (),
+        reviewed: bool = False,
     ) -> None:
         """Make the assertion hold at `commit`; newer evidence replaces older."""
-        self.record_all(goal_id, (assertion,), commit=commit, weak=weak, paths=paths, evidence=evidence)
+        self.record_all(
+            goal_id, (assertion,), commit=commit, paths=paths, evidence=evidence, doubts=doubts, reviewed=reviewed
+        )
 
     def record_all(
         self,
@@ -71,16 +75,18 @@ class Facts(RunTableGateway):
         assertions: Sequence[Assertion],
         *,
         commit: Commit,
-        weak: bool,
         paths: Sequence[str],
         evidence: Sequence[Evidence],
+        doubts: Sequence[Doubt] = (),
+        reviewed: bool = False,
     ) -> None:
         """Make all assertions hold at `commit`, each with the same evidence; newer evidence replaces older."""
         columns: dict[str, ColumnValue] = {
             "commit_sha": commit,
-            "weak": int(weak),
             "paths": NAMES.write(tuple(paths)),
             "evidence": EVIDENCE.write(tuple(evidence)),
+            "doubts": DOUBTS.write(tuple(doubts)),
+            "reviewed": int(reviewed),
             "at": format_time(self._clock.now()),
         }
         # Without duplicates, each of which would lower the counts of `unmet` once more.
@@ -152,7 +158,8 @@ def _fact(row: Row) -> Fact:
         assertion=row["assertion"],
         state=row["state"],
         commit=row["commit_sha"],
-        weak=bool(row["weak"]),
         paths=NAMES.read(row["paths"]),
         evidence=EVIDENCE.read(row["evidence"]),
+        doubts=DOUBTS.read(row["doubts"]),
+        reviewed=bool(row["reviewed"]),
     )

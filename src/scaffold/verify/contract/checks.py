@@ -6,7 +6,16 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from scaffold.core.contract import Check, CheckResult, CheckVerdict, Contract, ExitCode, OutputContains, Verification
+from scaffold.core.contract import (
+    Check,
+    CheckResult,
+    CheckVerdict,
+    Contract,
+    Doubt,
+    ExitCode,
+    OutputContains,
+    Verification,
+)
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
 from scaffold.git import commits
@@ -28,6 +37,8 @@ MAX_PATHS = 5
 COMMAND_NOT_FOUND = 127
 COMMAND_NOT_EXECUTABLE = 126
 SIGKILL_EXIT = 128 + signal.SIGKILL
+NO_CONTRACT = Doubt("no_contract", "there is no contract, only the change itself")
+PASSES_WITHOUT_WORK = Doubt("passes_without_work", "every required check passes without the work, too")
 
 
 class Tree(Struct, frozen=True, kw_only=True):
@@ -53,7 +64,7 @@ async def verify_changes(
     """Check `tree` against `contract`, given the `changed` paths.
 
     `failed_on_base` are the names of the checks that failed on the base; None if they were not run there. If no
-    required check failed on the base, the result is weak: the checks would pass without the work, too.
+    required check failed on the base, that is a doubt: the checks would pass without the work, too.
 
     Commands run one after another, so that they cannot disturb each other; all of them run, so that one round of
     feedback names every failure. Each starts with the tracked files as committed. Untracked files they create stay.
@@ -67,12 +78,13 @@ async def verify_changes(
     if contract is None or contract.empty:
         detail = f"{count_of(len(changed), 'path')} changed; there is no contract."
         change = CheckResult(name="change", verdict="pass", detail=detail)
-        return Verification(commit=tree.commit, results=(change,), weak=True)
+        return Verification(commit=tree.commit, results=(change,), doubts=(NO_CONTRACT,))
     results = await run_checks(contract, tree, changed)
     were_red = tuple(dict.fromkeys(result.name for result in results if result.name in (failed_on_base or ())))
     required = required_names(contract)
     conclusive = required if failed_on_base is None else required.intersection(were_red)
-    return Verification(commit=tree.commit, results=results, weak=not conclusive, failed_on_base=were_red)
+    doubts = () if conclusive else (PASSES_WITHOUT_WORK,)
+    return Verification(commit=tree.commit, results=results, doubts=doubts, failed_on_base=were_red)
 
 
 def required_names(contract: Contract) -> frozenset[str]:
