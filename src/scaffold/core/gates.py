@@ -15,9 +15,10 @@ TestOutcome = Literal["passed", "failed", "skipped", "error", "flaky"]
 """The outcome of one test or finding (a finding is `failed`). `flaky`: failed, then passed without a change."""
 TestVerdict = Literal["pass", "new_failure", "pre_existing", "fixed", "flaky", "skipped"]
 """A test compared with the baseline."""
-Withdrawal = Literal["passes", "removed", "moved"]
-"""Why a missing test is no regression: it still passes unchanged | the code it tested is gone too | a test with the
-same name passes elsewhere."""
+TestFate = Literal["moved", "removed", "changed", "lost"]
+"""What became of a test of the base that is gone or changed, by running its base version on the new code: it passes |
+it cannot resolve a name that the change removed | it fails, and a changed version of it passes | it fails or is
+skipped, and no version of it passes."""
 GateVerdict = Literal[
     "pass", "new_failure", "pre_existing", "fixed", "flaky", "vacuous", "error", "timeout", "not_applicable"
 ]
@@ -125,8 +126,9 @@ class GateResult(Struct, frozen=True, kw_only=True):
     verdict: GateVerdict
     tests: Mapping[str, TestVerdict] = {}
     """The tests that did not simply pass, a few hundred at most; `counts` covers all of them."""
-    withdrawn: Mapping[str, Withdrawal] = {}
-    """The tests removed from declared files without a regression, a few hundred at most."""
+    base_tests: Mapping[str, TestFate] = {}
+    """What became of the base's tests in declared files that changed, a few hundred at most; those that simply pass as
+    before are left out. `lost` ones block, unless a reviewer or a human agreed."""
     refused: Mapping[str, str] = {}
     """The tests that cannot be checked here, with what the sandbox forbids; they failed before the work, too."""
     counts: Mapping[TestVerdict, int] = {}

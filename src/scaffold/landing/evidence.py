@@ -1,5 +1,6 @@
 """Evidence for an action's effects: check results, gates and human decisions, never an agent's claim."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
@@ -44,8 +45,8 @@ def describe_gate(gate: GateResult) -> str:
 
     Tests that the sandbox keeps from passing are named.
     """
-    removed = sum(why == "removed" for why in gate.withdrawn.values())
-    counts = (("removed", removed), *gate.counts.items())
+    fates = Counter(gate.base_tests.values())
+    counts = (*((fate, fates[fate]) for fate in ("removed", "changed", "lost")), *gate.counts.items())
     shown = [f"{count} {verdict}" for verdict, count in counts if count]
     refused = [describe_refused(gate.refused)] if gate.refused else []
     focused = ["focused"] if gate.focused else []

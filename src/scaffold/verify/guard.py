@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from scaffold.core.contract import CheckResult, Contract
-from scaffold.core.gates import Gate, GateRun
+from scaffold.core.gates import GateRun
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
 from scaffold.git.commits import PathChange
@@ -17,7 +17,7 @@ from scaffold.git.submodule import missing_gitlinks
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.contract.checks import Tree, check_constraints, check_read_only_paths
-from scaffold.verify.locate_tests import path_of_test
+from scaffold.verify.locate_tests import is_test_function, path_of_test
 from scaffold.verify.paths.check_inputs import (
     BaseLayout,
     autorun_reason,
@@ -44,9 +44,6 @@ MAX_TASK_FILES = 20
 
 RUNNERS_NAMING_FILES = frozenset({"pytest", "unittest", "jest", "vitest"})
 """The runners whose test names contain the file, and that keep tests in separate files."""
-
-LINT_PLUGINS = frozenset({"black", "flake8", "isort", "mypy", "pylint", "ruff", "pycodestyle", "pydocstyle", "format"})
-"""The names under which pytest plugins report their one result per file."""
 
 Reason = tuple[str, str]
 """(path, problem): together they read as one sentence."""
@@ -201,16 +198,8 @@ def _files_with_tests(gates: Sequence[GateRun], paths: frozenset[str]) -> frozen
     Doctests and the per-file results of plugins do not make a module a test file.
     """
     runs = [run for run in gates if run.gate.kind == "test" and run.gate.runner in RUNNERS_NAMING_FILES]
-    functions = ((run.gate, name) for run in runs for name in run.outcomes if _is_function(run.gate, name))
+    functions = ((run.gate, name) for run in runs for name in run.outcomes if is_test_function(run.gate, name))
     return frozenset(path for gate, name in functions if (path := path_of_test(gate, name, paths)) is not None)
-
-
-def _is_function(gate: Gate, name: str) -> bool:
-    """Return True if the name is that of a test function; for pytest that excludes doctests and plugin results."""
-    if gate.runner != "pytest":
-        return True
-    *_, function = name.partition("[")[0].split("::")
-    return function.isidentifier() and function.casefold() not in LINT_PLUGINS
 
 
 def _undeclared(reason: Reason, request: ProofRequest) -> bool:

@@ -8,6 +8,8 @@ from scaffold.verify.gates.jest import TITLE_SEPARATOR
 
 PATH_SEPARATORS = {"pytest": "::", "jest": TITLE_SEPARATOR, "vitest": TITLE_SEPARATOR, "cargo": ": ", "findings": ": "}
 """The text between the file and the rest of a test name, by runner."""
+LINT_PLUGINS = frozenset({"black", "flake8", "isort", "mypy", "pylint", "ruff", "pycodestyle", "pydocstyle", "format"})
+"""The names under which pytest plugins report their one result per file."""
 _FUNCTION = re.compile(r"\.(?:Test|Example|Fuzz|Benchmark)")
 """The boundary between package and function in the name of a Go test."""
 _NUMBERED = re.compile(r" \(\d+\)$")
@@ -64,6 +66,14 @@ def title_in_source(gate: Gate, name: str) -> str:
 def occurs_in(text: str, gate: Gate, name: str) -> bool:
     """Return True if the text contains the name of a test as a whole word."""
     return re.search(rf"(?<!\w){re.escape(title_in_source(gate, name))}(?!\w)", text) is not None
+
+
+def is_test_function(gate: Gate, name: str) -> bool:
+    """Return True if the name is that of a test function; for pytest that excludes doctests and plugin results."""
+    if gate.runner != "pytest":
+        return True
+    *_, function = name.partition("[")[0].split("::")
+    return function.isidentifier() and function.casefold() not in LINT_PLUGINS
 
 
 def path_from_top(gate: Gate, path: str) -> str:

@@ -9,6 +9,7 @@ from scaffold.core.contract import Verification, blocking_results
 from scaffold.git import commits
 from scaffold.verify.contract.checks import Tree, unchanged_result, verify_changes
 from scaffold.verify.guard import check_changed_paths
+from scaffold.verify.regression.base_tests import doubts_about_tests
 from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.request import ProofRequest
 
@@ -29,4 +30,5 @@ async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
     if request.baseline is None or not verification.passed:
         return verification
     gates = await judge_gates(request, request.baseline, tree)
-    return msgspec.structs.replace(verification, gates=gates)
+    doubts = (*verification.doubts, *doubts_about_tests(gates))
+    return msgspec.structs.replace(verification, gates=gates, doubts=doubts)

@@ -23,6 +23,8 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """The paths, folders and globs that the action declared; tests in them may be removed if that loses nothing."""
     areas: ProtectedAreas = ProtectedAreas()
     """The paths that may be changed only if the action declared them."""
+    accepted_losses: frozenset[str] = frozenset()
+    """The tests whose loss a reviewer or a human agreed to, by name."""
     failed_on_base: tuple[str, ...] | None = None
     """The names of the contract's checks that failed on the base; None if they were not run there."""
     baseline: Baseline | None = None

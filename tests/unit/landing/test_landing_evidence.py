@@ -68,7 +68,7 @@ def test_a_gate_without_counts_is_described_by_its_verdict():
 def test_gate_evidence_counts_tests_removed_with_the_code_they_tested():
     """AL-10, BX-5: the evidence of a fact shows that something is no longer tested."""
     description = describe_gate(
-        gate("pass", counts={"pass": 3}, withdrawn={"a": "removed", "b": "passes", "c": "removed"})
+        gate("pass", counts={"pass": 3}, base_tests={"a": "removed", "b": "moved", "c": "removed"})
     )
     assert description == "test: pass, 2 removed, 3 pass"
 

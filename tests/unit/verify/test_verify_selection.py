@@ -3,7 +3,7 @@
 import pytest
 
 from scaffold.verify.paths.conventions import is_test_file
-from scaffold.verify.regression.mentions import changed_names, go_packages
+from scaffold.verify.regression.mentions import changed_names, exported, go_packages
 from scaffold.verify.regression.selection import PathIndex, select_tests
 
 ENOUGH = {"tests/test_b.py": 5}
@@ -160,3 +160,16 @@ def test_names_of_other_languages_are_found_by_spelling(path, text, names):
     """AL-11: all names of a changed file that others may use."""
     assert changed_names(path, text, text + "\n// changed\n") == names
     assert changed_names(path, text, text) == set()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "names"),
+    [
+        ("js", "exports.add = 1;\nmodule.exports = { sub, mul };\n", {"add", "sub", "mul"}),
+        ("go", "func Add() {}\nfunc inner() {}\ntype Till struct{}\n", {"Add", "Till"}),
+        ("rs", "pub fn add() {}\nfn inner() {}\n", {"add"}),
+    ],
+)
+def test_each_language_exports_names_in_its_own_way(suffix, text, names):
+    """AL-11: changed exports select the tests that mention them."""
+    assert exported(suffix, text) == names

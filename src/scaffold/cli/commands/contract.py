@@ -13,7 +13,7 @@ from scaffold.cli.render.status_text import strength_suffix
 from scaffold.cli.render.style import heading, print_json, status_mark
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.contract import CheckResult, Contract, SealedContract, Verification
-from scaffold.core.gates import GateResult, Withdrawal
+from scaffold.core.gates import GateResult, TestFate
 from scaffold.core.model import Action, Attempt, Fact
 from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
@@ -27,12 +27,13 @@ from scaffold.views.text_format import WIDTH, clip, wrap_text
 
 UNCLIPPED = 10_000
 """Columns for text that must not be cut off."""
-HARMLESS_REMOVALS: Mapping[Withdrawal, str] = {
-    "passes": "removed, and still passes",
-    "removed": "removed with the code it tested",
-    "moved": "moved, and passes there",
+FATES: Mapping[TestFate, str] = {
+    "lost": "gone, and failing as it was",
+    "removed": "removed with what it tested",
+    "changed": "expects something else now",
+    "moved": "gone from its place, and passing as it was",
 }
-"""Texts about missing tests that are no failure."""
+"""What is said of a test of the base that is gone or changed."""
 
 
 @click.command()
@@ -180,8 +181,8 @@ def _gate(gate: GateResult) -> Iterator[str]:
         yield f"      it {UNINFORMATIVE}"
     if gate.refused:
         yield from (f"      {line}" for line in wrap_text(describe_refused(gate.refused), WIDTH - 6, break_words=True))
-    for why, words in HARMLESS_REMOVALS.items():
-        names = ", ".join(name for name, given in gate.withdrawn.items() if given == why)
+    for fate, words in FATES.items():
+        names = ", ".join(name for name, given in gate.base_tests.items() if given == fate)
         yield from (f"      {line}" for line in wrap_text(f"{words}: {names}", WIDTH - 6) if names)
     if gate.blocks:
         yield from (f"      {verdict} {clip(name, WIDTH - 20)}" for name, verdict in list(gate.tests.items())[:20])

@@ -11,6 +11,7 @@ from scaffold.core.gates import TestOutcome
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_result import (
     RunnerResult,
+    UnresolvedName,
     load_failure,
     match_exit_code,
     printable_test_name,
@@ -22,6 +23,8 @@ _COMMAND = re.compile(r"\bgo\s+test\b(?!.*\s-json\b)")
 _EVERYTHING = re.compile(r"(?<!\S)\./\.\.\.(?!\S)")
 _BUILD_FAILED = re.compile(rb"^FAIL\s+(\S+) \[(?:build|setup) failed\]", re.MULTILINE)
 """Go's own line between the events; before Go 1.20 it is the only sign of a failed build."""
+_UNDEFINED = re.compile(r"_test\.go:\d+:\d+: (?:undefined: (?:\w+\.)?(\w+)|\S+\.(\w+) undefined \()")
+"""The compiler's message about a name that a test file uses and nothing defines."""
 _FUNCTION = re.compile(r"\.((?:Test|Example|Fuzz|Benchmark)\w*)(?:/|$)")
 """The function of a test or subtest."""
 OUTCOME_BY_ACTION: dict[str, TestOutcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
@@ -68,6 +71,8 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     broken = _build_failures(events) | {
         printable_test_name(found.decode(errors="replace")) for found in _BUILD_FAILED.findall(ended.stdout)
     }
+    if broken and ended.env.stand_ins is not None:
+        return _older_result(events, ended, broken)
     if broken:
         failure = load_failure("The build failed", sorted(broken))
         return msgspec.structs.replace(failure, shown_output=_output(events))
@@ -76,6 +81,24 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     return msgspec.structs.replace(
         _result(events, ended.exit_code, whole=ended.env.whole), shown_output=_output(events)
     )
+
+
+def _older_result(events: Sequence[GoTestEvent], ended: RunnerExit, broken: set[str]) -> RunnerResult:
+    """Return the result of tests of an older version, of which whole packages may be unable to compile."""
+    outcomes = worst_outcomes(
+        (_name(event), OUTCOME_BY_ACTION[event.action])
+        for event in events
+        if event.test and event.action in OUTCOME_BY_ACTION
+    )
+    packages = {name.partition(" ")[0]: name for name in broken}
+    said = f"{_output(events)}\n{ended.output.decode(errors='replace')}"
+    unresolved = {
+        package: UnresolvedName(found[1] or found[2])
+        for package in packages
+        for found in [_UNDEFINED.search(said)]
+        if found and len(packages) == 1
+    }
+    return RunnerResult(outcomes={**outcomes, **dict.fromkeys(packages, "error")}, unresolved=unresolved)
 
 
 def unfinished_tests(ended: RunnerExit) -> tuple[str, ...]:

@@ -10,9 +10,11 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.gates import TestOutcome
+from scaffold.verify.gates.javascript_errors import unresolved_name
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_result import (
     RunnerResult,
+    UnresolvedName,
     load_failure,
     match_exit_code,
     printable_test_name,
@@ -33,6 +35,7 @@ class JestTest(Struct, frozen=True, rename="camel"):
     title: str
     status: str
     ancestor_titles: tuple[str, ...] = ()
+    failure_messages: tuple[str, ...] | None = None
 
 
 class JestSuite(Struct, frozen=True, rename="camel"):
@@ -76,7 +79,23 @@ def read_report(ended: RunnerExit) -> RunnerResult:
         report = msgspec.json.decode(data, type=JestReport)
     except (msgspec.DecodeError, RecursionError) as error:
         return unusable_result("error", f"The runner's report cannot be parsed: {error}.")
+    if ended.env.stand_ins is not None:
+        return _older_result(report, ended.env.cwd)
     return _result(report, ended.env.cwd, ended.exit_code, whole=ended.env.whole)
+
+
+def _older_result(report: JestReport, top: Path) -> RunnerResult:
+    """Return the result of tests of an older version, of which whole files may be unable to load."""
+    outcomes = dict(worst_outcomes(pair for suite in report.test_results for pair in _outcomes(suite, top)))
+    broken = [each for each in report.test_results if each.status == "failed" and _failed_to_load(each)]
+    said = {_file(suite, top): suite.message or "" for suite in broken}
+    said |= {
+        _name(suite, test, top): "\n".join(test.failure_messages or ())
+        for suite in report.test_results
+        for test in suite.assertion_results
+    }
+    unresolved = {name: UnresolvedName(found) for name, text in said.items() if (found := unresolved_name(text))}
+    return RunnerResult(outcomes={**outcomes, **{_file(each, top): "error" for each in broken}}, unresolved=unresolved)
 
 
 def _result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool) -> RunnerResult:
@@ -97,8 +116,11 @@ def _result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool
 
 def _outcomes(suite: JestSuite, top: Path) -> Iterator[tuple[str, TestOutcome]]:
     for each in suite.assertion_results:
-        name = TITLE_SEPARATOR.join((_file(suite, top), *each.ancestor_titles, each.title))
-        yield printable_test_name(name), OUTCOME_BY_STATUS.get(each.status, "skipped")
+        yield _name(suite, each, top), OUTCOME_BY_STATUS.get(each.status, "skipped")
+
+
+def _name(suite: JestSuite, test: JestTest, top: Path) -> str:
+    return printable_test_name(TITLE_SEPARATOR.join((_file(suite, top), *test.ancestor_titles, test.title)))
 
 
 def _failed_to_load(suite: JestSuite) -> bool:

@@ -1,13 +1,17 @@
 """Node's built-in test runner: request a TAP report in our folder by NODE_OPTIONS, and read it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, structs
 
 from scaffold.core.gates import TestOutcome
+from scaffold.verify.gates.javascript_errors import unresolved_name
 from scaffold.verify.gates.jest import TITLE_SEPARATOR
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_result import (
     RunnerResult,
+    UnresolvedName,
     match_exit_code,
     printable_test_name,
     read_untrusted,
@@ -17,9 +21,23 @@ from scaffold.verify.gates.runner_result import (
 REPORT = "report.tap"
 INDENT = 4
 """Spaces per nesting level of subtests."""
+MAX_SAID = 4_000
+ANY_FILE = ""
+"""The name of a file that could not be loaded, whichever it is."""
+
+
+class TestPoint(Struct, frozen=True):
+    """One result line of the report."""
+
+    name: str
+    outcome: TestOutcome
+    said: str
+    """The error of a failed test, and what was printed before its line."""
+
 
 _POINT = re.compile(r"(?P<indent> *)(?P<bad>not )?ok \d+ - (?P<name>.*?)(?: # (?P<mark>[A-Z]{4})\b.*)?")
 _BEGINS = re.compile(r"(?P<indent> *)# Subtest: (?P<name>.*)")
+_ERROR = re.compile(r" *error: '(?P<text>.*)'")
 _PLAN = re.compile(r"1\.\.\d+")
 
 
@@ -39,16 +57,34 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     # The plan comes last, so a report without one was cut off.
     if _PLAN.search(text) is None:
         return unusable_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
-    return match_exit_code(dict(_numbered(_points(text))), ended.exit_code, whole=ended.env.whole)
+    points = tuple(_points(text))
+    outcomes = dict(_numbered((point.name, point.outcome) for point in points))
+    if ended.env.stand_ins is not None:
+        return RunnerResult(outcomes=outcomes, unresolved=dict(_unresolved(points)))
+    return match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
 
 
-def _points(report: str) -> Iterator[tuple[str, TestOutcome]]:
-    """Yield every test with its outcome, subtests first; YAML blocks with failure details are skipped."""
+def _unresolved(points: Sequence[TestPoint]) -> Iterator[tuple[str, UnresolvedName]]:
+    """Yield the names that failed tests of an older version could not resolve.
+
+    A file that could not be loaded has the name ANY_FILE: the report does not say which tests are in it.
+    """
+    for point in points:
+        name = unresolved_name(point.said) if point.outcome == "failed" else None
+        if name:
+            yield ANY_FILE if point.name.startswith("/") else point.name, UnresolvedName(name)
+
+
+def _points(report: str) -> Iterator[TestPoint]:
+    """Yield every test with its outcome and what was said of it, subtests first."""
     parents: list[str] = []
-    yaml_indent = ""
+    found: TestPoint | None = None
+    yaml_indent = said = ""
     for line in report.splitlines():
         if yaml_indent:
             yaml_indent = "" if line == f"{yaml_indent}..." else yaml_indent
+            if found and (error := _ERROR.fullmatch(line)):
+                found = structs.replace(found, said=f"{error['text']}\n{found.said}")
         # Details of failures may contain lines that look like results.
         elif line.strip() == "---":
             yaml_indent = line.removesuffix("---")
@@ -58,7 +94,15 @@ def _points(report: str) -> Iterator[tuple[str, TestOutcome]]:
         elif point := _POINT.fullmatch(line):
             depth = len(point["indent"]) // INDENT
             name = TITLE_SEPARATOR.join((*parents[:depth], point["name"]))
-            yield printable_test_name(name), "skipped" if point["mark"] else "failed" if point["bad"] else "passed"
+            if found:
+                yield found
+            outcome: TestOutcome = "skipped" if point["mark"] else "failed" if point["bad"] else "passed"
+            found, said = TestPoint(printable_test_name(name), outcome, said), ""
+        # What a file printed before it failed to load; tests print there, too.
+        elif line.startswith("# "):
+            said = f"{said}{line[2:]}\n"[-MAX_SAID:]
+    if found:
+        yield found
 
 
 def _numbered(points: Iterator[tuple[str, TestOutcome]]) -> Iterator[tuple[str, TestOutcome]]:

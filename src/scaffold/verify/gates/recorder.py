@@ -6,11 +6,13 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from scaffold.verify.gates.injected import scaffold_recorder as recorder
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_detection import UNITTEST_MODULE
 from scaffold.verify.gates.runner_result import RunnerResult, unusable_result
-from scaffold.verify.gates.signed_record import judge_record, read_record, unfinished_tests
+from scaffold.verify.gates.signed_record import judge_older_record, judge_record, read_record, unfinished_tests
 
 RECORDER_FOLDER = Path(recorder.__file__).resolve().parent
 NOT_INSTALLED = b"No module named pytest"
@@ -34,6 +36,7 @@ def _recorded_command(command: str, env: RunnerEnv, options: Mapping[str, str]) 
         "key": key.hex(),
         "token": secrets.token_hex(8),
         "only": env.only,
+        "stand_ins": None if env.stand_ins is None else msgspec.to_builtins(env.stand_ins),
         # The recorder restores these, so that programs started by tests do not load it as well.
         "environ": {name: env.environ.get(name) for name in variables},
     }
@@ -48,6 +51,8 @@ def _read(ended: RunnerExit) -> RunnerResult:
         return unusable_result(
             "error", "pytest is not installed here." if missing else f"{lines} (Exit code {ended.exit_code}.)"
         )
+    if ended.env.stand_ins is not None:
+        return judge_older_record(lines)
     return judge_record(lines, ended.exit_code, whole=ended.env.whole)
 
 

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from scaffold.core.gates import Gate, GateRun, RunnerKind, TestOutcome
 from scaffold.host.files import delete_folder_if_possible
@@ -19,8 +19,8 @@ from scaffold.verify.gates.libtest import CARGO
 from scaffold.verify.gates.node_runner import NODE
 from scaffold.verify.gates.recorder import PYTEST, UNITTEST_ADAPTER
 from scaffold.verify.gates.refusals import sandbox_refusals
-from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
-from scaffold.verify.gates.runner_result import EXIT_OUTCOME, MAX_BYTES, RunnerResult, unusable_result
+from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit, StandInsOrder
+from scaffold.verify.gates.runner_result import EXIT_OUTCOME, MAX_BYTES, RunnerResult, UnresolvedName, unusable_result
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
 
 OUTPUT_LIMIT_BYTES = 1_000_000
@@ -45,13 +45,33 @@ ADAPTERS: Mapping[RunnerKind, RunnerAdapter] = {
 }
 
 
+class ObservedRun(Struct, frozen=True):
+    """A run of a gate, and what else the runner told of tests of an older version."""
+
+    run: GateRun
+    unresolved: Mapping[str, UnresolvedName]
+
+
 async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environment: str, timeout_s: float) -> GateRun:
     """Run a gate once and return its result; `only` limits it to tests (names, or files relative to the gate's folder).
 
     Leaves the checkout dirty.
     """
+    return (await observe_gate(gate, tree, only=only, environment=environment, timeout_s=timeout_s)).run
+
+
+async def observe_gate(
+    gate: Gate,
+    tree: Tree,
+    *,
+    only: Sequence[str] = (),
+    environment: str,
+    timeout_s: float,
+    stand_ins: StandInsOrder | None = None,
+) -> ObservedRun:
+    """Run a gate once, as `run_gate` does; with `stand_ins`, its tests are of an older version than the code."""
     adapter = ADAPTERS[gate.runner]
-    with _runner_env(gate, tree, only) as env:
+    with _runner_env(gate, tree, only, stand_ins) as env:
         order = adapter.build_command(gate.command, env)
         tests = await snapshot_files(tree.git, tree.commit, gate.command) if gate.kind == "test" else None
         command = ShellCommand(
@@ -66,7 +86,7 @@ async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environm
         result = result if adapter.selects_exactly else _selected_only(result, env)
         if tests is not None and result.problem is None and (written := await tests.touched()):
             result = unusable_result("error", tamper_message(written), result.outcomes)
-    return GateRun(
+    run = GateRun(
         gate=gate,
         commit=tree.commit,
         environment=environment,
@@ -80,6 +100,7 @@ async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environm
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
+    return ObservedRun(run, result.unresolved)
 
 
 def _refused(result: RunnerResult, tree: Tree, env: RunnerEnv) -> dict[str, str]:
@@ -91,7 +112,7 @@ def _refused(result: RunnerResult, tree: Tree, env: RunnerEnv) -> dict[str, str]
 
 
 @contextlib.contextmanager
-def _runner_env(gate: Gate, tree: Tree, only: Sequence[str]) -> Iterator[RunnerEnv]:
+def _runner_env(gate: Gate, tree: Tree, only: Sequence[str], stand_ins: StandInsOrder | None) -> Iterator[RunnerEnv]:
     """Yield the runner's environment, with an empty temporary folder that is deleted afterwards."""
     # The runner must be able to write its report, and in a sandbox this is the
     # only folder outside the checkout where it can.
@@ -101,7 +122,7 @@ def _runner_env(gate: Gate, tree: Tree, only: Sequence[str]) -> Iterator[RunnerE
     folder = Path(tempfile.mkdtemp(prefix="gate-", dir=parent)).resolve()
     cwd = tree.git.cwd / gate.folder
     try:
-        yield RunnerEnv(folder=folder, cwd=cwd.resolve(), environ=tree.environ, only=tuple(only))
+        yield RunnerEnv(folder=folder, cwd=cwd.resolve(), environ=tree.environ, only=tuple(only), stand_ins=stand_ins)
     finally:
         delete_folder_if_possible(folder)
 

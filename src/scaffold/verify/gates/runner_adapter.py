@@ -8,6 +8,17 @@ from msgspec import Struct
 from scaffold.verify.gates.runner_result import RunnerResult
 
 
+class StandInsOrder(Struct, frozen=True, kw_only=True):
+    """What a runner has to know to run tests of an older version: which files they are, and which modules are gone."""
+
+    top: str
+    """Absolute path of the checkout's top."""
+    tests: tuple[str, ...]
+    """All Python files of tests and their helpers, relative to the top."""
+    removed: tuple[str, ...]
+    """The dotted names under which removed modules may have been imported."""
+
+
 class RunnerEnv(Struct, frozen=True, kw_only=True):
     """The surroundings of one run."""
 
@@ -18,6 +29,8 @@ class RunnerEnv(Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     only: tuple[str, ...] = ()
     """Names of the tests or files to run; empty for all."""
+    stand_ins: StandInsOrder | None = None
+    """Set if the tests are of an older version than the code, so that a file that cannot be loaded is no problem."""
 
     @property
     def whole(self) -> bool:

@@ -28,6 +28,14 @@ class OsFailure(Struct, frozen=True, array_like=True):
     """Whether the name of a host could not be resolved."""
 
 
+class UnresolvedName(Struct, frozen=True, array_like=True):
+    """A name that a test of an older version uses, and that the code no longer has."""
+
+    name: str
+    owners: tuple[tuple[str, str], ...] = ()
+    """The file and qualified name of each class that lacks it; empty if no class was asked."""
+
+
 class RunnerResult(Struct, frozen=True, kw_only=True):
     """The result of one run."""
 
@@ -37,6 +45,8 @@ class RunnerResult(Struct, frozen=True, kw_only=True):
     """What the tool said of each finding, without line numbers."""
     errors: Mapping[str, tuple[OsFailure, ...]] = {}
     """The errors of the operating system behind failed tests, by test."""
+    unresolved: Mapping[str, UnresolvedName] = {}
+    """The names that tests of an older version could not resolve, by test, or by file if it could not be loaded."""
     problem: GateRunProblem | None = None
     why: str = ""
     """A sentence about the problem; empty if there is none."""

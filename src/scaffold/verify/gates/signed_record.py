@@ -16,6 +16,7 @@ from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived
 from scaffold.verify.gates.runner_result import (
     OsFailure,
     RunnerResult,
+    UnresolvedName,
     load_failure,
     match_exit_code,
     printable_test_name,
@@ -79,6 +80,14 @@ class ErrorsLine(Struct, frozen=True, array_like=True, tag="errors"):
     errors: tuple[OsFailure, ...]
 
 
+class UnresolvedLine(Struct, frozen=True, array_like=True, tag="unresolved"):
+    """The name that a test of an older version could not resolve."""
+
+    name: str
+    unresolved: str
+    owners: tuple[tuple[str, str], ...]
+
+
 class CanaryLine(Struct, frozen=True, array_like=True, tag="canary"):
     """A canary, one of our own tests: whether it raised, and what the runner reported."""
 
@@ -93,7 +102,17 @@ class EndLine(Struct, frozen=True, array_like=True, tag="end"):
     exit_code: int
 
 
-RecordLine = CollectedLine | UncollectedLine | StartedLine | RaisedLine | ReportLine | ErrorsLine | CanaryLine | EndLine
+RecordLine = (
+    CollectedLine
+    | UncollectedLine
+    | StartedLine
+    | RaisedLine
+    | ReportLine
+    | ErrorsLine
+    | UnresolvedLine
+    | CanaryLine
+    | EndLine
+)
 
 
 def read_record(folder: Path, key: bytes) -> tuple[RecordLine, ...] | str:
@@ -123,7 +142,7 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
         return unusable_result(
             "error", f"The runner exited with code {exit_code}{where} before its report was complete."
         )
-    chosen = {printable_test_name(name) for line in lines if isinstance(line, CollectedLine) for name in line.names}
+    chosen = _chosen(lines)
     outcomes = _outcomes(lines, chosen)
     missing = sorted(chosen - outcomes.keys())
     mismatch = (
@@ -137,6 +156,30 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
     if exit_code not in {0, 1, 5} or ends[-1].exit_code not in {0, 1, 5}:
         return unusable_result("error", f"The runner itself failed with exit code {exit_code}.", outcomes)
     return structs.replace(match_exit_code(outcomes, exit_code, whole=whole), errors=_errors(lines, outcomes))
+
+
+def _chosen(lines: Iterable[RecordLine]) -> set[str]:
+    """Return the tests that were selected to run."""
+    return {printable_test_name(name) for line in lines if isinstance(line, CollectedLine) for name in line.names}
+
+
+def judge_older_record(lines: Sequence[RecordLine]) -> RunnerResult:
+    """Return the outcomes of tests of an older version than the code; a file that cannot be loaded is an `error`.
+
+    They only count if the canaries were reported correctly. A run that ended early reports the tests before its end.
+    """
+    broken = [printable_test_name(line.name) for line in lines if isinstance(line, UncollectedLine)]
+    chosen = _chosen(lines)
+    outcomes: dict[str, TestOutcome] = {**_outcomes(lines, chosen), **dict.fromkeys(broken, "error")}
+    mismatch = _canary_mismatch([line for line in lines if isinstance(line, CanaryLine)]) if chosen else None
+    if mismatch:
+        return unusable_result("error", mismatch)
+    unresolved = {
+        printable_test_name(line.name): UnresolvedName(line.unresolved, line.owners)
+        for line in lines
+        if isinstance(line, UnresolvedLine)
+    }
+    return RunnerResult(outcomes=outcomes, unresolved=unresolved)
 
 
 def unfinished_tests(lines: Sequence[RecordLine]) -> tuple[str, ...]:

@@ -47,6 +47,8 @@ class ChangeImpact(Struct, frozen=True, kw_only=True):
     """The paths that differ from the baseline's commit, including changes that landed earlier."""
     selection: Selection
     """The tests that test gates run."""
+    changed_earlier: frozenset[str] = frozenset()
+    """The paths that changes which landed since the baseline altered."""
     former: Mapping[str, str] = {}
     """Current path to path at the baseline's commit, for renamed files."""
 
@@ -131,11 +133,13 @@ async def analyze_impact(
     focused: bool,
     tagged: Sequence[TaggedTests] = (),
     former: Mapping[str, str] = {},
+    earlier: Sequence[str] = (),
 ) -> ChangeImpact:
     """Return the impact of the change in `tree` on the gates; if not `focused`, all tests are selected.
 
     `before` are the baseline's runs, `since` the paths that differ from their commit, `former` the paths that renamed
-    files had there. `tagged` tests are selected in addition.
+    files had there, `earlier` the paths that differ between that commit and the base of `tree`. `tagged` tests are
+    selected in addition.
     """
     changes = await commits.path_changes(tree.git, tree.base, tree.commit)
     paths = frozenset(await commits.listed_paths(tree.git, tree.commit))
@@ -151,6 +155,7 @@ async def analyze_impact(
         changed_since_baseline=frozenset((*since, *changed)),
         selection=await _selection(tree, changed, PathIndex(paths), known, tagged) if focused else whole,
         former=former,
+        changed_earlier=frozenset(earlier),
     )
 
 

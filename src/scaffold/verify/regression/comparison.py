@@ -39,7 +39,7 @@ def compare_gate_runs(
     """
     verdicts = _verdicts(before, now)
     # A run with a problem reports some tests only; naming the rest as lost would hide the real problem.
-    lost = [] if before is None or now.problem else sorted(filter(expected, _lost(before, now)))
+    lost = sorted(filter(expected, lost_tests(before, now)))
     verdicts |= dict.fromkeys(lost, "new_failure")
     notable = sorted(
         (name for name in verdicts if verdicts[name] != "pass"), key=lambda name: _by_severity(verdicts, name)
@@ -62,11 +62,17 @@ def new_failures(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
     return tuple(sorted(name for name, verdict in _verdicts(before, now).items() if verdict == "new_failure"))
 
 
-def missing_tests(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
-    """Return the tests that passed before and are not reported now, sorted by name; skipped tests are reported."""
+def lost_tests(before: GateRun | None, now: GateRun) -> frozenset[str]:
+    """Return the tests that passed before and do not run now: gone or skipped.
+
+    A case of a parametrised test counts as lost only if fewer cases of that test pass than before: ids may change.
+    """
     if before is None or now.problem:
-        return ()
-    return tuple(sorted(name for name in _lost(before, now) if name not in now.outcomes))
+        return frozenset()
+    seen = {name for name, outcome in now.outcomes.items() if outcome != "skipped"}
+    lost = {name for name, outcome in before.outcomes.items() if outcome in PASSING_OUTCOMES and name not in seen}
+    was, passes = _cases(before), _cases(now)
+    return frozenset(name for name in lost if "[" not in name or passes[_test(name)] < was[_test(name)])
 
 
 def with_renamed_files(run: GateRun, renamed: Mapping[str, str]) -> GateRun:
@@ -133,17 +139,6 @@ def _worst(verdicts: Collection[TestVerdict]) -> GateVerdict:
 
 def _count(run: GateRun, name: str) -> int:
     return run.counts.get(name, 1)
-
-
-def _lost(before: GateRun, now: GateRun) -> set[str]:
-    """Return the tests that passed before and do not run now.
-
-    A case of a parametrised test counts as lost only if fewer cases of that test pass than before: ids may change.
-    """
-    seen = {name for name, outcome in now.outcomes.items() if outcome != "skipped"}
-    lost = {name for name, outcome in before.outcomes.items() if outcome in PASSING_OUTCOMES and name not in seen}
-    was, passes = _cases(before), _cases(now)
-    return {name for name in lost if "[" not in name or passes[_test(name)] < was[_test(name)]}
 
 
 def _cases(run: GateRun) -> Counter[str]:

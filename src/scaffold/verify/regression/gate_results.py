@@ -1,36 +1,50 @@
 """Run the gates that a change affects, compare them with the baseline, and repeat new failures."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from msgspec import structs
 
-from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, Withdrawal
+from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, TestFate, TestVerdict
 from scaffold.git import commits
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
 from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_gates
-from scaffold.verify.gates.run import run_gate
+from scaffold.verify.gates.run import ObservedRun, observe_gate
+from scaffold.verify.gates.runner_adapter import StandInsOrder
+from scaffold.verify.gates.runner_result import UnresolvedName
 from scaffold.verify.locate_tests import path_from_gate
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test_file
 from scaffold.verify.regression.affected_tests import ChangeImpact, analyze_impact
+from scaffold.verify.regression.base_tests import (
+    LaidRun,
+    changed_base_tests,
+    checks_gone_with_sources,
+    confirmed,
+    describe_lost,
+    fates_of_tests,
+    lay_base_tests,
+    namesakes,
+    removed_earlier,
+    selection,
+    stand_ins_order,
+)
 from scaffold.verify.regression.comparison import (
     FAILING_OUTCOMES,
     MAX_TESTS,
     compare_gate_runs,
-    missing_tests,
     new_failures,
     renamed_name,
     with_renamed_files,
 )
 from scaffold.verify.regression.flaky_retry import retry_known_flaky, retry_new_failures
-from scaffold.verify.regression.removal import without_subject
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
-from scaffold.verify.regression.withdrawal import Withdrawn, namesakes, put_back, told_broken, with_kept, withdrawn
 from scaffold.verify.request import ProofRequest
 
 FLAKY_ROUNDS = 3
 """How often a test that was flaky before the work is repeated."""
+FATES_BY_WEIGHT: Sequence[TestFate] = ("lost", "removed", "changed", "moved")
+"""Which are kept if there are too many to keep them all."""
 
 
 async def judge_gates(request: ProofRequest, baseline: Baseline, tree: Tree) -> tuple[GateResult, ...]:
@@ -44,8 +58,15 @@ async def judge_gates(request: ProofRequest, baseline: Baseline, tree: Tree) -> 
     renames = await _renames(runs, tree)
     before = tuple(with_renamed_files(run, _within_gate(run.gate, renames)) for run in runs)
     former = {new: old for old, new in renames.items()}
+    landed = runs and runs[0].commit != tree.base
     change = await analyze_impact(
-        tree, before, since or (), focused=request.focused, tagged=request.tagged, former=former
+        tree,
+        before,
+        since or (),
+        focused=request.focused,
+        tagged=request.tagged,
+        former=former,
+        earlier=await commits.changed_paths(tree.git, runs[0].commit, tree.base) if landed else (),
     )
     runner = _GateRunner(request, baseline, tree, change)
     known = [await runner.judged(run.gate, run) for run in before]
@@ -113,56 +134,59 @@ class _GateRunner:
             return GateResult(gate=gate, verdict="not_applicable", detail=reason)
         run, only = await self._shown(gate, before)
         expected = self._change.expected(gate, only)
-        taken = await self._withdrawn(run, before, expected)
-        no_loss: Mapping[str, Withdrawal] = {}
-        if before is not None and taken.homes:
-            run, no_loss = await self._with_withdrawn(run, before, taken)
+        fates: Mapping[str, TestFate] = {}
+        earlier: Collection[str] = ()
+        if before is not None and not run.problem and gate.kind == "test":
+            altered = changed_base_tests(gate, self._change, self._request.files)
+            earlier = removed_earlier(before, run, altered=altered, change=self._change)
+            if altered and gate.runner != "exit":
+                run, fates = await self._with_base_tests(run, before, altered)
+            fates = {**checks_gone_with_sources(before, run, self._change, self._request.files), **fates}
+        blocking = {name for name, fate in fates.items() if fate == "lost"} - self._request.accepted_losses
 
         def missed(name: str) -> bool:
-            return name not in taken.before and name not in no_loss and expected(name)
+            return name not in earlier and (name in blocking or (name not in fates and expected(name)))
 
         result = compare_gate_runs(before, run, expected=missed)
-        named = dict(sorted(no_loss.items())[:MAX_TESTS])
-        return structs.replace(result, focused=bool(only), withdrawn=named)
+        shown = dict(sorted(fates.items(), key=lambda each: (FATES_BY_WEIGHT.index(each[1]), each[0]))[:MAX_TESTS])
+        return structs.replace(_with_lost(result, blocking), focused=bool(only), base_tests=shown)
 
-    async def _withdrawn(self, run: GateRun, before: GateRun | None, expected: Callable[[str], bool]) -> Withdrawn:
-        names = tuple(filter(expected, missing_tests(before, run)))
-        since = before.commit if before else self._tree.base
-        return await withdrawn(run.gate, names, self._tree, self._change, since=since, files=self._request.files)
+    async def _with_base_tests(
+        self, run: GateRun, before: GateRun, altered: Sequence[str]
+    ) -> tuple[GateRun, Mapping[str, TestFate]]:
+        """Return the run with the tests that are gone and pass in their base version, and the fates of all."""
+        laid = await self._laid(before, altered)
+        fates = fates_of_tests(before, run, laid, altered=altered, change=self._change)
+        if self._request.end_of_run:
+            # One action may have moved a test, and a later one changed there what it expects.
+            moved = namesakes(run.gate, [name for name, fate in fates.items() if fate == "lost"], run)
+            fates = {**fates, **dict.fromkeys(moved, "changed")}
+        kept = {name: laid.run.outcomes[name] for name, fate in fates.items() if fate == "moved"}
+        return structs.replace(run, outcomes={**run.outcomes, **kept}), fates
 
-    async def _with_withdrawn(
-        self, run: GateRun, before: GateRun, taken: Withdrawn
-    ) -> tuple[GateRun, Mapping[str, Withdrawal]]:
-        """Return the run with the withdrawn tests that still pass, and for each harmless withdrawal its reason."""
-        run = with_kept(run, await self._as_it_was(before, taken), taken.homes)
-        left = {name: home for name, home in taken.homes.items() if name not in run.outcomes}
-        removed = await without_subject(run.gate, left, self._tree, self._change)
-        elsewhere = namesakes(run.gate, left, run) if self._request.end_of_run else frozenset[str]()
-        no_loss: dict[str, Withdrawal] = {
-            **dict.fromkeys(taken.homes.keys() - left.keys(), "passes"),
-            **dict.fromkeys(elsewhere, "moved"),
-            **dict.fromkeys(removed, "removed"),
-        }
-        broken = told_broken(sorted(left.keys() - no_loss.keys()))
-        return structs.replace(run, detail=f"{broken}{run.detail}"), no_loss
-
-    async def _as_it_was(self, before: GateRun, taken: Withdrawn) -> GateRun:
-        """Run the withdrawn tests on the work's code, with all test files as they were at the baseline."""
+    async def _laid(self, before: GateRun, altered: Sequence[str]) -> LaidRun:
+        """Run the base's tests in the altered files on the work's code."""
         renamed = {new: old for new, old in self._change.former.items() if new in self._change.added}
-        then = _within_gate(before.gate, renamed)
-        now = {old: new for new, old in then.items()}
-        former = {name: renamed_name(name, then) for name in taken.homes}
+        now = {old: new for new, old in _within_gate(before.gate, renamed).items()}
+        only = selection(before.gate, altered, self._change.selected_files(before.gate))
+        unresolved = dict[str, UnresolvedName]()
 
         async def rerun(names: Sequence[str]) -> GateRun:
-            tree = await put_back(self._tree, self._change)
-            only = [former.get(name, name) for name in names] or taken.selection(before.gate, former)
-            return with_renamed_files(await self._shown_by(tree, before.gate, before, only), now)
+            tree = await lay_base_tests(self._tree, self._change)
+            stand_ins = await stand_ins_order(tree, self._change)
+            found = await self._shown_by(tree, before.gate, before, names or only, stand_ins)
+            unresolved.update(found.unresolved)
+            return found.run
 
         async with self._request.pinned_meanwhile():
             try:
-                return await retry_known_flaky(await rerun(()), _flaky(before), rerun, rounds=FLAKY_ROUNDS)
+                run = await retry_known_flaky(await rerun(()), _flaky(before), rerun, rounds=FLAKY_ROUNDS)
+                real = await confirmed(unresolved, before.gate, self._tree, self._change)
             finally:
                 await restore_tracked_files(self._tree)
+        return LaidRun(
+            run=with_renamed_files(run, now), unresolved={renamed_name(name, now): each for name, each in real.items()}
+        )
 
     async def _shown(self, gate: Gate, before: GateRun | None) -> tuple[GateRun, tuple[str, ...]]:
         """Return a gate's run and the test files that it was limited to; none for all."""
@@ -214,12 +238,36 @@ class _GateRunner:
     async def _run(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
         """Run a gate once, with the tracked files as committed."""
         await restore_tracked_files(self._tree)
-        return await self._shown_by(self._tree, gate, before, only)
+        return (await self._shown_by(self._tree, gate, before, only)).run
 
-    async def _shown_by(self, tree: Tree, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
+    async def _shown_by(
+        self,
+        tree: Tree,
+        gate: Gate,
+        before: GateRun | None,
+        only: Sequence[str],
+        stand_ins: StandInsOrder | None = None,
+    ) -> ObservedRun:
         async with _slot_taken(self._request.slots):
             timeout_s = gate_timeout_s(gate, before, self._request.gate_timeout_s)
-            return await run_gate(gate, tree, only=only, environment=self._environment, timeout_s=timeout_s)
+            return await observe_gate(
+                gate, tree, only=only, environment=self._environment, timeout_s=timeout_s, stand_ins=stand_ins
+            )
+
+
+def _with_lost(result: GateResult, blocking: Collection[str]) -> GateResult:
+    """Return the result with the tests that are lost named as new failures, with what to do.
+
+    The baseline does not know those that landed earlier in this run.
+    """
+    if not blocking:
+        return result
+    unknown = [name for name in blocking if name not in result.tests]
+    counts = {**result.counts, "new_failure": result.counts.get("new_failure", 0) + len(unknown)}
+    tests: dict[str, TestVerdict] = {**dict.fromkeys(sorted(unknown), "new_failure"), **result.tests}
+    detail = f"{describe_lost(sorted(blocking))}{result.detail}"
+    verdict = result.verdict if result.blocks else "new_failure"
+    return structs.replace(result, tests=tests, counts=counts, detail=detail, verdict=verdict)
 
 
 def _broken_before_reason(before: GateRun | None) -> str:

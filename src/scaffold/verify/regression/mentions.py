@@ -7,12 +7,31 @@ from collections.abc import Collection, Mapping, Sequence
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.git.commits import batch_contents
-from scaffold.verify.regression.naming import EXPORTS, exported, parsed
+
+EXPORTS: Mapping[str, re.Pattern[str]] = {
+    kind: re.compile(pattern, re.MULTILINE)
+    for kinds, pattern in {
+        "js jsx ts tsx mjs cjs mts cts": (
+            r"^\s*export\s+(?:default\s+)?(?:declare\s+|abstract\s+|async\s+)*"
+            r"(?:function\*?|class|const|let|var|type|interface|enum)\s+([A-Za-z_$][\w$]*)"
+            r"|^\s*(?:module\.)?exports\.([A-Za-z_$][\w$]*)"
+        ),
+        "go": r"^(?:func\s+(?:\([^)]*\)\s*)?|type\s+|var\s+|const\s+|\t)([A-Z]\w*)",
+        "rs": (
+            r"^\s*pub(?:\([^)]*\))?\s+(?:async\s+|const\s+|unsafe\s+)*"
+            r"(?:fn|struct|enum|trait|type|mod|static)\s+(\w+)"
+        ),
+    }.items()
+    for kind in kinds.split()
+}
+"""What a file exports, by its suffix."""
 
 MOST_NAMES = 300
 SHORTEST_NAME = 3
 """Shorter names stand for nothing: half of all files would mention them."""
 
+_LISTED = re.compile(r"(?:module\.exports\s*=\s*|^\s*export\s*)\{([^}]*)\}", re.MULTILINE)
+_WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _MODULE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
 
 
@@ -27,6 +46,23 @@ def changed_names(path: str, before: str | None, after: str | None) -> frozenset
     if ending not in EXPORTS or before == after:
         return frozenset()
     return exported(ending, before or "") | exported(ending, after or "")
+
+
+def exported(ending: str, text: str) -> frozenset[str]:
+    """Return the names that a file of one of the languages in `EXPORTS` exports."""
+    names = {name for found in EXPORTS[ending].finditer(text) for name in found.groups() if name}
+    if ending not in {"go", "rs"}:
+        listed = (word for found in _LISTED.finditer(text) for word in _WORD.findall(found[1]))
+        names |= set(listed) - {"as", "default"}
+    return frozenset(names)
+
+
+def _parsed(text: str) -> ast.Module:
+    """Return the syntax tree of a Python file; an empty one if it cannot be parsed."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module(body=[], type_ignores=[])
 
 
 async def mentioning(git: Git, names: Collection[str]) -> tuple[str, ...]:
@@ -90,7 +126,7 @@ def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> frozenset
 def _python_names(text: str | None) -> Mapping[str, str]:
     """Return the top-level names of a module, each with what it stands for, without its place and its docstrings."""
     names: dict[str, str] = {}
-    for node in parsed(text or "").body:
+    for node in _parsed(text or "").body:
         for name in _bound(node):
             names[name] = names.get(name, "") + ast.dump(node)
     return names

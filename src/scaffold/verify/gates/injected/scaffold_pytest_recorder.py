@@ -24,6 +24,7 @@ from scaffold_recorder import (  # type: ignore[import-not-found]
     take_order,
     tidy,
 )
+from scaffold_stand_ins import StandIns  # type: ignore[import-not-found]
 
 WORKER_INPUT_KEY = "scaffold_recorder"
 OPTIONS_VARIABLE = "PYTEST_ADDOPTS"
@@ -37,10 +38,22 @@ _keys = [derived(_order.pop("key"), "workers")] if _order else []
 """The key from which those of pytest-xdist workers are derived; empty if there are no workers."""
 
 
+def _installed_stand_ins(order: dict[str, Any] | None) -> Any:
+    """Return the stand-ins that an order for tests of an older version asks for; None if it is for other tests."""
+    if not order or not order.get("stand_ins"):
+        return None
+    found = StandIns(order["stand_ins"])
+    found.install()
+    return found
+
+
+_stand_ins = _installed_stand_ins(_order)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: Any) -> None:
     """Start recording; a pytest-xdist worker uses the order that its controller passed on."""
-    order, note = _order, _note
+    order, note, stand_ins = _order, _note, _stand_ins
     if not getattr(config.option, "tx", None) and not getattr(config.option, "numprocesses", None):
         # Without workers the key is not needed again, and project code could find it in this process.
         _keys.clear()
@@ -48,10 +61,15 @@ def pytest_configure(config: Any) -> None:
     if received:
         restore(received["environ"])
         order, note = received, open_record(received["folder"], bytes.fromhex(received["key"]), received["record"])
+        stand_ins = _installed_stand_ins(received)
     if order and note:
         # A run that stops at the first failure would leave most tests without a report.
         config.option.maxfail = 0
-        config.pluginmanager.register(RecorderPlugin(order, note), "scaffold-watch")
+        # A file of old tests that cannot be loaded says nothing about the others.
+        config.option.continue_on_collection_errors = (
+            stand_ins is not None or config.option.continue_on_collection_errors
+        )
+        config.pluginmanager.register(RecorderPlugin(order, note, stand_ins), "scaffold-watch")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -67,14 +85,15 @@ def pytest_configure_node(node: Any) -> None:
     """Pass the order to a pytest-xdist worker."""
     if _order and _keys:
         record = f"record-{node.gateway.id}"
-        kept = {name: _order[name] for name in ("folder", "only", "token", "environ")}
+        kept = {name: _order[name] for name in ("folder", "only", "token", "environ", "stand_ins")}
         node.workerinput[WORKER_INPUT_KEY] = {**kept, "record": record, "key": derived(_keys[0], record).hex()}
 
 
 class RecorderPlugin:
     """Records what is collected, which tests start and raise, and what the runner reports."""
 
-    def __init__(self, order: dict[str, Any], note: Note) -> None:
+    def __init__(self, order: dict[str, Any], note: Note, stand_ins: Any = None) -> None:
+        self._stand_ins = stand_ins
         self._only = frozenset(order["only"])
         self._token = order["token"]
         self._note = note
@@ -120,9 +139,19 @@ class RecorderPlugin:
             self._note("raised", tidy(item.nodeid), raised)
 
     def pytest_exception_interact(self, node: Any, call: Any) -> None:
-        """Record the errors of the operating system that made a test fail."""
-        if call.excinfo is not None and (errors := system_errors(call.excinfo.value)):
+        """Record the errors of the operating system, or the removed name, that made a test fail."""
+        if call.excinfo is None:
+            return
+        errors = system_errors(call.excinfo.value)
+        if errors:
             self._note("errors", tidy(node.nodeid), errors)
+        # An error of the import of a test file is the cause of pytest's own.
+        raised = call.excinfo.value.__cause__ if isinstance(node, pytest.Module) else None
+        found = self._stand_ins and self._stand_ins.unresolved(
+            raised or call.excinfo.value, getattr(node, "function", None)
+        )
+        if found:
+            self._note("unresolved", tidy(node.nodeid), *found)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: Any) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from scaffold_recorder import Note, open_record, system_errors, take_order, tidy  # type: ignore[import-not-found]
+from scaffold_stand_ins import StandIns  # type: ignore[import-not-found]
 
 NOT_LOADED = "unittest.loader._FailedTest."
 
@@ -20,6 +21,8 @@ class RecordingResult(unittest.TextTestResult):
     """Prints results as usual and records them."""
 
     note: Note
+    stand_ins: Any = None
+    """Set if the tests are of an older version."""
 
     def startTest(self, test: Any) -> None:  # noqa: D102, N802 - unittest's names, here and below
         self.note("start", name_of_test(test))
@@ -62,6 +65,10 @@ class RecordingResult(unittest.TextTestResult):
         self.note("outcome", name_of_test(test), when, "failed", False)
         if errors := system_errors(err[1]):
             self.note("errors", name_of_test(test), errors)
+        method = getattr(test, getattr(test, "_testMethodName", ""), None)
+        found = self.stand_ins and self.stand_ins.unresolved(err[1], method)
+        if found:
+            self.note("unresolved", name_of_test(test), *found)
 
 
 class RecordingRunner(unittest.TextTestRunner):
@@ -162,7 +169,10 @@ def main() -> None:
     key = order.pop("key")
     note = open_record(order["folder"], key)
     members = {"note": staticmethod(note)}
-    result = type("TextTestResult", (RecordingResult,), members)
+    stand_ins = StandIns(order["stand_ins"]) if order.get("stand_ins") else None
+    if stand_ins:
+        stand_ins.install()
+    result = type("TextTestResult", (RecordingResult,), {**members, "stand_ins": stand_ins})
     runner: Any = type("TextTestRunner", (RecordingRunner,), {**members, "order": order, "resultclass": result})
     loader: Any = type("TestLoader", (SelectingLoader,), {"order": order})
     unittest.main(module=None, testRunner=runner, testLoader=loader())
