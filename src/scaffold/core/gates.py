@@ -129,6 +129,9 @@ class GateResult(Struct, frozen=True, kw_only=True):
     base_tests: Mapping[str, TestFate] = {}
     """What became of the base's tests in declared files that changed, a few hundred at most; those that simply pass as
     before are left out. `lost` ones block, unless a reviewer or a human agreed."""
+    new_tests: tuple[str, ...] = ()
+    """The tests that pass and that neither the baseline nor the base knew, if `base_tests` has any; a few hundred at
+    most. They may stand for tests that moved."""
     refused: Mapping[str, str] = {}
     """The tests that cannot be checked here, with what the sandbox forbids; they failed before the work, too."""
     counts: Mapping[TestVerdict, int] = {}

@@ -1,6 +1,7 @@
 """Verification of a candidate on the exact tree that would land: its own contract, and the facts it might break."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 import msgspec
 from msgspec import Struct
@@ -80,7 +81,7 @@ class CandidateVerifier:
                 baseline=baseline,
                 focused=False,
                 files=("**",),
-                end_of_run=True,
+                landed_gates=self._landed_gates(),
                 gates_off=gates.off,
                 find_gate_run=self._context.store.baselines.find,
                 store_gate_run=self._keep,
@@ -88,6 +89,12 @@ class CandidateVerifier:
                 slots=self._context.slots(gates.slots),
             )
             return await judge_gates(request, baseline, tree)
+
+    def _landed_gates(self) -> tuple[GateResult, ...]:
+        """Return the gate results of all attempts that landed, in the order in which they did."""
+        attempts = [each for each in self._context.store.attempts.of_run(self._run.id) if each.outcome == "landed"]
+        ordered = sorted(attempts, key=_ended_at)
+        return tuple(gate for each in ordered if each.verification for gate in each.verification.gates)
 
     async def close(self) -> None:
         """Remove the checkout."""
@@ -149,6 +156,10 @@ class CandidateVerifier:
     def _keep(self, run: GateRun) -> None:
         with owner_transaction(self._context.store, self._run):
             self._context.store.baselines.keep(run)
+
+
+def _ended_at(attempt: Attempt) -> datetime:
+    return attempt.ended_at or attempt.queued_at
 
 
 def _failed_before(verification: Verification | None) -> tuple[str, ...] | None:

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from msgspec import Struct
 
 from scaffold.core.contract import Contract
-from scaffold.core.gates import Baseline, Gate, GateRun, TaggedTests
+from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, TaggedTests
 from scaffold.core.ids import Commit
 from scaffold.host.slots import Slots
 from scaffold.policy.path.protected_areas import ProtectedAreas
@@ -31,8 +31,8 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """The gate results from before the run's work; None to run no gates."""
     focused: bool = True
     """Whether to run only the tests affected by the change."""
-    end_of_run: bool = False
-    """Whether to check the end of a run, where tests that were moved may have changed since at their new path."""
+    landed_gates: tuple[GateResult, ...] | None = None
+    """At the end of a run: the gate results of all that landed, in order. Else None."""
     tagged: tuple[TaggedTests, ...] = ()
     """Tests that are selected by their tags when certain paths change."""
     gates_off: tuple[str, ...] = ()

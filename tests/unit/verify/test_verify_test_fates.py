@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 
-from scaffold.core.gates import Gate, GateRun
+from scaffold.core.gates import Gate, GateResult, GateRun
 from scaffold.verify.gates.javascript_errors import unresolved_name
 from scaffold.verify.gates.runner_result import UnresolvedName
 from scaffold.verify.locate_tests import name_in_file, occurs_in, title_in_source
@@ -15,6 +15,7 @@ from scaffold.verify.regression.base_tests import (
     class_attributes,
     describe_lost,
     fates_of_tests,
+    judged_by_landings,
     module_names,
     namesakes,
     removed_earlier,
@@ -224,6 +225,24 @@ def test_namesakes_pass_elsewhere():
     """AL-10: a failing one stands for nothing."""
     now = run({"b::test_one": "passed", "b::test_two": "failed"})
     assert namesakes(TEST, ["a::test_one", "a::test_two", "a::test_three"], now) == {"a::test_one"}
+
+
+def landing(base_tests, *new):
+    return GateResult(gate=TEST, verdict="pass", base_tests=base_tests, new_tests=new)
+
+
+def test_at_the_end_of_a_run_its_landings_say_what_became_of_a_moved_test():
+    """AL-10, AL-11: one action renames a test, a later one changes what it expects; nothing of it was lost."""
+    moved, unrelated = landing({"a::x": "moved"}, "a::y"), landing({"a::z": "changed"})
+    again = landing({"a::y": "moved"}, "b::y2")
+    names = ["a::x"]
+    assert judged_by_landings(names, TEST, [moved, landing({"a::y": "changed"})]) == {"a::x"}
+    assert judged_by_landings(names, TEST, [moved, again, landing({"b::y2": "removed"})]) == {"a::x"}
+    assert judged_by_landings(names, TEST, [landing({"a::x": "lost"})]) == {"a::x"}  # a reviewer agreed
+    assert judged_by_landings(names, TEST, [moved, unrelated]) == frozenset()
+    assert judged_by_landings(names, TEST, [landing({"a::y": "changed"}), moved]) == frozenset()
+    other = Gate(kind="test", command="pytest", runner="pytest", folder="api")
+    assert judged_by_landings(names, other, [landing({"a::x": "removed"})]) == frozenset()
 
 
 def test_lost_tests_are_named_with_what_to_do():

@@ -22,7 +22,7 @@ from scaffold.verify.locate_tests import is_test_function, name_in_file, path_fr
 from scaffold.verify.paths.conventions import is_test, is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_path
 from scaffold.verify.regression.affected_tests import ChangeImpact
-from scaffold.verify.regression.comparison import PASSING_OUTCOMES, lost_tests
+from scaffold.verify.regression.comparison import MAX_TESTS, PASSING_OUTCOMES, lost_tests
 from scaffold.verify.regression.mentions import SHORTEST_NAME, mentioning, texts
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
 
@@ -270,6 +270,15 @@ def _landed_change(gate: Gate, name: str, change: ChangeImpact) -> bool:
     return any(is_test(path) for path in earlier) if place is None or gate.runner == "go" else place in earlier
 
 
+def new_tests(before: GateRun | None, now: GateRun, fates: Mapping[str, TestFate]) -> tuple[str, ...]:
+    """Return the tests that pass now and were not there before, sorted; none if no test of the base has a fate."""
+    if before is None or not fates:
+        return ()
+    known = before.outcomes.keys() | fates.keys()
+    new = (name for name, outcome in now.outcomes.items() if outcome in PASSING_OUTCOMES and name not in known)
+    return tuple(sorted(new))[:MAX_TESTS]
+
+
 def _new_names(before: GateRun, now: GateRun) -> frozenset[str]:
     """Return the names, without their files, of the tests that pass now and were not there before."""
     new = (
@@ -305,6 +314,26 @@ def doubts_about_tests(gates: Sequence[GateResult]) -> tuple[Doubt, ...]:
         for fate, (code, words) in DOUBTS.items()
         if found[fate]
     )
+
+
+def judged_by_landings(names: Collection[str], gate: Gate, landed: Sequence[GateResult]) -> frozenset[str]:
+    """Return those of the `names` of lost tests that a landing of the run accounted for; `landed` is in order.
+
+    It removed or changed the test; or it moved the test, and a later one removed or changed a test that came with it.
+    """
+    results = [each for each in landed if each.gate.name == gate.name]
+    return frozenset(name for name in names if _is_judged(name, results))
+
+
+def _is_judged(name: str, landed: Sequence[GateResult]) -> bool:
+    """Return True if one of the results, in order, has another fate than `moved` for a test or its successors."""
+    successors = {name}
+    for result in landed:
+        fates = {result.base_tests[each] for each in successors if each in result.base_tests}
+        if fates - {"moved"}:
+            return True
+        successors |= set(result.new_tests) if fates else set()
+    return False
 
 
 def namesakes(gate: Gate, names: Collection[str], run: GateRun) -> frozenset[str]:

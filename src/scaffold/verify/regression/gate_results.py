@@ -23,8 +23,10 @@ from scaffold.verify.regression.base_tests import (
     confirmed,
     describe_lost,
     fates_of_tests,
+    judged_by_landings,
     lay_base_tests,
     namesakes,
+    new_tests,
     removed_earlier,
     selection,
     stand_ins_order,
@@ -149,7 +151,8 @@ class _GateRunner:
 
         result = compare_gate_runs(before, run, expected=missed)
         shown = dict(sorted(fates.items(), key=lambda each: (FATES_BY_WEIGHT.index(each[1]), each[0]))[:MAX_TESTS])
-        return structs.replace(_with_lost(result, blocking), focused=bool(only), base_tests=shown)
+        result = _with_lost(result, blocking, known=before.outcomes if before else {})
+        return structs.replace(result, focused=bool(only), base_tests=shown, new_tests=new_tests(before, run, fates))
 
     async def _with_base_tests(
         self, run: GateRun, before: GateRun, altered: Sequence[str]
@@ -157,10 +160,11 @@ class _GateRunner:
         """Return the run with the tests that are gone and pass in their base version, and the fates of all."""
         laid = await self._laid(before, altered)
         fates = fates_of_tests(before, run, laid, altered=altered, change=self._change)
-        if self._request.end_of_run:
+        if self._request.landed_gates is not None:
             # One action may have moved a test, and a later one changed there what it expects.
-            moved = namesakes(run.gate, [name for name, fate in fates.items() if fate == "lost"], run)
-            fates = {**fates, **dict.fromkeys(moved, "changed")}
+            lost = [name for name, fate in fates.items() if fate == "lost"]
+            judged = namesakes(run.gate, lost, run) | judged_by_landings(lost, run.gate, self._request.landed_gates)
+            fates = {**fates, **dict.fromkeys(judged, "changed")}
         kept = {name: laid.run.outcomes[name] for name, fate in fates.items() if fate == "moved"}
         return structs.replace(run, outcomes={**run.outcomes, **kept}), fates
 
@@ -255,14 +259,14 @@ class _GateRunner:
             )
 
 
-def _with_lost(result: GateResult, blocking: Collection[str]) -> GateResult:
+def _with_lost(result: GateResult, blocking: Collection[str], *, known: Collection[str]) -> GateResult:
     """Return the result with the tests that are lost named as new failures, with what to do.
 
-    The baseline does not know those that landed earlier in this run.
+    Those that landed earlier in this run are not `known` to the baseline, and so not compared with it.
     """
     if not blocking:
         return result
-    unknown = [name for name in blocking if name not in result.tests]
+    unknown = [name for name in blocking if name not in known]
     counts = {**result.counts, "new_failure": result.counts.get("new_failure", 0) + len(unknown)}
     tests: dict[str, TestVerdict] = {**dict.fromkeys(sorted(unknown), "new_failure"), **result.tests}
     detail = f"{describe_lost(sorted(blocking))}{result.detail}"
