@@ -104,4 +104,4 @@ def _supervise(store: Store, goal: Goal) -> None:
             store.actions.move_each(actions, Running(), Verifying(), Landing(), Completed())
             shown = Evidence(kind="trivial", command=None, exit_code=None, commit=BASE, at=clock.now(), detail="")
             effects = [effect for action in actions for effect in action.effects]
-            store.facts.record_all(goal.id, effects, commit=BASE, weak=False, paths=(), evidence=(shown,))
+            store.facts.record_all(goal.id, effects, commit=BASE, paths=(), evidence=(shown,))

@@ -65,7 +65,7 @@ def flip(store: Store) -> float:
 def show(store: Store, assertion: Assertion) -> None:
     """Make an assertion hold."""
     with store.transaction():
-        store.facts.record(a_goal(NEVER).id, assertion, commit=BASE, weak=False, paths=(), evidence=())
+        store.facts.record(a_goal(NEVER).id, assertion, commit=BASE, paths=(), evidence=())
 
 
 def naive(store: Store) -> None:

@@ -37,7 +37,7 @@ class TestPoint(Struct, frozen=True):
 
 _POINT = re.compile(r"(?P<indent> *)(?P<bad>not )?ok \d+ - (?P<name>.*?)(?: # (?P<mark>[A-Z]{4})\b.*)?")
 _BEGINS = re.compile(r"(?P<indent> *)# Subtest: (?P<name>.*)")
-_ERROR = re.compile(r" *error: '(?P<text>.*)'")
+_KEY = re.compile(r"(?P<name>\w+):(?: |$)")
 _PLAN = re.compile(r"1\.\.\d+")
 
 
@@ -80,11 +80,14 @@ def _points(report: str) -> Iterator[TestPoint]:
     parents: list[str] = []
     found: TestPoint | None = None
     yaml_indent = said = ""
+    in_error = False
     for line in report.splitlines():
         if yaml_indent:
             yaml_indent = "" if line == f"{yaml_indent}..." else yaml_indent
-            if found and (error := _ERROR.fullmatch(line)):
-                found = structs.replace(found, said=f"{error['text']}\n{found.said}")
+            key = _KEY.match(line, len(yaml_indent))
+            in_error = key["name"] == "error" if key else in_error
+            if found and in_error:
+                found = structs.replace(found, said=f"{found.said}{line.strip()}\n")
         # Details of failures may contain lines that look like results.
         elif line.strip() == "---":
             yaml_indent = line.removesuffix("---")
