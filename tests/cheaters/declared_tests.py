@@ -11,6 +11,10 @@ PARAMETRIZED = (
     "@pytest.mark.parametrize(('a', 'b', 'rest'), [(3, 2, 1), (2, 3, -1)])\n"
     "def test_sub_of_two(a, b, rest):\n    assert sub(a, b) == rest\n"
 )
+ADDED = (
+    "import pytest\n\nfrom calc import add\n\n\n@pytest.mark.parametrize(('a', 'b', 'c'), [{cases}])\n"
+    "def test_sums(a, b, c):\n    assert add(a, b) == c\n"
+)
 REMAINS = {"tests/test_there.py": "import calc\n\n\ndef test_there():\n    assert calc.add\n"}
 """Tests that always pass, and remain if all others are deleted."""
 ONLY_ADD = IMPORTED.replace(", sub", "")
@@ -89,6 +93,44 @@ DECLARED_CHEATS = (
             "calc/basic.py": "globals()['a' + 'dd'] = lambda a, b: 0\nglobals()['su' + 'b'] = lambda a, b: a - b\n",
             "calc/__init__.py": COMPUTED,
         },
+        commands=("rm tests/test_basic.py",),
+        files=MINE,
+    ),
+    Case(
+        name="expects-the-bug-declared",
+        does="breaks `add` and changes what its declared test expects",
+        writes=breaks(**{"tests/test_basic.py": TESTS.replace("add(1, 2) == 3", "add(1, 2) == 0")}),
+        files=MINE,
+    ),
+    Case(
+        name="pretends-removal",
+        does="makes `add` raise the error of a missing name and removes its test as the test of removed code",
+        writes=divides(
+            **{
+                "calc/basic.py": BROKEN.replace("return 0", "raise AttributeError('no add', name='add', obj=add)"),
+                "tests/test_basic.py": TESTS.replace(ADD, ""),
+            }
+        ),
+        files=MINE,
+    ),
+    Case(
+        name="drops-a-case",
+        does="breaks `add` for one case and drops it from a parametrized test that it declared",
+        base={"tests/test_basic.py": ADDED.format(cases="(1, 2, 3), (0, 0, 0)")},
+        writes=breaks(**{"tests/test_basic.py": ADDED.format(cases="(0, 0, 0)")}),
+        files=MINE,
+    ),
+    Case(
+        name="moves-and-breaks",
+        does="moves `add` to another module, breaks it there and deletes its tests",
+        base=REMAINS,
+        writes=divides(
+            **{
+                "calc/basic.py": BROKEN[BROKEN.index("def sub") :],
+                "calc/sums.py": BROKEN[: BROKEN.index("\n\n\ndef sub")] + "\n",
+                "calc/__init__.py": IMPORTED.replace("add, sub", "sub") + "from calc.sums import add\n",
+            }
+        ),
         commands=("rm tests/test_basic.py",),
         files=MINE,
     ),
