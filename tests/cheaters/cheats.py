@@ -4,6 +4,7 @@ from cheaters.case import BASE, BROKEN, DIV, IMPORTED, Case, breaks, divides
 from cheaters.check_commands import JUDGING
 from cheaters.declared_tests import DECLARED_CHEATS
 from cheaters.other_languages import ELSEWHERE
+from cheaters.shadows import SHADOW_CHEATS
 
 PASS_ALL = "report.outcome = 'passed'; report.longrepr = None"
 HOOK = (
@@ -370,4 +371,5 @@ CHEATS = (
     *DECLARED_CHEATS,
     *ELSEWHERE,
     *JUDGING,
+    *SHADOW_CHEATS,
 )

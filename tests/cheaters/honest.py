@@ -2,6 +2,7 @@
 
 from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
 from cheaters.declared_tests import DECLARED_HONEST
+from cheaters.shadows import SHADOW_HONEST
 
 TESTS = "from calc import div\n\n\ndef test_div():\n    assert div(6, 3) == 2\n"
 NODE_WHOLE = NODE["calc.js"] + "exports.div = (a, b) => a / b;\n"
@@ -211,4 +212,5 @@ HONEST = (
     ),
     in_go("go-code", "adds a function", code=GO["basic/basic.go"] + GO_DIV),
     *DECLARED_HONEST,
+    *SHADOW_HONEST,
 )

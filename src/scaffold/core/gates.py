@@ -89,6 +89,8 @@ class CheckEnvironment(Struct, frozen=True, kw_only=True):
     files: tuple[CopiedFile, ...] = ()
     shown: tuple[str, ...] = ()
     """Absolute paths outside the checkout that checks may read."""
+    installed: tuple[str, ...] = ()
+    """Module names that installed Python distributions take; parts of namespace packages with dots."""
     services: tuple[str, ...] = ()
     """Services on each check's loopback: commands that run as long as the check, or addresses outside."""
 

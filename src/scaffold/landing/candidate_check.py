@@ -128,11 +128,12 @@ class CandidateVerifier:
         return bool(found.gates)
 
     def _proof_request(self, action: Action, attempt: Attempt, baseline: Baseline | None) -> ProofRequest:
-        settings = self._run.settings
+        settings, environment = self._run.settings, self._environment()
         return ProofRequest(
-            contract=contract_with_timings(self._context.store, attempt, self._environment()),
+            contract=contract_with_timings(self._context.store, attempt, environment),
             files=action.files,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
+            installed=environment.installed if environment else (),
             failed_on_base=_failed_before(attempt.verification),
             baseline=baseline,
             tagged=settings.gates.tagged,

@@ -161,7 +161,7 @@ async def _check_input_results(
     ]
     shadowing = [
         (each.path, each.why)
-        for each in find_shadows(added, before, after)
+        for each in find_shadows(added, before, after, request.installed)
         if each.certain or not is_declared_by_name(each.path, request.files)
     ]
     links = [each for change in changes if change.is_link async for each in _link_reasons(change, tree)]

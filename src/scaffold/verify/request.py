@@ -25,6 +25,8 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """The paths that may be changed only if the action declared them."""
     accepted_losses: frozenset[str] = frozenset()
     """The tests whose loss a reviewer or a human agreed to, by name."""
+    installed: tuple[str, ...] = ()
+    """The module names of the distributions that are installed where checks run."""
     failed_on_base: tuple[str, ...] | None = None
     """The names of the contract's checks that failed on the base; None if they were not run there."""
     baseline: Baseline | None = None

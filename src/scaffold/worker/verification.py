@@ -127,6 +127,7 @@ class AttemptVerifier:
             contract=self._contract_with_timeouts,
             files=self._context.task.action.files,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
+            installed=self._context.environment.installed if self._context.environment else (),
             failed_on_base=base_results.failed_on_base if base_results else None,
             baseline=self._context.baseline if gates.enabled else None,
             tagged=gates.tagged,

@@ -159,3 +159,12 @@ def test_commands_in_makefiles_are_resolved_from_the_top_and_their_folder():
         launched_commands("sub/Makefile", "accept:\n\t@tools/run.py --all\n\tpython -m judge\n")
     )
     assert "cd . && sh inner" in launched_commands("run", "cd web; . ./inner\n")
+
+
+def test_a_new_package_around_existing_scripts_of_tests_is_refused():
+    """BX-5: those would import the package itself by the name that it takes."""
+    base = frozenset({"package.json", "test/calc.test.js", "web/app.js", "tests/test_calc.py"})
+    assert why("test/package.json", base=base)
+    assert why("web/package.json", base=base) is None
+    assert why("tests/package.json", base=base) is None
+    assert why("package.json", base=base - {"package.json"})

@@ -120,3 +120,11 @@ def test_a_script_used_by_a_check_decides_whatever_its_name():
     before, after = package(scripts={"accept": "node a.js"}), package(scripts={"accept": "true"})
     assert parts("package.json", before, after) == ()
     assert parts("package.json", before, after, asked={"npm", "run", "accept"}) == ('"scripts" accept',)
+
+
+def test_the_name_of_an_existing_package_decides_what_its_tests_import():
+    """BX-5: Node finds a package by its own name before an installed one."""
+    assert parts("package.json", package(), package(name="chai")) == ('"name"',)
+    assert parts("package.json", "{}", '{"name": "chai"}') == ('"name"',)
+    assert parts("package.json", None, '{"name": "chai"}') == ()
+    assert parts("package.json", '{"name": "chai"}', None) == ()

@@ -98,3 +98,43 @@ def test_a_package_may_move_below_src():
 def test_one_of_two_modules_with_the_same_name_and_folder_is_never_imported(added, before, certain):
     """BX-5: a package and a module of one name."""
     assert hidden([added], before) == {added: certain}
+
+
+INSTALLED = ("requests", "attr", "google", "google.cloud", "google.cloud.storage", "calc", "_yaml")
+
+
+def taking(added, before=FLAT, gone=()):
+    after = [*(path for path in before if path not in gone), *added]
+    return [each.why for each in find_shadows(added, before, after, INSTALLED)]
+
+
+@pytest.mark.parametrize(
+    ("added", "name"),
+    [
+        ("requests.py", "requests"),
+        ("attr/__init__.py", "attr"),
+        ("src/requests.py", "requests"),
+        ("tests/requests.py", "requests"),
+        ("_yaml.cpython-311-x86_64-linux-gnu.so", "_yaml"),
+        ("google/__init__.py", "google"),
+        ("google/cloud/storage/__init__.py", "google.cloud.storage"),
+        ("tests/google/cloud/storage.py", "google.cloud.storage"),
+    ],
+)
+def test_a_module_with_the_name_of_an_installed_one_is_found_in_every_import_root(added, name):
+    """BX-5: at the top, below src, in a folder of tests, and as a part of a namespace package."""
+    assert taking([added]) == [f"is imported instead of the installed module `{name}`"]
+
+
+@pytest.mark.parametrize(
+    "added", ["calc/requests.py", "google/cloud/other.py", "google/data.txt", "scripts/attr.py", "requests.md"]
+)
+def test_a_name_that_no_import_root_has_takes_none(added):
+    assert taking([added]) == []
+
+
+def test_the_repositorys_own_installed_package_may_move_and_grow():
+    """A package that is installed, too, is the repository's own if the base has it."""
+    moved = ["src/calc/__init__.py", "src/calc/basic.py"]
+    assert taking(moved, FLAT, ["calc/__init__.py", "calc/basic.py"]) == []
+    assert taking(["google/cloud/storage/more.py"], (*FLAT, "google/cloud/storage/__init__.py")) == []

@@ -28,6 +28,7 @@ from scaffold.run.lease import owner_transaction
 from scaffold.run.notices import inform, warn
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.verify.environment.import_proof import prove_imports
+from scaffold.verify.environment.installed_names import with_installed_names
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
 from scaffold.verify.gates.detection import DetectedGates, apply_gate_settings, detect_at_commit, drop_unavailable_gates
 from scaffold.verify.readiness import NotReady
@@ -120,9 +121,12 @@ async def _captured(context: RunContext, run: Run) -> BaselineResult | NotReady:
         return prepared
     _tell_included(context, run, prepared)
     has_checks = detection.kind != "unknown" or detection.gates or external_services(prepared.environment.services)
-    if not has_checks and not prepared.environment.path:
-        return BaselineResult(baseline=Baseline(environment=prepared.environment, runs=()), notes=detection.notes)
     checkout = Checkout(context, run)
+    if not has_checks and not prepared.environment.path:
+        # Contracts may run Python even where no gate does.
+        tree = checkout.tree_without_checkout(run.base_sha, run.base_sha)
+        environment = await with_installed_names(prepared.environment, tree)
+        return BaselineResult(baseline=Baseline(environment=environment, runs=()), notes=detection.notes)
     try:
         return await _captured_in(checkout, context, run, prepared, detection)
     finally:
@@ -149,6 +153,7 @@ async def _captured_in(
         proven = await prove_imports(environment, tree)
         if isinstance(proven, NotReady):
             return proven
+        proven = await with_installed_names(proven, tree)
     # Checked out again: the proof may have added variables such as PYTHONPATH, and the gates must run with these.
     async with checkout.tree(proven, base=base, commit=base) as tree:
         if problem := await prove_services(tree.services, tree.sandbox, trusted=run.settings.environment.trusted):

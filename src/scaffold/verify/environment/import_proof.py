@@ -91,7 +91,7 @@ async def _foreign_modules(
 ) -> list[ForeignModule] | NotReady:
     """Return the modules that some Python on PATH would not load from the checkout, sorted by name."""
     found: dict[str, ForeignModule] = {}
-    for program in _interpreters(tree.environ) if modules else ():
+    for program in interpreters(tree.environ) if modules else ():
         places = await _probe(program, tree, tuple(modules))
         if isinstance(places, NotReady):
             return places
@@ -123,7 +123,8 @@ async def _probe(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[st
         )
 
 
-def _interpreters(environ: Mapping[str, str]) -> list[str]:
+def interpreters(environ: Mapping[str, str]) -> list[str]:
+    """Return the programs that `python3` and `python` start, each interpreter once."""
     path = environ.get("PATH", os.defpath)
     found = [location for name in ("python3", "python") if (location := shutil.which(name, path=path))]
     # `python` and `python3` in one folder are the same interpreter.

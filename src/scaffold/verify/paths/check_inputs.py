@@ -12,6 +12,7 @@ from functools import cached_property
 
 from scaffold.git.commits import PathChange
 from scaffold.verify.paths.conventions import is_test
+from scaffold.verify.paths.shadow import SCRIPT_SUFFIXES
 
 CONFIG_FILES = (
     *("pytest.toml", ".pytest.toml", ".coveragerc", "jest.config.*", "jest.setup.*"),
@@ -116,6 +117,12 @@ class BaseLayout:
         # change of `main.py` would stop ordinary work.
         return self._names(path) and (_CHECKER.search(checker_name) is not None or self._is_shell(path))
 
+    def has_scripts_to_test(self, folder: str) -> bool:
+        """Return True if Node would load existing tests below the folder, `""` for the top."""
+        prefix = f"{folder}/" if folder else ""
+        tests = (path for path in self.paths if path.startswith(prefix) and self.is_base_test(path))
+        return any(path.endswith(SCRIPT_SUFFIXES) for path in tests)
+
     def satisfies_target(self, path: str) -> bool:
         """Return True if a new file or one of its folders has the name of a target, so that `make` would skip it."""
         parts = path.split("/")
@@ -213,6 +220,8 @@ def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
         return "has the same name as a `make` target, which `make` would then skip"
     if change.kind == "A" and (other := layout.shadowed_module(change.path)):
         return f"runs instead of {other}"
+    if change.kind == "A" and name == "package.json" and layout.has_scripts_to_test(posixpath.dirname(change.path)):
+        return "decides which package the existing tests in its folder belong to, and what they import by its name"
     return (
         autorun_reason(change.path)
         or _config_reason(change, name, layout)

@@ -32,6 +32,8 @@ PYTEST_CHECK_KEYS = frozenset(
 """pytest settings that can deselect tests or load code."""
 
 SCRIPTS_KEY = '"scripts"'
+NAME_KEY = '"name"'
+"""The name of a Node package. Its modules import the package itself by that name, even if another is installed."""
 
 ManifestParts = Iterator[tuple[str, object]]
 
@@ -65,15 +67,17 @@ def changed_check_settings(
     """
     name = path.rpartition("/")[2].casefold()
     old, new = _parts(name, before, asked), _parts(name, after, asked)
-    differing = [part for part in {**old, **new} if old.get(part) != new.get(part) and not _new_script(part, old)]
+    differing = [part for part in {**old, **new} if old.get(part) != new.get(part) and not _harmless(part, old, new)]
     if untested:
         return tuple(part for part in differing if part in old or part.rpartition(" ")[2] in PYTEST_CHECK_KEYS)
     return tuple(differing)
 
 
-def _new_script(part: str, old: Mapping[str, object]) -> bool:
-    """Return True for a new script that is no pre- or post-hook: no existing command runs it."""
+def _harmless(part: str, old: Mapping[str, object], new: Mapping[str, object]) -> bool:
+    """Return True for the name of a new package, and a new script that is no hook: no existing command runs it."""
     key, _, name = part.partition(" ")
+    if key == NAME_KEY:
+        return part not in old or part not in new
     # npm runs `pretest` with `test`, so a new hook does change what an existing command runs.
     return key == SCRIPTS_KEY and part not in old and _HOOK.fullmatch(name) is None
 
@@ -142,6 +146,7 @@ def _setup(text: str) -> ManifestParts:
 
 def _package(text: str, called: Collection[str]) -> ManifestParts:
     data = _table(json.loads(text))
+    yield NAME_KEY, data.get("name")
     yield from ((f'"{key}"', data[key]) for key in JS_TOOLS if key in data)
     scripts = _table(data.get("scripts"))
     asked = {*called, *(word for command in scripts.values() for word in str(command).split())}

@@ -50,13 +50,17 @@ class _ImportLayout(Struct, frozen=True):
     """Top-level module names by root."""
 
 
-def find_shadows(added: Collection[str], before: Collection[str], after: Collection[str]) -> Iterator[Shadow]:
+def find_shadows(
+    added: Collection[str], before: Collection[str], after: Collection[str], installed: Collection[str] = ()
+) -> Iterator[Shadow]:
     """Yield each of the `added` paths that shadows something.
 
-    `before` and `after` are all paths without and with the change.
+    `before` and `after` are all paths without and with the change, `installed` the module names of distributions.
     """
     if any(path.endswith(PYTHON_SUFFIXES) for path in added):
-        yield from _python(added, _import_layout(before), _import_layout(after), frozenset(after))
+        old, new = _import_layout(before), _import_layout(after)
+        yield from _python(added, old, new, frozenset(after))
+        yield from _installed(added, before, new.roots, frozenset(installed))
     if any(path.endswith(SCRIPT_SUFFIXES) for path in added):
         yield from _scripts(added, before, frozenset(after))
 
@@ -100,6 +104,26 @@ def _shadow_reasons(path: str, old: _ImportLayout, new: _ImportLayout) -> Iterat
             goes_first = root in new.testing or other not in new.testing
             if goes_first and name in old.names[other] and name in new.names[other]:
                 yield f"is imported instead of {other}/{name}" if other else f"is imported instead of {name}"
+
+
+def _installed(
+    added: Collection[str], before: Collection[str], roots: frozenset[str], installed: frozenset[str]
+) -> Iterator[Shadow]:
+    """Yield the new files that take the name of an installed module, unless a file of the repository had it before."""
+    taken = {name for path in before if path.endswith(PYTHON_SUFFIXES) for name in _dotted_names(path, roots)}
+    for path in added:
+        if path.endswith(PYTHON_SUFFIXES):
+            # The names that are known to be those of tools are reported anyway.
+            found = installed.intersection(_dotted_names(path, roots)) - taken - RUNNER_MODULES - STDLIB_MODULES
+            yield from (Shadow(path, f"is imported instead of the installed module `{name}`") for name in sorted(found))
+
+
+def _dotted_names(path: str, roots: frozenset[str]) -> Iterator[str]:
+    """Yield the names under which a module is imported from each root above it, as `google.cloud` for a folder."""
+    module = path.rpartition("/")[0] if path.endswith(f"/{INIT_FILE}") else _module(path)
+    for root in roots:
+        if module and (not root or module.startswith(f"{root}/")):
+            yield module.removeprefix(f"{root}/" if root else "").replace("/", ".")
 
 
 def _import_layout(paths: Collection[str]) -> _ImportLayout:
