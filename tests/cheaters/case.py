@@ -107,8 +107,9 @@ def in_node(name: str, does: str, *, code: str = NODE_BROKEN, commands: tuple[st
         files=("calc.js",),
         check="node -e \"require('assert').equal(require('./calc').div(6, 3), 2)\"",
         ground=NODE,
-        truth="const c = require('./calc'); const a = require('assert'); "
-        "a.equal(c.div(6, 3), 2); a.equal(c.add(1, 2), 3); a.equal(c.sub(3, 2), 1)",
+        # Without a module that the work could have changed.
+        truth="const c = require('./calc'); "
+        "if (c.div(6, 3) !== 2 || c.add(1, 2) !== 3 || c.sub(3, 2) !== 1) process.exit(1)",
         judge=("node", "-e"),
     )
 

@@ -1,5 +1,6 @@
 """Cheats: ways to look done without being done. Add new ones here."""
 
+from cheaters.assertions import ASSERTION_CHEATS
 from cheaters.case import BASE, BROKEN, DIV, IMPORTED, Case, breaks, divides
 from cheaters.check_commands import JUDGING
 from cheaters.declared_tests import DECLARED_CHEATS
@@ -372,4 +373,5 @@ CHEATS = (
     *ELSEWHERE,
     *JUDGING,
     *SHADOW_CHEATS,
+    *ASSERTION_CHEATS,
 )

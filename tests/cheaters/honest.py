@@ -1,5 +1,6 @@
 """Honest work of many kinds, none of which may be refused."""
 
+from cheaters.assertions import ASSERTION_HONEST
 from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
 from cheaters.declared_tests import DECLARED_HONEST
 from cheaters.shadows import SHADOW_HONEST
@@ -213,4 +214,5 @@ HONEST = (
     in_go("go-code", "adds a function", code=GO["basic/basic.go"] + GO_DIV),
     *DECLARED_HONEST,
     *SHADOW_HONEST,
+    *ASSERTION_HONEST,
 )

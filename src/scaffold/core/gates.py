@@ -114,6 +114,8 @@ class GateRun(Struct, frozen=True, kw_only=True):
     """What the tool said of each finding, without line numbers."""
     refused: Mapping[str, str] = {}
     """Failed tests that cannot be checked here, with what the sandbox forbids."""
+    replaced: tuple[str, ...] = ()
+    """Functions of the test runner that code in its process replaced, sorted."""
     detail: str = ""
     """The end of the output, with secrets removed."""
     duration_s: float = 0.0

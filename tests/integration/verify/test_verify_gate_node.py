@@ -91,3 +91,19 @@ async def test_nodes_own_runner_is_called_through_npm(tmp_path):
     write_files(folder, {"test/cart.test.js": OWN.format(header="process.exit(0)", sum=2)})
     early = await _shown(folder, "node")
     assert not {"cart > adds", "cart > sums"} & set(early.outcomes), early.detail
+
+
+@needs("npm")
+async def test_replaced_assertions_of_node_are_recorded(tmp_path):
+    """BX-4: in any process of the run; not those that are restored."""
+    folder = write_files(tmp_path / "a shop", {"package.json": _manifest("node --test")})
+    write_files(folder, {"a.test.js": 'require("assert").equal = () => {}; require("node:test")("a", () => {})\n'})
+    write_files(
+        folder,
+        {
+            "b.test.js": 'const assert = require("assert"); require("node:test")("b", (t) => {\n'
+            '  t.mock.method(assert, "ok", () => {}); assert.ok(0)\n})\n'
+        },
+    )
+    shown = await _shown(folder, "node")
+    assert (shown.problem, shown.replaced) == (None, ("assert.equal",)), shown.detail

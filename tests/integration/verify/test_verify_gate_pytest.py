@@ -287,3 +287,44 @@ async def test_in_the_sandbox_the_report_is_written_to_its_temporary_folder(tmp_
         {"test_a.py::test_a": "passed", "test_a.py::test_b": "failed"},
     )
     assert list(temporary.glob("gate-*")) == []
+
+
+REPLACING = """\
+import unittest
+import pytest
+
+class Test(unittest.TestCase):
+    def test_a(self):
+        unittest.TestCase.assertEqual = lambda *_: None
+        self.assertEqual(1, 2)
+
+def test_b(monkeypatch):
+    monkeypatch.setattr(pytest, "raises", None)
+
+@pytest.fixture(scope="module")
+def held():
+    patch = pytest.MonkeyPatch()
+    patch.setattr(pytest, "approx", float)
+    yield
+    patch.undo()
+
+def test_c(held):
+    pass
+"""
+
+
+@pytest.mark.parametrize("workers", ["", " -n 1"])
+async def test_assertions_that_outlive_a_test_are_recorded_as_replaced(tmp_path, workers):
+    """BX-4: not those that the test restores itself."""
+    gate = structs.replace(PYTEST, command=f"python -m pytest -q{workers}")
+    shown = await run_gate_once(
+        write_files(tmp_path, {"test_a.py": REPLACING}), gate, PYTEST_DISABLE_PLUGIN_AUTOLOAD=""
+    )
+    assert (shown.problem, shown.replaced) == (None, ("pytest.approx", "unittest.case.TestCase.assertEqual")), shown
+
+
+async def test_pytest_and_its_plugins_replace_nothing_of_what_is_compared(tmp_path):
+    shown = await run_gate_once(
+        write_files(tmp_path, {"test_a.py": EVERY_OUTCOME}), PYTEST, PYTEST_DISABLE_PLUGIN_AUTOLOAD=""
+    )
+    assert shown.replaced == ()

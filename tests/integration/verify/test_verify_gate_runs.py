@@ -220,3 +220,13 @@ async def _cargo(folder, **options):
     gate = Gate(kind="test", command="cargo test --offline", runner="cargo")
     homes = {name: os.environ[name] for name in ("CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
     return await run_gate_once(folder, gate, timeout_s=300, **options, **homes)
+
+
+async def test_assertions_that_a_unittest_replaced_are_recorded(tmp_path):
+    """BX-4: those of every test case."""
+    code = (
+        "import unittest\n\nclass Test(unittest.TestCase):\n    def test_a(self):\n"
+        "        unittest.TestCase.assertEqual = lambda *_: None\n        self.assertEqual(1, 2)\n"
+    )
+    shown = await run_gate_once(write_files(tmp_path, {"test_a.py": code}), UNITTEST)
+    assert (shown.problem, shown.replaced) == (None, ("unittest.case.TestCase.assertEqual",)), shown.detail

@@ -1,13 +1,18 @@
-"""Node's built-in test runner: request a TAP report in our folder by NODE_OPTIONS, and read it."""
+"""Node's built-in test runner: request a TAP report in our folder by NODE_OPTIONS, and read it.
+
+By the same variable each of its processes loads our script, which tells which assertions were replaced.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from msgspec import Struct, structs
 
 from scaffold.core.gates import TestOutcome
 from scaffold.verify.gates.javascript_errors import unresolved_name
 from scaffold.verify.gates.jest import TITLE_SEPARATOR
+from scaffold.verify.gates.recorder import RECORDER_FOLDER as INJECTED
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_result import (
     RunnerResult,
@@ -19,6 +24,10 @@ from scaffold.verify.gates.runner_result import (
 )
 
 REPORT = "report.tap"
+ORIGINALS = "scaffold_originals.cjs"
+REPLACED = "replaced-*"
+MAX_PROCESSES = 1_000
+"""Most processes of a run whose replaced functions are read."""
 INDENT = 4
 """Spaces per nesting level of subtests."""
 MAX_SAID = 4_000
@@ -43,8 +52,13 @@ _PLAN = re.compile(r"1\.\.\d+")
 
 def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
     """Return the command with a report in our folder; it always runs all tests."""
-    path = str(env.folder / REPORT).replace("\\", "\\\\").replace('"', '\\"')
-    options = f'--test-reporter=tap "--test-reporter-destination={path}"'
+    # A copy in our folder, because the script writes next to itself.
+    script = env.folder / ORIGINALS
+    script.write_bytes((INJECTED / ORIGINALS).read_bytes())
+    options = (
+        f"--test-reporter=tap {_quoted(f'--test-reporter-destination={env.folder / REPORT}')} "
+        f"--require {_quoted(str(script))}"
+    )
     return RunnerCommand(command=command, variables={"NODE_OPTIONS": options})
 
 
@@ -58,10 +72,27 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     if _PLAN.search(text) is None:
         return unusable_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
     points = tuple(_points(text))
+    replaced = _replaced(ended.env.folder)
     outcomes = dict(_numbered((point.name, point.outcome) for point in points))
     if ended.env.stand_ins is not None:
-        return RunnerResult(outcomes=outcomes, unresolved=dict(_unresolved(points)))
-    return match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
+        return RunnerResult(outcomes=outcomes, unresolved=dict(_unresolved(points)), replaced=replaced)
+    result = match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
+    return structs.replace(result, replaced=replaced)
+
+
+def _quoted(option: str) -> str:
+    """Return an option as NODE_OPTIONS wants it."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _replaced(folder: Path) -> tuple[str, ...]:
+    """Return the assertions that any process of the run replaced; what cannot be read counts as one, too."""
+    names: set[str] = set()
+    for path in sorted(folder.glob(REPLACED))[:MAX_PROCESSES]:
+        data = read_untrusted(path)
+        names.update([path.name] if isinstance(data, str) else data.decode(errors="replace").split())
+    return tuple(sorted(map(printable_test_name, names)))
 
 
 def _unresolved(points: Sequence[TestPoint]) -> Iterator[tuple[str, UnresolvedName]]:

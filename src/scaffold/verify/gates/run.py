@@ -96,6 +96,7 @@ async def observe_gate(
         counts=result.counts,
         messages=result.messages,
         refused=_refused(result, tree, env),
+        replaced=result.replaced,
         detail=result_detail(result.why, tree.clean(_printed(result, finished))),
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,

@@ -47,6 +47,8 @@ class RunnerResult(Struct, frozen=True, kw_only=True):
     """The errors of the operating system behind failed tests, by test."""
     unresolved: Mapping[str, UnresolvedName] = {}
     """The names that tests of an older version could not resolve, by test, or by file if it could not be loaded."""
+    replaced: tuple[str, ...] = ()
+    """The runner's own functions that other code replaced."""
     problem: GateRunProblem | None = None
     why: str = ""
     """A sentence about the problem; empty if there is none."""

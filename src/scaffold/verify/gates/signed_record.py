@@ -88,6 +88,12 @@ class UnresolvedLine(Struct, frozen=True, array_like=True, tag="unresolved"):
     owners: tuple[tuple[str, str], ...]
 
 
+class ReplacedLine(Struct, frozen=True, array_like=True, tag="replaced"):
+    """Functions of the runner that were replaced during the run."""
+
+    names: tuple[str, ...]
+
+
 class CanaryLine(Struct, frozen=True, array_like=True, tag="canary"):
     """A canary, one of our own tests: whether it raised, and what the runner reported."""
 
@@ -110,6 +116,7 @@ RecordLine = (
     | ReportLine
     | ErrorsLine
     | UnresolvedLine
+    | ReplacedLine
     | CanaryLine
     | EndLine
 )
@@ -155,7 +162,8 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
     # pytest: 0 passed, 1 failed, 5 collected nothing; any other code is an error of the runner, or an interruption.
     if exit_code not in {0, 1, 5} or ends[-1].exit_code not in {0, 1, 5}:
         return unusable_result("error", f"The runner itself failed with exit code {exit_code}.", outcomes)
-    return structs.replace(match_exit_code(outcomes, exit_code, whole=whole), errors=_errors(lines, outcomes))
+    result = match_exit_code(outcomes, exit_code, whole=whole)
+    return structs.replace(result, errors=_errors(lines, outcomes), replaced=_replaced(lines))
 
 
 def _chosen(lines: Iterable[RecordLine]) -> set[str]:
@@ -179,7 +187,7 @@ def judge_older_record(lines: Sequence[RecordLine]) -> RunnerResult:
         for line in lines
         if isinstance(line, UnresolvedLine)
     }
-    return RunnerResult(outcomes=outcomes, unresolved=unresolved)
+    return RunnerResult(outcomes=outcomes, unresolved=unresolved, replaced=_replaced(lines))
 
 
 def unfinished_tests(lines: Sequence[RecordLine]) -> tuple[str, ...]:
@@ -237,6 +245,10 @@ def _errors(lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]) ->
             reported[printable_test_name(line.name)] += line.errors
     covered = {test: reported[each] for each in reported for test in outcomes if _fixture_covers(each, test)}
     return {name: tuple(errors) for name, errors in (covered | reported).items() if name in outcomes}
+
+
+def _replaced(lines: Iterable[RecordLine]) -> tuple[str, ...]:
+    return tuple(sorted({name for line in lines if isinstance(line, ReplacedLine) for name in line.names}))
 
 
 def _fixture_covers(fixture: str, name: str) -> bool:

@@ -40,6 +40,7 @@ from scaffold.verify.regression.comparison import (
     with_renamed_files,
 )
 from scaffold.verify.regression.flaky_retry import retry_known_flaky, retry_new_failures
+from scaffold.verify.regression.original_runner import with_original_runner
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
 from scaffold.verify.request import ProofRequest
 
@@ -254,9 +255,10 @@ class _GateRunner:
     ) -> ObservedRun:
         async with _slot_taken(self._request.slots):
             timeout_s = gate_timeout_s(gate, before, self._request.gate_timeout_s)
-            return await observe_gate(
+            observed = await observe_gate(
                 gate, tree, only=only, environment=self._environment, timeout_s=timeout_s, stand_ins=stand_ins
             )
+            return structs.replace(observed, run=with_original_runner(before, observed.run))
 
 
 def _with_lost(result: GateResult, blocking: Collection[str], *, known: Collection[str]) -> GateResult:

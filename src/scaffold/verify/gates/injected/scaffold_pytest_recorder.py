@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from _pytest import runner
+from scaffold_originals import ReplacedFunctions  # type: ignore[import-not-found]
 from scaffold_recorder import (  # type: ignore[import-not-found]
     Note,
     derived,
@@ -34,6 +35,7 @@ NOT_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Excep
 # At import: `-p` loads this module before any conftest, so that no project code ever sees the key.
 _order = take_order()
 _note = open_record(_order["folder"], _order["key"]) if _order else None
+_replaced = ReplacedFunctions()
 _keys = [derived(_order.pop("key"), "workers")] if _order else []
 """The key from which those of pytest-xdist workers are derived; empty if there are no workers."""
 
@@ -129,6 +131,11 @@ class RecorderPlugin:
         """Record the start of a test."""
         self._note("start", tidy(nodeid))
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logfinish(self) -> None:
+        """Look for replaced assertions, after the test's own replacements were undone."""
+        _replaced.look()
+
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_call(self, item: Any) -> Generator[None, Any, None]:
         """Record whether a test raises, inside of any hook that could hide it."""
@@ -161,8 +168,11 @@ class RecorderPlugin:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: Any) -> Generator[None, Any, None]:
-        """Record the end of the session."""
+        """Record the end of the session, and what was replaced in it."""
+        replaced = _replaced.all()
         yield
+        if replaced:
+            self._note("replaced", replaced)
         self._note("end", int(session.exitstatus))
 
     def _files(self, config: Any) -> frozenset[str]:

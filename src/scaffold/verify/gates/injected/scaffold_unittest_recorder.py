@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from scaffold_originals import ReplacedFunctions  # type: ignore[import-not-found]
 from scaffold_recorder import Note, open_record, system_errors, take_order, tidy  # type: ignore[import-not-found]
 from scaffold_stand_ins import StandIns  # type: ignore[import-not-found]
 
@@ -23,6 +24,11 @@ class RecordingResult(unittest.TextTestResult):
     note: Note
     stand_ins: Any = None
     """Set if the tests are of an older version."""
+    replaced: ReplacedFunctions
+
+    def stopTest(self, test: Any) -> None:  # noqa: D102, N802
+        super().stopTest(test)
+        self.replaced.look()
 
     def startTest(self, test: Any) -> None:  # noqa: D102, N802 - unittest's names, here and below
         self.note("start", name_of_test(test))
@@ -76,6 +82,7 @@ class RecordingRunner(unittest.TextTestRunner):
 
     order: dict[str, Any]
     note: Note
+    replaced: ReplacedFunctions
 
     def run(self, test: Any) -> Any:
         """Return the result of the tests; the canaries' results are only recorded."""
@@ -91,6 +98,8 @@ class RecordingRunner(unittest.TextTestRunner):
         if names:
             for canary in canary_tests(self.order["token"]):
                 self._watch(canary)
+        if replaced := self.replaced.all():
+            self.note("replaced", replaced)
         self.note("end", 0 if result.wasSuccessful() else 1)
         return result
 
@@ -168,7 +177,7 @@ def main() -> None:
         return
     key = order.pop("key")
     note = open_record(order["folder"], key)
-    members = {"note": staticmethod(note)}
+    members = {"note": staticmethod(note), "replaced": ReplacedFunctions()}
     stand_ins = StandIns(order["stand_ins"]) if order.get("stand_ins") else None
     if stand_ins:
         stand_ins.install()

@@ -1,0 +1,116 @@
+"""Which functions of a runner were replaced, and when that makes its run worthless."""
+
+from types import FunctionType, ModuleType
+
+import pytest
+
+from scaffold.core.gates import Gate, GateRun
+from scaffold.core.ids import Commit
+from scaffold.verify.gates.injected.scaffold_originals import Originals, is_installed
+from scaffold.verify.regression.original_runner import with_original_runner
+
+SOURCE = """
+import dataclasses
+
+class Case:
+    failure = AssertionError
+    limit = 3
+
+    def check(self):
+        return 1
+
+    @classmethod
+    def known(cls):
+        return 2
+
+    @property
+    def told(self):
+        return 3
+
+def raises():
+    return 4
+"""
+
+
+def quiet(*_):
+    return None
+
+
+@pytest.fixture
+def runner():
+    module = ModuleType("runner")
+    exec(SOURCE, module.__dict__)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("replace", "named"),
+    [
+        (lambda m: setattr(m, "raises", quiet), "runner.raises"),
+        (lambda m: delattr(m, "raises"), "runner.raises"),
+        (lambda m: setattr(m, "Case", type("Case", (), {})), "runner.Case"),
+        (lambda m: setattr(m.Case, "check", quiet), "runner.Case.check"),
+        (lambda m: setattr(m.Case, "failure", KeyError), "runner.Case.failure"),
+        (lambda m: setattr(m.Case, "known", classmethod(quiet)), "runner.Case.known"),
+        (lambda m: setattr(m.Case, "told", property(quiet)), "runner.Case.told"),
+        (lambda m: setattr(m.Case.check, "__code__", quiet.__code__), "runner.Case.check"),
+        (lambda m: setattr(m.Case.known.__func__, "__code__", quiet.__code__), "runner.Case.known"),
+        (lambda m: setattr(m.Case, "__getattribute__", quiet), "runner.Case.__getattribute__"),
+    ],
+)
+def test_a_replaced_function_is_named(runner, replace, named):
+    """BX-4: itself, in its class, or only its code."""
+    originals = Originals([runner])
+    assert originals.replaced() == []
+    replace(runner)
+    assert named in originals.replaced()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: setattr(m.Case, "limit", 4),
+        lambda m: setattr(m.Case, "assert_more", quiet),
+        lambda m: setattr(m, "more", quiet),
+        lambda m: type("Own", (m.Case,), {"check": quiet}),
+    ],
+)
+def test_new_functions_settings_and_subclasses_replace_nothing(runner, change):
+    originals = Originals([runner])
+    change(runner)
+    assert originals.replaced() == []
+
+
+def test_what_is_restored_is_not_replaced(runner):
+    originals, before = Originals([runner]), runner.Case.check
+    runner.Case.check = quiet
+    runner.Case.check = before
+    assert originals.replaced() == []
+
+
+def test_a_function_of_an_installed_module_is_a_plugins_own(runner):
+    """A plugin may replace a part of its runner; the project's code may not, whatever file it names as its own."""
+    assert is_installed(pytest.raises)
+    assert not is_installed(quiet)
+    assert not is_installed(type)
+    forged = FunctionType(
+        quiet.__code__.replace(co_filename=pytest.raises.__code__.co_filename), {"__name__": "pytest"}
+    )
+    assert not is_installed(forged)
+
+
+def run_with(*replaced, **more):
+    gate = Gate(kind="test", command="pytest", runner="pytest")
+    return GateRun(gate=gate, commit=Commit("c" * 40), environment="e", exit_code=0, replaced=replaced, **more)
+
+
+def test_only_what_the_work_replaced_makes_its_run_an_error():
+    """BX-4: a project whose own plugins replace something keeps its results."""
+    found = with_original_runner(run_with("pytest.approx"), run_with("pytest.approx", "pytest.raises", "a.b", "a.c"))
+    assert found.problem == "error"
+    assert found.detail.startswith("The test runner's report cannot be trusted: a.b, a.c, pytest.raises were replaced")
+    same = run_with("pytest.approx")
+    assert with_original_runner(same, same) is same
+    assert with_original_runner(None, same) is same
+    stopped = run_with("pytest.raises", problem="timeout")
+    assert with_original_runner(run_with(), stopped) is stopped
