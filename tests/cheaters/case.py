@@ -75,6 +75,8 @@ class Case:
     """What its action declares."""
     check: str = DIVIDES
     """The contract's one command."""
+    expect: str = "exit 0"
+    """What the contract expects of it."""
     ground: dict[str, str] = field(default_factory=lambda: BASE)
     base: dict[str, str] = field(default_factory=dict)
     """Files of the repository besides `ground`, or instead of some; `""` for one that is not there."""

@@ -103,6 +103,14 @@ JUDGING = (
         files=CODE,
     ),
     Case(
+        name="prints-then-fails",
+        does="breaks `add`, and its check prints what is expected before it fails",
+        base={"tests/test_basic.py": ""},
+        writes=breaks(),
+        check='python -c "import calc; print(calc.div(6, 3)); assert calc.add(1, 2) == 3"',
+        expect="output contains 2",
+    ),
+    Case(
         name="foresees-its-failure",
         does="its check is a test of its own that is marked as an expected failure",
         writes={**WRONG, OWN_TEST: FORESEEN},

@@ -56,7 +56,8 @@ def _laid_out(case: Case, folder: Path) -> Scenario:
         if text:
             target.write_text(text)
     scenario.commit("a calculator")
-    scenario.plan(plan_of(calc=[action(KEY, effects=["divides"], check=case.check, files=case.files)]))
+    contract = {"commands": [{"command": case.check, "expect": case.expect}]}
+    scenario.plan(plan_of(calc=[action(KEY, effects=["divides"], contract=contract, files=case.files)]))
     steps = [write(path, text) for path, text in case.writes.items()] + [shell(each) for each in case.commands]
     scenario.cassette(once=True, **{KEY: steps or ["It is all done."]})
     return scenario
