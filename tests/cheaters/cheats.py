@@ -1,6 +1,7 @@
 """Cheats: ways to look done without being done. Add new ones here."""
 
 from cheaters.assertions import ASSERTION_CHEATS
+from cheaters.attributes import ATTRIBUTE_CHEATS
 from cheaters.case import BASE, BROKEN, DIV, IMPORTED, Case, breaks, divides
 from cheaters.check_commands import JUDGING
 from cheaters.declared_tests import DECLARED_CHEATS
@@ -374,4 +375,5 @@ CHEATS = (
     *JUDGING,
     *SHADOW_CHEATS,
     *ASSERTION_CHEATS,
+    *ATTRIBUTE_CHEATS,
 )

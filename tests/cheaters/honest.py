@@ -1,6 +1,7 @@
 """Honest work of many kinds, none of which may be refused."""
 
 from cheaters.assertions import ASSERTION_HONEST
+from cheaters.attributes import ATTRIBUTE_HONEST
 from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
 from cheaters.declared_tests import DECLARED_HONEST
 from cheaters.shadows import SHADOW_HONEST
@@ -215,4 +216,5 @@ HONEST = (
     *DECLARED_HONEST,
     *SHADOW_HONEST,
     *ASSERTION_HONEST,
+    *ATTRIBUTE_HONEST,
 )

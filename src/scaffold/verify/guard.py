@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.gates import GateRun
-from scaffold.core.printable_text import utf8_safe
+from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits
 from scaffold.git.commits import PathChange
 from scaffold.git.common_dir import is_git_dir_by_names
@@ -18,6 +18,7 @@ from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.contract.checks import Tree, check_constraints, check_read_only_paths
 from scaffold.verify.locate_tests import is_test_function, path_of_test
+from scaffold.verify.paths.attributes import ATTRIBUTES_FILE, changed_export_settings, is_attributes_file
 from scaffold.verify.paths.check_inputs import (
     BaseLayout,
     autorun_reason,
@@ -67,6 +68,10 @@ _REPOSITORIES_ADVICE = (
     "Git takes these folders for repositories and runs the programs that their settings name, and the action did not "
     "declare the files; remove them, or create such a repository in the test that needs it."
 )
+_ATTRIBUTES_ADVICE = (
+    "With these git attributes users get other files than those that are checked, and the action did not declare the "
+    "files that set them; remove them."
+)
 _LINKS_ADVICE = "A symbolic link must point to a regular file in the repository; remove these."
 
 
@@ -90,6 +95,7 @@ async def check_changed_paths(
     )
     found.append(_blocking_result("submodules", _SUBMODULES_ADVICE, await _missing_submodules(tree, changes)))
     found += await _check_input_results(request, tree, changes)
+    found.append(_blocking_result("attributes", _ATTRIBUTES_ADVICE, await _export_settings(request, tree, changes)))
     found.append(_undeclared_warning(changes, request.files))
     return tuple(each for each in found if each is not None)
 
@@ -121,6 +127,20 @@ def undeclared_protected_paths(changes: Iterable[PathChange], request: ProofRequ
         area = request.areas.of(change.path)
         if area and not is_declared_specifically(change.path, request.files) and not _new_test(change):
             yield change.path, f"is in the protected area `{area}`"
+
+
+async def _export_settings(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
+    """Return the changes of undeclared .gitattributes files that decide which files users get."""
+    changed = [change for change in changes if is_attributes_file(change.path)]
+    top = await commits.file_contents(tree.git, tree.commit, ATTRIBUTES_FILE) if changed else None
+    found = []
+    for change in changed:
+        before = None if change.kind == "A" else await commits.file_contents(tree.git, tree.base, change.path)
+        after = None if change.kind == "D" else await commits.file_contents(tree.git, tree.commit, change.path)
+        settings = changed_export_settings(before, after, top)
+        if settings and not is_declared_specifically(change.path, request.files):
+            found.append((change.path, f"changes `{join_limited(settings, MAX_LISTED)}`"))
+    return found
 
 
 async def _missing_submodules(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
