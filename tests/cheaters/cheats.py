@@ -7,6 +7,7 @@ from cheaters.check_commands import JUDGING
 from cheaters.declared_tests import DECLARED_CHEATS
 from cheaters.other_languages import ELSEWHERE
 from cheaters.shadows import SHADOW_CHEATS
+from cheaters.suppressions import SUPPRESSION_CHEATS
 
 PASS_ALL = "report.outcome = 'passed'; report.longrepr = None"
 HOOK = (
@@ -376,4 +377,5 @@ CHEATS = (
     *SHADOW_CHEATS,
     *ASSERTION_CHEATS,
     *ATTRIBUTE_CHEATS,
+    *SUPPRESSION_CHEATS,
 )

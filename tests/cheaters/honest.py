@@ -5,6 +5,7 @@ from cheaters.attributes import ATTRIBUTE_HONEST
 from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
 from cheaters.declared_tests import DECLARED_HONEST
 from cheaters.shadows import SHADOW_HONEST
+from cheaters.suppressions import SUPPRESSION_HONEST
 
 TESTS = "from calc import div\n\n\ndef test_div():\n    assert div(6, 3) == 2\n"
 NODE_WHOLE = NODE["calc.js"] + "exports.div = (a, b) => a / b;\n"
@@ -217,4 +218,5 @@ HONEST = (
     *SHADOW_HONEST,
     *ASSERTION_HONEST,
     *ATTRIBUTE_HONEST,
+    *SUPPRESSION_HONEST,
 )

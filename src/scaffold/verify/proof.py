@@ -11,6 +11,7 @@ from scaffold.verify.contract.checks import Tree, unchanged_result, verify_chang
 from scaffold.verify.guard import check_changed_paths
 from scaffold.verify.regression.base_tests import doubts_about_tests
 from scaffold.verify.regression.gate_results import judge_gates
+from scaffold.verify.regression.suppressions import doubts_about_suppressions
 from scaffold.verify.request import ProofRequest
 
 
@@ -30,5 +31,6 @@ async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
     if request.baseline is None or not verification.passed:
         return verification
     gates = await judge_gates(request, request.baseline, tree)
-    doubts = (*verification.doubts, *doubts_about_tests(gates))
+    silenced = await doubts_about_suppressions(tree, changes, gates)
+    doubts = (*verification.doubts, *doubts_about_tests(gates), *silenced)
     return msgspec.structs.replace(verification, gates=gates, doubts=doubts)

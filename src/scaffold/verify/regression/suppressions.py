@@ -1,0 +1,191 @@
+"""Count the comments and attributes that the work adds to silence linters and type checkers: `# noqa`, `@ts-ignore`.
+
+A silenced finding may be wrong or may be the defect; no gate can tell any more.
+"""
+
+import io
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.contract import Doubt
+from scaffold.core.gates import Gate, GateKind, GateResult
+from scaffold.core.printable_text import count_of, join_limited, utf8_safe
+from scaffold.git import commits
+from scaffold.git.commits import PathChange
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.locate_tests import path_from_gate
+
+MAX_FILES = 5
+"""Most files named in a doubt."""
+
+
+class Suppression(Struct, frozen=True):
+    """One way to silence a tool."""
+
+    name: str
+    """For people: `type: ignore`."""
+    pattern: re.Pattern[str]
+    """Matches a comment, or for Rust the code without comments."""
+    silences: frozenset[GateKind]
+    tools: frozenset[str]
+    """The programs that obey it, as commands name them."""
+
+
+def _suppression(name: str, pattern: str, silences: set[GateKind], *tools: str) -> Suppression:
+    return Suppression(name, re.compile(pattern), frozenset(silences), frozenset(tools))
+
+
+_PYTHON = (
+    _suppression("noqa", r"#\s*(?:(?:ruff|flake8)\s*[:=]\s*)?noqa\b", {"lint"}, "ruff", "flake8"),
+    _suppression("type: ignore", r"#\s*type:\s*ignore\b", {"typecheck"}, "mypy", "dmypy", "pyright", "basedpyright"),
+    _suppression("mypy", r"#\s*mypy:.*\b(?:ignore|disable|allow|no)-", {"typecheck"}, "mypy", "dmypy"),
+    _suppression("pyright", r"#\s*pyright:(?!\s*strict)", {"typecheck"}, "pyright", "basedpyright"),
+    _suppression("pylint: disable", r"#\s*pylint:\s*(?:disable|skip-file)", {"lint"}, "pylint"),
+    _suppression("nosec", r"#\s*nosec\b", {"lint"}, "bandit", "ruff"),
+)
+_SCRIPT = (
+    _suppression("eslint-disable", r"^/[/*]\s*eslint(?:-disable|\s)", {"lint"}, "eslint"),
+    _suppression("biome-ignore", r"^/[/*]\s*biome-ignore", {"lint"}, "biome"),
+    _suppression("ts-ignore", r"@ts-(?:ignore|nocheck|expect-error)\b", {"typecheck", "build"}, "tsc", "vue-tsc"),
+)
+_GO = (
+    _suppression("nolint", r"^//\s*nolint\b", {"lint"}, "golangci-lint"),
+    _suppression("lint:ignore", r"^//lint:(?:file-)?ignore\b", {"lint"}, "golangci-lint", "staticcheck"),
+)
+_RUST = (_suppression("allow", r"#!?\[\s*(?:cfg_attr\b[^\]]*\b)?(?:allow|expect)\s*\(", {"lint", "build"}, "cargo"),)
+OTHER_TOOLS = frozenset({"vet", "black", "isort"})
+"""Linters that no comment of these silences."""
+TOOLS = OTHER_TOOLS.union(*(each.tools for each in (*_PYTHON, *_SCRIPT, *_GO, *_RUST)))
+
+_WORD = re.compile(r"[\w-]+")
+_QUOTED = r"\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\])*`"
+_SCRIPT_PARTS = re.compile(rf"(?:{_QUOTED}|'(?:\\.|[^'\\\n])*')|(?P<comment>//[^\n]*|/\*.*?\*/)", re.DOTALL)
+# A quote in Rust may begin the name of a lifetime.
+_RUST_PARTS = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\\n])'|(?P<comment>//[^\n]*|/\*.*?\*/)", re.DOTALL)
+
+Found = tuple[Suppression, str]
+"""A suppression and its line, without the spaces around it."""
+
+
+async def doubts_about_suppressions(
+    tree: Tree, changes: Sequence[PathChange], gates: Iterable[GateResult]
+) -> tuple[Doubt, ...]:
+    """Return the doubt that the work's new suppressions leave; empty if it has none that one of the gates obeys."""
+    judging = [result.gate for result in gates if result.verdict != "not_applicable" and result.gate.kind != "test"]
+    read = [change for change in changes if judging and _reader(change.path) and not change.is_gitlink]
+    before = await _texts(tree, tree.base, [change.path for change in read if change.kind != "A"])
+    after = await _texts(tree, tree.commit, [change.path for change in read if change.kind != "D"])
+    counted = {
+        path: Counter({each.name: count for each, count in found.items() if is_obeyed(each, path, judging)})
+        for path, found in new_suppressions(before, after).items()
+    }
+    return _doubts({path: names for path, names in counted.items() if names})
+
+
+def new_suppressions(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, Counter[Suppression]]:
+    """Return the suppressions that only the second of two versions of some files has, by path.
+
+    One that moved with its line to another file is not new, and neither is one on a line that was only changed.
+    """
+    old = {path: Counter(_found(path, text)) for path, text in before.items()}
+    new = {path: Counter(_found(path, text)) for path, text in after.items()}
+    gone = {path: found - new.get(path, Counter()) for path, found in old.items()}
+    moved = sum(gone.values(), Counter[Found]())
+    counted: dict[str, Counter[Suppression]] = {}
+    for path in sorted(new):
+        added = new[path] - old.get(path, Counter())
+        own = gone.get(path, Counter())
+        here = added & (moved - own)
+        moved -= here
+        counted[path] = _kinds(added - here) - _kinds(own)
+    return {path: kinds for path, kinds in counted.items() if kinds}
+
+
+def _kinds(found: Mapping[Found, int]) -> Counter[Suppression]:
+    kinds = Counter[Suppression]()
+    for (each, _), count in found.items():
+        kinds[each] += count
+    return kinds
+
+
+def _doubts(counted: Mapping[str, Mapping[str, int]]) -> tuple[Doubt, ...]:
+    if not counted:
+        return ()
+    total = sum(sum(names.values()) for names in counted.values())
+    files = [
+        f"{path} ({', '.join(f'{count} {name}' for name, count in sorted(names.items()))})"
+        for path, names in counted.items()
+    ]
+    text = f"{count_of(total, 'new suppression')}: {join_limited(files, MAX_FILES)}"
+    return (Doubt("suppressions", utf8_safe(text)),)
+
+
+def is_obeyed(suppression: Suppression, path: str, gates: Iterable[Gate]) -> bool:
+    """Return True if one of the gates checks the file and obeys the suppression, as far as its command shows."""
+    return any(
+        gate.kind in suppression.silences
+        and path_from_gate(gate, path) is not None
+        # A command such as `npm run lint` names no tool, and may start any.
+        and (not (named := TOOLS.intersection(_WORD.findall(gate.command))) or not named.isdisjoint(suppression.tools))
+        for gate in gates
+    )
+
+
+async def _texts(tree: Tree, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
+    contents = await commits.batch_contents(tree.git, [f"{commit}:{path}" for path in paths])
+    return {path: data.decode(errors="replace") for path, data in zip(paths, contents, strict=True) if data is not None}
+
+
+def _found(path: str, text: str) -> Iterator[Found]:
+    reader = _reader(path)
+    if reader is None:
+        return
+    suppressions, parts = reader
+    # Most files have none, and splitting a file into its parts takes far longer than a search.
+    if not any(re.search(each.pattern.pattern.lstrip("^"), text) for each in suppressions):
+        return
+    lines = text.split("\n")
+    for number, part in parts(text):
+        yield from ((each, lines[number].strip()) for each in suppressions if each.pattern.search(part))
+
+
+def _python_comments(text: str) -> Iterator[tuple[int, str]]:
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (tokenize.TokenError, SyntaxError):
+        # The project may use a newer Python than ours.
+        yield from ((at, line[line.index("#") :]) for at, line in enumerate(text.split("\n")) if "#" in line)
+        return
+    yield from ((token.start[0] - 1, token.string) for token in tokens if token.type == tokenize.COMMENT)
+
+
+def _script_comments(text: str) -> Iterator[tuple[int, str]]:
+    for part in _SCRIPT_PARTS.finditer(text):
+        if part["comment"]:
+            yield text.count("\n", 0, part.start()), part["comment"]
+
+
+def _rust_code(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines without comments and strings."""
+    code = _RUST_PARTS.sub(lambda part: "\n" * part[0].count("\n"), text)
+    yield from enumerate(code.split("\n"))
+
+
+Reader = tuple[Sequence[Suppression], Callable[[str], Iterator[tuple[int, str]]]]
+"""What may silence tools in a language, and the parts of a source in which it may stand, with their lines from 0."""
+_READERS: Mapping[str, Reader] = {
+    **dict.fromkeys(("py", "pyi"), (_PYTHON, _python_comments)),
+    **dict.fromkeys(
+        ("js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "vue", "svelte"), (_SCRIPT, _script_comments)
+    ),
+    "go": (_GO, _script_comments),
+    "rs": (_RUST, _rust_code),
+}
+
+
+def _reader(path: str) -> Reader | None:
+    return _READERS.get(path.rpartition(".")[2])

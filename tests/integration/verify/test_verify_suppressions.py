@@ -1,0 +1,35 @@
+"""The doubt that new suppressions leave, on real commits."""
+
+import pytest
+
+from integration.verify.builders import CandidateRepository
+from scaffold.core.gates import Gate, GateResult
+from scaffold.git import commits
+from scaffold.verify.regression.suppressions import doubts_about_suppressions
+
+LINT = Gate(kind="lint", command="ruff check .", runner="findings")
+TYPES = Gate(kind="typecheck", command="mypy .", runner="findings")
+
+
+@pytest.fixture
+def repository(harness, tmp_path):
+    return CandidateRepository(harness, tmp_path)
+
+
+async def test_a_doubt_counts_the_new_suppressions_of_each_file(repository):
+    """BX-5: only those that a gate which ran obeys."""
+    base = await repository.commit({"old.py": "import a  # noqa\n", "b.py": ""})
+    work = await repository.commit(
+        {"old.py": None, "new.py": "import a  # noqa\nimport b  # noqa\nimport c  # noqa: F401\n",
+         "b.py": "x = f()  # type: ignore\n"}
+    )  # fmt: skip
+    tree = await repository.tree(base, work)
+    changes = await commits.path_changes(tree.git, base, work)
+    passed = [GateResult(gate=gate, verdict="pass") for gate in (LINT, TYPES)]
+    (doubt,) = await doubts_about_suppressions(tree, changes, passed)
+    assert (doubt.code, doubt.text) == (
+        "suppressions",
+        "3 new suppressions: b.py (1 type: ignore), new.py (2 noqa)",
+    )
+    assert await doubts_about_suppressions(tree, changes, [GateResult(gate=LINT, verdict="not_applicable")]) == ()
+    assert await doubts_about_suppressions(tree, changes, []) == ()
