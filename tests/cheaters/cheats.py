@@ -8,6 +8,7 @@ from cheaters.declared_tests import DECLARED_CHEATS
 from cheaters.other_languages import ELSEWHERE
 from cheaters.shadows import SHADOW_CHEATS
 from cheaters.suppressions import SUPPRESSION_CHEATS
+from cheaters.unstable import UNSTABLE_CHEATS
 
 PASS_ALL = "report.outcome = 'passed'; report.longrepr = None"
 HOOK = (
@@ -378,4 +379,5 @@ CHEATS = (
     *ASSERTION_CHEATS,
     *ATTRIBUTE_CHEATS,
     *SUPPRESSION_CHEATS,
+    *UNSTABLE_CHEATS,
 )

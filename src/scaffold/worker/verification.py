@@ -15,11 +15,12 @@ from scaffold.run.assignment import TESTING_ROLE
 from scaffold.run.contracts import contract_in_force
 from scaffold.run.notices import warn
 from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
-from scaffold.verify.contract.checks import PASSES_WITHOUT_WORK, required_names
+from scaffold.verify.contract.checks import PASSES_WITHOUT_WORK, Tree, required_names
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
 from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.proof import prove_candidate
+from scaffold.verify.regression.stability import unstable_result
 from scaffold.verify.request import ProofRequest
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract, try_write_contract_files
@@ -57,15 +58,25 @@ class AttemptVerifier:
 
         Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
         """
+        tree, request = await self._clean_tree(head), self._proof_request(head)
+        verification = await prove_candidate(request, tree)
+        if verification.passed:
+            async with request.pinned_meanwhile():
+                unstable = await unstable_result(request, verification, self._clean_tree)
+            results = (*verification.results, unstable) if unstable else verification.results
+            verification = msgspec.structs.replace(verification, results=results)
+        # The agent continues in this worktree and must find its files as it left them, not as the checks left them.
+        if not verification.passed:
+            await worktree.restore(tree.git, head)
+        return await self._compared_with_new_tests(verification)
+
+    async def _clean_tree(self, commit: Commit) -> Tree:
+        """Check a commit out in the provisioned worktree, and return it with a new temporary folder."""
         git, path = self._context.workspace.git, self._context.workspace.path
         # Ignored files are deleted, since a candidate lands without them and must pass without them, too.
         async with reprovision(self._context.environment, path):
-            await worktree.reset_and_clean(git, head)
-        verification = await prove_candidate(self._proof_request(head), self._context.tree(head))
-        # The agent continues in this worktree and must find its files as it left them, not as the checks left them.
-        if not verification.passed:
-            await worktree.restore(git, head)
-        return await self._compared_with_new_tests(verification)
+            await worktree.reset_and_clean(git, commit)
+        return self._context.tree(commit)
 
     async def _compared_with_new_tests(self, found: Verification) -> Verification:
         """Return the verification with `failed_on_base` being the checks that fail there with the change's tests.

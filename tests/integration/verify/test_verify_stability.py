@@ -1,0 +1,89 @@
+"""Repetitions of checks and new tests that passed: what fails then, and what failed before, too."""
+
+import pytest
+from msgspec import structs
+
+from integration.verify.builders import TEST, CandidateRepository
+from scaffold.core.contract import Check, CheckResult, Contract, Verification
+from scaffold.core.gates import Baseline, CheckEnvironment, GateResult, GateRun
+from scaffold.git import worktree
+from scaffold.verify.regression.stability import unstable_result
+from scaffold.verify.request import ProofRequest
+
+SEED_TEST = "import os\n\n\ndef test_seed():\n    assert os.environ.get('PYTHONHASHSEED') == '0'\n"
+STEADY_TEST = "def test_steady():\n    pass\n"
+
+
+class Project(CandidateRepository):
+    """A base and work on it, whose checks have passed."""
+
+    async def unstable(self, base, work, *commands, red=(), gates=(), took=0.01, baseline=None):
+        """Return the detail of the blocking result; None if there is none."""
+        base = await self.commit(base)
+        head = await self.commit(work)
+        tree = await self.tree(base, head)
+
+        async def clean_tree(commit):
+            await worktree.reset_and_clean(tree.git, commit)
+            return structs.replace(tree, commit=commit)
+
+        contract = Contract(commands=tuple(Check(command=each) for each in commands))
+        results = tuple(CheckResult(name=each, verdict="pass", duration_s=took) for each in commands)
+        passed = Verification(commit=head, results=results, failed_on_base=red, gates=gates)
+        found = await unstable_result(ProofRequest(contract=contract, baseline=baseline), passed, clean_tree)
+        assert (await tree.git("rev-parse", "HEAD")).out.decode().strip() == head
+        return None if found is None else (found.name, found.verdict, found.detail)
+
+
+@pytest.fixture
+def project(harness, tmp_path):
+    return Project(harness, tmp_path)
+
+
+async def test_a_check_that_fails_without_a_fixed_seed_blocks(project):
+    """BX-4: the detail says how to reproduce it."""
+    command = "grep -q work file && test ${PYTHONHASHSEED-unset} != 2"
+    name, verdict, detail = await project.unstable({"file": "base"}, {"file": "work"}, command, red=(command,))
+    assert (name, verdict) == ("stability", "fail")
+    assert detail.startswith(f"`{command}` passed, and failed when repeated with PYTHONHASHSEED=2.")
+
+
+async def test_a_check_that_was_as_unstable_before_does_not_block(project):
+    command = "test ${PYTHONHASHSEED-unset} != 2"
+    assert await project.unstable({"file": "base"}, {"file": "work"}, command) is None
+
+
+async def test_an_existing_test_that_was_as_unstable_before_does_not_block(project):
+    """Although its check failed before the work for another reason."""
+    base = {"test_seed.py": SEED_TEST}
+    command = f"{TEST.command} test_seed.py test_new.py"
+    assert await project.unstable(base, {"test_new.py": STEADY_TEST}, command, red=(command,)) is None
+    found = await project.unstable(
+        {"test_seed.py": STEADY_TEST, "test_new.py": None}, {"test_seed.py": SEED_TEST}, TEST.command, red=(command,)
+    )
+    assert "failed when repeated without PYTHONHASHSEED, as users run it: test_seed.py::test_seed." in found[2]
+
+
+async def test_new_tests_are_repeated_by_their_gate(project):
+    """BX-4: those that the contract does not run, too, except for tests that were known to fail."""
+    gates = (GateResult(gate=TEST, verdict="pass", duration_s=0.1),)
+    found = await project.unstable({"test_a.py": STEADY_TEST}, {"test_seed.py": SEED_TEST}, gates=gates)
+    assert found[2].startswith("The tests in test_seed.py passed, and failed when repeated without PYTHONHASHSEED")
+    run = GateRun(gate=TEST, commit=None, environment="e", exit_code=1, outcomes={"test_seed.py::test_seed": "flaky"})
+    known = Baseline(environment=CheckEnvironment(fingerprint="e"), runs=(run,))
+    work = {"test_seed.py": f"{SEED_TEST}\n"}
+    assert await project.unstable({"b": ""}, work, gates=gates, baseline=known) is None
+
+
+async def test_each_repetition_begins_clean_and_runs_the_contract_in_its_order(project):
+    """A check may need what the one before leaves, and may not find what it left itself."""
+    assert await project.unstable({"a": "base"}, {"a": "work"}, "mkdir out", "test -d out && grep work a") is None
+
+
+@pytest.mark.parametrize(("took", "times"), [(0.01, 4), (61.0, 0)])
+async def test_expensive_checks_are_repeated_less_often(project, tmp_path, took, times):
+    """BX-5: three times what the checks took beyond a second; at least a second, at most a minute."""
+    command = f"echo >> {tmp_path}/log"
+    assert await project.unstable({"a": "base"}, {"a": "work"}, command, took=took) is None
+    log = tmp_path / "log"
+    assert (len(log.read_text()) if log.exists() else 0) == times
