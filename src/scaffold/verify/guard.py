@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from scaffold.core.contract import CheckResult, Contract
-from scaffold.core.gates import GateRun
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits
 from scaffold.git.commits import PathChange
@@ -17,7 +16,7 @@ from scaffold.git.submodule import missing_gitlinks
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.contract.checks import Tree, check_constraints, check_read_only_paths
-from scaffold.verify.locate_tests import is_test_function, path_of_test
+from scaffold.verify.locate_tests import files_with_tests
 from scaffold.verify.paths.attributes import ATTRIBUTES_FILE, changed_export_settings, is_attributes_file
 from scaffold.verify.paths.check_inputs import (
     BaseLayout,
@@ -42,9 +41,6 @@ MAX_LISTED = 20
 
 MAX_TASK_FILES = 20
 """Most task files (Makefile, package.json, ...) read for the scripts that they run."""
-
-RUNNERS_NAMING_FILES = frozenset({"pytest", "unittest", "jest", "vitest"})
-"""The runners whose test names contain the file, and that keep tests in separate files."""
 
 Reason = tuple[str, str]
 """(path, problem): together they read as one sentence."""
@@ -196,7 +192,7 @@ async def _base_layout(request: ProofRequest, tree: Tree, before: frozenset[str]
     """Return the layout of the base. What its task files and check scripts run counts as commands, too."""
     checks = request.contract.commands if request.contract else ()
     commands = [*(check.command for check in checks), *(run.gate.command for run in request.baseline_runs)]
-    tests = _files_with_tests(request.baseline_runs, before)
+    tests = files_with_tests(request.baseline_runs, before)
     targets: set[str] = set()
     base_layout = BaseLayout(before, commands, tests=tests)
     read: set[str] = set()
@@ -210,16 +206,6 @@ async def _base_layout(request: ProofRequest, tree: Tree, before: frozenset[str]
         read |= set(more)
         base_layout = BaseLayout(before, commands, tests=tests, targets=targets)
     return base_layout
-
-
-def _files_with_tests(gates: Sequence[GateRun], paths: frozenset[str]) -> frozenset[str]:
-    """Return the files in which runners found test functions, whatever the files are called.
-
-    Doctests and the per-file results of plugins do not make a module a test file.
-    """
-    runs = [run for run in gates if run.gate.kind == "test" and run.gate.runner in RUNNERS_NAMING_FILES]
-    functions = ((run.gate, name) for run in runs for name in run.outcomes if is_test_function(run.gate, name))
-    return frozenset(path for gate, name in functions if (path := path_of_test(gate, name, paths)) is not None)
 
 
 def _undeclared(reason: Reason, request: ProofRequest) -> bool:

@@ -1,10 +1,13 @@
 """Map the name of a test, as its runner reports it, to the file that it is in."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from scaffold.core.gates import Gate
+from scaffold.core.gates import Gate, GateRun
 from scaffold.verify.gates.jest import TITLE_SEPARATOR
+
+RUNNERS_NAMING_FILES = frozenset({"pytest", "unittest", "jest", "vitest"})
+"""The runners whose test names contain the file, and that keep tests in separate files."""
 
 PATH_SEPARATORS = {"pytest": "::", "jest": TITLE_SEPARATOR, "vitest": TITLE_SEPARATOR, "cargo": ": ", "findings": ": "}
 """The text between the file and the rest of a test name, by runner."""
@@ -66,6 +69,16 @@ def title_in_source(gate: Gate, name: str) -> str:
 def occurs_in(text: str, gate: Gate, name: str) -> bool:
     """Return True if the text contains the name of a test as a whole word."""
     return re.search(rf"(?<!\w){re.escape(title_in_source(gate, name))}(?!\w)", text) is not None
+
+
+def files_with_tests(runs: Sequence[GateRun], paths: Collection[str]) -> frozenset[str]:
+    """Return the files in which runners found test functions, whatever the files are called.
+
+    Doctests and the per-file results of plugins do not make a module a test file.
+    """
+    naming = [run for run in runs if run.gate.kind == "test" and run.gate.runner in RUNNERS_NAMING_FILES]
+    functions = ((run.gate, name) for run in naming for name in run.outcomes if is_test_function(run.gate, name))
+    return frozenset(path for gate, name in functions if (path := path_of_test(gate, name, paths)) is not None)
 
 
 def is_test_function(gate: Gate, name: str) -> bool:

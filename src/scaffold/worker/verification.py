@@ -18,6 +18,7 @@ from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
 from scaffold.verify.contract.checks import PASSES_WITHOUT_WORK, Tree, required_names
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
 from scaffold.verify.environment.provisioning import reprovision
+from scaffold.verify.locate_tests import files_with_tests
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.proof import prove_candidate
 from scaffold.verify.regression.stability import unstable_result
@@ -89,10 +90,14 @@ class AttemptVerifier:
         changes = await commits.path_changes(context.workspace.git, context.workspace.base, found.commit)
         if context.task.action.role == TESTING_ROLE and all(is_test(change.path) for change in changes):
             return found  # the tests are the work; the code they test existed before
-        if not changed_tests(changes):
+        baseline = self._context.baseline
+        tests = changed_tests(
+            changes, files_with_tests(baseline.runs if baseline else (), [each.path for each in changes])
+        )
+        if not tests:
             return found
         async with pinned_meanwhile(context.run_context, context.task.attempt.id, found.commit):
-            red = await red_with_new_tests(contract, found.failed_on_base, changes, context.tree(found.commit))
+            red = await red_with_new_tests(contract, found.failed_on_base, tests, context.tree(found.commit))
         others = tuple(doubt for doubt in found.doubts if doubt != PASSES_WITHOUT_WORK)
         doubts = (PASSES_WITHOUT_WORK, *others) if required_names(contract).isdisjoint(red) else others
         return msgspec.structs.replace(found, failed_on_base=red, doubts=doubts)

@@ -289,6 +289,77 @@ def test_local():
     assert test.tests == {"test_calc.py::test_add": "new_failure"}
 
 
+@pytest.mark.slow
+async def test_a_file_of_tests_with_an_unusual_name_runs_in_its_base_version_too(candidates):
+    """AL-10, BX-22: the baseline's runner found tests in it; here all there are, in a class that gets another name."""
+    old = "import unittest\n\nimport calc\n\n\nclass Old(unittest.TestCase):\n    def test_add(self):\n"
+    old += "        self.assertEqual(calc.add(1, 2), 3)\n"
+    gate = Gate(kind="test", command=f"{sys.executable} -m unittest", runner="unittest")
+    base = await candidates.commit({"calc.py": CALC, "test.py": old})
+    captured = await candidates.capture(base, gate)
+    head = await candidates.commit({"test.py": old.replace("class Old", "class New")})
+    test = (await candidates.judge(captured, base, head, files=("test.py",)))["test"]
+    assert (test.blocks, test.base_tests) == (False, {"test.Old.test_add": "moved"})
+    head = await candidates.commit(
+        {"calc.py": CALC.replace("a + b", "0"), "test.py": old.replace("Old", "New")[:-2] + "0)\n"}
+    )
+    test = (await candidates.judge(captured, base, head, files=("test.py", "calc.py")))["test"]
+    assert test.base_tests == {"test.Old.test_add": "lost"}
+
+
+@pytest.mark.slow
+async def test_a_removed_name_that_a_fixture_or_a_caught_error_hides_is_recognised(candidates):
+    """AL-10, BX-22: what the runner reports is not the error of the name itself."""
+    tests = """\
+import pytest
+from calc import add, sub
+
+
+@pytest.fixture
+def less():
+    with pytest.deprecated_call():
+        return sub(3, 1)
+
+
+@pytest.fixture(scope="module")
+def once():
+    return sub(3, 1)
+
+
+def test_warned(less):
+    assert less == 2
+
+
+def test_once(once):
+    assert once == 2
+
+
+def test_again(once):
+    assert once == 2
+
+
+def test_caught():
+    try:
+        rest = sub(3, 1)
+    except Exception:
+        rest = 0
+    assert rest == 2
+
+
+def test_add():
+    assert add(1, 2) == 3
+"""
+    warns = CALC.replace("def sub(a, b):\n", "def sub(a, b):\n    warnings.warn('old', DeprecationWarning)\n")
+    base = await candidates.commit(
+        {"calc.py": f"import warnings\n\n\n{warns}", "test_calc.py": tests, "test_always.py": OLD}
+    )
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"calc.py": CALC_OF_ADD, "test_calc.py": None})
+    test = (await candidates.judge(captured, base, head, files=("test_calc.py", "calc.py")))["test"]
+    removed = {f"test_calc.py::test_{name}": "removed" for name in ("warned", "once", "again", "caught")}
+    assert (test.blocks, test.base_tests) == (False, {"test_calc.py::test_add": "moved", **removed})
+
+
 GO = Gate(kind="test", command="go test ./...", runner="go")
 GO_TESTS = 'package calc\n\nimport "testing"\n\n' + "".join(
     f"func Test{name}(t *testing.T) {{\n\tif {name}() != {value} {{\n\t\tt.Fatal()\n\t}}\n}}\n\n"

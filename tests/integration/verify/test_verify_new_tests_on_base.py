@@ -5,7 +5,7 @@ import pytest
 from scaffold.core.contract import Check, Contract
 from scaffold.git import commits, refs, worktree
 from scaffold.verify.contract.checks import Tree
-from scaffold.verify.contract.new_tests_on_base import red_with_new_tests
+from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
 from support.harness import AUTHOR, COMMITTER
 
 RUNS = "sh tests/test_four.sh"
@@ -36,7 +36,10 @@ async def test_a_new_test_that_passes_without_the_work_proves_nothing(work, test
     """BX-5: it was red on the base only because it did not exist."""
     tree, changes = await work(list="one\ntwo\nthree\nfour\n", **{"tests__test_four.sh": test})
     contract = Contract(commands=(Check(command=RUNS),))
-    assert await red_with_new_tests(contract, (RUNS, "must_exist: x"), changes, tree) == (*red, "must_exist: x")
+    assert await red_with_new_tests(contract, (RUNS, "must_exist: x"), changed_tests(changes), tree) == (
+        *red,
+        "must_exist: x",
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,16 +52,16 @@ async def test_a_check_that_passes_before_shows_the_work_with_its_changed_tests(
     whole, other = Check(command="sh tests/test_one.sh"), Check(command="true")
     optional = Check(command="sh tests/test_one.sh || false", required=False)
     contract = Contract(commands=(other, optional, whole))
-    assert await red_with_new_tests(contract, (), changes, tree) == red
+    assert await red_with_new_tests(contract, (), changed_tests(changes), tree) == red
     enough = Contract(commands=(Check(command="grep -q four list"), whole))
-    shown = await red_with_new_tests(enough, ("grep -q four list",), changes, tree)
+    shown = await red_with_new_tests(enough, ("grep -q four list",), changed_tests(changes), tree)
     assert shown == ("grep -q four list",)
 
 
 async def test_the_work_is_restored_afterwards(work):
     """BX-5: the next check judges the work, not the base."""
     tree, changes = await work(list="four\n", **{"tests__test_four.sh": "echo x > list; touch left; grep -q four list"})
-    await red_with_new_tests(Contract(commands=(Check(command=RUNS),)), (RUNS,), changes, tree)
+    await red_with_new_tests(Contract(commands=(Check(command=RUNS),)), (RUNS,), changed_tests(changes), tree)
     assert (tree.git.cwd / "list").read_text() == "four\n"
     assert (await tree.git("status", "--porcelain")).out == b""
     assert (await tree.git("rev-parse", "HEAD")).line == tree.commit
@@ -68,4 +71,10 @@ async def test_work_without_new_tests_is_not_checked_on_the_base_again(work):
     """BX-5: nothing in it could have turned a check green."""
     tree, changes = await work(list="four\n")
     contract = Contract(commands=(Check(command="true"),))
-    assert await red_with_new_tests(contract, ("true",), changes, tree) == ("true",)
+    assert await red_with_new_tests(contract, ("true",), changed_tests(changes), tree) == ("true",)
+
+
+async def test_a_file_in_which_a_runner_found_tests_is_a_test_whatever_it_is_called(work):
+    """BX-5: `test.py` at the top may be a program by its name, and all the tests there are."""
+    _, changes = await work(**{"test.py": "def test_it():\n    assert False\n"})
+    assert (changed_tests(changes), changed_tests(changes, ["test.py"])) == ((), ("test.py",))

@@ -151,7 +151,7 @@ def test_of_a_change_the_declared_tests_of_the_base_are_run_again():
 def test_a_runner_runs_as_few_files_as_it_can(runner, altered, asked):
     """AL-10: helpers and data may matter to any of the selected tests."""
     gate = Gate(kind="test", command=runner, runner=runner, folder="api")
-    assert selection(gate, altered, ["tests/test_b.py"]) == asked
+    assert selection(gate, altered, ["tests/test_b.py"], CHANGE) == asked
 
 
 def test_a_removed_module_may_have_been_imported_under_several_names():

@@ -5,7 +5,7 @@ turn it green and prove nothing. One that passes on the base, such as the whole 
 the tests that came with the work.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import structs
 
@@ -16,20 +16,24 @@ from scaffold.verify.contract.checks import Tree, required_names, restore_tracke
 from scaffold.verify.paths.conventions import is_test
 
 
-def changed_tests(changes: Iterable[PathChange]) -> tuple[str, ...]:
-    """Return the paths of the tests and test data that the work added or changed."""
-    return tuple(change.path for change in changes if change.kind != "D" and is_test(change.path))
+def changed_tests(changes: Iterable[PathChange], found: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the paths of the tests and test data that the work added or changed.
+
+    `found` are files in which a runner found tests, whatever they are called.
+    """
+    return tuple(
+        change.path for change in changes if change.kind != "D" and (is_test(change.path) or change.path in found)
+    )
 
 
 async def red_with_new_tests(
-    contract: Contract, red: Sequence[str], changes: Sequence[PathChange], tree: Tree
+    contract: Contract, red: Sequence[str], tests: Sequence[str], tree: Tree
 ) -> tuple[str, ...]:
     """Return the checks that fail on the base with the work's tests: of those `red` without them, and of the others.
 
     The others are tried only if no required check is left otherwise, and until one fails. `tree` has the work checked
     out before and after; afterwards it has no untracked files except ignored ones.
     """
-    tests = changed_tests(changes)
     if not tests:
         return tuple(red)
     required = required_names(contract)

@@ -9,8 +9,8 @@ from scaffold.core.gates import Gate, GateRun, TaggedTests
 from scaffold.git import commits
 from scaffold.verify.contract.checks import Tree, restore_tracked_files
 from scaffold.verify.gates import go_runner
-from scaffold.verify.locate_tests import path_from_gate, path_from_top, path_of_test
-from scaffold.verify.paths.conventions import is_test_file
+from scaffold.verify.locate_tests import files_with_tests, path_from_gate, path_from_top, path_of_test
+from scaffold.verify.paths.conventions import is_test, is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_path
 from scaffold.verify.regression.mentions import (
     MOST_NAMES,
@@ -47,10 +47,20 @@ class ChangeImpact(Struct, frozen=True, kw_only=True):
     """The paths that differ from the baseline's commit, including changes that landed earlier."""
     selection: Selection
     """The tests that test gates run."""
+    found_tests: frozenset[str] = frozenset()
+    """The files in which the baseline's runners found tests, whatever they are called, under both paths if renamed."""
     changed_earlier: frozenset[str] = frozenset()
     """The paths that changes which landed since the baseline altered."""
     former: Mapping[str, str] = {}
     """Current path to path at the baseline's commit, for renamed files."""
+
+    def is_test(self, path: str) -> bool:
+        """Return True if the path is a test or test data, by its name or because a runner found tests in it."""
+        return is_test(path) or path in self.found_tests
+
+    def is_test_file(self, path: str) -> bool:
+        """Return True if a runner may find tests in the file, or found some."""
+        return is_test_file(path) or path in self.found_tests
 
     @property
     def listed(self) -> frozenset[str]:
@@ -145,6 +155,7 @@ async def analyze_impact(
     paths = frozenset(await commits.listed_paths(tree.git, tree.commit))
     known = _baseline_counts(before, paths)
     changed = tuple(change.path for change in changes)
+    found = files_with_tests(before, paths.union(changed))
     whole = Selection(run_all_reason="all tests were requested")
     return ChangeImpact(
         paths=paths,
@@ -155,6 +166,7 @@ async def analyze_impact(
         changed_since_baseline=frozenset((*since, *changed)),
         selection=await _selection(tree, changed, PathIndex(paths), known, tagged) if focused else whole,
         former=former,
+        found_tests=found.union(former[path] for path in found if path in former),
         changed_earlier=frozenset(earlier),
     )
 

@@ -19,7 +19,6 @@ from scaffold.verify.gates.node_runner import ANY_FILE
 from scaffold.verify.gates.runner_adapter import StandInsOrder
 from scaffold.verify.gates.runner_result import UnresolvedName
 from scaffold.verify.locate_tests import is_test_function, name_in_file, path_from_gate, path_of_test
-from scaffold.verify.paths.conventions import is_test, is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_path
 from scaffold.verify.regression.affected_tests import ChangeImpact
 from scaffold.verify.regression.comparison import MAX_TESTS, PASSING_OUTCOMES, lost_tests
@@ -61,22 +60,24 @@ def changed_base_tests(gate: Gate, change: ChangeImpact, files: Sequence[str]) -
         path
         for path in change.changed
         if path not in change.added
-        and is_test(path)
+        and change.is_test(path)
         and is_declared_path(path, files)
         and path_from_gate(gate, path) is not None
     )
 
 
-def selection(gate: Gate, altered: Sequence[str], otherwise: Sequence[str]) -> tuple[str, ...]:
+def selection(gate: Gate, altered: Sequence[str], otherwise: Sequence[str], change: ChangeImpact) -> tuple[str, ...]:
     """Return the test files of the base to run; empty for all.
 
     `otherwise` are the files to run if helpers or data are among those `altered`, since any test may use them.
     """
     if gate.runner not in BY_FILE:
         return ()
-    if all(map(is_test_file, altered)):
+    if all(map(change.is_test_file, altered)):
         return tuple(inside for path in altered if (inside := path_from_gate(gate, path)) is not None)
-    own = [inside for path in altered if is_test_file(path) and (inside := path_from_gate(gate, path)) is not None]
+    own = [
+        inside for path in altered if change.is_test_file(path) and (inside := path_from_gate(gate, path)) is not None
+    ]
     return tuple(dict.fromkeys((*own, *otherwise))) if otherwise else ()
 
 
@@ -86,7 +87,7 @@ async def lay_base_tests(tree: Tree, change: ChangeImpact) -> Tree:
     The caller undoes it with `restore_tracked_files`.
     """
     await restore_tracked_files(tree)
-    tests = [path for path in change.changed if is_test(path)]
+    tests = [path for path in change.changed if change.is_test(path)]
     await _each(tree, ("rm", "--force", "--quiet"), [path for path in tests if path in change.added])
     await _each(tree, ("checkout", tree.base), [path for path in tests if path not in change.added])
     return structs.replace(tree, commit=tree.base, environ={**tree.environ, **UNCACHED})
@@ -95,8 +96,8 @@ async def lay_base_tests(tree: Tree, change: ChangeImpact) -> Tree:
 async def stand_ins_order(tree: Tree, change: ChangeImpact) -> StandInsOrder:
     """Return what a runner has to know of the base's tests in a tree and of the modules that the change removed."""
     paths = await commits.listed_paths(tree.git, tree.base)
-    tests = tuple(path for path in paths if path.endswith(".py") and is_test(path))
-    gone = {name for path in change.deleted if not is_test(path) for name in module_names(path)}
+    tests = tuple(path for path in paths if path.endswith(".py") and change.is_test(path))
+    gone = {name for path in change.deleted if not change.is_test(path) for name in module_names(path)}
     return StandInsOrder(top=str(tree.git.cwd), tests=tests, removed=tuple(sorted(gone)))
 
 
@@ -116,7 +117,7 @@ async def confirmed(
     source file may have it any more.
     """
     if gate.runner not in {"pytest", "unittest"}:
-        return {test: each for test, each in unresolved.items() if await _is_gone(each.name, tree)}
+        return {test: each for test, each in unresolved.items() if await _is_gone(each.name, tree, change)}
     moved = await _newly_bound(tree, change) if unresolved else frozenset()
     unresolved = {test: each for test, each in unresolved.items() if each.name.rpartition(".")[2] not in moved}
     paths = sorted({file for each in unresolved.values() for file, _ in each.owners})
@@ -129,17 +130,17 @@ async def confirmed(
     return {test: each for test, each in unresolved.items() if not each.owners or had_it(each)}
 
 
-async def _is_gone(name: str, tree: Tree) -> bool:
+async def _is_gone(name: str, tree: Tree, change: ChangeImpact) -> bool:
     """Return True if no source file has the name as a word."""
     if len(name) < SHORTEST_NAME:
         return False
     paths = await mentioning(tree.git, [name])
-    return all(is_test(path) or path.rpartition(".")[2] not in LANGUAGE_FAMILIES for path in paths)
+    return all(change.is_test(path) or path.rpartition(".")[2] not in LANGUAGE_FAMILIES for path in paths)
 
 
 async def _newly_bound(tree: Tree, change: ChangeImpact) -> frozenset[str]:
     """Return the names that Python files of the candidate bind and the same files did not bind at the base."""
-    sources = [path for path in change.changed if path.endswith(".py") and not is_test(path)]
+    sources = [path for path in change.changed if path.endswith(".py") and not change.is_test(path)]
     held = await texts(tree.git, [(at, path) for path in sources for at in (tree.commit, tree.base)])
     bound = {key: bound_names(text) for key, text in held.items()}
     none = frozenset[str]()
@@ -247,7 +248,7 @@ def checks_gone_with_sources(
         name: "removed"
         for name, place in places.items()
         if place in change.changed
-        and not is_test(place)
+        and not change.is_test(place)
         and is_declared_path(place, files)
         and name not in now.outcomes
         and not is_test_function(before.gate, name)
@@ -267,7 +268,7 @@ def _landed_change(gate: Gate, name: str, change: ChangeImpact) -> bool:
     """Return True if work that landed since the baseline changed the file of a test."""
     place = path_of_test(gate, name, change.listed)
     earlier = change.changed_earlier
-    return any(is_test(path) for path in earlier) if place is None or gate.runner == "go" else place in earlier
+    return any(change.is_test(path) for path in earlier) if place is None or gate.runner == "go" else place in earlier
 
 
 def new_tests(before: GateRun | None, now: GateRun, fates: Mapping[str, TestFate]) -> tuple[str, ...]:

@@ -173,7 +173,7 @@ class _GateRunner:
         """Run the base's tests in the altered files on the work's code."""
         renamed = {new: old for new, old in self._change.former.items() if new in self._change.added}
         now = {old: new for new, old in _within_gate(before.gate, renamed).items()}
-        only = selection(before.gate, altered, self._change.selected_files(before.gate))
+        only = selection(before.gate, altered, self._change.selected_files(before.gate), self._change)
         unresolved = dict[str, UnresolvedName]()
 
         async def rerun(names: Sequence[str]) -> GateRun:

@@ -121,6 +121,11 @@ class RecorderPlugin:
             config.pluginmanager.register(CanaryPlugin(canaries, self._note, self._raised), "scaffold-canaries")
             items.extend(canaries)
 
+    def pytest_collectstart(self) -> None:
+        """Forget the removed names that another file used."""
+        if self._stand_ins:
+            self._stand_ins.begin_test()
+
     def pytest_collectreport(self, report: Any) -> None:
         """Record a collection error."""
         if report.failed:
@@ -129,6 +134,8 @@ class RecorderPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Record the start of a test."""
+        if self._stand_ins:
+            self._stand_ins.begin_test()
         self._note("start", tidy(nodeid))
 
     @pytest.hookimpl(trylast=True)

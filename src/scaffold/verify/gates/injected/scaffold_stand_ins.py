@@ -17,13 +17,22 @@ from typing import Any
 PACKAGES = ("site-packages", "dist-packages")
 MOST_CALLS = 3
 """How many functions deep a test is searched for uses of stand-ins."""
+MOST_ERRORS = 20
 
 Unresolved = Any
 """(name, owners): the name that could not be resolved, and the classes, by file and qualified name, that lack it."""
 
 
+_used_now: list[str] = []
+"""The removed names that the current test used so far; it may have caught the errors."""
+
+
 class RemovedName(AttributeError):
     """A name that the code under test no longer has was used."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        _used_now.append(name)
 
 
 class _StandInType(type):
@@ -78,6 +87,10 @@ class StandIns:
         self._removed = frozenset(order["removed"])
         self._import = builtins.__import__
 
+    def begin_test(self) -> None:
+        """Forget which names earlier tests used."""
+        _used_now.clear()
+
     def install(self) -> None:
         """Replace the import function of this process."""
         builtins.__import__ = self._imported
@@ -85,8 +98,12 @@ class StandIns:
     def unresolved(self, raised: BaseException, test: Any = None) -> Unresolved | None:
         """Return the name that could not be resolved, and by which classes; None if that is not why `raised` came."""
         error: Any = raised
-        if isinstance(error, RemovedName):
-            return str(error.args[0]), []
+        for each in (error, *_before(error)):
+            # A fixture that several tests share fails only once; the error is raised again for the others.
+            if isinstance(each, RemovedName):
+                return str(each.args[0]), []
+        if _used_now:
+            return _used_now[0], []
         found = self._by_error(error) if isinstance(error, (ImportError, NameError, AttributeError)) else None
         if found is not None:
             return found
@@ -184,6 +201,16 @@ class StandIns:
             return False
         real = os.path.realpath(path)
         return real.startswith(self._top) and real not in self._tests and not any(each in real for each in PACKAGES)
+
+
+def _before(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors that an error came from, the latest first, a limited number of them."""
+    for _ in range(MOST_ERRORS):
+        earlier = error.__cause__ or error.__context__
+        if earlier is None:
+            return
+        yield earlier
+        error = earlier
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -32,6 +32,8 @@ class RecordingResult(unittest.TextTestResult):
 
     def startTest(self, test: Any) -> None:  # noqa: D102, N802 - unittest's names, here and below
         self.note("start", name_of_test(test))
+        if self.stand_ins:
+            self.stand_ins.begin_test()
         super().startTest(test)
 
     def addSuccess(self, test: Any) -> None:  # noqa: D102, N802
