@@ -9,6 +9,7 @@ from cheaters.other_languages import ELSEWHERE
 from cheaters.shadows import SHADOW_CHEATS
 from cheaters.suppressions import SUPPRESSION_CHEATS
 from cheaters.unstable import UNSTABLE_CHEATS
+from cheaters.vacuous import VACUOUS_CHEATS
 
 PASS_ALL = "report.outcome = 'passed'; report.longrepr = None"
 HOOK = (
@@ -380,4 +381,5 @@ CHEATS = (
     *ATTRIBUTE_CHEATS,
     *SUPPRESSION_CHEATS,
     *UNSTABLE_CHEATS,
+    *VACUOUS_CHEATS,
 )

@@ -7,6 +7,7 @@ from cheaters.declared_tests import DECLARED_HONEST
 from cheaters.shadows import SHADOW_HONEST
 from cheaters.suppressions import SUPPRESSION_HONEST
 from cheaters.unstable import UNSTABLE_HONEST
+from cheaters.vacuous import VACUOUS_HONEST
 
 TESTS = "from calc import div\n\n\ndef test_div():\n    assert div(6, 3) == 2\n"
 NODE_WHOLE = NODE["calc.js"] + "exports.div = (a, b) => a / b;\n"
@@ -221,4 +222,5 @@ HONEST = (
     *ATTRIBUTE_HONEST,
     *SUPPRESSION_HONEST,
     *UNSTABLE_HONEST,
+    *VACUOUS_HONEST,
 )

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.contract import Verification
+from scaffold.core.contract import DoubtCode, Verification
 from scaffold.core.gates import Baseline, CheckEnvironment, GateResult, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt, Run
@@ -24,6 +24,9 @@ from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commi
 from scaffold.verify.proof import prove_candidate
 from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.request import ProofRequest
+
+WORKER_DOUBTS: frozenset[DoubtCode] = frozenset({"vacuous_tests"})
+"""Doubts from checks that are run again only where the work was done."""
 
 
 class CandidateResult(Struct, frozen=True, kw_only=True):
@@ -58,7 +61,7 @@ class CandidateVerifier:
 
         A fact that also fails without the candidate is refuted and does not count against it.
         """
-        verification = await self._prove(action, attempt, merged, tip)
+        verification = _with_doubts_of(attempt.verification, await self._prove(action, attempt, merged, tip))
         # The other facts are rechecked only for work that passes by itself: their checks cost a checkout each.
         if not verification.passed:
             return CandidateResult(verification=verification)
@@ -157,6 +160,12 @@ class CandidateVerifier:
     def _keep(self, run: GateRun) -> None:
         with owner_transaction(self._context.store, self._run):
             self._context.store.baselines.keep(run)
+
+
+def _with_doubts_of(attempt: Verification | None, found: Verification) -> Verification:
+    """Return the verification with the doubts of the attempt's that only the worker looks for."""
+    kept = tuple(each for each in attempt.doubts if each.code in WORKER_DOUBTS) if attempt else ()
+    return msgspec.structs.replace(found, doubts=(*found.doubts, *kept))
 
 
 def _ended_at(attempt: Attempt) -> datetime:

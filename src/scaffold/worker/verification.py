@@ -17,6 +17,7 @@ from scaffold.run.notices import warn
 from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
 from scaffold.verify.contract.checks import PASSES_WITHOUT_WORK, Tree, required_names
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
+from scaffold.verify.contract.vacuous_tests import doubts_about_new_tests
 from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.locate_tests import files_with_tests
 from scaffold.verify.paths.conventions import is_test
@@ -98,9 +99,11 @@ class AttemptVerifier:
             return found
         async with pinned_meanwhile(context.run_context, context.task.attempt.id, found.commit):
             red = await red_with_new_tests(contract, found.failed_on_base, tests, context.tree(found.commit))
-        others = tuple(doubt for doubt in found.doubts if doubt != PASSES_WITHOUT_WORK)
-        doubts = (PASSES_WITHOUT_WORK, *others) if required_names(contract).isdisjoint(red) else others
-        return msgspec.structs.replace(found, failed_on_base=red, doubts=doubts)
+            others = tuple(doubt for doubt in found.doubts if doubt != PASSES_WITHOUT_WORK)
+            doubts = (PASSES_WITHOUT_WORK, *others) if required_names(contract).isdisjoint(red) else others
+            found = msgspec.structs.replace(found, failed_on_base=red, doubts=doubts)
+            vacuous = await doubts_about_new_tests(contract, found, changes, self._clean_tree)
+        return msgspec.structs.replace(found, doubts=(*found.doubts, *vacuous))
 
     async def strengthened(self, passed: Verification) -> Verification:
         """Have the drafter strengthen the contract that the work passed; verify again if it changed."""

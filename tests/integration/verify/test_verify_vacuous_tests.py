@@ -1,0 +1,64 @@
+"""Tests of the work that pass whatever its functions do, on real commits."""
+
+import sys
+
+import pytest
+
+from integration.verify.builders import CandidateRepository
+from scaffold.core.contract import Check, CheckResult, Contract, Verification
+from scaffold.git import commits, worktree
+from scaffold.verify.contract.vacuous_tests import doubts_about_new_tests
+
+RUN = f"{sys.executable} test_calc.py"
+ADD = "def add(a, b):\n    return a + b\n"
+CALLS = "import calc\n\ncalc.add(1, 2)\n"
+ASSERTS = "import calc\n\nassert calc.add(1, 2) == 3\n"
+
+
+class Project(CandidateRepository):
+    """A base and work on it, whose checks have passed."""
+
+    async def doubts(self, work, *commands, red=None, took=0.1):
+        """Return the texts of the doubts."""
+        base = await self.commit({"readme": "calc\n"})
+        head = await self.commit(work)
+        tree = await self.tree(base, head)
+
+        async def clean_tree(commit):
+            await worktree.reset_and_clean(tree.git, commit)
+            return tree
+
+        contract = Contract(commands=tuple(Check(command=each) for each in commands))
+        results = tuple(CheckResult(name=each, verdict="pass", duration_s=took) for each in commands)
+        passed = Verification(commit=head, results=results, failed_on_base=commands if red is None else red)
+        changes = await commits.path_changes(tree.git, base, head)
+        found = await doubts_about_new_tests(contract, passed, changes, clean_tree)
+        assert (await tree.git("status", "--porcelain")).out == b""
+        return [(each.code, each.text) for each in found]
+
+
+@pytest.fixture
+def project(harness, tmp_path):
+    return Project(harness, tmp_path)
+
+
+async def test_tests_that_pass_while_the_functions_do_nothing_leave_a_doubt(project):
+    """BX-5: the check failed before only because its test could not be imported."""
+    work = {"calc.py": ADD, "test_calc.py": CALLS}
+    assert await project.doubts(work, RUN) == [("vacuous_tests", "the checks also pass if add does nothing")]
+
+
+@pytest.mark.parametrize(
+    ("work", "commands", "more"),
+    [
+        ({"test_calc.py": ASSERTS}, [RUN], {}),
+        ({"test_calc.py": CALLS}, [RUN, f"{sys.executable} -c 'import calc; assert calc.add(1, 2)'"], {}),
+        ({"test_calc.py": CALLS}, [RUN], {"red": ()}),
+        ({"test_calc.py": CALLS}, [RUN], {"took": 61.0}),
+        ({"calls.py": CALLS}, [f"{sys.executable} calls.py"], {}),
+        ({"calc.py": "X = 1\n", "test_calc.py": "import calc\n"}, [RUN], {}),
+    ],
+    ids=["it asserts", "another check does", "green before", "too expensive", "no tests", "no functions"],
+)
+async def test_no_doubt_is_left_where_the_checks_tell_or_nobody_can(project, work, commands, more):
+    assert await project.doubts({"calc.py": ADD, **work}, *commands, **more) == []
