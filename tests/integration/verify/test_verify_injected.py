@@ -162,3 +162,17 @@ async def test_arbitrary_manifests_never_name_outside_paths(project):
     environment = await project.prepared()
     async with project.tree(environment) as tree:
         assert await prove_imports(environment, tree) == environment
+
+
+async def test_a_python_without_the_names_of_its_standard_library_answers_as_well(project):
+    """AL-10: before Python 3.10 the interpreter does not list them; a module of that name is no foreign one."""
+    await project.commit({"types.py": "", "select.py": "", "sys.py": "", "colorsys/__init__.py": ""})
+    (packages(project) / "older.pth").write_text("import sys; vars(sys).pop('stdlib_module_names', None)\n")
+    (packages(project) / "_calc.pth").write_text(f"{project.repo}/src\n")
+    environment = await project.prepared()
+    async with project.tree(environment) as tree:
+        assert (
+            await check_output(tree, "python -c 'import sys; print(hasattr(sys, \"stdlib_module_names\"))'") == "False"
+        )
+        await proven(project, tree, environment)
+        assert await check_output(tree, WHO, cwd=tree.git.cwd.parent) == f"{tree.git.cwd}/src/calc/__init__.py"

@@ -25,21 +25,31 @@ PROBE_SCRIPT = """\
 import sys
 asked_of = sys.path[sys.path[0] == "" :]  # a program that is started from elsewhere does not look here
 sys.path[:] = [folder for folder in asked_of if folder.startswith(sys.base_prefix)]
-import importlib.util, json
+import importlib.machinery, importlib.util, json, os, sysconfig
 sys.path[:] = asked_of
+homes = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+homes.append(os.path.join(homes[1], "lib-dynload"))
+def is_standard(name):
+    if hasattr(sys, "stdlib_module_names"):
+        return name in sys.stdlib_module_names
+    found = importlib.machinery.PathFinder.find_spec(name, homes)
+    return name in sys.builtin_module_names or found is not None
 names = json.loads(sys.stdin.read())
 def places(name):
     try:
         spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
+    except (AttributeError, ImportError, ValueError):
         spec = None
     if spec is None:
         return []
     return [spec.origin] if spec.has_location else list(spec.submodule_search_locations or [])
-asked = [name for name in names if name.partition(".")[0] not in sys.stdlib_module_names]
+asked = [name for name in names if not is_standard(name.partition(".")[0])]
 print("\\n" + json.dumps({name: places(name) for name in asked}))
 """
-"""Prints where Python would load each name from; imports only the parent packages of dotted names."""
+"""Prints where Python would load each name from; imports only the parent packages of dotted names.
+
+It runs on the project's Python, 3.6 or newer; `sys.stdlib_module_names` came with 3.10.
+"""
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 """Files that mark a folder as a Python project."""

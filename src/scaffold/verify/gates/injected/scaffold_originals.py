@@ -3,13 +3,10 @@
 Assertions that never fail make every test pass, and no report shows it.
 """
 
-from __future__ import annotations
-
 import os
 import sys
-from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, Callable, Iterable  # noqa: UP035 - those of collections.abc have no parameters before 3.9
 
 ASSERTING = frozenset(
     {
@@ -54,7 +51,7 @@ class Originals:
                     self._remember(vars(value), f"{module.__name__}.{value.__qualname__}")
                     self._classes[value] = frozenset(vars(value))
 
-    def replaced(self, *, excused: Callable[[Any], bool] = never) -> list[str]:
+    def replaced(self, *, excused: Callable[[Any], bool] = never) -> "list[str]":
         """Return the names of what is now another function or class, or has other code."""
         changed = [
             called
@@ -89,7 +86,7 @@ def whole_runner() -> Originals:
     return Originals(_loaded(lambda name: name.partition(".")[0] in RUNNERS))
 
 
-def _loaded(wanted: Callable[[str], bool]) -> list[ModuleType]:
+def _loaded(wanted: Callable[[str], bool]) -> "list[ModuleType]":
     return [module for name, module in list(sys.modules.items()) if wanted(name) and isinstance(module, ModuleType)]
 
 
@@ -104,7 +101,7 @@ class ReplacedFunctions:
         """Look at the assertions, after a test and its teardown."""
         self._found.update(dict.fromkeys(self._asserting.replaced()))
 
-    def all(self) -> list[str]:
+    def all(self) -> "list[str]":
         """Look at everything, and return all names found so far.
 
         Of what is not an assertion, parts that an installed plugin replaced are left out.

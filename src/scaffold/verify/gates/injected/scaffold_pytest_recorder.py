@@ -1,17 +1,14 @@
-"""A pytest plugin (pytest 7 or newer) that records the run and adds two canary tests.
+"""A pytest plugin (pytest 5.4 or newer) that records the run and adds two canary tests.
 
 One canary must fail and one must pass: if the runner reports otherwise, its other results cannot be trusted. No other
 plugin sees the canaries' results, so they do not affect the exit code or `--maxfail`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
-from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Generator  # noqa: UP035 - that of collections.abc has no parameters before 3.9
 
 import pytest
 from _pytest import runner
@@ -29,6 +26,7 @@ from scaffold_stand_ins import StandIns  # type: ignore[import-not-found]
 
 WORKER_INPUT_KEY = "scaffold_recorder"
 OPTIONS_VARIABLE = "PYTEST_ADDOPTS"
+BEFORE_7 = int(pytest.__version__.partition(".")[0]) < 7
 NOT_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 """Exceptions that a test may raise without failing."""
 
@@ -40,7 +38,7 @@ _keys = [derived(_order.pop("key"), "workers")] if _order else []
 """The key from which those of pytest-xdist workers are derived; empty if there are no workers."""
 
 
-def _installed_stand_ins(order: dict[str, Any] | None) -> Any:
+def _installed_stand_ins(order: "dict[str, Any] | None") -> Any:
     """Return the stand-ins that an order for tests of an older version asks for; None if it is for other tests."""
     if not order or not order.get("stand_ins"):
         return None
@@ -71,11 +69,13 @@ def pytest_configure(config: Any) -> None:
         config.option.continue_on_collection_errors = (
             stand_ins is not None or config.option.continue_on_collection_errors
         )
-        config.pluginmanager.register(RecorderPlugin(order, note, stand_ins), "scaffold-watch")
+        recorder = RecorderPlugin(order, note, stand_ins)
+        config.pluginmanager.register(recorder, "scaffold-watch")
+        config.pluginmanager.register((OldFileFilter if BEFORE_7 else FileFilter)(recorder), "scaffold-files")
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(specs: list[Any]) -> None:
+def pytest_xdist_setupnodes(specs: "list[Any]") -> None:
     """Make pytest-xdist workers load this plugin, too; they find it by the same environment variables."""
     if _order and _keys:
         for spec in specs:
@@ -94,21 +94,23 @@ def pytest_configure_node(node: Any) -> None:
 class RecorderPlugin:
     """Records what is collected, which tests start and raise, and what the runner reports."""
 
-    def __init__(self, order: dict[str, Any], note: Note, stand_ins: Any = None) -> None:
+    def __init__(self, order: "dict[str, Any]", note: Note, stand_ins: Any = None) -> None:
         self._stand_ins = stand_ins
         self._only = frozenset(order["only"])
         self._token = order["token"]
         self._note = note
         self._raised: set[str] = set()
 
-    def pytest_ignore_collect(self, collection_path: Path, config: Any) -> bool | None:
-        """Ignore files without selected tests."""
-        if not self._only or collection_path.name == "__init__.py" or collection_path.is_dir():
+    def ignores(self, path: Path, config: Any) -> "bool | None":
+        """Return True for a file without selected tests."""
+        if not self._only or path.name == "__init__.py" or path.is_dir():
             return None
-        return None if str(collection_path) in self._files(config) else True
+        return None if str(path) in self._files(config) else True
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_collection_modifyitems(self, session: Any, config: Any, items: list[Any]) -> Generator[None, Any, None]:
+    def pytest_collection_modifyitems(
+        self, session: Any, config: Any, items: "list[Any]"
+    ) -> Generator[None, Any, None]:
         """After all other plugins: drop the tests that are not selected, and add the canaries."""
         yield
         if self._only:
@@ -117,7 +119,7 @@ class RecorderPlugin:
         if items:
             # In the folder of the last test, so that its conftest, which may
             # change reports, applies to the canaries as well.
-            canaries = canary_tests(session, Path(items[-1].path).parent, self._token)
+            canaries = canary_tests(session, path_of(items[-1]).parent, self._token)
             config.pluginmanager.register(CanaryPlugin(canaries, self._note, self._raised), "scaffold-canaries")
             items.extend(canaries)
 
@@ -182,28 +184,50 @@ class RecorderPlugin:
             self._note("replaced", replaced)
         self._note("end", int(session.exitstatus))
 
-    def _files(self, config: Any) -> frozenset[str]:
+    def _files(self, config: Any) -> "frozenset[str]":
         """Return the absolute paths of the files with selected tests."""
         names = {each.partition("::")[0] for each in self._only}
-        folders = (os.getcwd(), str(config.rootpath))  # noqa: PTH109 - fast, because it is called for each file
+        folders = (os.getcwd(), str(config.rootdir if BEFORE_7 else config.rootpath))  # noqa: PTH109 - fast, because it is called for each file
         return frozenset(os.path.normpath(os.path.join(folder, name)) for name in names for folder in folders)  # noqa: PTH118
 
-    def _select(self, config: Any, items: list[Any]) -> None:
+    def _select(self, config: Any, items: "list[Any]") -> None:
         """Drop the tests that are selected neither by name nor by file."""
         whole = {os.path.abspath(each) for each in self._only if "::" not in each}  # noqa: PTH100
         partition: tuple[list[Any], list[Any]] = ([], [])
         for item in items:
-            is_selected = not self._only.isdisjoint(_names(item)) or str(item.path) in whole
+            is_selected = not self._only.isdisjoint(_names(item)) or str(path_of(item)) in whole
             partition[is_selected].append(item)
         dropped, items[:] = partition
         if dropped:
             config.hook.pytest_deselected(items=dropped)
 
 
+class FileFilter:
+    """Ignores the files without selected tests."""
+
+    def __init__(self, recorder: RecorderPlugin) -> None:
+        self._recorder = recorder
+
+    def pytest_ignore_collect(self, collection_path: Path, config: Any) -> "bool | None":
+        """Ignore a file without selected tests."""
+        return self._recorder.ignores(collection_path, config)
+
+
+class OldFileFilter:
+    """Does the same before pytest 7, which introduced paths of `pathlib`."""
+
+    def __init__(self, recorder: RecorderPlugin) -> None:
+        self._recorder = recorder
+
+    def pytest_ignore_collect(self, path: Any, config: Any) -> "bool | None":
+        """Ignore a file without selected tests."""
+        return self._recorder.ignores(Path(str(path)), config)
+
+
 class CanaryPlugin:
     """Runs the two canaries like any other test, but reports them only to the record."""
 
-    def __init__(self, canaries: list[Any], note: Note, raised: set[str]) -> None:
+    def __init__(self, canaries: "list[Any]", note: Note, raised: "set[str]") -> None:
         self._ours = frozenset(canaries)
         self._note = note
         self._raised = raised
@@ -214,7 +238,7 @@ class CanaryPlugin:
         session.testscollected -= len(self._ours)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> bool | None:
+    def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> "bool | None":
         """Run a canary; leave other tests to other plugins."""
         if item not in self._ours:
             return None
@@ -232,7 +256,7 @@ class _VirtualModule(pytest.Module):
         return ModuleType("scaffold_canaries")
 
 
-def canary_tests(session: Any, folder: Path, token: str) -> list[Any]:
+def canary_tests(session: Any, folder: Path, token: str) -> "list[Any]":
     """Return one test that must pass and one that must fail, with new names each time."""
 
     def calm() -> None:
@@ -241,18 +265,25 @@ def canary_tests(session: Any, folder: Path, token: str) -> list[Any]:
     def alarming() -> None:
         raise AssertionError(token)
 
-    module = _VirtualModule.from_parent(session, path=folder / f"test_{_name(token, 0)}.py")
+    path = folder / f"test_{_name(token, 0)}.py"
+    place = {"fspath": type(session.fspath)(str(path))} if BEFORE_7 else {"path": path}
+    module = _VirtualModule.from_parent(session, **place)
     tests = ((_name(token, 1), calm), (_name(token, 2), alarming))
     return [pytest.Function.from_parent(module, name=f"test_{name}", callobj=test) for name, test in tests]
+
+
+def path_of(item: Any) -> Path:
+    """Return the path of a test's file."""
+    return Path(str(item.fspath if BEFORE_7 else item.path))
 
 
 def _name(token: str, number: int) -> str:
     return hashlib.blake2b(f"{token}{number}".encode(), digest_size=6).hexdigest()
 
 
-def _told(report: Any) -> tuple[str, str, bool]:
+def _told(report: Any) -> "tuple[str, str, bool]":
     return report.when, report.outcome, hasattr(report, "wasxfail")
 
 
-def _names(item: Any) -> tuple[str, str, str]:
+def _names(item: Any) -> "tuple[str, str, str]":
     return item.nodeid, tidy(item.nodeid), item.nodeid.partition("::")[0]

@@ -4,15 +4,12 @@ Each line is signed with a key and all previous lines. The key is removed from d
 code runs; the process keeps only the state of the hash.
 """
 
-from __future__ import annotations
-
 import builtins
 import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Callable  # noqa: UP035 - that of collections.abc has no parameters before 3.9
 
 FOLDER_VARIABLE = "SCAFFOLD_RECORDER"
 """The environment variable with the folder of the order file."""
@@ -34,7 +31,7 @@ _GROUP: Any = getattr(builtins, "BaseExceptionGroup", None)
 _MEMBERS: Any = vars(_GROUP)["exceptions"].__get__ if _GROUP else None
 
 
-def take_order() -> dict[str, Any] | None:
+def take_order() -> "dict[str, Any] | None":
     """Return the order and remove all traces of it; None if there is none."""
     folder = os.environ.pop(FOLDER_VARIABLE, None)
     if folder is None:
@@ -51,7 +48,7 @@ def take_order() -> dict[str, Any] | None:
     return {**order, "folder": folder, "key": bytes.fromhex(order["key"])}
 
 
-def restore(environ: dict[str, Any]) -> None:
+def restore(environ: "dict[str, Any]") -> None:
     """Restore the variables to their values before our run; None removes a variable."""
     for name, value in environ.items():
         if value is None:
@@ -89,7 +86,7 @@ def open_record(folder: str, key: bytes, name: str = RECORD) -> Note:
     return note
 
 
-def system_errors(raised: BaseException | None) -> list[tuple[int, str | None, bool]]:
+def system_errors(raised: "BaseException | None") -> "list[tuple[int, str | None, bool]]":
     """Return (errno, path, whether a host name was resolved) of the system's errors behind an exception, at most 5."""
     found: list[tuple[int, str | None, bool]] = []
     seen: set[int] = set()
@@ -109,7 +106,7 @@ def system_errors(raised: BaseException | None) -> list[tuple[int, str | None, b
     return found
 
 
-def _system_error(error: OSError) -> list[tuple[int, str | None, bool]]:
+def _system_error(error: OSError) -> "list[tuple[int, str | None, bool]]":
     number, second = _ERRNO(error), _text(_FILENAME2(error))
     if type(number) is not int:
         return []
@@ -118,7 +115,7 @@ def _system_error(error: OSError) -> list[tuple[int, str | None, bool]]:
     return [*found, (number, second, False)] if second and number in DENIED else found
 
 
-def _text(path: object) -> str | None:
+def _text(path: object) -> "str | None":
     """Return a path as printable text; None if it is no path."""
     text = os.fsdecode(path) if type(path) is bytes else path
     if type(text) is not str:

@@ -5,14 +5,11 @@ would be known of the others. So an import in a test file that finds no such nam
 `RemovedName` when it is used. What fails because of it tested something that is gone.
 """
 
-from __future__ import annotations
-
 import builtins
 import os
 import sys
-from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, Iterator  # noqa: UP035 - that of collections.abc has no parameters before 3.9
 
 PACKAGES = ("site-packages", "dist-packages")
 MOST_CALLS = 3
@@ -68,7 +65,7 @@ class _ModuleStandIn(ModuleType):
 class _ModuleWithStandIns(ModuleType):
     """A module as it is, with stand-ins for the names that it lacks."""
 
-    def __init__(self, module: ModuleType, extra: dict[str, Any]) -> None:
+    def __init__(self, module: ModuleType, extra: "dict[str, Any]") -> None:
         super().__init__(module.__name__)
         self.__dict__.update(extra)
         self.__dict__["_scaffold_module"] = module
@@ -80,7 +77,7 @@ class _ModuleWithStandIns(ModuleType):
 class StandIns:
     """Stands in for removed names in the test files of a checkout, and tells which failures come from them."""
 
-    def __init__(self, order: dict[str, Any]) -> None:
+    def __init__(self, order: "dict[str, Any]") -> None:
         """`order` has the absolute `top` of the checkout, and the `tests` and `removed` modules in it."""
         self._top = os.path.realpath(order["top"]) + os.sep
         self._tests = frozenset(os.path.join(self._top, path) for path in order["tests"])  # noqa: PTH118
@@ -95,7 +92,7 @@ class StandIns:
         """Replace the import function of this process."""
         builtins.__import__ = self._imported
 
-    def unresolved(self, raised: BaseException, test: Any = None) -> Unresolved | None:
+    def unresolved(self, raised: BaseException, test: Any = None) -> "Unresolved | None":
         """Return the name that could not be resolved, and by which classes; None if that is not why `raised` came."""
         error: Any = raised
         for each in (error, *_before(error)):
@@ -149,7 +146,7 @@ class StandIns:
                 found = package
         return found
 
-    def _by_error(self, error: Any) -> Unresolved | None:
+    def _by_error(self, error: Any) -> "Unresolved | None":
         """Return the name that the interpreter could not resolve in a test; None if it failed anywhere else."""
         name = getattr(error, "name", None)
         if not isinstance(name, str) or not self._raised_in_test(error):
@@ -164,7 +161,7 @@ class StandIns:
         classes = list(self._classes(owner if isinstance(owner, type) else type(owner)))
         return (f"{classes[0][1]}.{name}", classes) if classes else None
 
-    def _classes(self, kind: type) -> Iterator[tuple[str, str]]:
+    def _classes(self, kind: type) -> "Iterator[tuple[str, str]]":
         """Yield the file and the name of each class of the checkout that a class inherits from, itself first."""
         for each in kind.__mro__:
             file = getattr(sys.modules.get(each.__module__), "__file__", None)

@@ -3,13 +3,10 @@
 Two canary tests run after the others. One of them must fail, which shows whether failures are reported at all.
 """
 
-from __future__ import annotations
-
 import sys
 import unittest
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator  # noqa: UP035 - that of collections.abc has no parameters before 3.9
 
 from scaffold_originals import ReplacedFunctions  # type: ignore[import-not-found]
 from scaffold_recorder import Note, open_record, system_errors, take_order, tidy  # type: ignore[import-not-found]
@@ -71,7 +68,8 @@ class RecordingResult(unittest.TextTestResult):
 
     def _note_failure(self, test: Any, when: str, err: Any) -> None:
         self.note("outcome", name_of_test(test), when, "failed", False)
-        if errors := system_errors(err[1]):
+        errors = system_errors(err[1])
+        if errors:
             self.note("errors", name_of_test(test), errors)
         method = getattr(test, getattr(test, "_testMethodName", ""), None)
         found = self.stand_ins and self.stand_ins.unresolved(err[1], method)
@@ -82,7 +80,7 @@ class RecordingResult(unittest.TextTestResult):
 class RecordingRunner(unittest.TextTestRunner):
     """Runs all selected tests, even after failures, then the two canary tests."""
 
-    order: dict[str, Any]
+    order: "dict[str, Any]"
     note: Note
     replaced: ReplacedFunctions
 
@@ -100,7 +98,8 @@ class RecordingRunner(unittest.TextTestRunner):
         if names:
             for canary in canary_tests(self.order["token"]):
                 self._watch(canary)
-        if replaced := self.replaced.all():
+        replaced = self.replaced.all()
+        if replaced:
             self.note("replaced", replaced)
         self.note("end", 0 if result.wasSuccessful() else 1)
         return result
@@ -115,7 +114,7 @@ class RecordingRunner(unittest.TextTestRunner):
 class SelectingLoader(unittest.TestLoader):
     """Loads only the selected files, because loading a file can influence the others."""
 
-    order: dict[str, Any]
+    order: "dict[str, Any]"
 
     def _match_path(self, path: str, full_path: str, pattern: str) -> bool:
         only = self.order["only"]
@@ -128,7 +127,7 @@ def _same(path: str, other: str) -> bool:
     return Path(path).resolve() == Path(other).resolve()
 
 
-def canary_tests(token: str) -> tuple[Any, Any]:
+def canary_tests(token: str) -> "tuple[Any, Any]":
     """Return one test that must pass, then one that must fail."""
 
     class Canary(unittest.TestCase):
@@ -159,7 +158,7 @@ def name_of_test(test: Any) -> str:
     return name
 
 
-def is_selected(test: Any, only: frozenset[str]) -> bool:
+def is_selected(test: Any, only: "frozenset[str]") -> bool:
     """Return True if a test is selected by its name or file, or represents a module that failed to load."""
     module = sys.modules.get(type(test).__module__)
     file = Path(getattr(module, "__file__", None) or "nowhere").resolve()
