@@ -69,7 +69,10 @@ class CopiedFolder(Struct, frozen=True, kw_only=True):
 
 
 class CopiedFile(Struct, frozen=True, kw_only=True):
-    """A file that git ignores, copied into each worktree because `.worktreeinclude` names it; it never lands."""
+    """A file that git ignores, copied into each worktree; it never lands.
+
+    Either `.worktreeinclude` names it, or a build made it.
+    """
 
     source: str
     """Absolute path of the copy that was made before the work."""
@@ -87,6 +90,8 @@ class CheckEnvironment(Struct, frozen=True, kw_only=True):
     variables: Mapping[str, str] = {}
     copies: tuple[CopiedFolder, ...] = ()
     files: tuple[CopiedFile, ...] = ()
+    built: tuple[CopiedFile, ...] = ()
+    """Files that a build made from sources; wrong where a source has changed since."""
     shown: tuple[str, ...] = ()
     """Absolute paths outside the checkout that checks may read."""
     installed: tuple[str, ...] = ()

@@ -95,7 +95,7 @@ class Worker:
         workspace = await open_workspace(self._run_context, task.attempt)
         async with open_sandbox(self._run_context, task.run, workspace.path, name=task.attempt.id) as sandbox:
             context = self._context(workspace, sandbox)
-            await provision_checkout(context.environment, workspace.path)
+            await provision_checkout(await context.environment_at(workspace.base), workspace.path)
             if is_review_role(task.action.role):
                 return await run_review(context, watched_agent(context, self._model))
             return await make_change(context, self._model)

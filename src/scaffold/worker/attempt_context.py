@@ -17,6 +17,7 @@ from scaffold.run.environment import worktree_environment
 from scaffold.run.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ
+from scaffold.verify.environment.generated_files import with_fitting_files
 from scaffold.worker.activity import ActivityClock
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.inbox_approval import InboxApprover
@@ -42,6 +43,13 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     def environment(self) -> CheckEnvironment | None:
         """The environment of the checks and of the agent's commands."""
         return self.baseline.environment if self.baseline else None
+
+    async def environment_at(self, commit: Commit) -> CheckEnvironment | None:
+        """Return the environment of the checks of a commit."""
+        if self.environment is None:
+            return None
+        git, since = self.workspace.git, self.task.run.base_sha
+        return await with_fitting_files(self.environment, git, made_at=since, commit=commit)
 
     @property
     def environ(self) -> dict[str, str]:

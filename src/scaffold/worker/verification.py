@@ -76,7 +76,7 @@ class AttemptVerifier:
         """Check a commit out in the provisioned worktree, and return it with a new temporary folder."""
         git, path = self._context.workspace.git, self._context.workspace.path
         # Ignored files are deleted, since a candidate lands without them and must pass without them, too.
-        async with reprovision(self._context.environment, path):
+        async with reprovision(await self._context.environment_at(commit), path):
             await worktree.reset_and_clean(git, commit)
         return self._context.tree(commit)
 
@@ -129,7 +129,7 @@ class AttemptVerifier:
     async def _check_on_clean_base(self, contract: Contract) -> BaseCheckResults:
         """Check out the base in place of the work and return the contract's results on it."""
         workspace = self._context.workspace
-        async with reprovision(self._context.environment, workspace.path):
+        async with reprovision(await self._context.environment_at(workspace.base), workspace.path):
             await worktree.reset_and_clean(workspace.git, workspace.base)
         return await check_on_base(self._context, contract)
 

@@ -100,13 +100,14 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
 
 
 async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> commits.KeptOut | None:
-    """Return the files that `.worktreeinclude` brought into the run's worktrees and that `base` does not have.
+    """Return the ignored files that were copied into the run's worktrees and that `base` does not have.
 
     They are the user's own and no part of the work, even if an agent stops ignoring them, adds them to the index, or
     renames the folder around them. None if there are none.
     """
     baseline = context.store.baselines.of_run(run_id)
-    files = {file.target: Path(file.source) for file in baseline.environment.files} if baseline else {}
+    copied = (*baseline.environment.files, *baseline.environment.built) if baseline else ()
+    files = {file.target: Path(file.source) for file in copied}
     if not files:
         return None
     tracked = frozenset(await commits.listed_paths(context.git, base))

@@ -183,9 +183,11 @@ async def _preparation_request(context: RunContext, run: Run, detection: Detecte
 
 
 def _tell_included(context: RunContext, run: Run, prepared: PreparedEnvironment) -> None:
-    """Tell the user which of their files are copied to worktrees, and which are not."""
-    if files := prepared.environment.files:
-        inform(context, run.id, f"Copied to worktrees ({INCLUDE_FILE}): {_named([file.target for file in files])}")
+    """Tell the user which ignored files are copied to worktrees, and which are not."""
+    if prepared.included:
+        inform(context, run.id, f"Copied to worktrees ({INCLUDE_FILE}): {_named(prepared.included)}")
+    if prepared.generated:
+        inform(context, run.id, f"Copied to worktrees, because builds make them: {_named(prepared.generated)}")
     if prepared.secrets:
         named = _named(prepared.secrets)
         warn(context, run.id, f"Not copied: {named}. Name each in a line of its own in {INCLUDE_FILE} to copy it.")

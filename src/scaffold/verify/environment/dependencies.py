@@ -77,7 +77,12 @@ async def installed_folders(git: Git, *, ignored: bool) -> tuple[str, ...]:
 async def dependency_hashes(git: Git, commit: Commit) -> tuple[str, ...]:
     """Return a line with hash and path for each file of the commit that selects dependencies."""
     listed = await git("ls-tree", "-r", "-z", commit)
-    return tuple(record for record in listed.records if _matches_any(record.partition("\t")[2], DEPENDENCY_FILES))
+    return tuple(record for record in listed.records if selects_dependencies(record.partition("\t")[2]))
+
+
+def selects_dependencies(path: str) -> bool:
+    """Return True if a file selects what is installed."""
+    return _matches_any(path, DEPENDENCY_FILES)
 
 
 def toolchain_lines(path: str) -> tuple[str, ...]:

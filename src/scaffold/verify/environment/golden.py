@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from scaffold.core.gates import CheckEnvironment, CopiedFolder
+from scaffold.core.gates import CheckEnvironment, CopiedFile, CopiedFolder
 from scaffold.core.ids import Commit
-from scaffold.git import worktree
+from scaffold.git import commits, worktree
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
 from scaffold.host.files import FileLock, delete_path, write_atomic
@@ -21,6 +21,7 @@ from scaffold.host.tree_copy import copy_tree
 from scaffold.verify.contract.checks import DETAIL_CHARS
 from scaffold.verify.environment.check_env import OTHER_INSTALLATIONS, PYTHON_PATH, TOP_PLACEHOLDER, check_environ
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, command_program, installed_folders
+from scaffold.verify.environment.generated_files import GeneratedFiles, build_inputs, made_by_setup
 from scaffold.verify.environment.provisioning import STAGING_FOLDER
 from scaffold.verify.readiness import NotReady
 
@@ -61,6 +62,8 @@ class GoldenBuilder(Struct, frozen=True, kw_only=True):
     clean: Callable[[str], str]
     tell: Callable[[str], None]
     """Called with each command before it runs."""
+    versions: frozenset[str] = frozenset()
+    """Files that a build writes the version to."""
 
 
 class GoldenRecord(Struct, frozen=True):
@@ -68,14 +71,24 @@ class GoldenRecord(Struct, frozen=True):
 
     made_for: str
     targets: tuple[str, ...]
+    generated: GeneratedFiles = GeneratedFiles()
+    inputs: str = ""
+    """A hash of what the generated files may be made from."""
 
 
 async def golden_environment(builder: GoldenBuilder, commands: tuple[str, ...]) -> CheckEnvironment | NotReady:
     """Return the environment that the commands install, reused if it exists; the fingerprint is empty."""
-    # Two runs with the same lock files would build the same folder at once.
-    async with FileLock(builder.folder.with_name(f"{builder.folder.name}.lock"), timeout_s=LOCK_TIMEOUT_S):
-        made = load_record(builder.folder) or await _build(builder, commands)
-    return made if isinstance(made, NotReady) else _environment(builder.folder, made, commands)
+    inputs = await build_inputs(builder.repository.git, builder.base)
+    for folder in (builder.folder, builder.folder.with_name(f"{builder.folder.name}-{inputs}")):
+        # Two runs with the same lock files would build the same folder at once.
+        async with FileLock(folder.with_name(f"{folder.name}.lock"), timeout_s=LOCK_TIMEOUT_S):
+            made = load_record(folder) or await _build(structs.replace(builder, folder=folder), commands, inputs)
+        if isinstance(made, NotReady):
+            return made
+        # Files built from other sources would be wrong here; without any, one environment serves all.
+        if made.inputs == inputs or not made.generated.built:
+            return _environment(folder, made, commands)
+    raise AssertionError(inputs)
 
 
 async def snapshot_installed(folder: Path, root: Path, targets: tuple[str, ...]) -> CheckEnvironment:
@@ -121,7 +134,7 @@ def write_record(folder: Path, made: GoldenRecord) -> GoldenRecord:
     return made
 
 
-async def _build(builder: GoldenBuilder, commands: tuple[str, ...]) -> GoldenRecord | NotReady:
+async def _build(builder: GoldenBuilder, commands: tuple[str, ...], inputs: str) -> GoldenRecord | NotReady:
     """Run the commands in a temporary checkout and keep what they installed there."""
     # A folder without a record is what an interrupted build left behind.
     delete_path(builder.folder)
@@ -131,14 +144,16 @@ async def _build(builder: GoldenBuilder, commands: tuple[str, ...]) -> GoldenRec
         if problem := await _set_up(builder, git, commands):
             return problem
         targets = await installed_folders(git, ignored=False)
-        for target in targets:
+        tracked = frozenset(await commits.listed_paths(git, builder.base))
+        generated = await made_by_setup(git, tracked, builder.versions, targets)
+        for target in (*targets, *generated.versions, *generated.built):
             kept = builder.folder / "files" / target
             kept.parent.mkdir(parents=True, exist_ok=True)
             # A rename takes no time and no space; both folders are in the same cache.
             (checkout / target).rename(kept)
         # Installers copy out of their stores, so the packages are complete without them.
         delete_path(builder.folder / "store")
-        made = write_record(builder.folder, GoldenRecord(str(checkout), targets))
+        made = write_record(builder.folder, GoldenRecord(str(checkout), targets, generated, inputs))
         await asyncio.to_thread(forget_unused, builder.folder)
         return made
     finally:
@@ -200,8 +215,14 @@ def _environment(folder: Path, made: GoldenRecord, commands: tuple[str, ...]) ->
         path=tuple(programs[target] for target in made.targets if target in programs),
         variables=_check_variables(folder, made, commands),
         copies=copies,
+        files=_copied(folder, made.generated.versions),
+        built=_copied(folder, made.generated.built),
         shown=(str(folder),),
     )
+
+
+def _copied(folder: Path, names: tuple[str, ...]) -> tuple[CopiedFile, ...]:
+    return tuple(CopiedFile(source=str(folder / "files" / name), target=name) for name in names)
 
 
 def _check_variables(folder: Path, made: GoldenRecord, commands: tuple[str, ...]) -> dict[str, str]:

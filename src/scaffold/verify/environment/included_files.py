@@ -62,7 +62,9 @@ async def find_included(git: Git, patterns: Sequence[str], *, installed: Sequenc
     return IncludedFiles(tuple(name for name in names if name not in left_out), tuple(sorted(left_out)))
 
 
-async def snapshot_files(cache: Path, root: Path, names: Sequence[str]) -> tuple[CopiedFile, ...] | NotReady:
+async def snapshot_files(
+    cache: Path, root: Path, names: Sequence[str], *, prefix: str = SNAPSHOT
+) -> tuple[CopiedFile, ...] | NotReady:
     """Keep a copy of the files with the prepared environments, under a name that depends on their contents."""
     if problem := _unprintable(names) or await asyncio.to_thread(_too_much, root, names):
         return problem
@@ -77,7 +79,7 @@ async def snapshot_files(cache: Path, root: Path, names: Sequence[str]) -> tuple
                 what=f"{error.filename}, which {INCLUDE_FILE} names, cannot be copied: {error.strerror}",
                 fix=f"make it readable, or take it out of {INCLUDE_FILE}",
             )
-        folder = environments / f"{SNAPSHOT}{await asyncio.to_thread(_content_hash, new, names)}"
+        folder = environments / f"{prefix}{await asyncio.to_thread(_content_hash, new, names)}"
         if load_record(folder) is None or not all(_is_file(folder / "files", name) for name in names):
             write_record(new, GoldenRecord(str(root), tuple(names)))
             delete_path(folder)

@@ -9,6 +9,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.gates import CheckEnvironment
 from scaffold.core.ids import Commit
+from scaffold.git import commits
 from scaffold.git.repository import Repository
 from scaffold.verify.environment.dependencies import (
     NODE_MODULES,
@@ -21,6 +22,7 @@ from scaffold.verify.environment.dependencies import (
     toolchain_lines,
     with_venv_creation,
 )
+from scaffold.verify.environment.generated_files import left_in_checkout, version_files
 from scaffold.verify.environment.golden import (
     ENVIRONMENTS,
     GoldenBuilder,
@@ -28,8 +30,14 @@ from scaffold.verify.environment.golden import (
     golden_environment,
     snapshot_installed,
 )
-from scaffold.verify.environment.included_files import find_included, snapshot_files
+from scaffold.verify.environment.included_files import OWN_FOLDER, find_included, snapshot_files
+from scaffold.verify.gates.project_files import files_at_commit
 from scaffold.verify.readiness import NotReady
+
+KEPT_FILES = "packages and generated files"
+"""Part of the key of environments: those of earlier versions have no generated files."""
+BUILT = "built-"
+"""Prefix of a snapshot of files that builds left in the user's checkout."""
 
 
 def ignore_progress(_command: str) -> None:
@@ -67,6 +75,10 @@ class PreparedEnvironment(Struct, frozen=True):
     environment: CheckEnvironment
     left_out: tuple[str, ...]
     """Set-up commands that seem necessary but were skipped because the folder is not trusted."""
+    included: tuple[str, ...] = ()
+    """The user's files that `.worktreeinclude` names and that are copied to worktrees."""
+    generated: tuple[str, ...] = ()
+    """Files that builds made and that are copied to worktrees."""
     secrets: tuple[str, ...] = ()
     """Files that were not copied because `.worktreeinclude` does not name them one by one, and they may be secrets."""
 
@@ -107,27 +119,57 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
     # Compiled packages fit one platform and one interpreter.
     machine = (sys.platform, platform.machine(), *toolchain_lines(request.environ.get("PATH", "")))
     locks = await dependency_hashes(request.repository.git, request.base)
+    versions = version_files(await files_at_commit(request.repository.git, request.base))
     parts = [_user_venv(root)] if plan.borrow else []
     if plan.copy:
         own = hash_lines(line for target in plan.copy for line in installed_lines(root / target))
         parts.append(await snapshot_installed(_folder(request, own), root, plan.copy))
     if plan.run:
         installed = await golden_environment(
-            _golden_builder(request, hash_lines((*machine, *locks, *plan.run))), plan.run
+            _golden_builder(request, hash_lines((KEPT_FILES, *machine, *locks, *plan.run)), versions), plan.run
         )
         if isinstance(installed, NotReady):
             return installed
         parts.append(installed)
+    if plan.borrow or not plan.run:
+        parts.append(await _left_by_builds(request, versions, there))
     included = await find_included(request.repository.git, request.include, installed=there)
     files = await snapshot_files(request.cache, root, included.names) if included.names else ()
     if isinstance(files, NotReady):
         return files
-    environment = structs.replace(_merged(parts, request.services), files=files)
+    environment = _merged(parts, request.services)
+    named = {file.target for file in files}
+    versions_left = tuple(file for file in environment.files if file.target not in named)
+    built = tuple(file for file in environment.built if file.target not in named)
+    environment = structs.replace(environment, files=(*files, *versions_left), built=built)
     own_venv = installed_lines(root / VENV) if plan.borrow else ()
     # Results of gates are reused for this fingerprint, so everything that can change a result must be in it.
     fingerprint = hash_lines((*machine, *locks, *own_venv, request.sandbox, repr(environment)))
     return PreparedEnvironment(
-        structs.replace(environment, fingerprint=fingerprint), plan.left_out, secrets=included.secrets
+        structs.replace(environment, fingerprint=fingerprint),
+        plan.left_out,
+        included=included.names,
+        generated=tuple(sorted(file.target for file in (*versions_left, *built))),
+        secrets=included.secrets,
+    )
+
+
+async def _left_by_builds(
+    request: EnvironmentRequest, versions: frozenset[str], there: tuple[str, ...]
+) -> CheckEnvironment:
+    """Return an environment with the files that builds left in the user's checkout; none if they are too large."""
+    git, root = request.repository.git, request.repository.root
+    tracked = frozenset(await commits.listed_paths(git, request.base))
+    found = await left_in_checkout(git, tracked, versions, (*there, OWN_FOLDER))
+    names = (*found.versions, *found.built)
+    copied = await snapshot_files(request.cache, root, names, prefix=BUILT) if names else ()
+    if isinstance(copied, NotReady):
+        copied = ()
+    is_version = frozenset(found.versions)
+    return CheckEnvironment(
+        fingerprint="",
+        files=tuple(file for file in copied if file.target in is_version),
+        built=tuple(file for file in copied if file.target not in is_version),
     )
 
 
@@ -143,12 +185,14 @@ def _merged(parts: list[CheckEnvironment], services: tuple[str, ...]) -> CheckEn
         path=tuple(folder for part in reversed(parts) for folder in part.path),
         variables={name: value for part in parts for name, value in part.variables.items()},
         copies=tuple(copied for part in parts for copied in part.copies),
+        files=tuple(file for part in parts for file in part.files),
+        built=tuple(file for part in parts for file in part.built),
         shown=tuple(folder for part in parts for folder in part.shown),
         services=services,
     )
 
 
-def _golden_builder(request: EnvironmentRequest, key: str) -> GoldenBuilder:
+def _golden_builder(request: EnvironmentRequest, key: str, versions: frozenset[str]) -> GoldenBuilder:
     return GoldenBuilder(
         repository=request.repository,
         folder=_folder(request, key),
@@ -157,6 +201,7 @@ def _golden_builder(request: EnvironmentRequest, key: str) -> GoldenBuilder:
         open_sandbox=request.open_sandbox,
         clean=request.clean,
         tell=request.tell,
+        versions=versions,
     )
 
 

@@ -31,7 +31,7 @@ async def provision_checkout(environment: CheckEnvironment | None, top: Path) ->
         if _has_room(top, copied.target):
             await _copy(copied, top)
             await asyncio.to_thread(_record_copy_state, copied, top)
-    for file in environment.files if environment else ():
+    for file in (*environment.files, *environment.built) if environment else ():
         if _make_room(top, file.target):
             await _put(file, top, partial(copy_tree, Path(file.source)))
 

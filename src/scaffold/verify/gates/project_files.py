@@ -3,6 +3,8 @@
 import json
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -76,6 +78,16 @@ def as_table(value: object) -> Mapping[str, Any]:
 def as_texts(value: object) -> tuple[str, ...]:
     """Return the strings in a list; empty if the value is not a list."""
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def ini_section(text: str, name: str) -> Mapping[str, str] | None:
+    """Return a section of an INI file; None if it has none, or is no INI file."""
+    parser = ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(text)
+    except ConfigParserError:
+        return None
+    return parser[name] if parser.has_section(name) else None
 
 
 def is_python_test(path: str) -> bool:

@@ -3,13 +3,11 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from configparser import ConfigParser
-from configparser import Error as ConfigParserError
 from typing import Any
 
 from scaffold.core.gates import Gate
 from scaffold.verify.gates.project import Project
-from scaffold.verify.gates.project_files import ProjectFiles, as_table, as_texts, is_python_test
+from scaffold.verify.gates.project_files import ProjectFiles, as_table, as_texts, ini_section, is_python_test
 
 TEST_EXTRAS = ("test", "tests", "testing", "dev")
 REQUIREMENT_FILES = (
@@ -64,20 +62,10 @@ def _mypy_settings(files: ProjectFiles, tools: Mapping[str, Any]) -> Mapping[str
     """Return the settings of the file that mypy reads, the first with any; None if mypy is not configured."""
     for name in ("mypy.ini", ".mypy.ini"):
         if files.has(name):
-            return _section(files.text(name), "mypy") or {}
+            return ini_section(files.text(name), "mypy") or {}
     if "mypy" in tools:
         return as_table(tools["mypy"])
-    return _section(files.text("setup.cfg"), "mypy")
-
-
-def _section(text: str, name: str) -> Mapping[str, Any] | None:
-    """Return a section of an INI file; None if it has none, or is no INI file."""
-    parser = ConfigParser(interpolation=None, strict=False)
-    try:
-        parser.read_string(text)
-    except ConfigParserError:
-        return None
-    return parser[name] if parser.has_section(name) else None
+    return ini_section(files.text("setup.cfg"), "mypy")
 
 
 def _has_pytest(files: ProjectFiles, manifest: Mapping[str, Any], tools: Mapping[str, Any], settings: str) -> bool:

@@ -1,0 +1,195 @@
+"""Files that git ignores and that a build makes inside packages: `_version.py`, catalogs, compiled modules.
+
+A worktree does not have them, and without them the package cannot be imported. They are copied like dependencies, as
+long as nothing changed that they may be made from.
+"""
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from msgspec import Struct, structs
+
+from scaffold.core.gates import CheckEnvironment, CopiedFile
+from scaffold.core.ids import Commit
+from scaffold.git import commits
+from scaffold.git.command import Git
+from scaffold.git.ignored_files import ignored_files
+from scaffold.policy.secret.files import secret_entry
+from scaffold.verify.environment.dependencies import hash_lines, selects_dependencies
+from scaffold.verify.gates.project_files import ProjectFiles, as_table, ini_section
+from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test
+
+MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py")
+BUILD_SCRIPT = "setup.py"
+COMPILED = ("*.so", "*.pyd", "*.mo")
+"""What compilers of modules and of message catalogs write next to sources."""
+EXTENSION_SUFFIXES = frozenset({".so", ".pyd"})
+CACHES = frozenset({"__pycache__", "build", "dist"})
+VERSION_SETTINGS: Sequence[tuple[tuple[str, ...], tuple[str, ...]]] = (
+    (("setuptools_scm",), ("version_file", "write_to")),
+    (("setuptools-scm",), ("version_file", "write_to")),
+    (("flit_scm",), ("version_file", "write_to")),
+    (("hatch", "build", "hooks", "vcs"), ("version-file",)),
+    (("pdm", "version"), ("write_to",)),
+    (("versioningit", "write"), ("file",)),
+)
+"""Tables below `[tool]`, and their keys that name a file which a build writes the version to."""
+
+
+class GeneratedFiles(Struct, frozen=True, kw_only=True):
+    """Files that a build made, relative to the top, sorted."""
+
+    versions: tuple[str, ...] = ()
+    """Made from tags and commits alone."""
+    built: tuple[str, ...] = ()
+    """Made from sources; once these change, they are wrong."""
+
+
+def version_files(project: ProjectFiles) -> frozenset[str]:
+    """Return the Python files that the project's manifests name as those to write its version to."""
+    folders = {str(PurePosixPath(path).parent) for path in project.paths if PurePosixPath(path).name in MANIFESTS}
+    found = set[str]()
+    for folder in (folder for folder in folders if folder.count("/") <= 1):
+        home = "" if folder == "." else folder
+        for name in _declared(project.at(home)):
+            path = PurePosixPath(home, name)
+            if path.suffix == ".py" and not path.is_absolute() and ".." not in path.parts:
+                found.add(str(path))
+    return frozenset(found)
+
+
+async def made_by_setup(
+    git: Git, tracked: Collection[str], versions: Collection[str], targets: Sequence[str]
+) -> GeneratedFiles:
+    """Return what the set-up in a new checkout made inside packages; nothing in the installed `targets`."""
+    left_out = (f":(top,exclude,literal){target}" for target in targets)
+    listed = await git("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", ":/", *left_out)
+    return _inside_packages(listed.records, tracked, versions)
+
+
+async def left_in_checkout(
+    git: Git, tracked: Collection[str], versions: Collection[str], targets: Sequence[str]
+) -> GeneratedFiles:
+    """Return what builds left in the user's checkout and is recognised there: version files and compiled files.
+
+    Other files may be the user's own, such as local settings.
+    """
+    safe = [name for name in sorted(versions) if "version" in PurePosixPath(name).name and not secret_entry(name)]
+    patterns = (*COMPILED, *(f"/{name}" for name in safe))
+    listed = await ignored_files(git, patterns, skipped=targets)
+    return _inside_packages(listed, tracked, versions)
+
+
+async def build_inputs(git: Git, commit: Commit) -> str:
+    """Return a hash of all files of a commit that built files may be made from."""
+    listed = await git("ls-tree", "-r", "-z", commit)
+    packages = _packages(record.partition("\t")[2] for record in listed.records)
+    return hash_lines(record for record in listed.records if may_be_input(record.partition("\t")[2], packages))
+
+
+async def with_fitting_files(
+    environment: CheckEnvironment, git: Git, *, made_at: Commit, commit: Commit
+) -> CheckEnvironment:
+    """Return the environment for a later commit: its generated files moved with their packages.
+
+    Built files are left out if anything changed that they may be made from.
+    """
+    if not (environment.files or environment.built) or made_at == commit:
+        return environment
+    built = environment.built
+    if built and await build_inputs(git, made_at) != await build_inputs(git, commit):
+        built = ()
+    now = frozenset(await commits.listed_paths(git, commit))
+    renames = await commits.renames(git, made_at, commit)
+    folders = {_folder(old): _folder(new) for old, new in renames.items() if _folder(old) not in map(_folder, now)}
+    return structs.replace(environment, files=_moved(environment.files, folders), built=_moved(built, folders))
+
+
+def may_be_input(path: str, packages: Collection[str]) -> bool:
+    """Return True if a build may make others from this file.
+
+    Not from documentation, hidden files, manifests, tests and modules of packages.
+    """
+    where = PurePosixPath(path)
+    if where.suffix.removeprefix(".") in PROSE_SUFFIXES or any(part.startswith(".") for part in where.parts):
+        return False
+    if where.name == BUILD_SCRIPT or not selects_dependencies(path):
+        # The compiled form of a module would hide changes of it, and is not copied.
+        return where.suffix != ".py" or not (is_test(path) or str(where.parent) in packages)
+    return False
+
+
+def _moved(files: Sequence[CopiedFile], folders: Mapping[str, str]) -> tuple[CopiedFile, ...]:
+    """Return the files at their places after all sources of some folders were moved to others."""
+    return tuple(
+        structs.replace(
+            file,
+            target=str(
+                PurePosixPath(folders.get(_folder(file.target), _folder(file.target)), file.target.rpartition("/")[2])
+            ),
+        )
+        for file in files
+    )
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _packages(paths: Iterable[str]) -> frozenset[str]:
+    return frozenset(str(PurePosixPath(path).parent) for path in paths if path.endswith("/__init__.py"))
+
+
+def _inside_packages(paths: Iterable[str], tracked: Collection[str], versions: Collection[str]) -> GeneratedFiles:
+    homes = {str(PurePosixPath(path).parent) for path in tracked if path.endswith(".py")}
+    found = sorted(path for path in paths if _belongs(PurePosixPath(path), homes, tracked))
+    return GeneratedFiles(
+        versions=tuple(path for path in found if path in versions),
+        built=tuple(path for path in found if path not in versions),
+    )
+
+
+def _belongs(path: PurePosixPath, homes: Collection[str], tracked: Collection[str]) -> bool:
+    """Return True if a file is part of a package, not a cache, and hides no module of the repository."""
+    folders = path.parts[:-1]
+    if path.suffix in {".pyc", ".pyo"} or not CACHES.isdisjoint(path.parts):
+        return False
+    if any(part.startswith(".") or part.endswith(".egg-info") for part in path.parts):
+        return False
+    module = path.parent / f"{path.name.partition('.')[0]}.py"
+    # Python prefers the compiled module: changes of its source would have no effect.
+    if path.suffix in EXTENSION_SUFFIXES and str(module) in tracked:
+        return False
+    if not folders:
+        return "." in homes and path.suffix in {".py", *EXTENSION_SUFFIXES}
+    return any(str(parent) in homes for parent in path.parents[:-1])
+
+
+def _declared(project: ProjectFiles) -> Iterator[str]:
+    tools = as_table(project.toml("pyproject.toml").get("tool"))
+    for table, keys in VERSION_SETTINGS:
+        settings: Mapping[str, Any] = tools
+        for name in table:
+            settings = as_table(settings.get(name))
+        yield from (value for key in keys if isinstance(value := settings.get(key), str))
+    for name in ("setuptools_scm", "tool:setuptools_scm"):
+        section = ini_section(project.text("setup.cfg"), name) or {}
+        yield from (section[key] for key in ("version_file", "write_to") if key in section)
+    yield from _given_to_setup(project.text("setup.py"))
+
+
+def _given_to_setup(text: str) -> Iterator[str]:
+    """Yield the file that `setup(use_scm_version={"write_to": FILE})` names."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "use_scm_version" and isinstance(node.value, ast.Dict):
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value in {"version_file", "write_to"}:
+                    yield from (
+                        each.value for each in [value] if isinstance(each, ast.Constant) and isinstance(each.value, str)
+                    )
