@@ -272,3 +272,32 @@ def test_missing_tools_are_noted_and_tests_and_configured_gates_stay(tmp_path):
         (tmp_path / path).write_text("#!/bin/sh\n")
         (tmp_path / path).chmod(0o755)
     assert drop_unavailable_gates(detection, tmp_path, {"PATH": ""}).notes == ()
+
+
+def test_tools_come_from_the_projects_environment_if_it_has_one(tmp_path):
+    """BX-4: another version of a tool, somewhere else on PATH, has other findings."""
+    detection = found({"pyproject.toml": "[tool.ruff]\n[tool.mypy]\n", "test_a.py": TEST})
+    for path in ("system/ruff", "system/mypy", "top/.venv/bin/mypy"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("#!/bin/sh\n")
+        (tmp_path / path).chmod(0o755)
+    own = f"{tmp_path}/top/.venv/bin"
+    environ = {"PATH": f"{own}:{tmp_path}/system"}
+    left = drop_unavailable_gates(detection, tmp_path / "top", environ, (own,))
+    assert [gate.kind for gate in left.gates] == ["test", "typecheck"]
+    assert left.notes == ("ruff is not installed in the project's environment, so lint is not checked",)
+    given = apply_gate_settings(detection, (Gate(kind="lint", command="ruff check"),), ())
+    assert drop_unavailable_gates(given, tmp_path / "top", environ, (own,)).notes == ()
+    # Without an environment of its own, a project uses what there is.
+    assert drop_unavailable_gates(detection, tmp_path / "top", environ).notes == ()
+
+
+def test_node_tools_come_from_node_modules_if_the_project_has_one(tmp_path):
+    detection = found({"package.json": '{"scripts": {"lint": "eslint ."}}'})
+    (tmp_path / "eslint").write_text("#!/bin/sh\n")
+    (tmp_path / "eslint").chmod(0o755)
+    environ = {"PATH": str(tmp_path)}
+    assert drop_unavailable_gates(detection, tmp_path, environ).notes == ()
+    (tmp_path / "node_modules" / ".bin").mkdir(parents=True)
+    notes = drop_unavailable_gates(detection, tmp_path, environ).notes
+    assert notes == ("eslint is not installed in node_modules/.bin, so lint is not checked",)

@@ -27,6 +27,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.notices import inform, warn
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
+from scaffold.verify.environment.check_env import program_folders
 from scaffold.verify.environment.import_proof import prove_imports
 from scaffold.verify.environment.installed_names import with_installed_names
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
@@ -159,7 +160,8 @@ async def _captured_in(
         if problem := await prove_services(tree.services, tree.sandbox, trusted=run.settings.environment.trusted):
             return problem
         # Only here is it known where the tools of the checks are: in the provisioned checkout.
-        usable = drop_unavailable_gates(detection, tree.git.cwd, tree.environ)
+        own = program_folders(proven, tree.git.cwd)
+        usable = drop_unavailable_gates(detection, tree.git.cwd, tree.environ, own)
         return await capture_baseline(usable, tree, proven, _baseline_inputs(context, run), left_out=prepared.left_out)
 
 

@@ -28,12 +28,17 @@ def check_environ(environment: CheckEnvironment | None, top: Path, environ: Mapp
         return dict(environ)
     dropped = OTHER_INSTALLATIONS if environment.path else ()
     kept = {name: value for name, value in environ.items() if name not in dropped}
-    first = [_filled(folder, top) for folder in environment.path]
+    first = program_folders(environment, top)
     own = {name: _filled(value, top) for name, value in environment.variables.items()}
     if PYTHON_PATH in own and kept.get(PYTHON_PATH):
         own[PYTHON_PATH] += os.pathsep + kept[PYTHON_PATH]
     # The checkout's own programs come first; without them, checks would test with the tools of the user's shell.
     return kept | FIXED_VARIABLES | own | {"PATH": os.pathsep.join([*first, kept.get("PATH", os.defpath)])}
+
+
+def program_folders(environment: CheckEnvironment, top: Path) -> tuple[str, ...]:
+    """Return the folders with the programs of the environment itself, first on PATH in the checkout at `top`."""
+    return tuple(_filled(folder, top) for folder in environment.path)
 
 
 def with_shown_folders(environment: CheckEnvironment | None, sandbox: SandboxSpec | None) -> SandboxSpec | None:

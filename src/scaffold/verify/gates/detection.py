@@ -25,6 +25,10 @@ _RUST_TEST = re.compile(r"#\[(cfg\(test\)|(\w+::)?test\b)")
 _GO_WORK_USE = re.compile(r"^(?:use)?\s+\.?/?([^\s()]+)\s*$", re.MULTILINE)
 BINARIES = "node_modules/.bin"
 """Scripts of package.json search this folder before PATH."""
+PYTHON_TOOLS = frozenset({"ruff", "flake8", "pylint", "mypy", "pyright", "basedpyright", "stubtest", "ty"})
+NODE_TOOLS = frozenset({"eslint", "tsc", "biome", "prettier", "standard", "xo", "oxlint", "vue-tsc", "svelte-check"})
+"""Tools that projects install into their own environment."""
+OWN_ENVIRONMENT = " in the project's environment"
 
 
 class DetectedGates(Struct, frozen=True, kw_only=True):
@@ -166,26 +170,39 @@ PROJECT_READERS: Mapping[ProjectKind, Callable[[ProjectFiles], Project]] = {
 }
 
 
-def drop_unavailable_gates(detection: DetectedGates, top: Path, environ: Mapping[str, str]) -> DetectedGates:
+def drop_unavailable_gates(
+    detection: DetectedGates, top: Path, environ: Mapping[str, str], own: Sequence[str] = ()
+) -> DetectedGates:
     """Return the detection without the gates whose tools are missing in the checkout `top`, with a note for each.
 
-    Test gates and gates from the settings stay: a missing tool is an error there.
+    `own` are the program folders of the project's environment. A tool that others install there is not taken from the
+    rest of PATH: another version of it has other findings. Test gates and gates from the settings stay: a missing tool
+    is an error there.
     """
     missing = {
-        gate.name: detection.tools[gate.name]
+        gate.name: (detection.tools[gate.name], where)
         for gate in detection.gates
         if gate.kind != "test"
         and gate.name not in detection.given
         and gate.name in detection.tools
-        and not _is_installed(detection.tools[gate.name], (top / gate.folder, top), environ)
+        and (where := _lacking(detection.tools[gate.name], (top / gate.folder, top), environ, own)) is not None
     }
-    notes = tuple(f"{tool} is not installed, so {name} is not checked" for name, tool in missing.items())
+    notes = tuple(
+        f"{tool} is not installed{where}, so {name} is not checked" for name, (tool, where) in missing.items()
+    )
     kept = tuple(gate for gate in detection.gates if gate.name not in missing)
     return structs.replace(detection, gates=kept, notes=(*detection.notes, *notes))
 
 
-def _is_installed(tool: str, folders: tuple[Path, ...], environ: Mapping[str, str]) -> bool:
+def _lacking(tool: str, folders: tuple[Path, ...], environ: Mapping[str, str], own: Sequence[str]) -> str | None:
+    """Return where a program is missing, as words after "is not installed"; None if it is there."""
     if "/" in tool:
-        return any(os.access(folder / tool, os.X_OK) for folder in folders)
-    search_paths = (environ.get("PATH", ""), *(str(folder / BINARIES) for folder in folders))
-    return any(shutil.which(tool, path=path) for path in search_paths)
+        return None if any(os.access(folder / tool, os.X_OK) for folder in folders) else ""
+    binaries = [str(folder / BINARIES) for folder in folders]
+    path = [environ.get("PATH", ""), *binaries]
+    where = ""
+    if tool in PYTHON_TOOLS and (programs := [folder for folder in own if not folder.endswith(BINARIES)]):
+        path, where = programs, OWN_ENVIRONMENT
+    elif tool in NODE_TOOLS and any(Path(folder).is_dir() for folder in binaries):
+        path, where = binaries, f" in {BINARIES}"
+    return None if any(shutil.which(tool, path=each) for each in path) else where

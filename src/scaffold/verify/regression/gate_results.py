@@ -9,6 +9,7 @@ from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, TestFate, T
 from scaffold.git import commits
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
+from scaffold.verify.environment.check_env import program_folders
 from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_gates
 from scaffold.verify.gates.run import ObservedRun, observe_gate
 from scaffold.verify.gates.runner_adapter import StandInsOrder
@@ -109,7 +110,8 @@ async def _new_gates(
     covered = {*request.gates_off, *(run.gate.kind for run in baseline.runs if not run.gate.folder)}
     if since is not None and not any(_may_bring_a_gate(path, covered) for path in since):
         return ()
-    found = drop_unavailable_gates(await detect_at_commit(tree.git, tree.commit), tree.git.cwd, tree.environ)
+    own = program_folders(baseline.environment, tree.git.cwd)
+    found = drop_unavailable_gates(await detect_at_commit(tree.git, tree.commit), tree.git.cwd, tree.environ, own)
     return tuple(gate for gate in found.gates if gate.name not in known and gate.kind not in covered)
 
 
