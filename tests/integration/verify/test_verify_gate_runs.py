@@ -140,6 +140,18 @@ async def test_ruff_and_mypy_report_their_findings(tmp_path):
     assert list(mypy.outcomes) == ["b.py: assignment"]
 
 
+async def test_a_finding_that_mypy_prints_over_several_lines_is_known_by_its_code(tmp_path):
+    long = "a_function_with_a_name_that_leaves_no_room_for_the_code_in_the_same_line_of_a_terminal"
+    write_files(
+        tmp_path, {"b.py": f"def {long}(a: int) -> str:\n    return a\n", "mypy.ini": "[mypy]\npretty = True\n"}
+    )
+    gate = Gate(kind="typecheck", command="mypy --cache-dir=/dev/null b.py", runner="findings")
+    shown = await run_gate_once(write_files(tmp_path, {"c.py": f"from b import {long}\n{long}('text', 5)\n"}), gate)
+    assert list(shown.outcomes) == ["b.py: return-value"]
+    gate = Gate(kind="typecheck", command="mypy --cache-dir=/dev/null c.py", runner="findings")
+    assert "c.py: call-arg" in (await run_gate_once(tmp_path, gate)).outcomes
+
+
 @pytest.mark.parametrize(
     ("command", "problem", "outcomes"),
     [

@@ -37,8 +37,11 @@ _GAPS = re.compile(r"\s{2,}")
 
 
 def build_command(command: str, _: RunnerEnv) -> RunnerCommand:
-    """Return the command unchanged; a variable makes ruff print each finding on one line."""
-    return RunnerCommand(command=command, variables={"RUFF_OUTPUT_FORMAT": "concise"})
+    """Return the command unchanged; variables make ruff and mypy print each finding on one line."""
+    # A mypy configured with `pretty` would break lines before the code.
+    return RunnerCommand(
+        command=command, variables={"RUFF_OUTPUT_FORMAT": "concise", "MYPY_FORCE_TERMINAL_WIDTH": str(MAX_LINE_CHARS)}
+    )
 
 
 def read_report(ended: RunnerExit) -> RunnerResult:
