@@ -100,3 +100,29 @@ def test_setup_runs_once_when_trusted_and_services_run_beside_each_check(scenari
     scenario.cassette(add=[write("src/calc/__init__.py", f"{ADD}\n\nTWO = 2\n")])
     trusted = scenario.run("--yes")
     assert trusted.returncode == 0, trusted.stdout + trusted.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", ["pytest", "ruff check src"])
+def test_a_linter_that_the_projects_own_checks_never_run_only_warns(scenario, own):
+    """AL-8, BX-4: it is configured, and its tool is installed; the report, the contract and the baseline say so."""
+    installed(scenario)
+    linter = scenario.repo / ".venv" / "bin" / "ruff"
+    linter.write_text(
+        "#!/bin/sh\n! grep -q os src/calc/__init__.py || { echo src/calc/__init__.py:1:1: F401 os; exit 1; }\n"
+    )
+    linter.chmod(0o755)
+    (scenario.repo / "ruff.toml").write_text("")
+    (scenario.repo / "tox.ini").write_text(f"[testenv]\ncommands = {own}\n")
+    scenario.commit("lint")
+    done = changes(scenario, f"import os\n{ADD}")
+    if own != "pytest":
+        assert done.returncode == 1
+        assert "src/calc/__init__.py: F401" in scenario.scaffold("contract", "add").stdout
+        return
+    assert done.returncode == 0, done.stdout
+    assert "lint: new_failure, 1 new_failure, which only warns" in done.stdout
+    shown = scenario.scaffold("contract", "add").stdout
+    assert "it only warns: no check of the project's own set-up runs it" in shown
+    assert "new_failure src/calc/__init__.py: F401" in shown
+    assert "only warns" in scenario.scaffold("baseline").stdout

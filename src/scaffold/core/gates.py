@@ -41,6 +41,8 @@ class Gate(Struct, frozen=True, kw_only=True):
     """Relative to the repository's top; `""` is the top itself."""
     timeout_s: float | None = None
     """Seconds; None means max(60, 3x the baseline's duration)."""
+    advisory: bool = False
+    """Whether it only warns: it was detected, but the project's own set-up never runs it."""
 
     @property
     def name(self) -> str:
@@ -154,7 +156,17 @@ class GateResult(Struct, frozen=True, kw_only=True):
     @property
     def blocks(self) -> bool:
         """True if this result prevents landing."""
-        return self.verdict in BLOCKING_GATE_VERDICTS
+        return self.verdict in BLOCKING_GATE_VERDICTS and not self.gate.advisory
+
+    @property
+    def counts_for_work(self) -> bool:
+        """True if this result is evidence for the work."""
+        return self.verdict != "not_applicable" and self.verdict not in BLOCKING_GATE_VERDICTS
+
+    @property
+    def warns(self) -> bool:
+        """True if this result would prevent landing if the project's own set-up ran the gate."""
+        return self.verdict in BLOCKING_GATE_VERDICTS and self.gate.advisory
 
 
 class Baseline(Struct, frozen=True, kw_only=True):

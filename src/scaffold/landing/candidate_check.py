@@ -185,7 +185,7 @@ def _still_proven(
     groups: Sequence[ProvenFacts], tested: Sequence[RecheckResult], verification: Verification
 ) -> Iterator[RecheckResult]:
     """Yield the facts that still hold, with the gates that ran; facts without checks hold by these gates alone."""
-    applied = tuple(gate for gate in verification.gates if gate.verdict != "not_applicable")
+    applied = tuple(gate for gate in verification.gates if gate.counts_for_work)
     yield from (msgspec.structs.replace(each, gates=applied) for each in tested if not each.failures)
     for group in groups:
         if group.recheck == "nothing" and applied:

@@ -24,7 +24,7 @@ def evidence_of(
 ) -> tuple[Evidence, ...]:
     """Return the passed checks, the gates that did not block, and the human approvals, as evidence."""
     passed = [result for result in verification.results if result.verdict == "pass"]
-    applied = [gate for gate in verification.gates if gate.verdict != "not_applicable" and not gate.blocks]
+    applied = [gate for gate in verification.gates if gate.counts_for_work]
     return (
         *(_of_result(result, attempt, shown_at, at) for result in passed),
         *(_of_gate(gate, attempt, shown_at, at) for gate in applied),

@@ -83,12 +83,32 @@ def test_the_configuration_is_all_comments_and_names_the_checks(repository, scaf
     assert answer.code == 0
     text = (repository / ".scaffold.yaml").read_text()
     assert all(not line or line.startswith("#") for line in text.splitlines())
-    assert "#   test: python -m pytest -q\n" in text
-    uncommented = "\n".join(line.removeprefix("# ") for line in text.split("\n\n")[1].splitlines())
-    assert set(yaml.safe_load(uncommented)) == {
+    settings, checks = text.split("\n\n")[1], text.split("\n\n")[-1].partition("\n")[2]
+    assert set(yaml.safe_load(uncommented(settings))) == {
         *("model", "tier", "agents", "budget_usd", "tiers"),
         *("approvals", "permissions", "sandbox"),
     }
+    assert yaml.safe_load(uncommented(checks)) == {
+        "quality_gates": {"test": "python -m pytest -q", "lint": "ruff check .", "typecheck": "mypy ."}
+    }
+
+
+def uncommented(text):
+    return "\n".join(line.removeprefix("# ") for line in text.splitlines())
+
+
+def test_what_was_found_is_shown_with_its_file_and_how_to_replace_it(repository, scaffold):
+    """AL-8: checks that the project's own set-up runs have its command; one that it never runs only warns."""
+    tox = "[testenv]\ncommands =\n  pytest tests\n  ruff check tests\n"
+    lay_out(repository, {"pyproject.toml": PYPROJECT, "tox.ini": tox, **TESTS})
+    answer = scaffold("init")
+    assert "  test       python -m pytest -q tests  (from tox.ini)\n" in answer.out
+    assert "  lint       ruff check tests  (from tox.ini)\n" in answer.out
+    assert "  typecheck  mypy .  (only warns: your own checks never run it)\n" in answer.out
+    assert "  another command: `quality_gates.KIND` in the configuration, or `off`" in answer.out
+    assert "# lint  (from tox.ini)\n" in (repository / ".scaffold.yaml").read_text()
+    shown = scaffold("init", "--json", "--dry-run").json["findings"]
+    assert (shown["sources"], shown["advisory"]) == ({"test": "tox.ini", "lint": "tox.ini"}, ["typecheck"])
 
 
 def test_existing_files_are_kept_without_force(repository, scaffold):
@@ -108,7 +128,14 @@ def test_a_dry_run_writes_nothing(repository, scaffold):
 
 def test_the_json_lists_the_findings(repository, scaffold):
     shown = scaffold("init", "--json", "--dry-run").json
-    assert shown["findings"] == {"type": "python", "gates": {}, "agents": [], "keys": []}
+    assert shown["findings"] == {
+        "type": "python",
+        "gates": {},
+        "sources": {},
+        "advisory": [],
+        "agents": [],
+        "keys": [],
+    }
     assert (shown["configuration"], shown["written"]) == (str(repository / ".scaffold.yaml"), False)
     assert read_plan(shown["plan"], name="plan.yaml")
 

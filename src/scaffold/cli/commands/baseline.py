@@ -18,7 +18,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.states import status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_baseline import reset_baseline
-from scaffold.verify.regression.baseline import gate_summary, uninformative_reason
+from scaffold.verify.regression.baseline import ADVISORY, gate_summary, uninformative_reason
 from scaffold.views.store_reader import find_run, find_run_if_any, store_reader_if_any
 from scaffold.views.text_format import WIDTH, clip, clip_middle, pad, wrap_text
 
@@ -86,6 +86,8 @@ def _gate_lines(shown: GateRun) -> Iterator[str]:
     head = f"{pad(shown.gate.name, 10)} {_gate_summary(shown)}"
     yield f"  {sign} {clip(head, WIDTH - 4)}"
     yield f"      $ {clip(shown.gate.command, WIDTH - 8)}"
+    if shown.gate.advisory:
+        yield f"      only warns: {ADVISORY}"
     if why := uninformative_reason(shown):
         yield from (f"      {line}" for line in wrap_text(why, WIDTH - 6, break_words=True))
         return

@@ -20,7 +20,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.plan.text.file_format import expectation_text, full_contract_document
 from scaffold.verify.contract.review import is_review_role
 from scaffold.verify.gates.refusals import describe_refused
-from scaffold.verify.regression.baseline import UNINFORMATIVE
+from scaffold.verify.regression.baseline import ADVISORY, UNINFORMATIVE
 from scaffold.views.lookup import find_action
 from scaffold.views.run_json import fact_json
 from scaffold.views.text_format import WIDTH, clip, wrap_text
@@ -176,7 +176,10 @@ def _gate(gate: GateResult) -> Iterator[str]:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in gate.counts.items() if count)
     scope = " (focused)" if gate.focused else ""
     summary = f"{gate.gate.name}: {gate.verdict}{f', {counts}' if counts else ''}{scope}"
-    yield f"  {status_mark('fail' if gate.blocks else 'pass')} {clip(summary, UNCLIPPED)}"
+    mark = "fail" if gate.blocks else "warn" if gate.warns else "pass"
+    yield f"  {status_mark(mark)} {clip(summary, UNCLIPPED)}"
+    if gate.warns:
+        yield f"      it only warns: {ADVISORY}"
     if gate.verdict == "pre_existing" and gate.gate.runner == "exit":
         yield f"      it {UNINFORMATIVE}"
     if gate.refused:
@@ -184,7 +187,7 @@ def _gate(gate: GateResult) -> Iterator[str]:
     for fate, words in FATES.items():
         names = ", ".join(name for name, given in gate.base_tests.items() if given == fate)
         yield from (f"      {line}" for line in wrap_text(f"{words}: {names}", WIDTH - 6) if names)
-    if gate.blocks:
+    if gate.blocks or gate.warns:
         yield from (f"      {verdict} {clip(name, WIDTH - 20)}" for name, verdict in list(gate.tests.items())[:20])
         yield from _excerpt(gate.detail)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import click
+import yaml
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
@@ -24,6 +25,8 @@ from scaffold.verify.gates.project import ProjectKind
 
 CommandsByKind = Mapping[Literal["setup"] | GateKind, str]
 AGENT_PROGRAMS = ("claude", "codex")
+MAX_COMMAND_CHARS = 10_000
+ADVISORY = "only warns: your own checks never run it"
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 
 
@@ -33,6 +36,10 @@ class ProjectScan(Struct, frozen=True, kw_only=True):
     type: ProjectKind
     gates: CommandsByKind
     """Commands that prepare and check the project, by kind; missing kinds were not found."""
+    sources: Mapping[GateKind, str]
+    """The project's own file that a check was taken from, by kind; the others follow from configuration."""
+    advisory: tuple[GateKind, ...]
+    """Checks that only warn, because the project's own set-up never runs them."""
     agents: tuple[str, ...]
     """Agent programs on PATH."""
     keys: tuple[str, ...]
@@ -117,12 +124,21 @@ def _write(path: Path, text: str) -> None:
 
 def _summary(root: Path, findings: ProjectScan) -> str:
     lines = [f"{root.name}: {findings.type} project"]
-    lines += [f"  {gate:<10} {command}" for gate, command in findings.gates.items()]
+    lines += [f"  {gate:<10} {command}{_about_gate(findings, gate)}" for gate, command in findings.gates.items()]
+    if findings.gates:
+        lines.append("  another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`")
     if "test" not in findings.gates:
         lines.append("  no tests were found: give the actions of your plans contracts with checks")
     lines.append(f"  agents     {', '.join(findings.agents) or 'no other agent program on PATH'}")
     lines.append(f"  keys       {', '.join(findings.keys) or 'no API key of a provider in the environment'}")
     return "\n".join(lines)
+
+
+def _about_gate(findings: ProjectScan, kind: str) -> str:
+    """Return where a check was found and whether it only warns, in brackets; empty without either."""
+    about = [f"from {where}" for gate, where in findings.sources.items() if gate == kind]
+    about += [ADVISORY] if kind in findings.advisory else []
+    return f"  ({', '.join(about)})" if about else ""
 
 
 def _about_file(path: Path, *, written: bool, dry_run: bool) -> str:
@@ -133,9 +149,21 @@ def _about_file(path: Path, *, written: bool, dry_run: bool) -> str:
 
 def configuration(findings: ProjectScan) -> str:
     """Return the text of a configuration that consists of comments."""
-    found = [f"#   {gate}: {command}\n" for gate, command in findings.gates.items()]
-    about = "# Checks found here, for the contracts of your plans:\n" if found else ""
-    return f"{CONFIGURATION_TEMPLATE}\n{about}{''.join(found)}" if found else CONFIGURATION_TEMPLATE
+    text = CONFIGURATION_TEMPLATE
+    if "setup" in findings.gates:
+        text += "\n# Found here; it runs once you trust this folder. Another list of commands, or `off`:\n"
+        text += _commented({"setup": [findings.gates["setup"]]})
+    checks = {kind: command for kind, command in findings.gates.items() if kind != "setup"}
+    if checks:
+        text += "\n# Checks found here. A command of yours, or `off`, replaces one; it then counts in any case.\n"
+        text += _commented({"quality_gates": checks})
+        text += "".join(f"# {kind}{about}\n" for kind in checks if (about := _about_gate(findings, kind)))
+    return text
+
+
+def _commented(settings: Mapping[str, object]) -> str:
+    text = yaml.safe_dump(settings, sort_keys=False, width=MAX_COMMAND_CHARS)
+    return "".join(f"# {line}\n" for line in text.splitlines())
 
 
 def first_plan(findings: ProjectScan) -> str:
@@ -153,6 +181,8 @@ def scan_project(root: Path, environ: Mapping[str, str]) -> ProjectScan:
     return ProjectScan(
         type=detection.kind,
         gates=_commands(detection),
+        sources={gate.kind: detection.sources[gate.name] for gate in detection.gates if gate.name in detection.sources},
+        advisory=tuple(gate.kind for gate in detection.gates if gate.advisory),
         agents=tuple(name for name in AGENT_PROGRAMS if shutil.which(name, path=environ.get("PATH", ""))),
         keys=tuple(name for name in KEY_VARIABLES if environ.get(name)),
     )

@@ -11,6 +11,7 @@ from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Completed, Failed, Paused, reason_of, status_of
+from scaffold.landing.evidence import describe_gate
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import WIDTH, clip, format_cost, format_duration
 
@@ -78,6 +79,9 @@ def _action(
     for attempt in attempts:
         if attempt.outcome not in SUCCESSFUL_OUTCOMES:
             yield _line(6, f"attempt {attempt.number}: {attempt.outcome}{_reason_suffix(attempt.error)}")
+    if done and done.verification:
+        warned = [gate for gate in done.verification.gates if gate.warns]
+        yield from (_line(6, f"{status_mark('warn')} {describe_gate(gate)}, which only warns") for gate in warned)
     for effect in action.effects if done else ():
         if effect in facts:
             yield from _fact(facts[effect])

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit, RunId
 from scaffold.store.driver.columns import JsonColumn, format_time
@@ -46,7 +48,9 @@ class Baselines(TableGateway):
     def find(self, gate: Gate, commit: Commit, environment: str) -> GateRun | None:
         """Return the gate's result at the commit in that environment; None if it was never run."""
         row = self._connection.row(FIND_RUN, **_key(gate, commit, environment))
-        return None if row is None else RUN.read(row["body"])
+        found = None if row is None else RUN.read(row["body"])
+        # Whether a gate only warns, and its timeout, may have changed since; its results have not.
+        return structs.replace(found, gate=gate) if found and found.gate.runner == gate.runner else None
 
     def hold(self, run_id: RunId, baseline: Baseline) -> None:
         """Set the run's baseline and store its gate results."""

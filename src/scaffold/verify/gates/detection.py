@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 from scaffold.core.gates import Gate, RunnerKind
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
+from scaffold.verify.gates.fitted_gates import fit_gates
 from scaffold.verify.gates.node_project import read_node
 from scaffold.verify.gates.project import Project, ProjectKind, RequiredTools
 from scaffold.verify.gates.project_files import MANIFESTS, ProjectFiles, files_at_commit, files_in_folder
@@ -41,6 +42,8 @@ class DetectedGates(Struct, frozen=True, kw_only=True):
     tools: RequiredTools = {}
     """The program that a gate requires, or `python -m MODULE`, by the gate's name."""
     scripts: Mapping[str, RunnerKind] = {}
+    sources: Mapping[str, str] = {}
+    """The file of the project whose command a gate follows, by the gate's name."""
     given: frozenset[str] = frozenset()
     """The names of the gates that come from the settings."""
     notes: tuple[str, ...] = ()
@@ -82,7 +85,7 @@ def detect_gates(files: ProjectFiles) -> DetectedGates:
     """Return the gates of a repository with these files."""
     kinds = _kinds(files)
     if kinds:
-        return _merged(kinds[0], [(PROJECT_READERS[kind](files), "") for kind in kinds])
+        return _merged(kinds[0], [(fit_gates(PROJECT_READERS[kind](files), files), "") for kind in kinds])
     modules = _go_workspace_modules(files)
     folders = modules or [each for each in files.folders_of(*MANIFESTS) if each.count("/") < MAX_DEPTH]
     outer = [each for each in folders if not any(each.startswith(f"{other}/") for other in folders)]
@@ -119,6 +122,7 @@ def _merged(kind: ProjectKind, projects: Sequence[tuple[Project, str]]) -> Detec
         setup=tuple(commands),
         tools=tools,
         scripts={name: runner for project, _ in reversed(projects) for name, runner in project.scripts.items()},
+        sources={name: source for project, _ in reversed(projects) for name, source in project.sources.items()},
         notes=tuple(note for project, _ in projects for note in project.notes),
     )
 

@@ -20,4 +20,6 @@ class Project(Struct, frozen=True, kw_only=True):
     """The program that a gate requires, or `python -m MODULE`, by the gate's name."""
     scripts: Mapping[str, RunnerKind] = {}
     """The runner of each script in package.json, by its name."""
+    sources: Mapping[str, str] = {}
+    """The file of the project whose command a gate follows, by the gate's name."""
     notes: tuple[str, ...] = ()

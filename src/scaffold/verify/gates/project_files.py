@@ -15,8 +15,11 @@ from scaffold.git.commits import batch_contents, blob_sizes, listed_files, liste
 from scaffold.host.folder_tree import walk
 
 MANIFESTS = ("go.mod", "go.work", "package.json", "Cargo.toml", "pyproject.toml", "setup.py", "setup.cfg")
-READ_FILES = frozenset({*MANIFESTS, "tox.ini", "pytest.ini", "pnpm-workspace.yaml"})
-"""Names of the files whose contents are read."""
+OWN_CHECKS = ("noxfile.py", "tox.toml", ".pre-commit-config.yaml", ".gitlab-ci.yml")
+RECIPES = ("GNUmakefile", "makefile", "Makefile", "justfile", "Justfile", ".justfile")
+WORKFLOWS = ".github/workflows"
+READ_FILES = frozenset({*MANIFESTS, *OWN_CHECKS, *RECIPES, "tox.ini", "pytest.ini", "pnpm-workspace.yaml"})
+"""Names of the files whose contents are read, besides workflows."""
 SKIPPED_FOLDERS = frozenset(
     {".git", "node_modules", ".venv", "venv", "target", "vendor", "__pycache__", "testdata", "fixtures"}
 )
@@ -118,7 +121,7 @@ def _may_test(path: str) -> bool:
 
 
 def _is_read(path: str) -> bool:
-    return PurePosixPath(path).name in READ_FILES and _is_listed(path)
+    return (PurePosixPath(path).name in READ_FILES or path.startswith(f"{WORKFLOWS}/")) and _is_listed(path)
 
 
 async def _contents(git: Git, blobs: Mapping[str, str]) -> Mapping[str, bytes]:

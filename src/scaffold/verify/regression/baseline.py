@@ -21,6 +21,7 @@ from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 from scaffold.verify.regression.flaky_retry import retry_new_failures
 from scaffold.verify.request import GateRunLookup
 
+ADVISORY = "no check of the project's own set-up runs it"
 UNINFORMATIVE = "fails before the work and does not report individual tests, so it cannot tell good work from bad"
 MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(pattern, re.MULTILINE), words)
@@ -101,6 +102,7 @@ async def capture_baseline(
     notes = (
         *detection.notes,
         *unavailable,
+        *(_advisory_note(run.gate) for run in runs if run.gate.advisory and not run.problem),
         *(f"{run.gate.name}: {describe_refused(run.refused)}" for run in runs if run.refused),
         *(f"{run.gate.name}: {why}" for run in runs if (why := uninformative_reason(run))),
     )
@@ -138,6 +140,7 @@ def gate_summary(run: GateRun) -> dict[str, object]:
         "gate": run.gate.name,
         "command": run.gate.command,
         "runner": run.gate.runner,
+        "advisory": run.gate.advisory,
         "commit": run.commit,
         "exit_code": run.exit_code,
         "trouble": run.problem,  # the name that `baseline --json` prints
@@ -168,6 +171,10 @@ async def _run_baseline_gate(gate: Gate, tree: Tree, environment: str, inputs: B
 def _unavailable_gate_note(run: GateRun) -> str:
     why = run.detail.partition("\n")[0].rstrip(".")
     return f"{run.gate.name} is not checked: `{run.gate.command}` cannot be run on the base commit ({why})"
+
+
+def _advisory_note(gate: Gate) -> str:
+    return f"{gate.name} only warns: {ADVISORY}; `quality_gates.{gate.kind}: {gate.command}` makes it count"
 
 
 def missing_dependency(output: str) -> str | None:

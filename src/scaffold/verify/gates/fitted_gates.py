@@ -1,0 +1,195 @@
+"""Fit detected gates to what the project itself runs: they get its command, or only warn if it has none of the kind."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct, structs
+
+from scaffold.core.gates import Gate, GateKind
+from scaffold.policy.path.globs import matches
+from scaffold.verify.gates.own_commands import OwnCommand, own_commands, program_key
+from scaffold.verify.gates.project import Project
+from scaffold.verify.gates.project_files import ProjectFiles
+from scaffold.verify.paths.conventions import is_test
+
+TOOLS: Mapping[str, GateKind] = {
+    **dict.fromkeys(("ruff", "flake8"), "lint"),
+    **dict.fromkeys(("mypy", "pyright", "stubtest"), "typecheck"),
+}
+"""Tools whose own command becomes a gate, the preferred ones of a kind first."""
+DEFAULTS = {"ruff": "ruff check .", "flake8": "flake8", "pyright": "pyright"}
+TEST_PROGRAMS = ("pytest", "py.test", "unittest")
+CHECKERS = frozenset({
+    *(*TOOLS, *TEST_PROGRAMS, "ruff format", "pylint", "basedpyright", "ty", "black", "isort", "tox", "nox"),
+    *("go test", "go vet", "golangci-lint", "staticcheck", "cargo test", "cargo clippy", "cargo check"),
+    *("eslint", "tsc", "jest", "vitest", "biome", "mocha", "ava", "tap", "c8", "nyc", "standard", "xo"),
+})  # fmt: skip
+"""What a project's own checks run: without any of them, its files say nothing about what it checks."""
+NEVER_FAILING = frozenset({"--fix-only", "--exit-zero", "--version", "-V", "--help"})
+"""Options with which a tool does not judge."""
+ABOUT_OUTPUT = frozenset({
+    *("--fix", "--unsafe-fixes", "--diff", "--show-fixes", "--statistics", "--quiet", "-q", "--no-cache", "--pretty"),
+    *("--install-types", "--non-interactive"),
+    *("--verbose", "-v", "-vv", "--show-source", "--count", "--color", "--no-color-output", "--no-error-summary"),
+    *("--outputjson", "--stats", "--benchmark", "--tee", "--exit-non-zero-on-fix"),
+})  # fmt: skip
+OUTPUT_VALUES = frozenset({
+    *("--output-format", "--format", "--output-file", "-o", "--junit-xml", "--html-report", "--txt-report"),
+    *("--cobertura-xml-report", "--any-exprs-report", "--linecount-report", "--cache-dir", "--python-executable"),
+})  # fmt: skip
+"""Options about where and how findings are printed, which Scaffold decides; these take a value."""
+TEST_VALUES = frozenset({"-m", "-k", "--ignore", "--ignore-glob", "--deselect", "--import-mode", "-c"})
+TEST_FLAGS = frozenset({"--doctest-modules", "--strict-markers", "--strict-config", "--pyargs"})
+"""Options of pytest that decide which tests run and how; others are about output, coverage and speed."""
+
+
+class Fitted(Struct, frozen=True):
+    """A gate, and the file of the project that it follows; None if it was detected from configuration alone."""
+
+    gate: Gate
+    source: str | None = None
+
+
+def fit_gates(project: Project, files: ProjectFiles) -> Project:
+    """Return the project with its gates fitted to the commands that its own files run."""
+    own = [command for command in own_commands(files) if program_key(command.words) in CHECKERS]
+    if not own:
+        return project
+    fitted = [_fitted(gate, own, files) for gate in project.gates]
+    fitted += _added(project, own, files)
+    tools = {each.gate.name: _program(each.gate) for each in fitted if each.source and each.gate.kind != "test"}
+    return structs.replace(
+        project,
+        gates=tuple(each.gate for each in fitted),
+        tools={**project.tools, **tools},
+        sources={**project.sources, **{each.gate.name: each.source for each in fitted if each.source}},
+    )
+
+
+def _fitted(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) -> Fitted:
+    """Return one detected gate with the project's own command; one that the project never runs only warns."""
+    if gate.kind == "test":
+        return _fitted_tests(gate, own, files)
+    key = _key(gate)
+    if gate.runner != "findings" or gate.command.split()[0] in {"npm", "pnpm", "yarn", "bun"}:
+        return Fitted(gate)  # a script of the project's own, or a build, which tests need anyway
+    running = [command for command in own if program_key(command.words) == key and _judges(command)]
+    if key not in TOOLS and running:
+        return Fitted(gate, running[0].source)
+    others = [each for each in own if TOOLS.get(program_key(each.words)) == gate.kind and _judges(each)]
+    if not running and not others:
+        return Fitted(structs.replace(gate, advisory=True))
+    return _best(gate.kind, running or others, files) or Fitted(gate, running[0].source if running else None)
+
+
+def _added(project: Project, own: Sequence[OwnCommand], files: ProjectFiles) -> Iterator[Fitted]:
+    """Yield gates for linters and type checkers that the project runs without any configuration of them."""
+    known = {gate.kind for gate in project.gates}
+    for kind in ("lint", "typecheck"):
+        running = [each for each in own if TOOLS.get(program_key(each.words)) == kind and _judges(each)]
+        if kind not in known and running and (found := _best(kind, running, files)):
+            yield found
+
+
+def _best(kind: GateKind, running: Sequence[OwnCommand], files: ProjectFiles) -> Fitted | None:
+    """Return the gate of the plain command that covers the most modules; without one, of a tool without arguments."""
+    order = list(TOOLS)
+    ranked = sorted(running, key=lambda each: order.index(program_key(each.words)))
+    plain = [
+        (words, each.source)
+        for each in ranked
+        if each.exact
+        and program_key(each.words) == program_key(ranked[0].words)
+        and (words := _without_output_options(each.words, files))
+    ]
+    covered = max(plain, key=lambda each: _covered(each[0], files), default=None)
+    # Commands for some tests alone, beside one that is not plain, are not the project's whole check.
+    if covered and (_covered(covered[0], files) or all(each.exact for each in running)):
+        return Fitted(Gate(kind=kind, command=shlex.join(covered[0]), runner="findings"), covered[1])
+    for command in ranked:
+        if default := DEFAULTS.get(program_key(command.words)):
+            return Fitted(Gate(kind=kind, command=default, runner="findings"), command.source)
+    return None
+
+
+def _covered(words: Sequence[str], files: ProjectFiles) -> int:
+    """Return how many modules the paths in a command contain; all if it names none."""
+    modules = [path for path in files.paths if path.endswith((".py", ".pyi")) and not is_test(path)]
+    paths = [word.removeprefix("./").rstrip("/") for word in words[1:] if not word.startswith("-")]
+    named = [path for path in paths if path != "." and _exists(path, files)]
+    if not named:
+        return len(modules)
+    return sum(any(each == path or each.startswith(f"{path}/") for path in named) for each in modules)
+
+
+def _judges(command: OwnCommand) -> bool:
+    return NEVER_FAILING.isdisjoint(command.words)
+
+
+def _without_output_options(words: Sequence[str], files: ProjectFiles) -> list[str] | None:
+    """Return the words without options about the output; None if a path among them does not exist."""
+    kept, rest = [words[0]], list(words[1:])
+    while rest:
+        word = rest.pop(0)
+        name, given, _ = word.partition("=")
+        if name in OUTPUT_VALUES:
+            rest = rest if given else rest[1:]
+        elif name not in ABOUT_OUTPUT:
+            kept.append(word)
+    return (
+        kept
+        if all(_exists(word, files) for word in kept[1:] if "/" in word or word.endswith((".py", ".pyi")))
+        else None
+    )
+
+
+def _fitted_tests(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) -> Fitted:
+    """Return the test gate with the runner of the project, and its selection if all its commands have the same."""
+    if gate.runner not in {"pytest", "unittest"}:
+        return Fitted(gate)
+    pytest = [each for each in own if program_key(each.words) in {"pytest", "py.test"}]
+    unittest = [each for each in own if program_key(each.words) == "unittest"]
+    if pytest and gate.runner == "pytest":
+        chosen = {tuple(_selection(each.words, files)) for each in pytest if each.exact}
+        selection = next(iter(chosen)) if len(chosen) == 1 and all(each.exact for each in pytest) else ()
+        command = shlex.join(("python", "-m", "pytest", "-q", *selection))
+        return Fitted(structs.replace(gate, command=command), pytest[0].source)
+    plain = next((each for each in unittest if each.exact), None)
+    if plain is not None and not pytest:
+        words = [word for word in plain.words if word not in ABOUT_OUTPUT]
+        command = shlex.join(("python", "-m", *words))
+        return Fitted(structs.replace(gate, command=command, runner="unittest"), plain.source)
+    return Fitted(gate)
+
+
+def _selection(words: Sequence[str], files: ProjectFiles) -> Iterator[str]:
+    """Yield the arguments that select tests; nothing about output, coverage and speed."""
+    rest = list(words[1:])
+    while rest:
+        word = rest.pop(0)
+        name, given, _ = word.partition("=")
+        if name in TEST_VALUES:
+            yield word
+            yield from () if given else rest[:1]
+            rest = rest if given else rest[1:]
+        elif word in TEST_FLAGS or (not word.startswith("-") and _exists(word, files)):
+            yield word
+
+
+def _exists(word: str, files: ProjectFiles) -> bool:
+    path = word.partition("::")[0].removeprefix("./").rstrip("/")
+    if word.startswith("-") or path in {"", "."} or path in files.paths:
+        return True
+    if any(each.startswith(f"{path}/") for each in files.paths):
+        return True
+    return any(sign in path for sign in "*?[") and any(matches(path, each) for each in files.paths)
+
+
+def _key(gate: Gate) -> str:
+    """Return the key of the program that a detected gate runs."""
+    words = [word for word in shlex.split(gate.command) if word not in {"npx", "--no-install"}]
+    return program_key(words)
+
+
+def _program(gate: Gate) -> str:
+    return shlex.split(gate.command)[0]

@@ -1,0 +1,306 @@
+"""Read which commands a project itself runs for its checks: in tox, nox, pre-commit, makefiles, scripts and CI.
+
+Each file is read with the parser of its format, and each command by the shell parser. Nothing of it is run.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
+from typing import Any
+
+import yaml
+from msgspec import Struct
+
+from scaffold.policy.shell.command_decision import visible_commands
+from scaffold.policy.shell.script import SimpleCommand
+from scaffold.verify.gates.project_files import RECIPES, WORKFLOWS, ProjectFiles, as_table, as_texts
+
+MAX_COMMANDS = 1_000
+FAILURE_IGNORED = "-"
+"""In tox and in recipes, the sign before a command whose failure does not matter."""
+HOOKS: Mapping[str, str] = {
+    "ruff": "ruff check",
+    "ruff-check": "ruff check",
+    "ruff-format": "ruff format",
+    **{name: name for name in ("flake8", "pylint", "mypy", "pyright", "basedpyright", "eslint", "golangci-lint")},
+    "golangci-lint-full": "golangci-lint run",
+    "clippy": "cargo clippy",
+    "cargo-check": "cargo check",
+    "go-vet": "go vet",
+}
+"""Hooks of pre-commit by id, and the command that they run."""
+ACTIONS: Mapping[str, str] = {
+    "golangci/golangci-lint-action": "golangci-lint run",
+    "astral-sh/ruff-action": "ruff check",
+    "chartboost/ruff-action": "ruff check",
+    "jakebailey/pyright-action": "pyright",
+}
+"""Actions of GitHub, and the command that they run."""
+LAUNCHERS: Mapping[tuple[str, ...], frozenset[str]] = {
+    ("uv", "run"): frozenset({"--with", "--group", "--only-group", "--extra", "--python", "-p", "--package"}),
+    ("poetry", "run"): frozenset(),
+    ("pdm", "run"): frozenset({"-p"}),
+    ("pipenv", "run"): frozenset(),
+    ("hatch", "run"): frozenset(),
+    ("rye", "run"): frozenset(),
+    ("pipx", "run"): frozenset({"--spec", "--python"}),
+    ("uvx",): frozenset({"--with", "--from", "--python", "-p"}),
+    ("npx",): frozenset({"-p", "--package"}),
+    ("pnpm", "exec"): frozenset(),
+    ("coverage", "run"): frozenset({"--source", "--rcfile", "--data-file", "--context", "--include", "--omit"}),
+}
+"""Programs that start the program after them, and their options that take a value."""
+
+_FACTORS = re.compile(r"^[!\w.{},-]+(?:, *[!\w.{},-]+)*:\s+")
+_EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
+_TOX_NAME = re.compile(r"\{(?P<name>posargs|env:\w+)(?::(?P<default>[^{}]*))?\}")
+_SECTION_KEY = re.compile(r"\{\[(?P<section>[^\]{}]+)\](?P<key>\w+)\}")
+_MAKE_VALUE = re.compile(r"^(?P<name>\w+)\s*[:?]?=\s*(?P<value>.*)$", re.MULTILINE)
+_MAKE_NAME = re.compile(r"\$[({](\w+)[)}]")
+_PYTHON = re.compile(r"(python|pypy)[\d.]*|py")
+
+
+class OwnCommand(Struct, frozen=True):
+    """A command that the project runs, without the programs that only start it."""
+
+    words: tuple[str, ...]
+    source: str
+    """The file that says so."""
+    exact: bool = True
+    """Whether it is a single program with exactly these words, run at the top."""
+
+
+def own_commands(files: ProjectFiles) -> tuple[OwnCommand, ...]:
+    """Return the commands that the project's own set-up runs, the most deliberate source first."""
+    found = list[OwnCommand]()
+    for read in READERS:
+        found += read(files)
+    return tuple(found[:MAX_COMMANDS])
+
+
+def program_key(words: Sequence[str]) -> str:
+    """Return what a command does: its program, with the subcommand if that decides."""
+    program = words[0].rpartition("/")[2] if words else ""
+    rest = [word for word in words[1:] if not word.startswith(("-", "+"))]
+    if program in {"go", "cargo"}:
+        return " ".join((program, *rest[:1]))
+    if program == "ruff" and rest[:1] and rest[0] in {"format", "clean", "rule", "config", "server"}:
+        return f"ruff {rest[0]}"
+    return program
+
+
+def _tox(files: ProjectFiles) -> Iterator[OwnCommand]:
+    pyproject = as_table(as_table(files.toml("pyproject.toml").get("tool")).get("tox"))
+    texts = {"tox.ini": files.text("tox.ini"), "setup.cfg": files.text("setup.cfg")}
+    if isinstance(legacy := pyproject.get("legacy_tox_ini"), str):
+        texts["pyproject.toml"] = legacy
+    for source, text in texts.items():
+        yield from _tox_ini(text, source)
+    for source, table in (("pyproject.toml", pyproject), ("tox.toml", files.toml("tox.toml"))):
+        environments = (table.get("env_run_base"), *as_table(table.get("env")).values())
+        for commands in (as_table(each).get("commands") for each in environments):
+            for command in commands if isinstance(commands, list) else ():
+                if isinstance(command, list) and (words := as_texts(command)):
+                    yield _unwrapped(words, source, exact=len(words) >= len(command) - _substitutions(command))
+
+
+def _substitutions(command: Sequence[object]) -> int:
+    """Return how many of the words stand for the user's own arguments."""
+    return sum(as_table(word).get("replace") == "posargs" for word in command)
+
+
+def _tox_ini(text: str, source: str) -> Iterator[OwnCommand]:
+    parser = ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(text)
+    except ConfigParserError:
+        return
+    for name in parser.sections():
+        if name.startswith("testenv"):
+            for line in _lines(parser[name].get("commands", "")):
+                words = _tox_words(line, parser)
+                yield from () if words.startswith(FAILURE_IGNORED) else _of_shell(words.lstrip("! "), source)
+
+
+def _tox_words(line: str, parser: ConfigParser) -> str:
+    """Return a line with those substitutions of tox replaced that have one meaning in every environment."""
+    line = _SECTION_KEY.sub(lambda found: parser.get(found["section"], found["key"], fallback=found[0]), line)
+    line = _FACTORS.sub("", line)
+    line = _TOX_NAME.sub(lambda found: found["default"] or "", line)
+    return line.replace("{envpython}", "python").replace("{toxinidir}/", "").replace("{toxinidir}", ".")
+
+
+def _nox(files: ProjectFiles) -> Iterator[OwnCommand]:
+    try:
+        tree = ast.parse(files.text("noxfile.py"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run":
+            given = [argument for argument in node.args if not _is_posargs(argument)]
+            words = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            if words and isinstance(given[0], ast.Constant):
+                yield _unwrapped(words, "noxfile.py", exact=len(words) == len(given))
+
+
+def _is_posargs(argument: ast.expr) -> bool:
+    """Return True for `*session.posargs`, which is empty unless the user adds arguments."""
+    return (
+        isinstance(argument, ast.Starred)
+        and isinstance(argument.value, ast.Attribute)
+        and argument.value.attr == "posargs"
+    )
+
+
+def _project_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
+    tools = as_table(files.toml("pyproject.toml").get("tool"))
+    hatch = as_table(as_table(tools.get("hatch")).get("envs"))
+    tables = [as_table(as_table(each).get("scripts")) for each in hatch.values()]
+    tables += [as_table(as_table(tools.get(name)).get("scripts")) for name in ("pdm", "rye")]
+    tables.append(as_table(as_table(tools.get("poe")).get("tasks")))
+    for table in tables:
+        for value in table.values():
+            given = as_table(value)
+            texts = [value, given.get("cmd"), given.get("shell"), *as_texts(value), *as_texts(given.get("chain"))]
+            for text in texts:
+                if isinstance(text, str):
+                    filled = re.sub(r"\{args(?::([^{}]*))?\}", lambda found: found[1] or "", text)
+                    yield from _of_shell(filled, "pyproject.toml")
+
+
+def _node_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
+    for text in as_table(files.json("package.json").get("scripts")).values():
+        if isinstance(text, str):
+            yield from _of_shell(text, "package.json")
+
+
+def _recipes(files: ProjectFiles) -> Iterator[OwnCommand]:
+    for name in RECIPES:
+        text = files.text(name).replace("\\\n", " ")
+        values = {found["name"]: found["value"].partition("#")[0].strip() for found in _MAKE_VALUE.finditer(text)}
+        for line in text.splitlines():
+            if line.startswith(("\t", " ")) and line.strip():
+                command = _expanded(line, values).strip().lstrip("@+ ")
+                yield from () if command.startswith(FAILURE_IGNORED) else _of_shell(command, name)
+
+
+def _expanded(line: str, values: Mapping[str, str]) -> str:
+    """Return a line of a makefile with its simple variables replaced; their values may name others."""
+    for _ in range(3):
+        line = _MAKE_NAME.sub(lambda found: values.get(found[1], found[0]), line)
+    return line
+
+
+def _workflows(files: ProjectFiles) -> Iterator[OwnCommand]:
+    for path in sorted(path for path in files.paths if path.startswith(f"{WORKFLOWS}/") and _is_yaml(path)):
+        for job in as_table(_yaml(files, path).get("jobs")).values():
+            steps = as_table(job).get("steps")
+            for step in map(as_table, steps if isinstance(steps, list) else ()):
+                yield from _step(step, path)
+
+
+def _is_yaml(path: str) -> bool:
+    return path.endswith((".yml", ".yaml"))
+
+
+def _step(step: Mapping[str, Any], path: str) -> Iterator[OwnCommand]:
+    action, text = step.get("uses"), step.get("run")
+    if isinstance(action, str) and (command := ACTIONS.get(action.partition("@")[0])):
+        yield OwnCommand(tuple(command.split()), path, exact=False)
+    if isinstance(text, str) and step.get("continue-on-error") is not True:
+        here = step.get("working-directory") in {None, ".", "./"}
+        yield from (
+            each if here else OwnCommand(each.words, path, exact=False)
+            for each in _of_shell(_EXPRESSION.sub("$VALUE", text), path)
+        )
+
+
+def _gitlab(files: ProjectFiles) -> Iterator[OwnCommand]:
+    for job in _yaml(files, ".gitlab-ci.yml").values():
+        script = as_table(job).get("script")
+        for text in (script,) if isinstance(script, str) else as_texts(script):
+            yield from _of_shell(text, ".gitlab-ci.yml")
+
+
+def _hooks(files: ProjectFiles) -> Iterator[OwnCommand]:
+    name = ".pre-commit-config.yaml"
+    repositories = _yaml(files, name).get("repos")
+    for repository in map(as_table, repositories if isinstance(repositories, list) else ()):
+        hooks = repository.get("hooks")
+        for hook in map(as_table, hooks if isinstance(hooks, list) else ()):
+            known, entry = HOOKS.get(str(hook.get("id"))), hook.get("entry")
+            if "manual" in as_texts(hook.get("stages")):
+                continue
+            # Hooks get the names of changed files, and have an environment of their own.
+            if isinstance(entry, str):
+                yield from (OwnCommand(each.words, name, exact=False) for each in _of_shell(entry, name))
+            elif known:
+                yield OwnCommand(tuple(known.split()), name, exact=False)
+
+
+READERS: Sequence[Callable[[ProjectFiles], Iterator[OwnCommand]]] = (
+    *(_tox, _nox, _project_scripts, _node_scripts, _recipes, _workflows, _gitlab, _hooks),
+)
+
+
+def _yaml(files: ProjectFiles, path: str) -> Mapping[str, Any]:
+    try:
+        return as_table(yaml.safe_load(files.text(path)))
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return {}
+
+
+def _lines(text: str) -> Sequence[str]:
+    return [line.strip() for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def _of_shell(text: str, source: str) -> Iterator[OwnCommand]:
+    """Yield the programs that a shell text runs; one whose failure does not matter is left out."""
+    commands = visible_commands(text)
+    for at, command in enumerate(commands):
+        words = [word.text for word in command.words]
+        following = commands[at + 1] if at + 1 < len(commands) else None
+        otherwise = following.words if following is not None and following.link == "||" else ()
+        ignored = bool(otherwise) and otherwise[0].text in {"true", ":", "echo"}
+        if words and not ignored:
+            yield _unwrapped(words, source, exact=_is_plain(command) and not _piped(command, following))
+
+
+def _is_plain(command: SimpleCommand) -> bool:
+    literal = all(word.literal for word in command.words)
+    return literal and not (command.assignments or command.redirects or command.in_loop)
+
+
+def _piped(command: SimpleCommand, following: SimpleCommand | None) -> bool:
+    return command.link == "|" or (following is not None and following.link == "|")
+
+
+def _unwrapped(words: Sequence[str], source: str, *, exact: bool) -> OwnCommand:
+    """Return the command without launchers such as `uv run`, and a module of Python as a program."""
+    left = list(words)
+    while left:
+        inner = _started(left)
+        if inner is None:
+            break
+        left = inner
+    return OwnCommand(tuple(left or words), source, exact)
+
+
+def _started(words: list[str]) -> list[str] | None:
+    """Return the words of the program that the first one starts; None if it is no launcher."""
+    if _PYTHON.fullmatch(words[0].rpartition("/")[2]):
+        return words[words.index("-m") + 1 :] if "-m" in words and not _runs_a_file(words) else None
+    for launcher, valued in LAUNCHERS.items():
+        if tuple(words[: len(launcher)]) == launcher:
+            rest = words[len(launcher) :]
+            while rest and rest[0].startswith("-") and rest[0] != "-m":
+                rest = rest[2 if rest[0] in valued else 1 :]
+            return rest[1:] if rest[:1] == ["-m"] else rest
+    return None
+
+
+def _runs_a_file(words: Sequence[str]) -> bool:
+    before = words[1 : words.index("-m")]
+    return any(word.endswith(".py") or word == "-c" for word in before)
