@@ -126,3 +126,56 @@ def test_a_linter_that_the_projects_own_checks_never_run_only_warns(scenario, ow
     assert "it only warns: no check of the project's own set-up runs it" in shown
     assert "new_failure src/calc/__init__.py: F401" in shown
     assert "only warns" in scenario.scaffold("baseline").stdout
+
+
+INSTALL = (
+    f"'{sys.executable}' -m venv --without-pip .venv && for name in $(cat requirements.txt); do "
+    "echo NAME = 1 > .venv/lib/$(ls .venv/lib)/site-packages/$name.py; done"
+)
+
+
+def adds_a_dependency(scenario):
+    """Let the work add a dependency to the manifest, and code that imports it."""
+    (scenario.repo / "requirements.txt").write_text("left\n")
+    scenario.commit("requirements")
+    assert scenario.scaffold("config", "setup", INSTALL).returncode == 0
+    check = "python -c 'import left, calc'"
+    scenario.plan(plan_of(sums=[action("add", effects=["adds"], check=check, files=["src", "requirements.txt"])]))
+    changed = write("src/calc/__init__.py", f"import right\n{ADD}")
+    scenario.cassette(add=[write("requirements.txt", "left\nright\n"), changed])
+    return scenario.run("--yes")
+
+
+@pytest.mark.slow
+def test_a_new_dependency_of_the_work_is_set_up_for_its_checks(scenario):
+    """AL-9, AL-10: set-up runs again for a changed manifest, where it may run."""
+    assert scenario.scaffold("trust", "--yes").returncode == 0
+    done = adds_a_dependency(scenario)
+    assert done.returncode == 0, done.stdout + scenario.scaffold("contract", "add").stdout
+    prepared = list((scenario.home / "scaffold" / "cache" / "environments").glob("*/made.json"))
+    assert len(prepared) == 2, "one for the base, one for the candidate"
+
+
+@pytest.mark.slow
+def test_a_new_dependency_that_may_not_be_set_up_is_named_with_what_to_do(scenario):
+    (installed(scenario) / "left.py").write_text("NAME = 1\n")
+    done = adds_a_dependency(scenario)
+    assert done.returncode == 1, done.stdout
+    shown = " ".join(scenario.scaffold("contract", "add").stdout.split())
+    assert "Not installed here: right. `scaffold trust` lets set-up install" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("editable", [False, True])
+def test_work_that_moves_the_package_to_another_source_folder_is_imported_from_there(scenario, editable):
+    """AL-10: the user's installation still leads to the old one, in the user's checkout."""
+    scenario.git("mv", "src/calc", "calc")
+    scenario.commit("flat")
+    packages = installed(scenario)
+    if editable:
+        (packages / "_calc.pth").write_text(f"{scenario.repo}\n")
+    check = f"cd / && {CHECK.partition('&& ')[2]}" if editable else CHECK.partition("&& ")[2]
+    scenario.plan(plan_of(sums=[action("add", effects=["adds"], check=check, files=["src", "calc"])]))
+    scenario.cassette(add=[shell("mkdir -p src && mv calc src/calc && echo TWO = 2 >> src/calc/__init__.py")])
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stdout + scenario.scaffold("contract", "add").stdout

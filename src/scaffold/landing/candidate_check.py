@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -16,14 +17,16 @@ from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.stale_facts import RecheckResult, affected_facts
 from scaffold.landing.staleness import ProvenFacts
 from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_with_timings
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.lease import owner_transaction
+from scaffold.verify.contract.checks import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit
-from scaffold.verify.proof import prove_candidate
+from scaffold.verify.proof import may_run, prove_candidate
 from scaffold.verify.regression.gate_results import judge_gates
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.request import ProofRequest, with_environment
 
 WORKER_DOUBTS: frozenset[DoubtCode] = frozenset({"vacuous_tests"})
 """Doubts from checks that are run again only where the work was done."""
@@ -79,9 +82,10 @@ class CandidateVerifier:
         if baseline is None or not await self._gates_at(baseline, tip):
             return ()
         base, gates = self._run.base_sha, self._run.settings.gates
-        async with self._checkout.tree(baseline.environment, base=base, commit=tip) as tree:
+        found = await environment_at(self._context, self._run, baseline.environment, tip)
+        async with self._checkout.tree(found.environment, base=base, commit=tip) as tree:
             request = ProofRequest(
-                baseline=baseline,
+                baseline=msgspec.structs.replace(baseline, environment=found.environment),
                 focused=False,
                 files=("**",),
                 landed_gates=self._landed_gates(),
@@ -118,8 +122,22 @@ class CandidateVerifier:
         # Paths and globs are read from git, so work without a command to run needs no worktree.
         if applicable is None and (request.contract is None or not request.contract.commands):
             return await prove_candidate(request, self._checkout.tree_without_checkout(tip, merged, marks))
-        async with self._checkout.tree(self._environment(), base=tip, commit=merged, marks=marks) as tree:
+        bare = self._checkout.tree_without_checkout(tip, merged, marks)
+        request, environment = await self._with_environment(request, bare)
+        async with self._checkout.tree(environment, base=tip, commit=merged, marks=marks) as tree:
             return await prove_candidate(request, tree)
+
+    async def _with_environment(
+        self, request: ProofRequest, tree: Tree
+    ) -> tuple[ProofRequest, CheckEnvironment | None]:
+        """Return the request in the environment of the tree's commit, and that environment; None without a baseline."""
+        baseline = self._known_baseline()
+        if baseline is None:
+            return request, None
+        found = await environment_at(
+            self._context, self._run, baseline.environment, tree.commit, may_run=partial(may_run, request, tree)
+        )
+        return with_environment(request, found.environment, lacks=found.lacks), found.environment
 
     async def _gates_at(self, baseline: Baseline, at: Commit) -> bool:
         """Return whether any gates apply at a commit: from the baseline, or added by the work."""

@@ -26,7 +26,6 @@ from scaffold.run.sandbox import (
 )
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
-from scaffold.verify.environment.generated_files import with_fitting_files
 from scaffold.verify.environment.provisioning import reprovision
 
 TEMPORARY_NAME = "landing"
@@ -65,9 +64,6 @@ class Checkout:
         marks: Mapping[str, str] | None = None,
     ) -> AsyncIterator[Tree]:
         """Check out a commit in the clean worktree, provision its check environment, and yield it."""
-        if environment is not None:
-            git, since = self._context.git, self._run.base_sha
-            environment = await with_fitting_files(environment, git, made_at=since, commit=commit)
         # The reset deletes ignored files, among them the installed
         # environment; `reprovision` puts that back afterwards.
         async with reprovision(environment, self._folder):

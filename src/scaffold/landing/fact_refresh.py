@@ -20,6 +20,7 @@ from scaffold.landing.stale_facts import (
     unproven_facts,
 )
 from scaffold.landing.staleness import ProvenFacts, recheckable, shown_before
+from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_in_force, contract_with_timings
 from scaffold.run.lease import owner_transaction
@@ -80,6 +81,9 @@ class FactRefresher:
         if not contract.commands:
             results = await run_checks(contract, self._checkout.tree_without_checkout(commit, commit, marks))
         else:
-            async with self._checkout.tree(self._environment(), base=commit, commit=commit, marks=marks) as tree:
+            base = self._environment()
+            found = await environment_at(self._context, self._run, base, commit) if base else None
+            environment = found.environment if found else None
+            async with self._checkout.tree(environment, base=commit, commit=commit, marks=marks) as tree:
                 results = await run_checks(contract, tree)
         return RecheckResult(group=group, commit=commit, results=results)

@@ -15,6 +15,12 @@ from scaffold.verify.regression.suppressions import doubts_about_suppressions
 from scaffold.verify.request import ProofRequest
 
 
+async def may_run(request: ProofRequest, tree: Tree) -> bool:
+    """Return True if the work changes something, and nothing that it may not: then its code may run."""
+    changes = await commits.path_changes(tree.git, tree.base, tree.commit)
+    return bool(changes) and not blocking_results(await check_changed_paths(request, tree, changes))
+
+
 async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
     """Check the tree against `request`; a stage that blocks ends the proof."""
     changes = await commits.path_changes(tree.git, tree.base, tree.commit)
@@ -28,9 +34,26 @@ async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
     verification = await verify_changes(request.contract, tree, paths, failed_on_base=request.failed_on_base)
     verification = msgspec.structs.replace(verification, results=(*verification.results, *path_results))
     # Gates take longest, and work that fails its contract does not land, whatever their results.
-    if request.baseline is None or not verification.passed:
+    if request.baseline is not None and verification.passed:
+        gates = await judge_gates(request, request.baseline, tree)
+        silenced = await doubts_about_suppressions(tree, changes, gates)
+        doubts = (*verification.doubts, *doubts_about_tests(gates), *silenced)
+        verification = msgspec.structs.replace(verification, gates=gates, doubts=doubts)
+    return _with_lacks(verification, request.lacks)
+
+
+def _with_lacks(verification: Verification, lacks: str) -> Verification:
+    """Return the verification with the missing dependencies named where a command or a gate failed."""
+    if not lacks:
         return verification
-    gates = await judge_gates(request, request.baseline, tree)
-    silenced = await doubts_about_suppressions(tree, changes, gates)
-    doubts = (*verification.doubts, *doubts_about_tests(gates), *silenced)
-    return msgspec.structs.replace(verification, gates=gates, doubts=doubts)
+    results = tuple(
+        msgspec.structs.replace(result, detail=f"{lacks}\n{result.detail}")
+        if result in blocking_results(verification.results) and result.exit_code is not None
+        else result
+        for result in verification.results
+    )
+    gates = tuple(
+        msgspec.structs.replace(gate, detail=f"{lacks}\n{gate.detail}") if gate.blocks else gate
+        for gate in verification.gates
+    )
+    return msgspec.structs.replace(verification, results=results, gates=gates)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.contract import Contract
-from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, TaggedTests
+from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateResult, GateRun, TaggedTests
 from scaffold.core.ids import Commit
 from scaffold.host.slots import Slots
 from scaffold.policy.path.protected_areas import ProtectedAreas
@@ -29,6 +29,8 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """The module names of the distributions that are installed where checks run."""
     failed_on_base: tuple[str, ...] | None = None
     """The names of the contract's checks that failed on the base; None if they were not run there."""
+    lacks: str = ""
+    """Which dependencies of the work its environment lacks, and what to do; shown with what fails."""
     baseline: Baseline | None = None
     """The gate results from before the run's work; None to run no gates."""
     focused: bool = True
@@ -54,3 +56,9 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     def baseline_runs(self) -> tuple[GateRun, ...]:
         """The baseline's runs; empty if no gates run."""
         return self.baseline.runs if self.baseline else ()
+
+
+def with_environment(request: ProofRequest, environment: CheckEnvironment, *, lacks: str) -> ProofRequest:
+    """Return the request for checks in another environment than the baseline's."""
+    baseline = structs.replace(request.baseline, environment=environment) if request.baseline else None
+    return structs.replace(request, baseline=baseline, lacks=lacks)

@@ -5,11 +5,13 @@ import asyncio
 import msgspec
 
 from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ScaffoldError, StaleFence
+from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.verify.contract.review import is_review_role
@@ -93,22 +95,30 @@ class Worker:
         """Run the kind of work the action's role requires: a review, or a change."""
         task = self._task
         workspace = await open_workspace(self._run_context, task.attempt)
+        baseline = self._run_context.store.baselines.of_run(task.run.id)
+        environment = baseline.environment if baseline else None
+        if environment is not None:
+            found = await environment_at(self._run_context, task.run, environment, workspace.base)
+            environment = found.environment
         async with open_sandbox(self._run_context, task.run, workspace.path, name=task.attempt.id) as sandbox:
-            context = self._context(workspace, sandbox)
-            await provision_checkout(await context.environment_at(workspace.base), workspace.path)
+            context = self._context(workspace, sandbox, environment)
+            await provision_checkout(environment, workspace.path)
             if is_review_role(task.action.role):
                 return await run_review(context, watched_agent(context, self._model))
             return await make_change(context, self._model)
 
-    def _context(self, workspace: AttemptWorkspace, sandbox: SandboxSpec | None) -> AttemptContext:
+    def _context(
+        self, workspace: AttemptWorkspace, sandbox: SandboxSpec | None, environment: CheckEnvironment | None = None
+    ) -> AttemptContext:
         baseline = self._run_context.store.baselines.of_run(self._task.run.id)
         return AttemptContext(
             run_context=self._run_context,
             task=self._task,
             workspace=workspace,
-            sandbox=with_shown_folders(baseline.environment if baseline else None, sandbox),
+            sandbox=with_shown_folders(environment, sandbox),
             human=self._human,
             activity=self._activity,
             record=AttemptRecorder(self._run_context, self._task.attempt, self._task.action),
             baseline=baseline,
+            environment=environment,
         )

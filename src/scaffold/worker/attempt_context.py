@@ -16,8 +16,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.environment import worktree_environment
 from scaffold.run.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
 from scaffold.verify.contract.checks import Tree, run_checks
-from scaffold.verify.environment.check_env import check_environ
-from scaffold.verify.environment.generated_files import with_fitting_files
+from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.worker.activity import ActivityClock
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.inbox_approval import InboxApprover
@@ -38,43 +37,36 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     record: AttemptRecorder
     baseline: Baseline | None = None
     """The run's baseline; None if none was captured."""
-
-    @property
-    def environment(self) -> CheckEnvironment | None:
-        """The environment of the checks and of the agent's commands."""
-        return self.baseline.environment if self.baseline else None
-
-    async def environment_at(self, commit: Commit) -> CheckEnvironment | None:
-        """Return the environment of the checks of a commit."""
-        if self.environment is None:
-            return None
-        git, since = self.workspace.git, self.task.run.base_sha
-        return await with_fitting_files(self.environment, git, made_at=since, commit=commit)
+    environment: CheckEnvironment | None = None
+    """The environment of the agent's commands, and of the checks of the attempt's base; None without a baseline."""
 
     @property
     def environ(self) -> dict[str, str]:
-        """Return the environment variables of everything the attempt starts.
+        """Return the environment variables of everything the attempt starts."""
+        return self._environ_in(self.environment)
 
-        They are the user's without secrets, the attempt's marks, and those of the check environment.
-        """
+    def _environ_in(self, environment: CheckEnvironment | None) -> dict[str, str]:
+        """Return the user's variables without secrets, the attempt's marks, and the variables of the environment."""
         context, task, attempt = self.run_context, self.task, self.task.attempt
         marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
         own = worktree_environment(context, task.run, self.workspace.path, marks=marks | agent_variables(attempt.id))
-        return check_environ(self.environment, self.workspace.path, own)
+        return check_environ(environment, self.workspace.path, own)
 
-    def tree(self, commit: Commit) -> Tree:
-        """Return the worktree as a tree to check at `commit`, which must be checked out.
+    def tree(self, commit: Commit, environment: CheckEnvironment | None = None) -> Tree:
+        """Return the worktree as a tree to check at `commit`, which must be checked out with that environment.
 
-        Its checks share a temporary folder that is new.
+        Its checks share a temporary folder that is new. Without an `environment`, it is that of the base.
         """
         run, attempt = self.task.run, self.task.attempt
+        environment = environment or self.environment
         return Tree(
             git=self.workspace.git,
             base=self.workspace.base,
             commit=commit,
-            environ=self.environ | folders_without_sandbox(self.run_context, run, self.sandbox, name=attempt.id),
-            sandbox=with_new_temporary_folder(self.sandbox),
-            services=check_services(self.run_context, run, self.environment),
+            environ=self._environ_in(environment)
+            | folders_without_sandbox(self.run_context, run, self.sandbox, name=attempt.id),
+            sandbox=with_shown_folders(environment, with_new_temporary_folder(self.sandbox)),
+            services=check_services(self.run_context, run, environment),
             clean=self.run_context.redactor.clean,
         )
 

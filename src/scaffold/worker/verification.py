@@ -6,12 +6,13 @@ import msgspec
 
 from scaffold.core.contract import Contract, Verification
 from scaffold.core.errors import BudgetExceeded
-from scaffold.core.gates import GateRun
+from scaffold.core.gates import CheckEnvironment, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
 from scaffold.git import commits, worktree
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.assignment import TESTING_ROLE
+from scaffold.run.candidate_environment import environment_at
 from scaffold.run.contracts import contract_in_force
 from scaffold.run.notices import warn
 from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
@@ -21,9 +22,9 @@ from scaffold.verify.contract.vacuous_tests import doubts_about_new_tests
 from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.locate_tests import files_with_tests
 from scaffold.verify.paths.conventions import is_test
-from scaffold.verify.proof import prove_candidate
+from scaffold.verify.proof import may_run, prove_candidate
 from scaffold.verify.regression.stability import unstable_result
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.request import ProofRequest, with_environment
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract, try_write_contract_files
 from scaffold.worker.workspace import pinned_meanwhile
@@ -60,11 +61,16 @@ class AttemptVerifier:
 
         Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
         """
-        tree, request = await self._clean_tree(head), self._proof_request(head)
+        request, environment = await self._with_environment(self._proof_request(head), head)
+
+        async def clean_tree(commit: Commit) -> Tree:
+            return await self._clean_tree(commit, environment if commit == head else self._context.environment)
+
+        tree = await clean_tree(head)
         verification = await prove_candidate(request, tree)
         if verification.passed:
             async with request.pinned_meanwhile():
-                unstable = await unstable_result(request, verification, self._clean_tree)
+                unstable = await unstable_result(request, verification, clean_tree)
             results = (*verification.results, unstable) if unstable else verification.results
             verification = msgspec.structs.replace(verification, results=results)
         # The agent continues in this worktree and must find its files as it left them, not as the checks left them.
@@ -72,13 +78,25 @@ class AttemptVerifier:
             await worktree.restore(tree.git, head)
         return await self._compared_with_new_tests(verification)
 
-    async def _clean_tree(self, commit: Commit) -> Tree:
+    async def _with_environment(
+        self, request: ProofRequest, head: Commit
+    ) -> tuple[ProofRequest, CheckEnvironment | None]:
+        """Return the request in the environment of the work, and that environment; None without a baseline."""
+        context = self._context
+        if context.baseline is None:
+            return request, None
+        allowed = partial(may_run, request, context.tree(head))
+        base = context.baseline.environment
+        found = await environment_at(context.run_context, context.task.run, base, head, may_run=allowed)
+        return with_environment(request, found.environment, lacks=found.lacks), found.environment
+
+    async def _clean_tree(self, commit: Commit, environment: CheckEnvironment | None) -> Tree:
         """Check a commit out in the provisioned worktree, and return it with a new temporary folder."""
         git, path = self._context.workspace.git, self._context.workspace.path
         # Ignored files are deleted, since a candidate lands without them and must pass without them, too.
-        async with reprovision(await self._context.environment_at(commit), path):
+        async with reprovision(environment, path):
             await worktree.reset_and_clean(git, commit)
-        return self._context.tree(commit)
+        return self._context.tree(commit, environment)
 
     async def _compared_with_new_tests(self, found: Verification) -> Verification:
         """Return the verification with `failed_on_base` being the checks that fail there with the change's tests.
@@ -129,7 +147,7 @@ class AttemptVerifier:
     async def _check_on_clean_base(self, contract: Contract) -> BaseCheckResults:
         """Check out the base in place of the work and return the contract's results on it."""
         workspace = self._context.workspace
-        async with reprovision(await self._context.environment_at(workspace.base), workspace.path):
+        async with reprovision(self._context.environment, workspace.path):
             await worktree.reset_and_clean(workspace.git, workspace.base)
         return await check_on_base(self._context, contract)
 

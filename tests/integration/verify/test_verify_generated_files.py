@@ -3,7 +3,8 @@
 import pytest
 
 from integration.verify.builders import EnvironmentSetup, check_output
-from scaffold.verify.environment.generated_files import may_be_input, version_files, with_fitting_files
+from scaffold.verify.environment.generated_files import may_be_input, version_files
+from scaffold.verify.environment.later_commit import environment_of_commit
 from scaffold.verify.gates.project_files import ProjectFiles
 
 CODE = {
@@ -73,12 +74,12 @@ async def test_the_work_decides_which_generated_files_fit_it(project):
     environment, base = await project.prepared(BUILD), await project.head()
     git = project.harness.context.git
     now = await project.commit({"src/calc/__init__.py": "from calc._version import version\nMORE = 1\n"})
-    assert await with_fitting_files(environment, git, made_at=base, commit=now) == environment
+    assert await environment_of_commit(environment, git, made_at=base, commit=now) == environment
     now = await project.commit({"src/calc/words.po": "msgid other\n"})
-    fitting = await with_fitting_files(environment, git, made_at=base, commit=now)
+    fitting = await environment_of_commit(environment, git, made_at=base, commit=now)
     assert (targets(fitting.files), targets(fitting.built)) == (["src/calc/_version.py"], [])
     await project.harness.sh("mkdir lib && git mv src/calc lib/calc && git commit -qm moved")
-    moved = await with_fitting_files(environment, git, made_at=now, commit=await project.head())
+    moved = await environment_of_commit(environment, git, made_at=now, commit=await project.head())
     assert targets(moved.files) == ["lib/calc/_version.py"]
 
 

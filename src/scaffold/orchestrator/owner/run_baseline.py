@@ -6,7 +6,6 @@ Both use only the repository's own gates.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -21,12 +20,12 @@ from scaffold.host.files import write_atomic
 from scaffold.landing.checkout import Checkout
 from scaffold.orchestrator.owner.run_end import fail_run
 from scaffold.policy.sandbox import probe_level
-from scaffold.policy.secret.environment import command_environment
 from scaffold.policy.trust import INCLUDE_FILE
+from scaffold.run.candidate_environment import SETUP_FOLDER, environment_request
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.notices import inform, warn
-from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
+from scaffold.run.sandbox import remove_temporary_folder
 from scaffold.verify.environment.check_env import program_folders
 from scaffold.verify.environment.import_proof import prove_imports
 from scaffold.verify.environment.installed_names import with_installed_names
@@ -45,8 +44,6 @@ from scaffold.verify.services.specs import external_services
 from scaffold.views.store_reader import display_status
 
 NOT_READY = "environment_not_ready"
-SETUP_FOLDER = "setup"
-"""Name of the temporary folder of the setup commands."""
 BUSY_STATUSES = frozenset({"planning", "active"})
 MAX_NAMED_FILES = 10
 MAX_NAMED_FAILURES = 3
@@ -166,22 +163,12 @@ async def _captured_in(
 
 
 async def _preparation_request(context: RunContext, run: Run, detection: DetectedGates) -> EnvironmentRequest:
-    environment, sandbox = run.settings.environment, run.settings.sandbox
-    found = await probe_level(context.repository.root, context.environ, cache=context.cache / LEVEL_CACHE)
-    return EnvironmentRequest(
-        repository=context.repository,
-        base=run.base_sha,
-        setup=detection.setup,
-        trusted=environment.trusted,
-        services=environment.services,
-        include=environment.include,
-        sandbox="off" if sandbox.mode == "off" else f"{found.level} {sandbox}",
-        cache=context.cache,
-        environ=command_environment(context.environ, names=environment.variables),
-        open_sandbox=partial(open_sandbox, context, run, name=SETUP_FOLDER),
-        clean=context.redactor.clean,
-        tell=lambda command: inform(context, run.id, f"Setting up the check environment: {command}"),
+    found, sandbox = (
+        await probe_level(context.repository.root, context.environ, cache=context.cache / LEVEL_CACHE),
+        run.settings.sandbox,
     )
+    confined = "off" if sandbox.mode == "off" else f"{found.level} {sandbox}"
+    return environment_request(context, run, run.base_sha, detection.setup, sandbox=confined)
 
 
 def _tell_included(context: RunContext, run: Run, prepared: PreparedEnvironment) -> None:

@@ -9,11 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from scaffold.core.gates import CheckEnvironment, CopiedFile
 from scaffold.core.ids import Commit
-from scaffold.git import commits
 from scaffold.git.command import Git
 from scaffold.git.ignored_files import ignored_files
 from scaffold.policy.secret.files import secret_entry
@@ -89,24 +87,6 @@ async def build_inputs(git: Git, commit: Commit) -> str:
     return hash_lines(record for record in listed.records if may_be_input(record.partition("\t")[2], packages))
 
 
-async def with_fitting_files(
-    environment: CheckEnvironment, git: Git, *, made_at: Commit, commit: Commit
-) -> CheckEnvironment:
-    """Return the environment for a later commit: its generated files moved with their packages.
-
-    Built files are left out if anything changed that they may be made from.
-    """
-    if not (environment.files or environment.built) or made_at == commit:
-        return environment
-    built = environment.built
-    if built and await build_inputs(git, made_at) != await build_inputs(git, commit):
-        built = ()
-    now = frozenset(await commits.listed_paths(git, commit))
-    renames = await commits.renames(git, made_at, commit)
-    folders = {_folder(old): _folder(new) for old, new in renames.items() if _folder(old) not in map(_folder, now)}
-    return structs.replace(environment, files=_moved(environment.files, folders), built=_moved(built, folders))
-
-
 def may_be_input(path: str, packages: Collection[str]) -> bool:
     """Return True if a build may make others from this file.
 
@@ -119,23 +99,6 @@ def may_be_input(path: str, packages: Collection[str]) -> bool:
         # The compiled form of a module would hide changes of it, and is not copied.
         return where.suffix != ".py" or not (is_test(path) or str(where.parent) in packages)
     return False
-
-
-def _moved(files: Sequence[CopiedFile], folders: Mapping[str, str]) -> tuple[CopiedFile, ...]:
-    """Return the files at their places after all sources of some folders were moved to others."""
-    return tuple(
-        structs.replace(
-            file,
-            target=str(
-                PurePosixPath(folders.get(_folder(file.target), _folder(file.target)), file.target.rpartition("/")[2])
-            ),
-        )
-        for file in files
-    )
-
-
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]
 
 
 def _packages(paths: Iterable[str]) -> frozenset[str]:

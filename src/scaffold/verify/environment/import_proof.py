@@ -86,7 +86,7 @@ async def prove_imports(environment: CheckEnvironment, tree: Tree) -> CheckEnvir
     roots = {modules[module.name] for module in found if module.location or modules[module.name]}
     if not roots:
         return environment
-    adjusted = _with_sources_first(environment, roots)
+    adjusted = with_sources_first(environment, roots)
     variables = check_environ(adjusted, tree.git.cwd, tree.environ)
     # Asked again: an editable install with an import hook comes before PYTHONPATH, and then nothing helps.
     found = await _foreign_modules(adjusted, structs.replace(tree, environ=variables), modules)
@@ -149,7 +149,7 @@ def _is_source(environment: CheckEnvironment, top: Path, location: Path) -> bool
     return not any(real.is_relative_to(root / copied.target) for copied in environment.copies)
 
 
-def _with_sources_first(environment: CheckEnvironment, roots: set[str]) -> CheckEnvironment:
+def with_sources_first(environment: CheckEnvironment, roots: set[str]) -> CheckEnvironment:
     """Return the environment with these folders of the checkout ahead of installed packages."""
     value = os.pathsep.join(
         f"{TOP_PLACEHOLDER}/{root}" if root else TOP_PLACEHOLDER for root in sorted(roots, reverse=True)

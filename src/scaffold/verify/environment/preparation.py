@@ -56,6 +56,8 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     services: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     """The patterns of a trusted `.worktreeinclude`."""
+    renewed: frozenset[str] = frozenset()
+    """Names of installed folders that are not taken from the user's checkout, because they do not fit the commit."""
     sandbox: str = ""
     """What confines the checks: the level and settings of the sandbox."""
     cache: Path
@@ -114,7 +116,8 @@ def plan_setup(setup: tuple[str, ...], there: tuple[str, ...], *, trusted: bool)
 async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironment | NotReady:
     """Return the environment of checks at the request's `base`; built once per set of dependencies, then reused."""
     root = request.repository.root
-    there = await installed_folders(request.repository.git, ignored=True)
+    installed_there = await installed_folders(request.repository.git, ignored=True)
+    there = tuple(path for path in installed_there if path.rpartition("/")[2] not in request.renewed)
     plan = plan_setup(request.setup, there, trusted=request.trusted)
     # Compiled packages fit one platform and one interpreter.
     machine = (sys.platform, platform.machine(), *toolchain_lines(request.environ.get("PATH", "")))
@@ -132,8 +135,8 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
             return installed
         parts.append(installed)
     if plan.borrow or not plan.run:
-        parts.append(await _left_by_builds(request, versions, there))
-    included = await find_included(request.repository.git, request.include, installed=there)
+        parts.append(await _left_by_builds(request, versions, installed_there))
+    included = await find_included(request.repository.git, request.include, installed=installed_there)
     files = await snapshot_files(request.cache, root, included.names) if included.names else ()
     if isinstance(files, NotReady):
         return files

@@ -58,7 +58,7 @@ async def reprovision(environment: CheckEnvironment | None, top: Path) -> AsyncI
 
 def _set_aside(copies: tuple[CopiedFolder, ...], top: Path) -> list[CopiedFolder]:
     """Move the unchanged copies out of the checkout and return them."""
-    kept = [copied for copied in copies if _recorded_copy_state(copied, top) == _copy_state(top, copied.target)]
+    kept = [copied for copied in copies if _recorded_copy_state(copied, top) == _copy_state(top, copied)]
     for copied in kept:
         aside = _copy_record_path(copied, top, "kept")
         delete_path(aside)
@@ -68,7 +68,7 @@ def _set_aside(copies: tuple[CopiedFolder, ...], top: Path) -> list[CopiedFolder
 
 def _record_copy_state(copied: CopiedFolder, top: Path) -> None:
     """Record the state of a copy that was just put into the checkout."""
-    write_atomic(_copy_record_path(copied, top, "note"), (_copy_state(top, copied.target) or "").encode())
+    write_atomic(_copy_record_path(copied, top, "note"), (_copy_state(top, copied) or "").encode())
 
 
 def _recorded_copy_state(copied: CopiedFolder, top: Path) -> str:
@@ -86,12 +86,16 @@ def _copy_record_path(copied: CopiedFolder | CopiedFile, top: Path, what: str) -
     return environments / STAGING_FOLDER / f"{name}.{what}"
 
 
-def _copy_state(top: Path, target: str) -> str | None:
-    """Return a hash that changes with any change in a copy; None if the target or a parent is no real folder."""
+def _copy_state(top: Path, copied: CopiedFolder) -> str | None:
+    """Return a hash that changes with the original and with any change in its copy.
+
+    None if the target or a parent is no real folder.
+    """
+    target = copied.target
     # A link here would let an agent choose which folder is moved aside and put back.
     if not all(_is_folder(top / each) for each in (Path(target), *Path(target).parents)):
         return None
-    lines = hashlib.sha256()
+    lines = hashlib.sha256(os.fsencode(copied.source))
     for line in _file_states(str(top / target)):
         lines.update(line.encode(errors="surrogateescape"))
     return lines.hexdigest()
