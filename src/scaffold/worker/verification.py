@@ -1,5 +1,6 @@
 """Verification of an attempt's work: its contract and the gates, in its cleaned worktree."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
@@ -76,7 +77,7 @@ class AttemptVerifier:
         # The agent continues in this worktree and must find its files as it left them, not as the checks left them.
         if not verification.passed:
             await worktree.restore(tree.git, head)
-        return await self._compared_with_new_tests(verification)
+        return await self._compared_with_new_tests(verification, clean_tree)
 
     async def _with_environment(
         self, request: ProofRequest, head: Commit
@@ -98,7 +99,9 @@ class AttemptVerifier:
             await worktree.reset_and_clean(git, commit)
         return self._context.tree(commit, environment)
 
-    async def _compared_with_new_tests(self, found: Verification) -> Verification:
+    async def _compared_with_new_tests(
+        self, found: Verification, clean_tree: Callable[[Commit], Awaitable[Tree]]
+    ) -> Verification:
         """Return the verification with `failed_on_base` being the checks that fail there with the change's tests.
 
         A check that passes there proves nothing about the change itself.
@@ -120,7 +123,7 @@ class AttemptVerifier:
             others = tuple(doubt for doubt in found.doubts if doubt != PASSES_WITHOUT_WORK)
             doubts = (PASSES_WITHOUT_WORK, *others) if required_names(contract).isdisjoint(red) else others
             found = msgspec.structs.replace(found, failed_on_base=red, doubts=doubts)
-            vacuous = await doubts_about_new_tests(contract, found, changes, self._clean_tree)
+            vacuous = await doubts_about_new_tests(contract, found, changes, clean_tree)
         return msgspec.structs.replace(found, doubts=(*found.doubts, *vacuous))
 
     async def strengthened(self, passed: Verification) -> Verification:
