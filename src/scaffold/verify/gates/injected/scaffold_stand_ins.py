@@ -20,7 +20,7 @@ Unresolved = Any
 """(name, owners): the name that could not be resolved, and the classes, by file and qualified name, that lack it."""
 
 
-_used_now: list[str] = []
+_used_now: "list[str]" = []
 """The removed names that the current test used so far; it may have caught the errors."""
 
 
@@ -200,7 +200,7 @@ class StandIns:
         return real.startswith(self._top) and real not in self._tests and not any(each in real for each in PACKAGES)
 
 
-def _before(error: BaseException) -> Iterator[BaseException]:
+def _before(error: BaseException) -> "Iterator[BaseException]":
     """Yield the errors that an error came from, the latest first, a limited number of them."""
     for _ in range(MOST_ERRORS):
         earlier = error.__cause__ or error.__context__
