@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import stat
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -51,6 +52,26 @@ def delete_folder_if_possible(path: Path) -> None:
     """Delete a folder with everything in it that can be deleted; it may be missing."""
     with contextlib.suppress(OSError):
         delete_path(path)
+
+
+def read_untrusted(path: Path, most_bytes: int) -> bytes | str:
+    """Return the content of a file that untrusted code could write, or why it is not read (a link, too large, ...)."""
+    try:
+        # A link could lead to a file of the user's; opening a named pipe would block for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return "the file is missing"
+    except OSError as error:
+        return f"the file cannot be opened ({error.strerror})"
+    try:
+        # Asked of the open descriptor: the path may lead to something else by now.
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return "it is not a regular file"
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(most_bytes + 1)
+    finally:
+        os.close(descriptor)
+    return data if len(data) <= most_bytes else f"the file is larger than {most_bytes} bytes"
 
 
 def append_line(path: Path, line: bytes) -> None:

@@ -10,15 +10,16 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.gates import TestOutcome
+from scaffold.host.files import read_untrusted
 from scaffold.verify.gates.javascript_errors import unresolved_name
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_result import (
+    MAX_BYTES,
     RunnerResult,
     UnresolvedName,
     load_failure,
     match_exit_code,
     printable_test_name,
-    read_untrusted,
     unusable_result,
     worst_outcomes,
 )
@@ -70,7 +71,7 @@ def build_command(command: str, env: RunnerEnv, runner: Literal["jest", "vitest"
 
 def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
-    data = read_untrusted(ended.env.folder / REPORT)
+    data = read_untrusted(ended.env.folder / REPORT, MAX_BYTES)
     if isinstance(data, str):
         if any(phrase in ended.output for phrase in NO_TESTS_MESSAGES):
             return unusable_result("vacuous", "It found no tests.")

@@ -10,16 +10,17 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from scaffold.core.gates import TestOutcome
+from scaffold.host.files import read_untrusted
 from scaffold.verify.gates.javascript_errors import unresolved_name
 from scaffold.verify.gates.jest import TITLE_SEPARATOR
 from scaffold.verify.gates.recorder import RECORDER_FOLDER as INJECTED
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_result import (
+    MAX_BYTES,
     RunnerResult,
     UnresolvedName,
     match_exit_code,
     printable_test_name,
-    read_untrusted,
     unusable_result,
 )
 
@@ -64,7 +65,7 @@ def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
 
 def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
-    data = read_untrusted(ended.env.folder / REPORT)
+    data = read_untrusted(ended.env.folder / REPORT, MAX_BYTES)
     if isinstance(data, str):
         return unusable_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     text = data.decode(errors="replace")
@@ -90,7 +91,7 @@ def _replaced(folder: Path) -> tuple[str, ...]:
     """Return the assertions that any process of the run replaced; what cannot be read counts as one, too."""
     names: set[str] = set()
     for path in sorted(folder.glob(REPLACED))[:MAX_PROCESSES]:
-        data = read_untrusted(path)
+        data = read_untrusted(path, MAX_BYTES)
         names.update([path.name] if isinstance(data, str) else data.decode(errors="replace").split())
     return tuple(sorted(map(printable_test_name, names)))
 

@@ -1,9 +1,6 @@
 """The result that is read from a runner's report, with limits on what untrusted reports may contain."""
 
-import os
-import stat
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -107,23 +104,3 @@ def match_exit_code(outcomes: Mapping[str, TestOutcome], exit_code: int | None, 
             outcomes={**outcomes, EXIT_OUTCOME: "failed"}, why=f"All tests passed, but the exit code is {exit_code}."
         )
     return RunnerResult(outcomes=outcomes)
-
-
-def read_untrusted(path: Path, most_bytes: int = MAX_BYTES) -> bytes | str:
-    """Return the content of a file that untrusted code could write, or why it is not read (a link, too large, ...)."""
-    try:
-        # A link could lead to a file of the user's; opening a named pipe would block for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return "the file is missing"
-    except OSError as error:
-        return f"the file cannot be opened ({error.strerror})"
-    try:
-        # Asked of the open descriptor: the path may lead to something else by now.
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return "it is not a regular file"
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(most_bytes + 1)
-    finally:
-        os.close(descriptor)
-    return data if len(data) <= most_bytes else f"the file is larger than {most_bytes} bytes"

@@ -12,15 +12,16 @@ from msgspec import Struct, structs
 
 from scaffold.core.gates import TestOutcome
 from scaffold.core.printable_text import join_limited
+from scaffold.host.files import read_untrusted
 from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived
 from scaffold.verify.gates.runner_result import (
+    MAX_BYTES,
     OsFailure,
     RunnerResult,
     UnresolvedName,
     load_failure,
     match_exit_code,
     printable_test_name,
-    read_untrusted,
     unusable_result,
     worst_outcomes,
 )
@@ -198,7 +199,7 @@ def unfinished_tests(lines: Sequence[RecordLine]) -> tuple[str, ...]:
 
 
 def _read(path: Path, key: bytes) -> tuple[RecordLine, ...] | str:
-    data = read_untrusted(path)
+    data = read_untrusted(path, MAX_BYTES)
     if isinstance(data, str):
         return f"The recorder wrote no usable record: {data}."
     try:
