@@ -1,0 +1,42 @@
+"""Which lines a change adds to which files, read from git's patch without context."""
+
+import os
+import re
+from collections.abc import Sequence
+
+from scaffold.core.ids import Commit
+from scaffold.git.command import Git
+from scaffold.git.commits import DIFF_OPTIONS
+
+_HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_NEW_FILE = b"+++ b/"
+
+
+async def added_lines(git: Git, old: Commit, new: Commit, suffixes: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return {path: numbers of the lines that are new or changed} for files with these suffixes.
+
+    Files without such lines are left out: lines that were only deleted, or moved with their file, are none.
+    """
+    globs = [f":(top,glob)**/*{suffix}" for suffix in suffixes]
+    prefixes = ("--src-prefix=a/", "--dst-prefix=b/")
+    answer = await git("diff-tree", "-r", "-z", "-p", "--unified=0", *prefixes, *DIFF_OPTIONS, old, new, "--", *globs)
+    return _read_patch(answer.out)
+
+
+def _read_patch(patch: bytes) -> dict[str, tuple[int, ...]]:
+    """Return the added lines by path; contents are skipped by their length, as they may look like a header."""
+    found = dict[str, list[int]]()
+    lines = iter(patch.split(b"\n"))
+    path = ""
+    for line in lines:
+        if line.startswith(_NEW_FILE):
+            # Git ends a name that contains a blank with a tab.
+            path = os.fsdecode(line.removeprefix(_NEW_FILE).removesuffix(b"\t"))
+        elif hunk := _HUNK.match(line):
+            removed, first, added = (int(part) if part is not None else 1 for part in hunk.groups())
+            found.setdefault(path, []).extend(range(first, first + added))
+            left = removed + added
+            while left and (content := next(lines, None)) is not None:
+                # A note about a missing newline at the end of a file counts as no line.
+                left -= not content.startswith(b"\\")
+    return {path: tuple(numbers) for path, numbers in found.items() if numbers}
