@@ -19,6 +19,9 @@ BOUNDARIES = {
     "src/scaffold/cli/main.py",
     "src/scaffold/worker/process.py",
     "src/scaffold/agent/toolbox.py",
+    # Inside of the programs that checks start, which must run as they would.
+    "src/scaffold/verify/observation/injected/scaffold_observation.py",
+    "src/scaffold/verify/observation/injected/sitecustomize.py",
 }
 LOOPS = {"src/scaffold/host/process/async_runner.py", "src/scaffold/tools/user/runner.py"}
 """Where a loop may be begun: the one way of our programs, and a program of the user's tools that stands alone."""

@@ -106,6 +106,13 @@ class Doubt(Struct, frozen=True):
     """A phrase for people, with the numbers and names that matter: `12 changed lines, 0 executed`."""
 
 
+class ExecutedLines(Struct, frozen=True):
+    """How many lines that a change adds can be executed, and how many of them the required checks executed."""
+
+    total: int
+    executed: int
+
+
 Strength = Literal["proven", "reviewed", "weak"]
 """How much the evidence says: no doubt is left | a reviewer or a human agreed in spite of doubts | doubts remain."""
 
@@ -129,6 +136,8 @@ class Verification(Struct, frozen=True, kw_only=True):
     failed_on_base: tuple[str, ...] = ()
     """Names of the checks that failed on the base; only these show that the work made a difference."""
     gates: tuple[GateResult, ...] = ()
+    executed_lines: ExecutedLines | None = None
+    """The changed lines that checks executed; None if there are none, or if that cannot be told."""
 
     @property
     def strength(self) -> Strength:

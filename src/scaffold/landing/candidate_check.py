@@ -28,7 +28,7 @@ from scaffold.verify.proof import may_run, prove_candidate
 from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.request import ProofRequest, with_environment
 
-WORKER_DOUBTS: frozenset[DoubtCode] = frozenset({"vacuous_tests"})
+WORKER_DOUBTS: frozenset[DoubtCode] = frozenset({"not_executed", "vacuous_tests"})
 """Doubts from checks that are run again only where the work was done."""
 
 
@@ -64,7 +64,7 @@ class CandidateVerifier:
 
         A fact that also fails without the candidate is refuted and does not count against it.
         """
-        verification = _with_doubts_of(attempt.verification, await self._prove(action, attempt, merged, tip))
+        verification = _with_worker_findings(await self._prove(action, attempt, merged, tip), attempt.verification)
         # The other facts are rechecked only for work that passes by itself: their checks cost a checkout each.
         if not verification.passed:
             return CandidateResult(verification=verification)
@@ -180,10 +180,12 @@ class CandidateVerifier:
             self._context.store.baselines.keep(run)
 
 
-def _with_doubts_of(attempt: Verification | None, found: Verification) -> Verification:
-    """Return the verification with the doubts of the attempt's that only the worker looks for."""
-    kept = tuple(each for each in attempt.doubts if each.code in WORKER_DOUBTS) if attempt else ()
-    return msgspec.structs.replace(found, doubts=(*found.doubts, *kept))
+def _with_worker_findings(found: Verification, before: Verification | None) -> Verification:
+    """Return the verification with what only the worker's looks for."""
+    if before is None:
+        return found
+    kept = tuple(each for each in before.doubts if each.code in WORKER_DOUBTS)
+    return msgspec.structs.replace(found, doubts=(*found.doubts, *kept), executed_lines=before.executed_lines)
 
 
 def _ended_at(attempt: Attempt) -> datetime:

@@ -1,6 +1,6 @@
 """Verification of an attempt's work: its contract and the gates, in its cleaned worktree."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -11,6 +11,7 @@ from scaffold.core.gates import CheckEnvironment, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
 from scaffold.git import commits, worktree
+from scaffold.git.commits import PathChange
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.assignment import TESTING_ROLE
 from scaffold.run.candidate_environment import environment_at
@@ -18,10 +19,13 @@ from scaffold.run.contracts import contract_in_force
 from scaffold.run.notices import warn
 from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
 from scaffold.verify.contract.checks import PASSES_WITHOUT_WORK, Tree, required_names
+from scaffold.verify.contract.exercised import with_executed_lines
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
 from scaffold.verify.contract.vacuous_tests import doubts_about_new_tests
 from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.locate_tests import files_with_tests
+from scaffold.verify.observation.changed_code import changed_code
+from scaffold.verify.observation.observer import CheckObserver
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.proof import may_run, prove_candidate
 from scaffold.verify.regression.stability import unstable_result
@@ -68,7 +72,7 @@ class AttemptVerifier:
             return await self._clean_tree(commit, environment if commit == head else self._context.environment)
 
         tree = await clean_tree(head)
-        verification = await prove_candidate(request, tree)
+        verification = await self._proven(request, tree)
         if verification.passed:
             async with request.pinned_meanwhile():
                 unstable = await unstable_result(request, verification, clean_tree)
@@ -99,6 +103,18 @@ class AttemptVerifier:
             await worktree.reset_and_clean(git, commit)
         return self._context.tree(commit, environment)
 
+    async def _proven(self, request: ProofRequest, tree: Tree) -> Verification:
+        """Prove the tree, with what can be seen of its contract's checks from inside of them."""
+        observer = CheckObserver(await changed_code(tree.git, tree.base, tree.commit))
+        found = await prove_candidate(request, msgspec.structs.replace(tree, observer=observer))
+        if request.contract is None or not found.passed:
+            return found
+        return with_executed_lines(found, request.contract, observer)
+
+    def _is_tests_alone(self, changes: Sequence[PathChange]) -> bool:
+        """Return True if the tests are the work, and the code they test existed before."""
+        return self._context.task.action.role == TESTING_ROLE and all(is_test(change.path) for change in changes)
+
     async def _compared_with_new_tests(
         self, found: Verification, clean_tree: Callable[[Commit], Awaitable[Tree]]
     ) -> Verification:
@@ -110,8 +126,8 @@ class AttemptVerifier:
         if not found.passed or contract is None or self._base_results is None:
             return found
         changes = await commits.path_changes(context.workspace.git, context.workspace.base, found.commit)
-        if context.task.action.role == TESTING_ROLE and all(is_test(change.path) for change in changes):
-            return found  # the tests are the work; the code they test existed before
+        if self._is_tests_alone(changes):
+            return found
         baseline = self._context.baseline
         tests = changed_tests(
             changes, files_with_tests(baseline.runs if baseline else (), [each.path for each in changes])

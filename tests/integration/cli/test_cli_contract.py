@@ -1,6 +1,8 @@
 """`contract`: an action's checks, their results, and the evidence of its facts."""
 
-from builders import begin, fail, land, make_run
+from builders import begin, fail, land, make_run, work
+from scaffold.core.contract import ExecutedLines, Verification
+from scaffold.verify.contract.exercised import not_executed
 
 
 def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, scaffold):
@@ -29,6 +31,7 @@ def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, sca
             "weak": False,
             "doubts": [],
             "red_on_base": [],
+            "executed_lines": None,
             "score": None,
             "results": [
                 {
@@ -95,3 +98,18 @@ def test_a_reviewing_action_is_completed_by_its_verdict(context, plan, scaffold)
 def test_an_unknown_action_is_refused(context, plan, scaffold):
     make_run(context, plan)
     assert scaffold("contract", "nothing").code == 64
+
+
+def test_the_changed_lines_that_checks_executed_are_shown(context, plan, scaffold):
+    """BX-5, BX-22: with the doubt if there are none."""
+    run = begin(context, make_run(context, plan))
+    attempt = work(context, run, "store")
+    lines = ExecutedLines(total=12, executed=0)
+    found = Verification(commit=attempt.base_sha, results=(), executed_lines=lines, doubts=(not_executed(12),))
+    with context.store.transaction():
+        context.store.attempts.advance(attempt.id, fence=run.fence, phase="verifying", verification=found)
+    out = scaffold("contract", "store").out
+    assert "  weak: 12 changed lines, 0 executed by its checks\n" in out
+    assert "  changed lines: 12, executed by checks: 0\n" in out
+    last = scaffold("contract", "store", "--json").json["last"]
+    assert last["executed_lines"] == {"total": 12, "executed": 0}

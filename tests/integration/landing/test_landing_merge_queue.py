@@ -1,8 +1,10 @@
 """Candidates that land on the session branch: real git, real checks."""
 
+import sys
+
 import pytest
 
-from scaffold.core.contract import Check, Contract
+from scaffold.core.contract import Check, Contract, Doubt, ExecutedLines
 from scaffold.core.errors import RepositoryError, StaleFence
 from scaffold.core.plan import ActionSpec
 from scaffold.git import refs
@@ -102,6 +104,23 @@ async def test_a_check_that_hangs_during_landing_is_a_timeout(harness):
     refused = await queue.step()
     assert isinstance(refused, CandidateRefused)
     assert refused.outcome == "timeout"
+
+
+async def test_a_landing_takes_over_what_the_workers_checks_executed(harness):
+    """BX-5: it is measured once, where the work was done."""
+    (harness.repo / "calc.py").write_text("def add(a, b):\n    return a + b\n")
+    await harness.sh("git add -A; git commit -qm calc")
+    run, queue = await begin(harness, act("a", check=f"{sys.executable} -c 'import calc; calc.sub'"))
+    await harness.work(run, "a", "printf '\\n\\ndef sub(a, b):\\n    return a - b\\n' >> calc.py")
+    assert isinstance(await queue.step(), CandidateLanded)
+    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
+    assert (fact.strength, fact.doubts) == (
+        "weak",
+        (Doubt("not_executed", "1 changed line, 0 executed by its checks"),),
+    )
+    (attempt,) = harness.attempts(run, "a")
+    assert attempt.verification.executed_lines == ExecutedLines(total=1, executed=0)
+    await queue.close()
 
 
 async def test_a_landing_without_a_contract_is_a_weak_fact(harness):

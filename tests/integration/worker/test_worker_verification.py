@@ -181,3 +181,40 @@ async def test_a_protected_file_that_a_script_wrote_ends_the_attempt_and_the_act
     assert ending.error.startswith(".npmrc is protected as `.npmrc`\n")
     assert len(prompts(harness)) == 1
     assert harness.action(run, "a").state == Failed(ending.error)
+
+
+PYTHON_CALC = {
+    "calc.py": "def add(a, b):\n    return a + b\n",
+    "test_calc.py": (
+        "import calc\n\n\ndef test_add():\n    assert calc.add(1, 2) == 3\n\n\n"
+        "def test_sub():\n    assert calc.sub(3, 1) == 2\n"
+    ),
+}
+SUB = "printf '\\n\\ndef sub(a, b):\\n    return a - b\\n' >> calc.py"
+RUNS_TESTS = f"{sys.executable} -m pytest -q -p no:cacheprovider test_calc.py"
+
+
+async def begin_calc(harness, check=RUNS_TESTS, **files):
+    for name, text in {**PYTHON_CALC, **files}.items():
+        (harness.repo / name).write_text(text)
+    await harness.sh("git add -A; git commit -qm calc")
+    action = act("a", check=check, files=("calc.py", "test_calc.py"))
+    return await harness.own(goal("g", action), **(WITH_CRITIC | {"critic": False, "iterations": 1}))
+
+
+@pytest.mark.parametrize(
+    ("check", "executed", "doubts"),
+    [
+        (RUNS_TESTS, (1, 1), ()),
+        (f"{sys.executable} -c 'import calc; calc.sub'", (1, 0), ("not_executed",)),
+        ("grep -q sub calc.py", None, ()),
+    ],
+)
+async def test_a_change_that_its_checks_do_not_execute_is_weak(harness, check, executed, doubts):
+    """BX-5, BX-22: with the number of changed lines, as far as that can be told."""
+    run = await begin_calc(harness, check)
+    assert isinstance(await run_criticised(harness, run, "a", [SUB], {}), CandidateReady)
+    (attempt,) = harness.attempts(run, "a")
+    lines = attempt.verification.executed_lines
+    assert (lines and (lines.total, lines.executed)) == executed
+    assert tuple(doubt.code for doubt in attempt.verification.doubts) == doubts

@@ -95,6 +95,7 @@ def _contract_json(about: ContractView) -> dict[str, Any]:
             "weak": verification.strength == "weak",
             "doubts": [msgspec.structs.asdict(doubt) for doubt in verification.doubts],
             "red_on_base": verification.failed_on_base,
+            "executed_lines": msgspec.to_builtins(verification.executed_lines),
             "score": None if checked.score is None else msgspec.structs.asdict(checked.score),
             "results": [msgspec.structs.asdict(result) for result in verification.results],
             "gates": [{"name": gate.gate.name, **msgspec.to_builtins(gate)} for gate in verification.gates],
@@ -130,9 +131,11 @@ def _sections(about: ContractView) -> Iterator[Sequence[str]]:
 def _check_lines(attempt: Attempt, verification: Verification) -> Iterator[Sequence[str]]:
     about = f"Attempt {attempt.number}, checked at {verification.commit[:8]}"
     doubts = [f"  {verification.strength}: {printable(doubt.text)}" for doubt in verification.doubts]
+    lines = verification.executed_lines
+    executed = [f"  changed lines: {lines.total}, executed by checks: {lines.executed}"] if lines else []
     results = [line for result in verification.results for line in _result(result, verification.failed_on_base)]
     critic = [] if attempt.score is None else [f"  critic: {format_score(attempt.score)}"]
-    yield [heading(about), *doubts, *results, *critic]
+    yield [heading(about), *doubts, *executed, *results, *critic]
     if verification.gates:
         yield [heading("Gates"), *(line for gate in verification.gates for line in _gate(gate))]
 

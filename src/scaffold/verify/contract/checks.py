@@ -4,7 +4,7 @@ import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import assert_never
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.contract import (
     Check,
@@ -27,6 +27,7 @@ from scaffold.policy.path.globs import matches
 from scaffold.policy.sandbox import READ_ONLY_PATHS
 from scaffold.verify.contract.tamper_detection import runs_tests, snapshot_files, tamper_message
 from scaffold.verify.contract.vacuous_runs import ran_nothing
+from scaffold.verify.observation.observer import MARKER, CheckObserver
 from scaffold.verify.services.lifecycle import Services, ShellCommand, run_with_services
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -56,6 +57,8 @@ class Tree(Struct, frozen=True, kw_only=True):
     """The services that are started for each check and stopped after it."""
     clean: Callable[[str], str] = utf8_safe
     """Redacts secrets in the output of commands."""
+    observer: CheckObserver | None = None
+    """Sees which changed lines contract checks execute, and how tests end; None to run the checks plainly."""
 
 
 async def verify_changes(
@@ -161,10 +164,7 @@ async def run_check(check: Check, tree: Tree) -> CheckResult:
     """Return the result of one command; the tracked files must be as committed. A killed command is run again once."""
     # Only if a runner is named: other checks may write test files on purpose, for example a formatter.
     tests = await snapshot_files(tree.git, tree.commit, check.command) if runs_tests(check.command) else None
-    finished = await _run(check, tree)
-    if _was_killed(finished):
-        await restore_tracked_files(tree)
-        finished = await _run(check, tree)  # a signal says nothing about the work
+    finished = await _finished(check, tree)
     verdict, why = check_verdict(check, finished)
     if verdict == "pass" and tests is not None and (written := await tests.touched()):
         verdict, why = "error", tamper_message(written)
@@ -178,6 +178,24 @@ async def run_check(check: Check, tree: Tree) -> CheckResult:
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
+
+
+async def _finished(check: Check, tree: Tree) -> CommandResult:
+    """Run the command, observed if asked for, and once more without that if something else may have ended it."""
+    if tree.observer is None:
+        finished = await _run(check, tree)
+    else:
+        parent = tree.sandbox.confinement.temporary if tree.sandbox else None
+        async with tree.observer.watch(check.command, tree.git.cwd, tree.environ, parent) as variables:
+            finished = await _run(check, structs.replace(tree, environ={**tree.environ, **variables}))
+    # A signal says nothing about the work, and neither does a program that stumbled over our observation.
+    disturbed = tree.observer is not None and MARKER in finished.stdout + finished.stderr
+    if _was_killed(finished) or (disturbed and not _meets_expectation(check, finished)[0]):
+        if tree.observer is not None:
+            tree.observer.observations.pop(check.command, None)
+        await restore_tracked_files(tree)
+        return await _run(check, tree)
+    return finished
 
 
 async def _run(check: Check, tree: Tree) -> CommandResult:

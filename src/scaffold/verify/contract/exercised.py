@@ -1,0 +1,66 @@
+"""How much of a change the checks of its contract executed, and the doubt if that is nothing."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+from msgspec import structs
+
+from scaffold.core.contract import Contract, Doubt, ExecutedLines, Verification
+from scaffold.core.printable_text import count_of
+from scaffold.verify.contract.tamper_detection import runs_tests
+from scaffold.verify.observation.changed_code import ChangedCode
+from scaffold.verify.observation.observer import CheckObserver, Observation
+
+_INTERPRETER = re.compile(r"\b(?:python[\d.]*|node|npm|npx|pnpm|yarn|uv|poetry|docker|podman)\b")
+
+
+def with_executed_lines(verification: Verification, contract: Contract, observer: CheckObserver) -> Verification:
+    """Return the verification with what the required checks executed of the change, and a doubt if it is nothing."""
+    found = executed_lines(contract, observer.code, observer.observations)
+    if found is None:
+        return verification
+    doubts = () if found.executed else (not_executed(found.total),)
+    return structs.replace(verification, executed_lines=found, doubts=(*verification.doubts, *doubts))
+
+
+def not_executed(total: int) -> Doubt:
+    """Return the doubt about a change of which no required check executed a line."""
+    return Doubt("not_executed", f"{count_of(total, 'changed line')}, 0 executed by its checks")
+
+
+def executed_lines(
+    contract: Contract, code: ChangedCode, observations: Mapping[str, Observation]
+) -> ExecutedLines | None:
+    """Return how many changed lines there are, and how many the required checks executed.
+
+    None if there are no executable ones, or if none was seen running but one of the checks may have run some unseen.
+    """
+    required = {check.command for check in contract.commands if check.required}
+    seen = [observation for command, observation in observations.items() if command in required]
+    lines = {path: {number for group in groups for number in group.lines} for path, groups in code.marked().items()}
+    lines |= {path: _javascript_lines(path, source.changed, seen) for path, source in code.javascript.items()}
+    total = sum(map(len, lines.values()))
+    ran = sum(len(_union(each.executed.get(path) for each in seen) & wanted) for path, wanted in lines.items())
+    if not total or not (ran or (code.readable and _nothing_unseen(required, observations))):
+        return None
+    return ExecutedLines(total=total, executed=ran)
+
+
+def _nothing_unseen(required: Collection[str], observations: Mapping[str, Observation]) -> bool:
+    """Return True if a check was observed, and no required check may have run code unobserved."""
+    found = {command: observations.get(command, Observation()) for command in required}
+    unseen = (command for command, each in found.items() if not each.seen)
+    # Nothing is seen of a search in files, which runs no code, and of a runner whose environment is not the check's.
+    if any(runs_tests(command) or _INTERPRETER.search(command) for command in unseen):
+        return False
+    observed = [each for each in found.values() if each.seen]
+    return bool(observed) and all(each.complete for each in observed)
+
+
+def _javascript_lines(path: str, changed: Collection[int], seen: Collection[Observation]) -> set[int]:
+    """Return the changed lines that show whether the changed behaviour ran: those in functions, if there are any."""
+    return set(_union(each.in_functions.get(path) for each in seen)) or set(changed)
+
+
+def _union(sets: Iterable[frozenset[int] | None]) -> frozenset[int]:
+    return frozenset[int]().union(*(each for each in sets if each))

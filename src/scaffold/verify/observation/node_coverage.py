@@ -1,0 +1,165 @@
+"""Read what Node's own coverage says of changed lines; the reports are written by processes that ran foreign code."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+SUFFIXES = (".js", ".mjs", ".cjs")
+VARIABLE = "NODE_V8_COVERAGE"
+MAX_REPORTS = 500
+MAX_REPORT_BYTES = 50_000_000
+MAX_TOTAL_BYTES = 200_000_000
+
+_NO_CODE = re.compile(r"^[\s{}()\[\];,]*$|^(?://|/?\*|#!)|^import\b|^export\s+(?:\*|\{[^}]*\})\s+from\b")
+"""Lines that do nothing when they run, such as brackets, comments and imports."""
+
+
+class Range(Struct, frozen=True, rename="camel"):
+    """How often a part of a script ran; offsets are in UTF-16 units."""
+
+    start_offset: int
+    end_offset: int
+    count: int
+
+
+class Function(Struct, frozen=True):
+    """A function with its parts; the first of them is the whole, later ones lie within earlier ones."""
+
+    ranges: tuple[Range, ...]
+
+
+class Script(Struct, frozen=True):
+    """A script; its first function is the script itself."""
+
+    url: str
+    functions: tuple[Function, ...]
+
+
+class Report(Struct, frozen=True):
+    """What one process ran."""
+
+    result: tuple[Script, ...]
+
+
+class SourceLines(Struct, frozen=True):
+    """A JavaScript file as it was run."""
+
+    text: str
+    changed: tuple[int, ...]
+    """The changed lines that hold code."""
+
+
+class NodeLines(Struct, frozen=True, kw_only=True):
+    """What was seen of a changed file in all processes."""
+
+    executed: frozenset[int] = frozenset()
+    in_functions: frozenset[int] = frozenset()
+    """The changed lines inside of functions."""
+    loaded: bool = False
+    """Whether any process loaded the file as it is."""
+    transformed: bool = False
+    """Whether any process ran it in another form, as a tool compiled it."""
+
+
+def code_lines(text: str, changed: Sequence[int]) -> tuple[int, ...]:
+    """Return which of the changed lines of a JavaScript file hold code that does something."""
+    lines = text.split("\n")
+    return tuple(n for n in changed if 0 < n <= len(lines) and not _NO_CODE.search(lines[n - 1].strip()))
+
+
+def read_reports(folder: Path) -> tuple[Report, ...] | None:
+    """Return the reports in a folder; None if they are too large to be read."""
+    paths = sorted(folder.glob("*.json"))
+    sizes = [path.lstat().st_size for path in paths]
+    if len(paths) > MAX_REPORTS or sum(sizes) > MAX_TOTAL_BYTES:
+        return None
+    return tuple(
+        report
+        for path, size in zip(paths, sizes, strict=True)
+        if size <= MAX_REPORT_BYTES and path.is_file() and not path.is_symlink()
+        for report in _decoded(path)
+    )
+
+
+def loaded_files(reports: Sequence[Report]) -> frozenset[str]:
+    """Return the absolute paths of the scripts that ran as they are in a file."""
+    return frozenset(path for report in reports for script in report.result if (path := _path(script)) is not None)
+
+
+def lines_seen(reports: Sequence[Report], sources: Mapping[str, SourceLines]) -> dict[str, NodeLines]:
+    """Return what was seen of each file, by absolute path."""
+    found = {path: NodeLines() for path in sources}
+    for report in reports:
+        for script in report.result:
+            path = _path(script)
+            if path in found:
+                found[path] = _joined(found[path], _seen(script, sources[path]))
+    return found
+
+
+def _joined(before: NodeLines, now: NodeLines) -> NodeLines:
+    return NodeLines(
+        executed=before.executed | now.executed,
+        in_functions=before.in_functions | now.in_functions,
+        loaded=before.loaded or now.loaded,
+        transformed=before.transformed or now.transformed,
+    )
+
+
+def _decoded(path: Path) -> Iterator[Report]:
+    try:
+        yield msgspec.json.decode(path.read_bytes(), type=Report)
+    except (OSError, msgspec.DecodeError):
+        return
+
+
+def _path(script: Script) -> str | None:
+    """Return the file of a script; None if it has none, as Node's own."""
+    return unquote(urlsplit(script.url).path) if script.url.startswith("file:///") else None
+
+
+def _seen(script: Script, source: SourceLines) -> NodeLines:
+    """Return which changed lines of a script ran, if its text is that of the file."""
+    length = len(source.text.encode("utf-16-le", "surrogatepass")) // 2
+    whole = script.functions[0].ranges[:1] if script.functions else ()
+    # A script that was compiled from the file by a tool has another length.
+    if not whole or (whole[0].start_offset, whole[0].end_offset) != (0, length):
+        return NodeLines(transformed=True)
+    starts = _line_starts(source.text)
+    at = {number: starts[number - 1] for number in source.changed}
+    inner = [function for function in script.functions[1:] if function.ranges]
+    return NodeLines(
+        loaded=True,
+        executed=frozenset(number for number, offset in at.items() if _count(script, offset)),
+        in_functions=frozenset(
+            number for number, offset in at.items() if any(_within(each.ranges[0], offset) for each in inner)
+        ),
+    )
+
+
+def _within(part: Range, offset: int) -> bool:
+    return part.start_offset < offset < part.end_offset
+
+
+def _count(script: Script, offset: int) -> int:
+    """Return how often the code at an offset ran: the count of the smallest part that contains it."""
+    parts = (part for function in script.functions for part in function.ranges)
+    around = [part for part in parts if part.start_offset <= offset < part.end_offset]
+    return min(around, key=lambda part: part.end_offset - part.start_offset).count if around else 0
+
+
+def _line_starts(text: str) -> list[int]:
+    """Return the offset of the first character of code in each line, in UTF-16 units."""
+    starts, at = list[int](), 0
+    for line in text.split("\n"):
+        starts.append(at + _units(line[: len(line) - len(line.lstrip())]))
+        at += _units(line) + 1
+    return starts
+
+
+def _units(text: str) -> int:
+    return len(text) + sum(each > "\uffff" for each in text)

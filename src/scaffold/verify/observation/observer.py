@@ -1,0 +1,193 @@
+"""Let the Python and Node processes of a check say which changed lines they executed and how their tests ended.
+
+What they write is not trusted: a wrong report can make work look more or less exercised, and can make no check pass.
+"""
+
+import asyncio
+import codecs
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from scaffold.core.printable_text import printable
+from scaffold.host.files import delete_folder_if_possible, read_untrusted
+from scaffold.verify.observation import node_coverage
+from scaffold.verify.observation.changed_code import NOTHING, ChangedCode
+from scaffold.verify.observation.injected import scaffold_observation as injected
+from scaffold.verify.observation.injected.scaffold_observation_lines import MARKS
+from scaffold.verify.observation.injected.scaffold_observation_tests import ONLY
+from scaffold.verify.observation.node_coverage import NodeLines, Report, SourceLines
+from scaffold.verify.paths.conventions import is_test
+
+INJECTED_FOLDER = Path(injected.__file__).resolve().parent
+FOLDER_VARIABLE = "SCAFFOLD_OBSERVATION"
+MARKER = b"scaffold_observation"
+"""Part of every name that ours has inside of a process: output with it may come from a program that we disturbed."""
+NODE_FOLDER = "node"
+MAX_NOTES_BYTES = 1_000_000
+MAX_TESTS_BYTES = 20_000_000
+MAX_TEST_FILES = 200
+
+ObservedOutcome = Literal["passed", "skipped", "xfailed", "failed"]
+"""From good to bad: a test counts by its worst phase. `xfailed`: marked as an expected failure, whatever happened."""
+_OUTCOMES: tuple[ObservedOutcome, ...] = get_args(ObservedOutcome)
+
+
+class Observation(Struct, frozen=True, kw_only=True):
+    """What was seen of one check."""
+
+    seen: bool = False
+    """Whether any process was observed."""
+    complete: bool = False
+    """Whether nothing is known to have run unobserved."""
+    executed: Mapping[str, frozenset[int]] = {}
+    """The changed lines that ran, by file."""
+    in_functions: Mapping[str, frozenset[int]] = {}
+    """The changed lines of JavaScript files that are inside of functions, as far as these files were loaded."""
+    tests: Mapping[str, ObservedOutcome] = {}
+    """By file and name as pytest writes them; a file that could not be loaded, or skips itself, by its path."""
+
+
+class CheckObserver:
+    """Observes checks in one checkout; `observations` has what was seen, by command."""
+
+    def __init__(self, code: ChangedCode = NOTHING, *, only: Sequence[str] = ()) -> None:
+        """`code` are the changed lines; without any, only tests are observed. pytest runs `only` the tests in files."""
+        self.code = code
+        self._only = only
+        self.observations: dict[str, Observation] = {}
+        self._marked = code.marked()
+
+    @asynccontextmanager
+    async def watch(
+        self, command: str, top: Path, environ: Mapping[str, str], parent: Path | None
+    ) -> AsyncIterator[dict[str, str]]:
+        """Yield the variables that make a command observed, and read afterwards what its processes wrote.
+
+        `parent` is a folder that the command may write; None for the system's temporary folder.
+        """
+        if parent:
+            parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240 - as fast as other disk accesses here
+        folder = Path(tempfile.mkdtemp(prefix="observed-", dir=parent)).resolve()  # noqa: ASYNC240
+        top = top.resolve()  # noqa: ASYNC240
+        try:
+            self._write_order(folder, top)
+            yield self._variables(folder, environ)
+            self.observations[command] = await asyncio.to_thread(self._read, folder, top)
+        finally:
+            delete_folder_if_possible(folder)
+
+    def _variables(self, folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
+        paths = os.pathsep.join(filter(None, (str(INJECTED_FOLDER), environ.get("PYTHONPATH"))))
+        # A project that collects this coverage itself goes on doing so.
+        watches_node = self.code.javascript and node_coverage.VARIABLE not in environ
+        node = {node_coverage.VARIABLE: str(folder / NODE_FOLDER)} if watches_node else {}
+        return {"PYTHONPATH": paths, FOLDER_VARIABLE: str(folder), **node}
+
+    def _write_order(self, folder: Path, top: Path) -> None:
+        lines, first = list[str](), 0
+        for path, groups in self._marked.items():
+            file, numbers = self.code.python[path], [str(group.number) for group in groups]
+            name = os.fsencode(top / path).hex()
+            lines.append(" ".join((name, str(file.size), str(file.checksum), str(first), *numbers)))
+            first += len(groups)
+        (folder / injected.ORDER).write_text("".join(f"{line}\n" for line in lines))
+        if self._only:
+            names = (os.fsencode(top / path).hex() for path in self._only)
+            (folder / ONLY).write_text("".join(f"{name}\n" for name in names))
+        # A mapping of nothing is an error.
+        (folder / MARKS).write_bytes(bytes(max(first, 1)))
+
+    def _read(self, folder: Path, top: Path) -> Observation:
+        python_seen, complete = _read_notes(folder / injected.NOTES)
+        executed = self._executed_python(folder / MARKS)
+        if executed is None:
+            executed, complete = {}, False
+        node = _read_node(folder / NODE_FOLDER, top, self.code.javascript)
+        return Observation(
+            seen=python_seen or node.seen,
+            complete=complete and node.complete,
+            executed=executed | {path: each.executed for path, each in node.lines.items()},
+            in_functions={path: each.in_functions for path, each in node.lines.items() if each.loaded},
+            tests=dict(_read_tests(folder, top)),
+        )
+
+    def _executed_python(self, marks: Path) -> dict[str, frozenset[int]] | None:
+        """Return the lines whose marks are set, by file; None if the marks are not as we made them."""
+        groups = [(path, group) for path, groups in self._marked.items() for group in groups]
+        data = read_untrusted(marks, len(groups) or 1)
+        if isinstance(data, str) or len(data) != max(len(groups), 1):
+            return None
+        found = dict[str, frozenset[int]]()
+        for (path, group), mark in zip(groups, data, strict=False):
+            if mark:
+                found[path] = found.get(path, frozenset()) | frozenset(group.lines)
+        return found
+
+
+class _NodeObservation(Struct, frozen=True):
+    """What was seen of Node."""
+
+    seen: bool
+    complete: bool
+    lines: Mapping[str, NodeLines]
+
+
+def _read_notes(path: Path) -> tuple[bool, bool]:
+    """Return whether a Python process was observed, and whether all of them were as far as is known."""
+    data = read_untrusted(path, MAX_NOTES_BYTES)
+    if isinstance(data, str):
+        return path.exists(), not path.exists()
+    notes = [line.split() for line in data.decode(errors="replace").splitlines()]
+    parents = {note[2] for note in notes if len(note) == 3 and note[0] == "start"}
+    ends = [note[1:] for note in notes if len(note) == 4 and note[0] == "end"]
+    # Children none of which was observed may have run anything.
+    unseen = any(children != "0" and pid not in parents for pid, children, _ in ends)
+    return bool(notes), not unseen and all(unmarked == "0" for _, _, unmarked in ends)
+
+
+def _read_node(folder: Path, top: Path, files: Mapping[str, SourceLines]) -> _NodeObservation:
+    """Return what Node's reports say of the changed files."""
+    reports = node_coverage.read_reports(folder)
+    if not reports:
+        return _NodeObservation(seen=reports is None, complete=reports is not None, lines={})
+    seen = node_coverage.lines_seen(reports, {str(top / path): lines for path, lines in files.items()})
+    lines = {path: seen[str(top / path)] for path in files}
+    as_written = not any(each.transformed for each in lines.values()) and _runs_files(reports, top)
+    return _NodeObservation(seen=True, complete=as_written, lines=lines)
+
+
+def _runs_files(reports: tuple[Report, ...], top: Path) -> bool:
+    """Return True if the processes ran the project's files as they are, not in a form that a tool made of them."""
+    loaded = [Path(path) for path in node_coverage.loaded_files(reports)]
+    tools = any("node_modules" in path.parts and "npm" not in path.parts for path in loaded)
+    own = (path.relative_to(top) for path in loaded if path.is_relative_to(top))
+    return not tools or any("node_modules" not in path.parts and is_test(path.as_posix()) for path in own)
+
+
+def _read_tests(folder: Path, top: Path) -> Iterator[tuple[str, ObservedOutcome]]:
+    """Yield the worst outcome of each test whose file is in the checkout."""
+    worst = dict[str, int]()
+    for path in sorted(folder.glob("tests-*"))[:MAX_TEST_FILES]:
+        data = read_untrusted(path, MAX_TESTS_BYTES)
+        for line in [] if isinstance(data, str) else data.decode(errors="replace").splitlines():
+            outcome, _, name = line.partition(" ")
+            test = _test_name(name, top)
+            if test and outcome in _OUTCOMES:
+                worst[test] = max(worst.get(test, 0), _OUTCOMES.index(outcome))
+    yield from ((test, _OUTCOMES[rank]) for test, rank in worst.items())
+
+
+def _test_name(escaped: str, top: Path) -> str | None:
+    """Return the name of a test with its file relative to the checkout; None for one elsewhere."""
+    try:
+        path, separator, name = codecs.decode(escaped, "unicode_escape").partition("::")
+        relative = os.path.relpath(os.path.realpath(path), top)
+    except (UnicodeError, ValueError, OSError):
+        return None
+    return None if relative.startswith("..") else printable(f"{relative}{separator}{name}").replace("\n", "\\n")

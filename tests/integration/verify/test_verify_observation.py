@@ -1,0 +1,353 @@
+"""Checks observed from inside of the processes they start: which changed lines run, and how each test ends."""
+
+import shutil
+import sys
+
+import pytest
+from msgspec import structs
+
+from integration.verify.builders import CandidateRepository, tree_in, write_files
+from scaffold.core.contract import Check, Contract, ExecutedLines
+from scaffold.core.ids import Commit
+from scaffold.verify.contract.checks import run_check
+from scaffold.verify.contract.exercised import executed_lines
+from scaffold.verify.observation.changed_code import changed_code
+from scaffold.verify.observation.observer import CheckObserver
+
+CALC = "def add(a, b):\n    return a + b\n"
+MORE = f"{CALC}\n\ndef sub(a, b):\n    rest = a - b\n    return rest\n\n\ndef mul(a, b):\n    return a * b\n"
+TESTS = {
+    "test_calc.py": "import calc\n\n\ndef test_sub():\n    assert calc.sub(3, 1) == 2\n",
+    "test_unit.py": (
+        "import unittest\n\nimport calc\n\n\nclass TestSub(unittest.TestCase):\n"
+        "    def test_sub(self):\n        self.assertEqual(calc.sub(3, 1), 2)\n"
+    ),
+    "Makefile": "test:\n\t@python -m pytest -q test_calc.py\n",
+    "run.sh": "exec python -m unittest -q test_unit\n",
+}
+SUB = {"calc.py": frozenset({6, 7})}
+NODE_BEFORE = {"calc.js": "exports.add = (a, b) => a + b;\n"}
+NODE_AFTER = {
+    "calc.js": (
+        "exports.add = (a, b) => a + b;\n\n// 'ü€😀' is no code\nexports.sub = (a, b) => {\n  if (a > 100) {\n"
+        "    return 'ü€😀';\n  }\n  return a - b;\n};\n\nexports.mul = (a, b) => {\n  return a * b;\n};\n"
+    ),
+    "test/calc.test.js": (
+        "const test = require('node:test');\nconst calc = require('../calc');\n\n"
+        "test('sub', () => require('node:assert').equal(calc.sub(3, 1), 2));\n"
+    ),
+    "test/other.test.js": "require('node:test')('other', () => {});\n",
+    "test/copy.js": "const { readFileSync } = require('fs');\nconst vm = require('vm');\nglobalThis.exports = {};\n"
+    "new vm.Script('/**/' + readFileSync('calc.js'), { filename: 'file://' + process.cwd() + '/calc.js' })"
+    ".runInThisContext();\n",
+}
+
+
+async def observed(folder, base, work, command, **variables):
+    """Return the result of a check on the work, what was seen, and how much of the change it executed."""
+    before = tree_in(write_files(folder, base), **variables)
+    tree = tree_in(write_files(folder, work), **variables)
+    observer = CheckObserver(await changed_code(tree.git, before.commit, Commit(tree.commit)))
+    check = Check(command=command)
+    result = await run_check(check, structs.replace(tree, observer=observer))
+    seen = observer.observations.get(command)
+    return result, seen, executed_lines(Contract(commands=(check,)), observer.code, observer.observations)
+
+
+async def observed_calc(folder, command, *, work=None, **variables):
+    return await observed(folder, {"calc.py": CALC}, {"calc.py": MORE, **TESTS, **(work or {})}, command, **variables)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python -m pytest -q test_calc.py",
+        "python -m unittest -q test_unit",
+        "make test",
+        "sh run.sh",
+        "python -c 'import calc; calc.sub(1, 2)'",
+        "python -c 'import os, calc; calc.sub(1, 2); os._exit(0)'",
+        "python -c 'import os, calc; pid = os.fork(); pid or (calc.sub(1, 2), os._exit(0)); os.waitpid(pid, 0)'",
+        "mkdir copy && cp calc.py copy/calc.py && cd copy && python -c 'import calc; calc.sub(1, 2)'",
+        'python -c \'import subprocess, sys; subprocess.run([sys.executable, "-c", "import calc; calc.sub(1, 2)"])\'',
+    ],
+)
+async def test_changed_lines_are_seen_wherever_a_check_runs_them(tmp_path, command):
+    """BX-5: behind make or a script, in children, in a copy of the file, in processes that end early."""
+    result, seen, lines = await observed_calc(tmp_path, command)
+    assert (result.verdict, seen.executed, lines) == ("pass", SUB, ExecutedLines(3, 2))
+
+
+@pytest.mark.parametrize(
+    "command", ["python -c 'import calc'", "python -m pytest -q test_calc.py -k nothing; true", "python -c ''"]
+)
+async def test_a_check_that_executes_no_changed_line_is_seen_to_do_so(tmp_path, command):
+    """BX-5: importing a module runs none of the lines in its functions."""
+    _, seen, lines = await observed_calc(tmp_path, command)
+    assert (seen.executed, lines) == ({}, ExecutedLines(3, 0))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python -I -c ''",
+        "env -u PYTHONPATH python -m pytest -q test_calc.py",
+        "python calc.py",
+        'python -c \'import subprocess, sys; subprocess.run([sys.executable, "-I", "-c", "sum(range(10**6))"])\'',
+        "echo >> calc.py; python -c 'import calc'",
+        "rm -r $SCAFFOLD_OBSERVATION; python -c 'import calc'",
+        "for each in $SCAFFOLD_OBSERVATION/*; do echo a lie > $each; done; python -c 'import calc'",
+        "python -c 'import calc'; rm $SCAFFOLD_OBSERVATION/*; mkfifo $SCAFFOLD_OBSERVATION/marks",
+        "cd $SCAFFOLD_OBSERVATION; python -c ''; printf '\\377 end 1\\n' >> notes; ln -s /etc/passwd tests-1; rm marks",
+        "true",
+    ],
+)
+async def test_without_a_view_of_all_that_ran_nothing_is_said(tmp_path, command):
+    """BX-5: an environment of its own, a script that is the program, records that are missing or make no sense."""
+    result, _, lines = await observed_calc(tmp_path, command)
+    assert (result.verdict, lines) == ("pass", None)
+
+
+async def test_equal_files_are_told_apart(tmp_path):
+    work = {f"{name}/{file}": text for name in "ab" for file, text in (("calc.py", MORE), ("__init__.py", ""))}
+    _, seen, _ = await observed(tmp_path, {}, work, "python -c 'import a.calc, b.calc; b.calc.mul(1, 2)'")
+    assert seen.executed == {"b/calc.py": frozenset({11})}
+
+
+async def test_if_no_function_changed_what_runs_on_import_counts(tmp_path):
+    """BX-5: constants."""
+    work = {"calc.py": f"{CALC}\n\nLIMIT = 3\nimport os\n"}
+    _, _, lines = await observed(tmp_path, {"calc.py": CALC}, work, "python -c 'import calc'")
+    assert lines == ExecutedLines(1, 1)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {"calc.py": "# a comment\n" + CALC},
+        {"calc.py": ""},
+        {"data.json": "{}"},
+        {"tests/helper.py": MORE},
+        {"calc.py": "def add(a: int, b: int) -> int:\n    return a + b\n"},
+    ],
+)
+async def test_a_change_without_executable_lines_raises_no_doubt(tmp_path, work):
+    """BX-5: comments, deletions, data, tests, annotations."""
+    _, _, lines = await observed(tmp_path, {"calc.py": CALC}, work, "python -c 'import calc'")
+    assert lines is None
+
+
+async def test_a_file_of_another_language_version_is_not_judged(tmp_path):
+    work = {"calc.py": MORE, "later.py": "def f(:\n"}
+    _, seen, lines = await observed(tmp_path, {"calc.py": CALC}, work, "python -c ''")
+    assert (seen.complete, lines) == (True, None)
+
+
+UNCHANGED = """\
+import doctest, inspect, os, sys, traceback
+import calc
+assert inspect.getsource(calc.sub) == "def sub(a, b):\\n    rest = a - b\\n    return rest\\n"
+assert not any("observation" in path for path in sys.path)
+assert "scaffold" not in " ".join([*vars(calc), *os.environ.get("PYTEST_ADDOPTS", "")])
+assert sys.gettrace() is None and sys.getprofile() is None
+try:
+    calc.sub(1, "a")
+except TypeError as error:
+    assert [frame.lineno for frame in traceback.extract_tb(error.__traceback__)][-1:] == [6]
+assert doctest.testmod(calc).failed == 0
+with open(calc.__cached__, "rb") as compiled:
+    assert b"scaffold" not in compiled.read()
+import hook
+assert hook.ran == 1
+try:
+    import broken
+except SyntaxError as error:
+    frames = traceback.extract_tb(error.__traceback__)
+    assert not [each for each in frames if "scaffold" in each.filename], frames
+"""
+
+
+async def test_the_program_does_not_notice(tmp_path):
+    """BX-5: source, tracebacks, compiled files, tracers and another sitecustomize are as without observation."""
+    work = {
+        "sitecustomize.py": "import hook\nhook.ran = hook.ran + 1\n",
+        "hook.py": "ran = 0\n",
+        "broken.py": "def f(:\n",
+        "unchanged.py": UNCHANGED,
+    }
+    result, seen, _ = await observed_calc(
+        tmp_path, "python unchanged.py", work=work, PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE=""
+    )
+    assert (result.verdict, seen.executed["calc.py"]) == ("pass", frozenset({6, 7})), result.detail
+
+
+async def test_a_broken_sitecustomize_of_the_project_fails_as_it_would(tmp_path):
+    work = {"sitecustomize.py": "import nowhere\n"}
+    result, _, lines = await observed_calc(tmp_path, "python -c 1", work=work, PYTHONPATH=str(tmp_path))
+    assert "Error in sitecustomize" in result.detail
+    assert "nowhere" in result.detail
+    assert lines == ExecutedLines(3, 0)
+
+
+async def test_a_program_that_stumbles_over_the_observation_runs_again_without_it(harness, tmp_path):
+    """BX-5: the observation decides no verdict."""
+    repository = CandidateRepository(harness, tmp_path)
+    looks = (
+        "import builtins, calc\nfound = [name for name in dir(builtins) if 'scaff' in name]\nassert not found, found\n"
+    )
+    base = await repository.commit({"calc.py": CALC, "looks.py": looks})
+    tree = await repository.tree(base, await repository.commit({"calc.py": MORE}))
+    observer = CheckObserver(await changed_code(tree.git, base, tree.commit))
+    check = Check(command=f"{sys.executable} looks.py || {{ cat calc.py; exit 1; }}")
+    result = await run_check(check, structs.replace(tree, observer=observer))
+    assert (result.verdict, observer.observations) == ("pass", {})
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("node --test", ExecutedLines(4, 2)),
+        ("node -e \"require('./calc').sub(3, 1)\"", ExecutedLines(4, 2)),
+        ("node -e \"require('./calc')\"", ExecutedLines(4, 0)),
+        ("node --test test/other.test.js", ExecutedLines(6, 0)),
+        ("node test/copy.js", None),
+        ("true", None),
+    ],
+)
+async def test_changed_lines_of_javascript_are_seen_by_nodes_own_coverage(tmp_path, command, lines):
+    """BX-5: also beside characters that take two units; a file that a tool compiled tells nothing."""
+    result, _, found = await observed(tmp_path, NODE_BEFORE, NODE_AFTER, command)
+    assert (result.verdict, found) == ("pass", lines)
+
+
+OUTCOMES = """\
+import unittest
+
+import pytest
+
+
+def test_passes():
+    pass
+
+
+def test_fails():
+    assert 0
+
+
+@pytest.mark.skip
+def test_skipped():
+    pass
+
+
+@pytest.mark.xfail
+def test_xfailed():
+    assert 0
+
+
+@pytest.mark.xfail
+def test_xpassed():
+    pass
+
+
+@pytest.fixture
+def broken():
+    yield
+    assert 0
+
+
+def test_broken_after(broken):
+    pass
+
+
+@pytest.mark.parametrize("n", [1, "ä\\n"])
+def test_n(n):
+    pass
+
+
+class TestUnit(unittest.TestCase):
+    def test_in_class(self):
+        pass
+
+
+def test_with_pytest_inside(tmp_path):
+    (tmp_path / "test_inner.py").write_text("def test_inner(): assert 0")
+    assert pytest.main([str(tmp_path / "test_inner.py"), "-p", "no:cacheprovider"]) == 1
+"""
+
+
+@pytest.mark.parametrize("options", ["", " -p xdist -n 2"])
+async def test_the_outcome_of_each_pytest_test_is_seen(tmp_path, options):
+    """BX-5: by its worst phase; files that cannot be loaded or skip themselves count, too."""
+    work = {
+        "sub/test_all.py": OUTCOMES,
+        "test_broken.py": "import nowhere\n",
+        "test_away.py": "import pytest\n\npytest.skip(allow_module_level=True)\n",
+        "pytest.ini": "[pytest]\n",
+    }
+    command = f"python -m pytest -q -p no:cacheprovider --continue-on-collection-errors{options}; true"
+    _, seen, _ = await observed(tmp_path, {}, work, command)
+    in_file = {name: outcome for name, outcome in seen.tests.items() if name.startswith("sub/test_all.py::")}
+    assert {name.removeprefix("sub/test_all.py::"): outcome for name, outcome in in_file.items()} == {
+        "test_passes": "passed",
+        "test_fails": "failed",
+        "test_skipped": "skipped",
+        "test_xfailed": "xfailed",
+        "test_xpassed": "xfailed",
+        "test_broken_after": "failed",
+        "test_n[1]": "passed",
+        "test_n[\\xe4\\n]": "passed",
+        "TestUnit::test_in_class": "passed",
+        "test_with_pytest_inside": "passed",
+    }
+    others = {name: outcome for name, outcome in seen.tests.items() if name not in in_file}
+    assert others == {"test_broken.py": "failed", "test_away.py": "skipped"}
+
+
+UNITTESTS = """\
+import unittest
+
+
+class TestAll(unittest.TestCase):
+    def test_passes(self):
+        pass
+
+    def test_fails(self):
+        self.fail()
+
+    def test_errs(self):
+        raise ValueError
+
+    @unittest.skip("later")
+    def test_skipped(self):
+        pass
+
+    @unittest.expectedFailure
+    def test_expected(self):
+        self.fail()
+
+    @unittest.expectedFailure
+    def test_unexpected(self):
+        pass
+
+    def test_parts(self):
+        with self.subTest(1):
+            self.fail()
+"""
+
+
+async def test_the_outcome_of_each_unittest_is_seen_under_pytests_name(tmp_path):
+    """BX-5: so that a project may move from one to the other."""
+    work = {"tests/test_all.py": UNITTESTS, "tests/test_broken.py": "import nowhere\n", "tests/__init__.py": ""}
+    _, seen, _ = await observed(tmp_path, {}, work, "python -m unittest discover -s tests; true")
+    name = "tests/test_all.py::TestAll::"
+    assert seen.tests == {
+        f"{name}test_passes": "passed",
+        f"{name}test_fails": "failed",
+        f"{name}test_errs": "failed",
+        f"{name}test_skipped": "skipped",
+        f"{name}test_expected": "xfailed",
+        f"{name}test_unexpected": "xfailed",
+        f"{name}test_parts": "failed",
+        "tests/test_broken.py": "failed",
+    }
