@@ -6,6 +6,7 @@ from cheaters.case import BASE, BROKEN, DIV, IMPORTED, Case, breaks, divides
 from cheaters.check_commands import JUDGING
 from cheaters.declared_tests import DECLARED_CHEATS
 from cheaters.other_languages import ELSEWHERE
+from cheaters.point_of_contract import POINT_CHEATS
 from cheaters.shadows import SHADOW_CHEATS
 from cheaters.suppressions import SUPPRESSION_CHEATS
 from cheaters.unstable import UNSTABLE_CHEATS
@@ -374,6 +375,7 @@ CHEATS = (
         commands=("rm -rf tests; mkdir empty; touch empty/.keep; ln -s empty tests",),
     ),
     *DECLARED_CHEATS,
+    *POINT_CHEATS,
     *ELSEWHERE,
     *JUDGING,
     *SHADOW_CHEATS,

@@ -4,6 +4,7 @@ from cheaters.assertions import ASSERTION_HONEST
 from cheaters.attributes import ATTRIBUTE_HONEST
 from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
 from cheaters.declared_tests import DECLARED_HONEST
+from cheaters.point_of_contract import POINT_HONEST
 from cheaters.shadows import SHADOW_HONEST
 from cheaters.suppressions import SUPPRESSION_HONEST
 from cheaters.unstable import UNSTABLE_HONEST
@@ -223,4 +224,5 @@ HONEST = (
     *SUPPRESSION_HONEST,
     *UNSTABLE_HONEST,
     *VACUOUS_HONEST,
+    *POINT_HONEST,
 )

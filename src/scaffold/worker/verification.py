@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from scaffold.core.contract import Contract, Verification
+from scaffold.core.contract import CheckResult, Contract, Verification
 from scaffold.core.errors import BudgetExceeded
 from scaffold.core.gates import CheckEnvironment, GateRun
 from scaffold.core.ids import Commit
@@ -21,6 +21,7 @@ from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
 from scaffold.verify.contract.checks import PASSES_WITHOUT_WORK, Tree, required_names
 from scaffold.verify.contract.exercised import with_executed_lines
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
+from scaffold.verify.contract.point_of_contract import check_point
 from scaffold.verify.contract.vacuous_tests import doubts_about_new_tests
 from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.locate_tests import files_with_tests
@@ -106,10 +107,24 @@ class AttemptVerifier:
     async def _proven(self, request: ProofRequest, tree: Tree) -> Verification:
         """Prove the tree, with what can be seen of its contract's checks from inside of them."""
         observer = CheckObserver(await changed_code(tree.git, tree.base, tree.commit))
-        found = await prove_candidate(request, msgspec.structs.replace(tree, observer=observer))
+        tree = msgspec.structs.replace(tree, observer=observer)
+        found = await prove_candidate(request, tree)
         if request.contract is None or not found.passed:
             return found
+        if (missing := await self._point_missed(request.contract, tree)) is not None:
+            return msgspec.structs.replace(found, results=(*found.results, missing))
         return with_executed_lines(found, request.contract, observer)
+
+    async def _point_missed(self, contract: Contract, tree: Tree) -> CheckResult | None:
+        """Return the failing result for tests that the contract is about and that do not pass; None if all do."""
+        red = self._base_results.red_tests if self._base_results else {}
+        if not red:
+            return None
+        changes = await commits.path_changes(tree.git, tree.base, tree.commit)
+        if self._is_tests_alone(changes):
+            return None
+        async with pinned_meanwhile(self._context.run_context, self._context.task.attempt.id, tree.commit):
+            return await check_point(contract, red, changes, tree)
 
     def _is_tests_alone(self, changes: Sequence[PathChange]) -> bool:
         """Return True if the tests are the work, and the code they test existed before."""

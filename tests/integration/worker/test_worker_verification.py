@@ -12,6 +12,7 @@ from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.states import Failed
 from scaffold.git import refs
 from scaffold.plan.text.file_format import contract_document
+from scaffold.run.assignment import TESTING_ROLE
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal
 
@@ -218,3 +219,72 @@ async def test_a_change_that_its_checks_do_not_execute_is_weak(harness, check, e
     lines = attempt.verification.executed_lines
     assert (lines and (lines.total, lines.executed)) == executed
     assert tuple(doubt.code for doubt in attempt.verification.doubts) == doubts
+
+
+WEAKENED = "sed -i 's/ == 2/ or True/' test_calc.py; printf '\\ndef sub(a, b):\\n    return 0\\n' >> calc.py"
+CHEATS = {
+    "skips": "sed -i 's/^def test_sub/import pytest\\n\\n\\n@pytest.mark.skip\\n&/' test_calc.py",
+    "expects-failure": "sed -i 's/^def test_sub/import pytest\\n\\n\\n@pytest.mark.xfail\\n&/' test_calc.py",
+    "deletes": "sed -i '/^def test_sub/,$d' test_calc.py; echo 'def test_new(): pass' >> test_calc.py",
+    "weakens": WEAKENED,
+    "skips-the-file": "echo 'import pytest; pytest.skip(allow_module_level=True)' > test_calc.py; "
+    "echo 'def test_new(): pass' > test_new.py",
+}
+
+
+@pytest.mark.parametrize("turn", CHEATS.values(), ids=[*CHEATS])
+async def test_a_test_that_was_to_pass_cannot_be_skipped_removed_or_weakened(harness, turn):
+    """BX-5: it failed before the work, in the very check that the work had to make pass."""
+    run = await begin_calc(harness, RUNS_TESTS.replace("test_calc.py", "test_*.py"))
+    ending = await run_criticised(harness, run, "a", [turn], {})
+    assert ending.error.startswith("[fail] point of the contract")
+    assert "- test_calc.py::test_sub " in ending.error
+
+
+HONEST = {
+    "as-it-was": SUB,
+    "renames": f"{SUB}; sed -i 's/test_sub/test_difference/' test_calc.py",
+    "moves": f"{SUB}; sed -n '/^import/p; /^def test_sub/,$p' test_calc.py > test_new.py; "
+    "sed -i '/^def test_sub/,$d' test_calc.py",
+    "parametrizes": f"{SUB}; sed -i '/^def test_sub/,$d' test_calc.py; printf 'import pytest\\n"
+    '@pytest.mark.parametrize("a", [3])\\ndef test_sub(a):\\n    assert calc.sub(a, 1) == 2\\n\' >> test_calc.py',
+}
+
+
+@pytest.mark.parametrize("turn", HONEST.values(), ids=[*HONEST])
+async def test_a_test_that_was_to_pass_may_be_renamed_moved_and_parametrized(harness, turn):
+    """BX-5, BX-22: it would pass as it was, too; and the work is restored afterwards."""
+    run = await begin_calc(harness, RUNS_TESTS.replace("test_calc.py", "test_*.py"))
+    found = await run_criticised(harness, run, "a", [turn], {})
+    assert isinstance(found, CandidateReady), found.error
+    (attempt,) = harness.attempts(run, "a")
+    assert (attempt.verification.strength, attempt.verification.executed_lines.executed) == ("proven", 1)
+
+
+@pytest.mark.parametrize(
+    ("turn", "why"),
+    [
+        ("echo 'def sub(a, b): return a - b' > more.py", None),
+        (
+            "echo 'def sub(a, b): return 0' > more.py; sed -i 's/ == 2/ == 0/' test_calc.py",
+            "test_calc.py::test_sub fails",
+        ),
+        ("echo 'def test_new(): pass' > test_calc.py", "test_calc.py has no test that passes as it was"),
+    ],
+)
+async def test_a_test_file_that_could_not_be_loaded_before_has_to_pass_as_it_was(harness, turn, why):
+    """BX-5: its tests are known only with the work."""
+    tests = "import more\n\n\ndef test_sub():\n    assert more.sub(3, 1) == 2\n"
+    run = await begin_calc(harness, **{"test_calc.py": tests})
+    found = await run_criticised(harness, run, "a", [turn], {})
+    assert isinstance(found, CandidateReady) if why is None else f"- {why}" in found.error
+
+
+async def test_a_tester_may_change_the_tests_that_failed(harness):
+    """BX-5: the tests are the work then."""
+    for name, text in PYTHON_CALC.items():
+        (harness.repo / name).write_text(text)
+    await harness.sh("git add -A; git commit -qm calc")
+    action = act("a", check=RUNS_TESTS, files=("test_calc.py",), role=TESTING_ROLE)
+    run = await harness.own(goal("g", action), **(WITH_CRITIC | {"critic": False, "iterations": 1}))
+    assert isinstance(await run_criticised(harness, run, "a", [CHEATS["skips"]], {}), CandidateReady)

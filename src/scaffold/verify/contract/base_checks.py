@@ -1,7 +1,7 @@
 """Run a contract's checks on the base: only a check that fails there can show that the work made a difference."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, structs
 from msgspec.json import encode
@@ -19,9 +19,11 @@ from scaffold.verify.contract.checks import (
     restore_tracked_files,
     run_check,
 )
+from scaffold.verify.observation.observer import CheckObserver
 
 EXIT_OUTCOME = "exit"
-"""The name of the single outcome that a check has."""
+"""The name of the outcome that every check has; others are those of tests that failed."""
+MAX_RED_TESTS = 2_000
 
 
 class BaseCheckResults(Struct, frozen=True, kw_only=True):
@@ -29,6 +31,8 @@ class BaseCheckResults(Struct, frozen=True, kw_only=True):
 
     failed_on_base: tuple[str, ...] = ()
     """The names of the checks that did not pass, for any reason, including missing files."""
+    red_tests: Mapping[str, tuple[str, ...]] = {}
+    """The tests that were seen to fail, and the test files that could not be loaded, by command."""
     durations: Mapping[str, float] = {}
     """Seconds that each command took, by command."""
 
@@ -44,14 +48,17 @@ class CheckResultCache(Struct, frozen=True):
         """Return the stored run of the check at a commit; None if it has not run there."""
         return self.store.baselines.find(_gate(check), base, self._key(check))
 
-    def keep(self, check: Check, base: Commit, result: CheckResult) -> GateRun:
-        """Store the result of a check as a gate run and return that."""
+    def keep(self, check: Check, base: Commit, result: CheckResult, red_tests: Sequence[str] = ()) -> GateRun:
+        """Store the result of a check, and the tests that failed in it, as a gate run and return that."""
         run = GateRun(
             gate=_gate(check),
             commit=base,
             environment=self._key(check),
             exit_code=result.exit_code,
-            outcomes={EXIT_OUTCOME: "passed" if result.verdict == "pass" else "failed"},
+            outcomes={
+                **dict.fromkeys(red_tests[:MAX_RED_TESTS], "failed"),
+                EXIT_OUTCOME: "passed" if result.verdict == "pass" else "failed",
+            },
             detail=result.detail,
             duration_s=result.duration_s,
             output_hash=result.output_hash,
@@ -62,7 +69,7 @@ class CheckResultCache(Struct, frozen=True):
 
     def _key(self, check: Check) -> str:
         """Return a hash of environment and expectation, so that a gate with the same command never matches."""
-        return hashlib.sha256(encode(["contract", self.environment, check.expect])).hexdigest()
+        return hashlib.sha256(encode(["observed contract", self.environment, check.expect])).hexdigest()
 
 
 async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -> BaseCheckResults:
@@ -77,10 +84,16 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
         if known is None:
             if dirty:
                 await restore_tracked_files(tree)
-            known, dirty = cache.keep(check, tree.commit, await run_check(check, tree)), True
+            observer = CheckObserver()
+            result = await run_check(check, structs.replace(tree, observer=observer))
+            known, dirty = cache.keep(check, tree.commit, result, _red_tests(check, observer)), True
         runs.append(known)
     red = [run.gate.command for run in runs if _is_red(run)]
-    return BaseCheckResults(failed_on_base=(*red, *await _red_constraints(contract, tree)), durations=_durations(runs))
+    return BaseCheckResults(
+        failed_on_base=(*red, *await _red_constraints(contract, tree)),
+        red_tests={run.gate.command: names for run in runs if (names := _recorded_red_tests(run))},
+        durations=_durations(runs),
+    )
 
 
 def recall_results(contract: Contract, base: Commit, cache: CheckResultCache) -> BaseCheckResults:
@@ -114,6 +127,15 @@ async def _red_constraints(contract: Contract, tree: Tree) -> tuple[str, ...]:
 
 def _gate(check: Check) -> Gate:
     return Gate(kind="test", command=check.command)
+
+
+def _red_tests(check: Check, observer: CheckObserver) -> tuple[str, ...]:
+    seen = observer.observations.get(check.command)
+    return tuple(sorted(test for test, outcome in seen.tests.items() if outcome == "failed")) if seen else ()
+
+
+def _recorded_red_tests(run: GateRun) -> tuple[str, ...]:
+    return tuple(test for test in run.outcomes if test != EXIT_OUTCOME)
 
 
 def _is_red(run: GateRun) -> bool:
