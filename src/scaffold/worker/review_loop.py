@@ -3,18 +3,13 @@
 from msgspec import Struct
 
 from scaffold.core.contract import Verification
+from scaffold.core.review import Review
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import refs, worktree
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.notices import inform
-from scaffold.verify.contract.review import (
-    Review,
-    approval_verification,
-    parse_review,
-    review_text,
-    unresolved_citations,
-)
+from scaffold.verify.contract.review import approval_verification, parse_review, review_text, unresolved_citations
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.prompts import task_prompt

@@ -2,18 +2,19 @@
 
 import pytest
 
+from scaffold.core.review import Citation, Review
 from scaffold.git import refs
-from scaffold.verify.contract.review import Citation, Review, unresolved_citations
+from scaffold.verify.contract.review import unresolved_citations
 
 
 def cites(*places):
     return Review(verdict="approve", citations=tuple(Citation(*place) for place in places), summary="Fine.")
 
 
-async def lacking(harness, *places):
+async def lacking(harness, *places, base=None):
     """Return the errors of the citations, without their position."""
     head = await refs.resolve(harness.context.git, "HEAD")
-    found = await unresolved_citations(cites(*places), harness.context.git, head)
+    found = await unresolved_citations(cites(*places), harness.context.git, head, base=base)
     return [each.partition(": ")[0] for each in found]
 
 
@@ -47,3 +48,16 @@ async def test_lines_of_binary_files_are_counted_too(harness):
 
 async def test_without_citations_nothing_is_checked(harness):
     assert await lacking(harness) == []
+
+
+async def test_a_deleted_line_is_cited_as_it_was_before_the_change(harness):
+    """AL-23: in the base; without one, and in the new commit, there is no such line."""
+    base = await refs.resolve(harness.context.git, "HEAD")
+    await harness.sh("git rm -q list; echo new > new; git add .; git commit -qm changed")
+    deleted, fresh = ("list", 3, "", True), ("new", 1, "", True)
+    assert await lacking(harness, deleted, ("new", 1), base=base) == []
+    assert await lacking(harness, deleted, ("list", 3), fresh) == [
+        "list:3 (before the change)",
+        "list:3",
+        "new:1 (before the change)",
+    ]

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaffold.core.review import Citation, Review
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.verify.contract.review import (
     MAX_CITATIONS,
-    Citation,
-    Review,
     approval_verification,
     is_review_role,
     parse_review,

@@ -4,14 +4,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
 
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.core.review import Citation, Review
 from scaffold.git.command import Git
 from scaffold.policy.secret.redaction import Redactor
 
@@ -25,22 +24,6 @@ VERDICT_FORMAT = (
 )
 
 _COUNTED = re.compile(rb"([^\0]+)\0(\d+)\n")
-
-
-class Citation(Struct, frozen=True):
-    """A line of the reviewed commit; `file` is relative to the top of the tree."""
-
-    file: str
-    line: Annotated[int, Meta(ge=1)]
-    note: str = ""
-
-
-class Review(Struct, frozen=True, kw_only=True):
-    """A reviewer's verdict with its citations."""
-
-    verdict: Literal["approve", "reject"]
-    citations: tuple[Citation, ...] = ()
-    summary: str
 
 
 def is_review_role(role: str) -> bool:
@@ -70,12 +53,16 @@ def review_text(review: Review) -> str:
     return "\n".join([review.summary.strip(), *_citation_lines(review.citations)]).strip()
 
 
-async def unresolved_citations(review: Review, git: Git, commit: Commit) -> tuple[str, ...]:
-    """Return a message for each citation whose file or line does not exist in `commit`, in order."""
-    lines = await _line_counts(
-        git, commit, sorted({each.file for each in review.citations if _is_valid_path(each.file)})
-    )
-    return tuple(_citation_problems(review.citations, lines))
+async def unresolved_citations(
+    review: Review, git: Git, commit: Commit, *, base: Commit | None = None
+) -> tuple[str, ...]:
+    """Return a message for each citation whose file or line does not exist in `commit`, in order.
+
+    Lines from before the change are looked up in `base`; None if no change is reviewed, so that there are none.
+    """
+    now = await _line_counts(git, commit, _cited_files(review, before=False))
+    then = await _line_counts(git, base, _cited_files(review, before=True)) if base else {}
+    return tuple(_citation_problems(review.citations, now, then))
 
 
 def approval_verification(
@@ -126,12 +113,21 @@ def _review_problem(review: Review) -> str | None:
 def _citation_lines(citations: Sequence[Citation]) -> Iterator[str]:
     for citation in citations:
         note = f": {citation.note.strip()}" if citation.note.strip() else ""
-        yield utf8_safe(f"- {citation.file}:{citation.line}{note}")
+        yield utf8_safe(f"- {_position(citation)}{note}")
 
 
-def _citation_problems(citations: Sequence[Citation], lines: Mapping[str, int]) -> Iterator[str]:
+def _position(citation: Citation) -> str:
+    return f"{citation.file}:{citation.line}{' (before the change)' if citation.before else ''}"
+
+
+def _cited_files(review: Review, *, before: bool) -> list[str]:
+    """Return the valid paths that are cited as they were before the change, or as they are now."""
+    return sorted({each.file for each in review.citations if each.before == before and _is_valid_path(each.file)})
+
+
+def _citation_problems(citations: Sequence[Citation], now: Mapping[str, int], then: Mapping[str, int]) -> Iterator[str]:
     for citation in citations:
-        position = f"{citation.file}:{citation.line}"
+        position, lines = _position(citation), then if citation.before else now
         if citation.file not in lines:
             yield f"{position}: the file is empty or not in the commit; paths are relative to the root of the worktree."
         elif citation.line > lines[citation.file]:
