@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from scaffold.config.parsers import OFF, SIZES, ConfigValue
+from scaffold.config.parsers import AUTO, OFF, SIZES, ConfigValue
 from scaffold.llm.registry.model_name import parse_model
 
 ONLY_YOURS = "only your own configuration may set it"
@@ -37,7 +37,7 @@ def _refuse(held: ConfigValue, wanted: ConfigValue) -> MergeResult:  # noqa: ARG
 
 def _without_address(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
     """Accept a model's name but not its address: requests and credentials go only where the user wants them to."""
-    named = wanted in SIZES or not parse_model(str(wanted)).url
+    named = wanted in {*SIZES, AUTO, OFF} or not parse_model(str(wanted)).url
     return MergeResult(wanted) if named else MergeResult(held, NO_ADDRESSES)
 
 

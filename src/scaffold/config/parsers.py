@@ -70,6 +70,13 @@ def positive(unit: str) -> Parser:
     return parse
 
 
+def share(given: object) -> ConfigValue:
+    """Return a number from 0 to 1."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        raise ValueError("a number from 0 to 1")
+    return given
+
+
 def dollars(given: object) -> ConfigValue:
     """Return an amount of money."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < math.inf:
@@ -87,6 +94,13 @@ def named_model(given: object) -> ConfigValue:
     if isinstance(given, str):
         return str(parse_model(given))
     raise ValueError("a model string such as `anthropic:NAME`")
+
+
+def reviewer(given: object) -> ConfigValue:
+    """Return `auto`, `off`, a model string or a size."""
+    # YAML 1.1 reads a plain `off` as False.
+    word = OFF if given is False else given
+    return str(word) if word in {AUTO, OFF} else model(word)
 
 
 def command(given: object) -> ConfigValue:

@@ -8,26 +8,30 @@ from msgspec import Struct, structs
 from scaffold.agent.model_access import resolve_model, unenforced_limit_notice
 from scaffold.agent.prompts import Notice
 from scaffold.config.folder_trust import folder_trust, prompt_folders
-from scaffold.config.parsers import AUTO, OFF, ConfigValue
+from scaffold.config.parsers import AUTO, OFF, SIZES, ConfigValue
 from scaffold.config.permissions import detect_sandbox_level, permission_settings, sandbox_settings
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.gates import Gate, GateKind, TaggedTests
 from scaffold.core.model import Run
 from scaffold.core.run_settings import (
+    REVIEWED_TIERS,
     EnvironmentSettings,
     GateSettings,
     ModelSettings,
     PlanningSettings,
+    ReviewerSettings,
     RunIdentity,
     RunLimits,
     RunSettings,
     SandboxMode,
     SupervisionMode,
+    Tier,
 )
 from scaffold.git.ignored_files import pattern_lines
 from scaffold.git.repository import signatures
 from scaffold.llm.model_factory import cassette_digest
+from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.sandbox import require_sandbox
 from scaffold.policy.trust import INCLUDE_FILE, TrustStatus
 from scaffold.run.context import RunContext
@@ -87,12 +91,15 @@ async def run_settings(
         supervision=cast("SupervisionMode", settings.text("supervision")),  # the parser checked it
         prompts=prompt_folders(root, trust_once=once, notice=notice),
     )
+    planning = _with_judges(planning, settings, tier, model)
+    if planning.reviewer is not None and planning.reviewer.model != model:
+        _tell_unenforced_limit(planning.reviewer.model.name, limits.budget_usd, notice)
     return RunSettings(
         identity=RunIdentity(repository=str(root), author=author, committer=committer),
         model=model,
         tier=tier,
         limits=limits,
-        planning=_with_judges(planning, threshold=tier.threshold),
+        planning=planning,
         sandbox=sandbox,
         environment=environment_settings(settings, _repository_trust(root, once=once, notice=notice)),
         permissions=permission_settings(settings, yolo=flags.yolo),
@@ -109,9 +116,38 @@ def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice
     if model is None:
         raise UsageError("no model is configured", WAYS_TO_A_MODEL)
     name, cassette_hash = resolve_model(model)
+    _tell_unenforced_limit(name, budget_usd, notice)
+    return ModelSettings(name=name, cassette_hash=cassette_hash)
+
+
+def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> ReviewerSettings | None:
+    """Return the second reviewer of a run whose work `model` does; None if the tier or the configuration has none."""
+    word = settings.text("reviewer.model") or OFF
+    if word == OFF or tier.name not in REVIEWED_TIERS:
+        return None
+    wanted = _other_size(settings, model.name) if word == AUTO else settings.model_of(word)
+    if wanted not in {None, model.name}:
+        name, cassette_hash = resolve_model(str(wanted))
+        model = ModelSettings(name=name, cassette_hash=cassette_hash)
+    return ReviewerSettings(model=model, share=settings.number("reviewer.share"))
+
+
+def _other_size(settings: Settings, name: str) -> str | None:
+    """Return the largest configured model, besides this one, at the same provider and address; None without one.
+
+    Nobody chose to show this run's code to another provider.
+    """
+    mine = parse_model(name)
+    if mine.provider == "cassette":
+        return None
+    others = filter(None, (settings.text(f"models.{size}") for size in reversed(SIZES)))
+    known = ((text, parse_model(text)) for text in others if text != name)
+    return next((text for text, each in known if (each.provider, each.url) == (mine.provider, mine.url)), None)
+
+
+def _tell_unenforced_limit(name: str, budget_usd: float | None, notice: Notice) -> None:
     if text := unenforced_limit_notice(name, budget_usd):
         notice(text)
-    return ModelSettings(name=name, cassette_hash=cassette_hash)
 
 
 def run_limits(settings: Settings) -> RunLimits:
@@ -177,14 +213,7 @@ def _with_current_gates(context: RunContext, run: Run, *, trust_once: bool) -> R
 
 
 def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> RunSettings:
-    if flags.model is not None:
-        model, digest = resolve_model(flags.model)
-        settings = structs.replace(settings, model=structs.replace(settings.model, name=model, cassette_hash=digest))
-    elif cassette_digest(settings.model.name) != settings.model.cassette_hash:
-        raise UsageError(
-            f"the cassette of run {run.id} has changed since the run started",
-            f"Restore the file, or choose another with `scaffold resume {run.id} --model cassette:FILE`.",
-        )
+    settings = _with_model(run, settings, flags.model)
     if flags.tier is not None:
         chosen = load_settings(
             context.repository.root, context.environ, {"tier": flags.tier}, trust_once=flags.trust_once
@@ -201,6 +230,27 @@ def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: Run
     return settings
 
 
+def _with_model(run: Run, settings: RunSettings, model: str | None) -> RunSettings:
+    """Return the settings with another model for the work, and for its review if one model does both.
+
+    Raises UsageError if a cassette that stays in use has changed.
+    """
+    before, reviewer = settings.model, settings.planning.reviewer
+    if model is not None:
+        name, digest = resolve_model(model)
+        settings = structs.replace(settings, model=structs.replace(before, name=name, cassette_hash=digest))
+        if reviewer is not None and reviewer.model == before:
+            reviewer = structs.replace(reviewer, model=settings.model)
+            settings = structs.replace(settings, planning=structs.replace(settings.planning, reviewer=reviewer))
+    for used in (settings.model, *([reviewer.model] if reviewer else [])):
+        if cassette_digest(used.name) != used.cassette_hash:
+            raise UsageError(
+                f"the cassette of run {run.id} has changed since the run started",
+                f"Restore the file, or choose another with `scaffold resume {run.id} --model cassette:FILE`.",
+            )
+    return settings
+
+
 def with_gates(run: RunSettings, settings: Settings, trust: TrustStatus) -> RunSettings:
     """Return the run's settings with the gates and the set-up of `settings`, which the user may have corrected.
 
@@ -214,15 +264,19 @@ def with_gates(run: RunSettings, settings: Settings, trust: TrustStatus) -> RunS
 
 
 def with_tier(run: RunSettings, settings: Settings) -> RunSettings:
-    """Return the run's settings with the tier of `settings`, and with the drafter and the critic that it has."""
+    """Return the run's settings with the tier of `settings`, and with the drafter, critic and reviewer that it has."""
     tier = settings.tier()
-    return structs.replace(run, tier=tier, planning=_with_judges(run.planning, threshold=tier.threshold))
+    return structs.replace(run, tier=tier, planning=_with_judges(run.planning, settings, tier, run.model))
 
 
-def _with_judges(planning: PlanningSettings, *, threshold: int) -> PlanningSettings:
-    """Return the settings with a drafter and a critic if there are a planner and a threshold, otherwise without."""
-    judged = planning.planner and threshold > 0
-    return structs.replace(planning, drafter=judged, critic=judged)
+def _with_judges(planning: PlanningSettings, settings: Settings, tier: Tier, model: ModelSettings) -> PlanningSettings:
+    """Return the settings with the agents that judge work.
+
+    None without a planner; a drafter and a critic only with a threshold, a second reviewer only in some tiers.
+    """
+    judged = planning.planner and tier.threshold > 0
+    reviewer = chosen_reviewer(settings, tier, model) if planning.planner else None
+    return structs.replace(planning, drafter=judged, critic=judged, reviewer=reviewer)
 
 
 def _tagged(line: str) -> TaggedTests:

@@ -75,12 +75,16 @@ class Settings(Struct, frozen=True):
         Raise UsageError if no model is configured for the size.
         """
         name = self.text("model")
-        if name not in SIZES:
-            return name
-        model = self.text(f"models.{name}")
+        return None if name is None else self.model_of(name, fix=", or pass `--model MODEL`")
+
+    def model_of(self, word: str, *, fix: str = "") -> str:
+        """Return the model string for a size, any other word unchanged; UsageError if the size has no model."""
+        if word not in SIZES:
+            return word
+        model = self.text(f"models.{word}")
         if model is None:
-            what = f"the model is `{name}`, and no model is configured for that size"
-            raise UsageError(what, f"Set one with `scaffold config models.{name} MODEL`, or pass `--model MODEL`.")
+            what = f"the model is `{word}`, and no model is configured for that size"
+            raise UsageError(what, f"Set one with `scaffold config models.{word} MODEL`{fix}.")
         return model
 
     def approvals(self) -> Mapping[str, str]:

@@ -90,6 +90,22 @@ _LIMITS, _SANDBOX, _GATES, _PERMISSIONS = RunLimits(), SandboxSettings(), GateSe
 _ROWS = (
     _model("model", "the model that does the work: a model string, or `small`, `medium`, `large`", parsers.model),
     *(_model(f"models.{size}", "the model for each size", parsers.named_model) for size in (*SIZES, "embedding")),
+    Setting(
+        "reviewer.model",
+        "the second reviewer's model: a model string or size; `auto`: another configured size of the same provider, "
+        "or else the model that does the work; `off`: no second reviewer",
+        parsers.reviewer,
+        AUTO,
+        project=NEVER,
+        local=NO_ADDRESS,
+    ),
+    Setting(
+        "reviewer.share",
+        "the share, from 0 to 1, of the large or widespread changes without doubts that it judges",
+        parsers.share,
+        1,
+        project=RAISE,
+    ),
     Setting("tier", "`quick`, `scout`, `builder` or `architect`", one_of(*(tier.name for tier in TIERS)), BUILDER.name),
     *(row for tier in TIERS for row in _tier(tier)),
     _most("agents", "how many agents work at once, overriding the tier", integer(1, MAX_AGENTS)),

@@ -71,6 +71,20 @@ TIERS = (
 """The built-in tiers, from the least effort to the most."""
 
 
+REVIEWED_TIERS = frozenset({"builder", "architect"})
+"""The tiers in which a second reviewer judges what no program can decide."""
+HUMAN_REVIEW_TIERS = frozenset({"architect"})
+"""The tiers in which no second reviewer decides in a human's place."""
+
+
+class ReviewerSettings(Struct, frozen=True, kw_only=True):
+    """The second reviewer of work whose rightness no program can decide."""
+
+    model: ModelSettings
+    share: float = 1.0
+    """The share, from 0 to 1, of the actions whose change it judges because of its size or its place alone."""
+
+
 class RunLimits(Struct, frozen=True, kw_only=True):
     """The limits of a run in addition to those of its tier."""
 
@@ -97,6 +111,8 @@ class PlanningSettings(Struct, frozen=True, kw_only=True):
     """Whether to draft a contract before the work for actions without one, and to extend it after the work."""
     critic: bool = False
     """Whether a critic scores work that passes; work below the tier's threshold is sent back."""
+    reviewer: ReviewerSettings | None = None
+    """The second reviewer; None for none, so that doubts remain."""
     prompts: tuple[str, ...] = ()
     """Absolute paths of folders with `ROLE.md` files, first match wins; other roles use the built-in prompt."""
 

@@ -10,6 +10,7 @@ from scaffold.config.file import SettingValue
 from scaffold.config.run_settings import gate_settings, with_gates, with_tier
 from scaffold.config.settings import Settings, default_values
 from scaffold.config.table import SETTINGS
+from scaffold.core.errors import UsageError
 from scaffold.core.gates import TaggedTests
 from scaffold.policy.trust import INCLUDE_FILE, FolderConfig, TrustFile, TrustStatus
 
@@ -63,3 +64,58 @@ def test_another_tier_changes_the_threshold_of_a_resumed_run(tier, planner, want
     found = with_tier(make_settings(planner=planner), settings)
     assert (found.tier.name, (found.planning.drafter, found.planning.critic, found.tier.threshold)) == (tier, wanted)
     assert found.tier == settings.tier()
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, "anthropic:claude-sonnet-4-5"),
+        ({"models__large": "anthropic:claude-opus-4-1"}, "anthropic:claude-opus-4-1"),
+        ({"models__large": "anthropic:claude-sonnet-4-5", "models__small": "anthropic:x"}, "anthropic:x"),
+        ({"models__large": "openai:gpt-5"}, "anthropic:claude-sonnet-4-5"),
+        ({"models__large": "openai:gpt-5", "reviewer__model": "large"}, "openai:gpt-5"),
+        ({"reviewer__model": "openai:gpt-5"}, "openai:gpt-5"),
+        ({"reviewer__model": "off"}, None),
+        ({"tier": "scout"}, None),
+        ({"tier": "quick"}, None),
+        ({"tier": "architect"}, "anthropic:claude-sonnet-4-5"),
+    ],
+)
+def test_the_second_reviewer_is_another_configured_model_that_may_see_the_code(own, expected, monkeypatch):
+    """AL-23: another size, but of the provider the run uses anyway, unless the user names one."""
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "x")
+    run = make_settings(model="anthropic:claude-sonnet-4-5", planner=True)
+    reviewer = with_tier(run, with_user(**own)).planning.reviewer
+    assert (reviewer and reviewer.model.name) == expected
+
+
+def test_a_run_without_a_planner_has_no_second_reviewer():
+    """AL-23: a plan that is run as it is makes requests for its actions only."""
+    assert with_tier(make_settings(planner=False), with_user(tier="architect")).planning.reviewer is None
+
+
+def test_the_share_of_reviewed_changes_is_stored_with_the_run():
+    """AL-23."""
+    settings = with_user(reviewer__share=0.25)
+    assert with_tier(make_settings(planner=True), settings).planning.reviewer.share == 0.25
+
+
+def test_a_cassette_is_reviewed_by_the_cassette():
+    """AL-23: whatever models are configured, a recorded run calls none of them."""
+    run = make_settings(planner=True)
+    reviewer = with_tier(run, with_user(models__large="anthropic:claude-opus-4-1")).planning.reviewer
+    assert reviewer.model == run.model
+
+
+def test_a_second_reviewer_of_an_unset_size_is_an_error_that_says_how_to_set_it():
+    """AL-23."""
+    with pytest.raises(UsageError, match="no model is configured for that size"):
+        with_tier(make_settings(planner=True), with_user(reviewer__model="large"))
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, True, "all"])
+def test_a_share_is_a_number_from_0_to_1(value):
+    """AL-23."""
+    with pytest.raises(ValueError, match="a number from 0 to 1"):
+        SETTINGS["reviewer.share"].parse(value)
