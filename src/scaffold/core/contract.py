@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import Commit
+from scaffold.core.review import Review
 
 
 class ExitCode(Struct, frozen=True, tag="exit"):
@@ -124,6 +125,26 @@ def strength_of(doubts: Sequence[Doubt], *, reviewed: bool) -> Strength:
     return "reviewed" if reviewed else "weak"
 
 
+class ChangeReview(Struct, frozen=True, kw_only=True):
+    """A second reviewer's verdict about one change of one action. It holds for no other change and no other base."""
+
+    review: Review
+    model: str
+    """The model string of the reviewer."""
+    base: Commit
+    change: str
+    """The SHA-256 of the change's paths, modes and blobs before and after."""
+    doubts: tuple[DoubtCode, ...] = ()
+    """The doubts that the reviewer was told of; it has decided about no others."""
+    lost: tuple[str, ...] = ()
+    """The lost tests that the reviewer was asked about."""
+
+    def holds_for(self, base: Commit, change: str, doubts: Sequence[Doubt], lost: Sequence[str] = ()) -> bool:
+        """Return True if the verdict is about this change, these doubts and these lost tests."""
+        same = (self.base, self.change) == (base, change)
+        return same and {doubt.code for doubt in doubts} <= {*self.doubts} and {*lost} <= {*self.lost}
+
+
 class Verification(Struct, frozen=True, kw_only=True):
     """All results of one contract at one commit."""
 
@@ -133,6 +154,8 @@ class Verification(Struct, frozen=True, kw_only=True):
     """Why passing does not show that the work is right; empty if nothing speaks against it."""
     reviewed: bool = False
     """True if a second reviewer or a human agreed to exactly this change in spite of the doubts."""
+    review: ChangeReview | None = None
+    """The second reviewer's verdict about exactly this change; None if none was given."""
     failed_on_base: tuple[str, ...] = ()
     """Names of the checks that failed on the base; only these show that the work made a difference."""
     gates: tuple[GateResult, ...] = ()

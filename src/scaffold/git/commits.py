@@ -33,6 +33,9 @@ ALL_SUBMODULES = "--ignore-submodules=none"
 DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--submodule=short", ALL_SUBMODULES)
 """Make the patch independent of the user's configuration."""
 
+NUMSTAT_TABS = 2
+"""The tabs in a line of `--numstat`: added, deleted, path."""
+
 
 class CommitInfo(Struct, frozen=True):
     """A commit with its tree and parents."""
@@ -315,6 +318,14 @@ async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int) -> 
     """Return the patch from `old` to `new` for display; above `limit_bytes` its middle is replaced by a note."""
     answer = await git("diff-tree", "-r", "-p", *DIFF_OPTIONS, old, new, limit_bytes=limit_bytes)
     return answer.out.decode(errors="replace")
+
+
+async def changed_line_count(git: Git, old: Commit, new: Commit) -> int:
+    """Return how many lines of text the change adds and deletes; a renamed file's unchanged lines do not count."""
+    records = (await git("diff-tree", "-r", "-z", "--numstat", *DIFF_OPTIONS, old, new)).records
+    # The paths of a renamed file are records of their own; a binary file has `-` for its counts.
+    counts = (record.split("\t")[:2] for record in records if record.count("\t") >= NUMSTAT_TABS)
+    return sum(int(number) for pair in counts for number in pair if number.isdecimal())
 
 
 def _change(status: str, path: str) -> PathChange:

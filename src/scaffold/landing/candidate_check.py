@@ -65,6 +65,8 @@ class CandidateVerifier:
         A fact that also fails without the candidate is refuted and does not count against it.
         """
         verification = _with_worker_findings(await self._prove(action, attempt, merged, tip), attempt.verification)
+        if attempt.verification is not None and await self._is_same_change(attempt, merged, tip):
+            verification = with_agreement(verification, attempt.verification)
         # The other facts are rechecked only for work that passes by itself: their checks cost a checkout each.
         if not verification.passed:
             return CandidateResult(verification=verification)
@@ -139,6 +141,14 @@ class CandidateVerifier:
         )
         return with_environment(request, found.environment, lacks=found.lacks), found.environment
 
+    async def _is_same_change(self, attempt: Attempt, merged: Commit, tip: Commit) -> bool:
+        """Return whether what would land is what was handed in, on whatever tip: the same blobs before and after."""
+        if attempt.head_sha is None:
+            return False
+        git = self._context.git
+        handed_in = await commits.patch_fingerprint(git, attempt.base_sha, attempt.head_sha)
+        return handed_in == await commits.patch_fingerprint(git, tip, merged)
+
     async def _gates_at(self, baseline: Baseline, at: Commit) -> bool:
         """Return whether any gates apply at a commit: from the baseline, or added by the work."""
         gates = self._run.settings.gates
@@ -190,6 +200,16 @@ def _with_worker_findings(found: Verification, before: Verification | None) -> V
 
 def _ended_at(attempt: Attempt) -> datetime:
     return attempt.ended_at or attempt.queued_at
+
+
+def with_agreement(proven: Verification, handed_in: Verification) -> Verification:
+    """Return the proof with what a reviewer or a human agreed to when the same change was handed in.
+
+    They agreed in spite of the doubts that there were then, so a new one leaves the work weak.
+    """
+    known = {doubt.code for doubt in handed_in.doubts}
+    reviewed = handed_in.reviewed and all(doubt.code in known for doubt in proven.doubts)
+    return msgspec.structs.replace(proven, reviewed=reviewed, review=handed_in.review)
 
 
 def _failed_before(verification: Verification | None) -> tuple[str, ...] | None:

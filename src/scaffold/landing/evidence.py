@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.contract import ChangeReview, CheckResult, Verification
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Evidence, InboxItem
@@ -22,12 +22,14 @@ def evidence_of(
     at: datetime,
     approved: Iterable[InboxItem] = (),
 ) -> tuple[Evidence, ...]:
-    """Return the passed checks, the gates that did not block, and the human approvals, as evidence."""
+    """Return as evidence the passed checks, the gates that did not block, and what reviewers and humans approved."""
     passed = [result for result in verification.results if result.verdict == "pass"]
     applied = [gate for gate in verification.gates if gate.counts_for_work]
+    second = [verification.review] if verification.review and verification.review.review.verdict == "approve" else []
     return (
         *(_of_result(result, attempt, shown_at, at) for result in passed),
         *(_of_gate(gate, attempt, shown_at, at) for gate in applied),
+        *(_of_second_review(review, attempt, shown_at, at) for review in second),
         *(_of_human(item, attempt, shown_at) for item in approved),
     )
 
@@ -81,6 +83,13 @@ def _of_gate(gate: GateResult, attempt: AttemptId | None, shown_at: Commit, at: 
         detail=describe_gate(gate),
         output_hash=gate.output_hash,
         attempt_id=attempt,
+    )
+
+
+def _of_second_review(review: ChangeReview, attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:
+    detail = f"second review by {review.model}: {review_text(review.review)}"
+    return Evidence(
+        kind="review", command=None, exit_code=None, commit=shown_at, at=at, detail=detail, attempt_id=attempt
     )
 
 

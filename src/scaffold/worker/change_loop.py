@@ -3,7 +3,7 @@
 import asyncio
 from typing import assert_never
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.contract import CheckResult, Contract, Verification
@@ -36,14 +36,14 @@ from scaffold.worker.critique import (
 from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.prompts import failure_prompt, task_prompt
 from scaffold.worker.protected_review import approve_protected_change, restore_waiting_change
+from scaffold.worker.second_review.judge import ChangeJudge
+from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S, SecondReviewer
 from scaffold.worker.verification import AttemptVerifier
 from scaffold.worker.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.workspace import copied_files, rescue_work
 
 DIFF_BYTES = 128 * 1024
 """Bytes of the change's diff; the critic's prompt cuts it further."""
-HAND_IN_RESERVE_S = 2.0
-"""Seconds of an attempt's time reserved for handing in work that passed."""
 
 
 class WorkCommit(Struct, frozen=True):
@@ -70,6 +70,15 @@ class IterationResult(Struct, frozen=True, kw_only=True):
         return self.verification.passed
 
 
+class Judges(Struct, frozen=True, kw_only=True):
+    """The agents that judge work which passed its checks; without them (None), passing is enough."""
+
+    critic: Critic | None = None
+    """Scores each version, so that it gets better."""
+    second: ChangeJudge | None = None
+    """Decides about the version to be handed in, if no program can."""
+
+
 async def make_change(context: AttemptContext, model: Model) -> CandidateReady | AttemptEnd:
     """Prepare the contract, then run the agent, whose work is verified and criticised in each iteration."""
     verifier = await AttemptVerifier.prepare(context, model)
@@ -78,7 +87,13 @@ async def make_change(context: AttemptContext, model: Model) -> CandidateReady |
     start = IterationResult(
         left=await commits.tree_of(context.workspace.git, base), verification=unchanged_result(base)
     )
-    return await ChangeLoop(context, watched_agent(context, model), verifier, critic, start).execute()
+    judges = Judges(critic=critic, second=_change_judge(context, model))
+    return await ChangeLoop(context, watched_agent(context, model), verifier, judges, start).execute()
+
+
+def _change_judge(context: AttemptContext, model: Model) -> ChangeJudge | None:
+    settings = context.task.run.settings.planning.reviewer
+    return ChangeJudge(context, SecondReviewer(context, model, settings.model.name), settings) if settings else None
 
 
 class ChangeLoop:
@@ -89,14 +104,14 @@ class ChangeLoop:
         context: AttemptContext,
         agent: WatchedAgent,
         verifier: AttemptVerifier,
-        critic: Critic | None,
+        judges: Judges,
         start: IterationResult,
     ) -> None:
-        """`start` is the unchanged base, which does not pass; without a `critic`, passing is enough."""
+        """`start` is the unchanged base, which does not pass."""
         self._context = context
         self._agent = agent
         self._verifier = verifier
-        self._critic = critic
+        self._judges = judges
         self._start = start
         self._last = start
         self._passed: IterationResult | None = None
@@ -117,8 +132,6 @@ class ChangeLoop:
                     # An agent that gets stuck while it improves must not lose work that has passed.
                     return await self._last_passed_or(move)
                 case HandIn():
-                    if move.reason == "nothing_changed":
-                        self._context.record.enter("verifying")
                     return await self._hand_in(self._last.verification)
                 case StopFailed():
                     return await self._failed(move, iteration)
@@ -136,7 +149,7 @@ class ChangeLoop:
             # The row of this attempt is new; without the earlier answer the landing would record no result.
             record.answered(before.result or "", iteration=before.iteration)
             record.enter("verifying")
-            verification = await self._verifier.verify(work.head)
+            verification = await self._second_reviewed(await self._verifier.verify(work.head))
             if verification.passed:
                 return await self._hand_in(verification)
         # The approval was for that change alone. The agent starts over from the
@@ -184,23 +197,43 @@ class ChangeLoop:
             asked = self._last.critique is not None and requests_end(finish.text)
             self._last = await self._judged(work, iteration, asked_for_end=asked)
         last, critique = self._last, self._last.critique
-        move = decide_next_step(
-            IterationState(
-                passed=last.passed,
-                refused=changed and _changes_protected_files(last.verification),
-                changed=changed,
-                score=critique.total if critique else None,
-                threshold=settings.tier.threshold,
-                done=last.asked_for_end or (critique is not None and critique.done),
-                iteration=iteration,
-                maximum=settings.tier.iterations,
-            )
+        state = IterationState(
+            passed=last.passed,
+            refused=changed and _changes_protected_files(last.verification),
+            changed=changed,
+            score=critique.total if critique else None,
+            threshold=settings.tier.threshold,
+            done=last.asked_for_end or (critique is not None and critique.done),
+            iteration=iteration,
+            maximum=settings.tier.iterations,
         )
+        move = decide_next_step(state)
         if changed and critique is not None:
             done = isinstance(move, HandIn)
             score = critique.score(threshold=settings.tier.threshold)
             record.criticised(last.verification, iteration=iteration, score=score, done=done)
-        return move
+        return await self._after_second_review(state) if isinstance(move, HandIn) else move
+
+    async def _after_second_review(self, state: IterationState) -> NextStep:
+        """Have the second reviewer judge work that is about to be handed in, and return the next step."""
+        if not state.changed:
+            self._context.record.enter("verifying")
+        verification = await self._second_reviewed(self._last.verification)
+        if verification == self._last.verification:
+            return decide_next_step(state)
+        self._last = structs.replace(self._last, verification=verification, critique=None)
+        # Earlier versions have not been judged, so none of them stands in for one that was rejected.
+        self._passed = self._last if self._last.passed else None
+        if not self._last.passed:
+            await worktree.restore(self._context.workspace.git, verification.commit)
+            self._context.record.enter("executing", verification=verification)
+        return decide_next_step(structs.replace(state, passed=self._last.passed, reviewed=True))
+
+    async def _second_reviewed(self, verification: Verification) -> Verification:
+        """Return the verification with the second reviewer's verdict, if work that passed needs one."""
+        if self._judges.second is None or not verification.passed:
+            return verification
+        return await self._judges.second.judged(verification, self._verifier.contract)
 
     async def _judged(self, work: WorkCommit | Verification, iteration: int, *, asked_for_end: bool) -> IterationResult:
         """Verify the work and, if it passes, have it criticised unless the agent asked for an end."""
@@ -214,10 +247,10 @@ class ChangeLoop:
             return judged
         # Before the critic is asked: if it fails or takes too long, this work can still be handed in.
         self._passed = judged
-        if self._critic is None or asked_for_end:
+        if self._judges.critic is None or asked_for_end:
             return judged
         self._context.record.enter("critiquing", verification=verification)
-        critique = await self._critic.critique(await self._question(verification, iteration))
+        critique = await self._judges.critic.critique(await self._question(verification, iteration))
         return IterationResult(left=work.tree, verification=verification, critique=critique)
 
     async def _question(self, verification: Verification, iteration: int) -> str:
@@ -268,13 +301,16 @@ class ChangeLoop:
         # From `critiquing` a phase goes back to `executing` only, so `verifying` takes two steps.
         context.record.enter("executing")
         context.record.enter("verifying")
-        return await self._hand_in(self._passed.verification)
+        verification = await self._second_reviewed(self._passed.verification)
+        if not verification.passed:
+            return AttemptEnd(_outcome(verification), summarize_failures(verification))
+        return await self._hand_in(verification)
 
     async def _hand_in(self, verification: Verification) -> CandidateReady | AttemptEnd:
         """Offer passing work for landing; a change of protected paths first needs a human's approval."""
         context, head = self._context, verification.commit
         try:
-            rejected = await approve_protected_change(context, head)
+            rejected = await approve_protected_change(context, head, verification.review)
         except HumanDecisionRequired:
             # The rescue takes a snapshot of the worktree, and the approval is for
             # exactly this change: remove what the checks left.

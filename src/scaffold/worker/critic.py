@@ -78,7 +78,7 @@ def critique_prompt(
     action: Action, contract: Contract | None, verification: Verification, diff: str, *, iteration: int, maximum: int
 ) -> str:
     """Return the prompt for a critique of work that has passed `verification`."""
-    shown = list(_result_lines(verification))
+    shown = list(result_lines(verification))
     more = [f"- … and {len(shown) - MAX_RESULTS} more"] if len(shown) > MAX_RESULTS else []
     parts = [
         f"# The task: {action.key} (role: {action.role})\n{clip(action.description, TASK_CHARS)}",
@@ -105,6 +105,7 @@ def improve_prompt(critique: Critique) -> str:
     )
 
 
-def _result_lines(verification: Verification) -> Iterator[str]:
+def result_lines(verification: Verification) -> Iterator[str]:
+    """Yield a line for each check and gate with its verdict."""
     yield from (f"- {result.verdict}: {result.name}" for result in verification.results)
     yield from (f"- {gate.verdict}: {gate.gate.name}, `{gate.gate.command}`" for gate in verification.gates)

@@ -162,6 +162,8 @@ class IterationState(Struct, frozen=True, kw_only=True):
     """Whether the work changes what it must not: that ends the attempt, even if another iteration could undo it."""
     changed: bool
     """Whether the work differs from the previous iteration's."""
+    reviewed: bool = False
+    """Whether a second reviewer has just judged the work; `passed` includes its verdict."""
     score: int | None = None
     """None if no critic gave one."""
     threshold: int
@@ -175,8 +177,11 @@ class IterationState(Struct, frozen=True, kw_only=True):
 class HandIn(Struct, frozen=True, tag="hand_in"):
     """The work is handed in."""
 
-    reason: Literal["verified", "threshold", "acceptable", "agent_done_verified", "nothing_changed", "maximum"]
-    """`acceptable`: one below the threshold; `verified`: passed, without a score."""
+    reason: Literal[
+        "verified", "threshold", "acceptable", "agent_done_verified", "nothing_changed", "maximum", "reviewed"
+    ]
+    """`acceptable`: one below the threshold; `verified`: passed, without a score; `reviewed`: a second reviewer read
+    it."""
 
 
 class Improve(Struct, frozen=True, tag="improve"):
@@ -197,14 +202,14 @@ NextStep = HandIn | Improve | StopFailed
 
 def decide_next_step(view: IterationState) -> NextStep:
     """Return the step after an iteration; only work that passes is handed in, whatever the agent or critic says."""
-    # Without a change, checks and critic would only say the same again.
-    if not view.changed:
+    # Without a change, checks and critic would only say the same again; a second reviewer's verdict is new, though.
+    if not view.changed and not view.reviewed:
         return HandIn("nothing_changed") if view.passed else StopFailed("nothing_changed")
     if not view.passed:
         again = view.iteration < view.maximum and not view.refused
         return Improve("failures") if again else StopFailed("refused" if view.refused else "maximum")
-    if view.score is None and not view.done:
-        return HandIn("verified")
+    if view.reviewed or (view.score is None and not view.done):
+        return HandIn("reviewed" if view.reviewed else "verified")
     if view.score is not None and view.score >= view.threshold - 1:
         return HandIn("threshold" if view.score >= view.threshold else "acceptable")
     if view.done:

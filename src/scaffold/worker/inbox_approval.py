@@ -57,19 +57,22 @@ def worker_gate(
     context: RunContext,
     permissions: PermissionSettings,
     root: Path,
-    human: "InboxApprover",
+    human: "InboxApprover | None",
     *,
     confined: bool,
     tell: ApprovalListener,
 ) -> ApprovalGate:
-    """Return the approval gate for a worker's tools in `root`; `human` decides what the rules leave open."""
+    """Return the approval gate for a worker's tools in `root`; `human` decides what the rules leave open.
+
+    None denies it.
+    """
     return ApprovalGate(
         worker_rules(permissions, confined=confined),
         workspace=WorkspacePaths.on_disk(root, Path.home()),
         clock=context.clock,
         tell=tell,
         shell=partial(ShellCommandPolicy, context.environ),
-        approver=Delegation(human.decide_call),
+        approver=Delegation(human.decide_call) if human is not None else None,
     )
 
 

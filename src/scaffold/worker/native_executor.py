@@ -1,6 +1,6 @@
 """The native executor: ralph itself, in the attempt's worktree."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from scaffold.verify.contract.review import is_review_role
 from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.human_messages import HumanMessages
-from scaffold.worker.inbox_approval import worker_gate
+from scaffold.worker.inbox_approval import InboxApprover, worker_gate
 from scaffold.worker.watchdog import RepeatGuard, WatchedAgent, worktree_fingerprint
 
 
@@ -76,11 +76,29 @@ def _system_prompt(context: AttemptContext, journal: Journal) -> str:
     return worker_prompt(context.task.action.role, folders=context.task.run.settings.planning.prompts, notice=notice)
 
 
+def reading_tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
+    """Yield the tools that only read files of the worktree, for an agent that judges; nothing is asked for it."""
+    yield from _guarded_tools(context, journal, None, lambda tool: tool.category == "file_read")
+
+
 def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
     """Yield a worker's tools: files, commands and Python in its worktree, a todo list, and questions to the human.
 
     A reviewer gets no file-writing tools.
     """
+    reviews = is_review_role(context.task.action.role)
+    yield from _guarded_tools(
+        context, journal, context.human, lambda tool: not (reviews and tool.category == "file_write")
+    )
+    # With `--yolo` no human is expected to answer, and a question would only block the action.
+    if not context.task.run.settings.permissions.yolo:
+        yield ask_human(context.human.answer)
+
+
+def _guarded_tools(
+    context: AttemptContext, journal: Journal, human: InboxApprover | None, offered: Callable[[Tool], bool]
+) -> Iterator[Tool]:
+    """Yield the offered tools, each guarded; `human` decides what the rules leave open."""
     run_context, permissions, attempt = context.run_context, context.task.run.settings.permissions, context.task.attempt
     root = context.workspace.path
     outputs = run_context.outputs(attempt.run_id, attempt.id)
@@ -93,16 +111,8 @@ def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
         on_output=context.activity.beat,
     )
     confined = context.sandbox is not None
-    gate = worker_gate(run_context, permissions, root, context.human, confined=confined, tell=approval_logger(journal))
-    reviews = is_review_role(context.task.action.role)
-    yield from (
-        gate.guard(each)
-        for each in _builtin_tools(tool_root, outputs)
-        if not (reviews and each.category == "file_write")
-    )
-    # With `--yolo` no human is expected to answer, and a question would only block the action.
-    if not permissions.yolo:
-        yield ask_human(context.human.answer)
+    gate = worker_gate(run_context, permissions, root, human, confined=confined, tell=approval_logger(journal))
+    yield from (gate.guard(each) for each in _builtin_tools(tool_root, outputs) if offered(each))
 
 
 def _builtin_tools(root: ToolRoot, outputs: Path) -> tuple[Tool, ...]:

@@ -5,9 +5,11 @@ An attempt whose change waited for the approval is restored instead of started o
 
 import hashlib
 
+from scaffold.core.contract import ChangeReview
 from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt
 from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.run_settings import HUMAN_REVIEW_TIERS
 from scaffold.git import commits
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
@@ -19,11 +21,14 @@ from scaffold.worker.attempt_context import AttemptContext
 MAX_PATHS_SHOWN = 5
 
 
-async def approve_protected_change(context: AttemptContext, head: Commit) -> AttemptEnd | None:
+async def approve_protected_change(
+    context: AttemptContext, head: Commit, review: ChangeReview | None = None
+) -> AttemptEnd | None:
     """Return None if the work may be handed in, the attempt's ending if a human rejects it.
 
-    In protected areas, no approval is needed with `--yolo`, nor for a file named in the user's own plan. The decision
-    holds for the same change of the same base. HumanDecisionRequired if none comes in time.
+    In protected areas, no approval is needed with `--yolo`, nor for a file named in the user's own plan, nor if the
+    second reviewer approved the change in a tier that lets it. The decision holds for the same change of the same base.
+    HumanDecisionRequired if none comes in time.
     """
     git, base = context.workspace.git, context.workspace.base
     if not context.task.action.files:  # verification has already refused undeclared changes of protected paths
@@ -31,6 +36,11 @@ async def approve_protected_change(context: AttemptContext, head: Commit) -> Att
     inner = [change.path for change in await commits.submodule_changes(git, base, head)]
     files = tuple(path for path in inner if protected_entry(path))
     touched = _paths_to_approve(context, (*await commits.changed_paths(git, base, head), *files))
+    change = hashlib.sha256(await commits.patch_fingerprint(git, base, head)).hexdigest()
+    verdict = review.review if review is not None and review.holds_for(base, change, ()) else None
+    if verdict is not None and verdict.verdict == "approve":
+        left_to_reviewer = paths_for_reviewer(context, touched)
+        touched = tuple(path for path in touched if path not in left_to_reviewer)
     if not touched:
         return None
     key = context.task.action.key
@@ -38,13 +48,28 @@ async def approve_protected_change(context: AttemptContext, head: Commit) -> Att
         "action": key,
         "protected": [utf8_safe(path) for path in touched],
         "base": base,
-        "change": hashlib.sha256(await commits.patch_fingerprint(git, base, head)).hexdigest(),
+        "change": change,
     }
-    decided = await context.human.request_approval(f"{key} changes protected paths: {_named(touched)}", detail)
+    objection = (
+        f". The second reviewer rejects it: {verdict.summary}" if verdict and verdict.verdict == "reject" else ""
+    )
+    text = f"{key} changes protected paths: {_named(touched)}{objection}"
+    decided = await context.human.request_approval(text, detail)
     if decided.state == "approved":
         return None
     why = f": {decided.answer}" if decided.answer else ""
     return AttemptEnd("gate_failed", f"a human rejected the change to {_named(touched)}{why}", permanent=True)
+
+
+def paths_for_reviewer(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the changed paths that somebody has to approve, as far as the second reviewer may: protected areas only.
+
+    Protected files, such as hooks of git, and everything in some tiers, are left to a human.
+    """
+    settings = context.task.run.settings
+    if settings.planning.reviewer is None or settings.tier.name in HUMAN_REVIEW_TIERS:
+        return ()
+    return tuple(path for path in _paths_to_approve(context, changed) if not protected_entry(path))
 
 
 def _paths_to_approve(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:

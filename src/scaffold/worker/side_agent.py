@@ -1,14 +1,16 @@
-"""Agents that advise on an attempt (critic, drafter): without tools, watched, and paid from its budget."""
+"""Agents that advise on an attempt (critic, drafter, second reviewer): watched, and paid from its budget."""
 
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Literal
 
-from scaffold.agent.journal import JournalFile
+from scaffold.agent.journal import Journal, JournalFile
 from scaffold.agent.ports import AgentIO
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller
 from scaffold.core.ports import Model
+from scaffold.core.tool import Tool
 from scaffold.host.identity import own_identity
 from scaffold.run.notices import warn
 from scaffold.store.spending.run_budget import RunBudget
@@ -16,13 +18,31 @@ from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.watchdog import NoProgress, RepeatGuard, WatchedAgent, worktree_fingerprint
 
+SideRole = Literal["critic", "drafter", "reviewer"]
+MAX_REQUESTS = 40
+"""The model requests of one turn: reading the code around a change takes some."""
+PROMPTS: Mapping[SideRole, str] = {"critic": "critic", "drafter": "drafter", "reviewer": "second_reviewer"}
+"""The prompt of each role: `reviewer` alone is also a role that an action may have."""
+
+
+def no_tools(_: Journal) -> Iterable[Tool]:
+    """Return no tools."""
+    return ()
+
 
 class SideAgent:
-    """One conversation with a critic or drafter, recorded in the action's journal."""
+    """One conversation with an adviser, recorded in the action's journal."""
 
     def __init__(
-        self, context: AttemptContext, model: Model, role: Literal["critic", "drafter"], *, event: str | None = None
+        self,
+        context: AttemptContext,
+        model: Model,
+        role: SideRole,
+        *,
+        event: str | None = None,
+        tools: Callable[[Journal], Iterable[Tool]] = no_tools,
     ) -> None:
+        """`tools` gets the journal and returns what the agent may call."""
         self._context = context
         run_context, run, attempt, key = (
             context.run_context,
@@ -44,17 +64,18 @@ class SideAgent:
             clock=run_context.clock,
             owner=own_identity(),
         )
+        repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
         agent = Agent(
             model=model,
-            tools=(),
+            tools=tuple(map(repeats.guard, map(context.activity.guard, tools(self.journal)))),
             brief=AgentSpec(
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
-                system=system_prompt(role, folders=run.settings.planning.prompts, notice=self.warn),
+                system=system_prompt(PROMPTS[role], folders=run.settings.planning.prompts, notice=self.warn),
+                max_requests=MAX_REQUESTS,
             ),
-            io=AgentIO(on_delta=context.activity.on_delta, redactor=run_context.redactor),
+            io=AgentIO(on_delta=context.activity.on_delta, incoming=repeats, redactor=run_context.redactor),
             records=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, context.activity)),
         )
-        repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
         self._watched = WatchedAgent(agent, context.activity, repeats, idle_s=run.settings.limits.idle_s)
 
     async def turn(self, prompt: str) -> TurnResult | NoProgress:

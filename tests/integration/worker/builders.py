@@ -1,5 +1,6 @@
 """Builders of attempts: claimed but not started, or run to the end with scripted replies."""
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 from msgspec import structs
 
 from scaffold.core.events import CritiqueRecorded
-from scaffold.core.model import Run
+from scaffold.core.model import Attempt, Run
+from scaffold.core.run_settings import ModelSettings, ReviewerSettings
 from scaffold.llm.cassette.model import (
     Cassette,
     CassetteEntry,
@@ -27,6 +29,13 @@ from scaffold.worker.workspace import open_workspace
 from support.harness import DEAD_PROCESS, UNSANDBOXED, Harness, open_context, scripted_model
 
 WITH_CRITIC = {**UNSANDBOXED, "critic": True, "threshold": 7}
+
+
+REVIEWED = {
+    **UNSANDBOXED,
+    "planner": True,
+    "reviewer": ReviewerSettings(model=ModelSettings(name="script")),
+}
 
 
 def critique_text(score: int, words: str = "", *, end: str = "") -> str:
@@ -76,6 +85,64 @@ async def run_criticised(
         return await Worker(run_context, task, model).execute(DEAD_PROCESS, log_file="")
     finally:
         run_context.store.close()
+
+
+def verdict(
+    word: str = "approve",
+    file: str = "a",
+    line: int = 1,
+    note: str = "it is there",
+    *,
+    before: bool = False,
+    summary: str = "I read it.",
+) -> str:
+    """Return a reviewer's answer."""
+    said = {
+        "verdict": word,
+        "citations": [{"file": file, "line": line, "note": note, "before": before}],
+        "summary": summary,
+    }
+    return f"I looked.\n\n```json\n{json.dumps(said)}\n```"
+
+
+async def run_reviewed(
+    harness: Harness,
+    run: Run,
+    key: str,
+    turns: Sequence[str] | Sequence[CassetteEntry],
+    answers: Sequence[str] | Mapping[str, Sequence[str]],
+    *,
+    critiques: Sequence[str] = (),
+    attempt: Attempt | None = None,
+) -> CandidateReady | AttemptEnd:
+    """Have an attempt carried out, a new one if none is given.
+
+    `answers` are the reviewer's, to its one question, or by a word of the question; `critiques` those of the critic.
+    """
+    attempt = attempt or await harness.queue(run, key)
+    by_word = answers if isinstance(answers, Mapping) else {"": answers}
+    entries = [
+        CassetteEntry(
+            when=RequestMatcher(role="reviewer", turn=turn, contains=word if word and turn == 1 else None),
+            text=text,
+            usage=CassetteUsage(input_tokens=10),
+        )
+        for word, said in by_word.items()
+        for turn, text in enumerate(said, 1)
+    ]
+    entries += [
+        CassetteEntry(when=RequestMatcher(role="critic", contains=f"iteration {at} of"), text=text)
+        for at, text in enumerate(critiques, 1)
+    ]
+    scripted = all(isinstance(turn, str) for turn in turns)
+    worker = scripted_model({key: turns})._cassette.entries if scripted else turns
+    model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=(*entries, *worker)))
+    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
+    try:
+        task = read_assignment(context.store, attempt.id)
+        return await Worker(context, task, model).execute(DEAD_PROCESS, log_file="")
+    finally:
+        context.store.close()
 
 
 def scores(harness: Harness, run: Run) -> list[tuple[int, int, bool]]:

@@ -6,9 +6,11 @@ import pytest
 
 from scaffold.core.contract import (
     BLOCKING_CHECK_VERDICTS,
+    ChangeReview,
     Check,
     CheckResult,
     Contract,
+    Doubt,
     ExitCode,
     OutputContains,
     Verification,
@@ -20,6 +22,7 @@ from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Usage
 from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
 from scaffold.core.ports import Budget, Clock, Model
+from scaffold.core.review import Review
 
 COMMIT = Commit("c" * 40)
 
@@ -110,3 +113,29 @@ def test_ports_are_protocols_that_need_no_inheritance(port):
     assert Protocol in port.__bases__
     with pytest.raises(TypeError, match="Protocols cannot be instantiated"):
         port()
+
+
+@pytest.mark.parametrize(
+    ("given", "holds"),
+    [
+        ({}, True),
+        ({"base": Commit("e" * 40)}, False),
+        ({"change": "another"}, False),
+        ({"doubts": (Doubt("tests_removed", "a"), Doubt("tests_removed", "b"))}, True),
+        ({"doubts": (Doubt("tests_removed", "a"), Doubt("no_contract", "b"))}, False),
+        ({"lost": ("test_x",)}, True),
+        ({"lost": ("test_x", "test_y")}, False),
+    ],
+)
+def test_a_review_of_a_change_holds_for_that_change_and_the_doubts_it_was_told_of(given, holds):
+    """AL-22, AL-23."""
+    review = ChangeReview(
+        review=Review(verdict="approve", summary="Fine."),
+        model="cassette:x",
+        base=COMMIT,
+        change="one",
+        doubts=("tests_removed",),
+        lost=("test_x",),
+    )
+    about = {"base": COMMIT, "change": "one", "doubts": ()} | given
+    assert review.holds_for(about.pop("base"), about.pop("change"), about.pop("doubts"), **about) is holds

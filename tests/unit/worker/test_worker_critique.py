@@ -178,6 +178,10 @@ def view(**fields):
         ({"passed": False, "refused": True}, StopFailed("refused")),
         ({"passed": False, "changed": False}, StopFailed("nothing_changed")),
         ({"passed": False, "changed": False, "done": True}, StopFailed("nothing_changed")),
+        ({"reviewed": True, "score": 3}, HandIn("reviewed")),
+        ({"reviewed": True, "passed": False}, Improve("failures")),
+        ({"reviewed": True, "passed": False, "changed": False}, Improve("failures")),
+        ({"reviewed": True, "passed": False, "iteration": 5}, StopFailed("maximum")),
     ],
 )
 def test_the_decision_after_an_iteration(fields, move):
@@ -206,7 +210,8 @@ def test_no_single_opinion_is_enough_and_no_loop_is_endless():
 
 
 def test_every_reason_occurs_in_the_table():
-    reasons = {move.reason for move in map(decide_next_step, every_view()) if isinstance(move, HandIn)}
+    views = (*every_view(), view(reviewed=True))
+    reasons = {move.reason for move in map(decide_next_step, views) if isinstance(move, HandIn)}
     assert reasons == set(get_args(HandIn.__annotations__["reason"]))
 
 

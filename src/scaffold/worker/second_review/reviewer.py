@@ -1,0 +1,116 @@
+"""The second reviewer: an agent that reads and answers one yes-or-no question with citations that resolve."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.agent.model_access import connect_model
+from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
+from scaffold.core.ids import Commit
+from scaffold.core.ports import Model
+from scaffold.core.review import Review
+from scaffold.run.notices import warn
+from scaffold.verify.contract.review import parse_review, unresolved_citations
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.native_executor import reading_tools
+from scaffold.worker.second_review.prompts import unusable_prompt
+from scaffold.worker.side_agent import SideAgent
+from scaffold.worker.watchdog import NoProgress
+
+MAX_ASKS = 3
+"""Answers a reviewer may give until one can be used."""
+HAND_IN_RESERVE_S = 2.0
+"""Seconds of an attempt's time that a review leaves for handing in the work."""
+
+ReviewEvent = Literal["change", "lost_tests", "files"]
+"""The subject of a question: a change that passed, tests that it makes fail, further files that an agent may change."""
+
+
+class ReviewQuestion(Struct, frozen=True, kw_only=True):
+    """A yes-or-no question about the work of an attempt."""
+
+    event: ReviewEvent
+    prompt: str
+    work: Commit
+    """The commit whose lines are cited."""
+    paths: tuple[str, ...]
+    """The paths in question: a verdict counts only if it cites at least one of them."""
+
+
+class YesNoReviewer(Protocol):
+    """Answers a question about work, with citations."""
+
+    async def ask(self, question: ReviewQuestion, /) -> Review | None:
+        """Return the verdict; None if there is no usable one."""
+        ...
+
+
+class SecondReviewer:
+    """Asks another model, or the same one in a conversation of its own. Implements `YesNoReviewer`."""
+
+    def __init__(self, context: AttemptContext, model: Model, name: str) -> None:
+        """`name` is the reviewer's model string; `model` is that of the work, used if it is the same."""
+        self._context = context
+        self._model = model
+        self.model_name = name
+
+    async def ask(self, question: ReviewQuestion) -> Review | None:
+        """Return the verdict, without secrets; None, with a warning in the run, if the reviewer gives no usable one.
+
+        The work is not lost to a failing reviewer: it is then judged as if there were none.
+        """
+        deadline = asyncio.timeout(max(0.0, self._context.human.left_s - HAND_IN_RESERVE_S))
+        try:
+            async with deadline, self._opened_model() as model:
+                answer = await self._usable(model, question)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            answer = "the attempt has no time left for it"
+        except (ModelError, BudgetExceeded, UsageError) as error:
+            answer = error.what
+        if isinstance(answer, Review):
+            clean = self._context.run_context.redactor.clean_all(msgspec.to_builtins(answer))
+            return msgspec.convert(clean, Review)
+        task = self._context.task
+        warn(self._context.run_context, task.run.id, f"{task.action.key} got no second review: {answer}")
+        return None
+
+    @asynccontextmanager
+    async def _opened_model(self) -> AsyncIterator[Model]:
+        if self.model_name == self._context.task.run.settings.model.name:
+            yield self._model
+            return
+        async with connect_model(self.model_name) as model:
+            yield model
+
+    async def _usable(self, model: Model, question: ReviewQuestion) -> Review | str:
+        """Return a verdict that counts, or the reason why there is none."""
+        tools = partial(reading_tools, self._context)
+        agent = SideAgent(self._context, model, "reviewer", event=question.event, tools=tools)
+        prompt, why = question.prompt, ""
+        for _ in range(MAX_ASKS):
+            finish = await agent.turn(prompt)
+            if isinstance(finish, NoProgress):
+                return finish.cause
+            review = "Your message was a refusal." if finish.stop == "refused" else parse_review(finish.text)
+            why = review if isinstance(review, str) else await self._problem(review, question)
+            if isinstance(review, Review) and not why:
+                return review
+            prompt = unusable_prompt(why)
+        return f"none of its {MAX_ASKS} answers can be used. {why}"
+
+    async def _problem(self, review: Review, question: ReviewQuestion) -> str:
+        """Return why a verdict does not count; empty if it does."""
+        git, base = self._context.run_context.git, self._context.workspace.base
+        missing = await unresolved_citations(review, git, question.work, base=base)
+        if missing:
+            return "\n".join(["These citations do not match the commit:", *missing])
+        if not any(citation.file in question.paths for citation in review.citations):
+            return "It cites no line of a file that is in question."
+        return ""
