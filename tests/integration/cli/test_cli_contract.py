@@ -1,7 +1,13 @@
 """`contract`: an action's checks, their results, and the evidence of its facts."""
 
+import sqlite3
+from contextlib import closing
+
+import msgspec
+
 from builders import begin, fail, land, make_run, work
-from scaffold.core.contract import ExecutedLines, Verification
+from scaffold.core.contract import ChangeReview, ExecutedLines, Verification
+from scaffold.core.review import Citation, Review
 from scaffold.verify.contract.exercised import not_executed
 
 
@@ -32,6 +38,7 @@ def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, sca
             "doubts": [],
             "red_on_base": [],
             "executed_lines": None,
+            "review": None,
             "score": None,
             "results": [
                 {
@@ -60,6 +67,35 @@ def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, sca
         "✓ store_works holds, shown by",
         f"  make test, exit 0 at {landed[:8]}",
     ]
+
+
+def test_a_second_review_is_shown_with_its_citations(context, plan, scaffold):
+    """AL-23."""
+    run = begin(context, make_run(context, plan))
+    land(context, run, "store", {"store.py": "x = 1\n"})
+    attempt = context.store.attempts.of_action(context.store.actions.by_key(run.id, "store").id)[-1]
+    cited = (Citation("store.py", 1, "keeps it"), Citation("old.py", 2, "gone", before=True))
+    review = ChangeReview(
+        review=Review(verdict="approve", citations=cited, summary="It is right."),
+        model="cassette:x",
+        base=attempt.base_sha,
+        change="0",
+    )
+    stored = msgspec.structs.replace(attempt.verification, review=review)
+    with closing(sqlite3.connect(context.repository.common_dir / "scaffold/state.db")) as raw, raw:
+        raw.execute("UPDATE attempt SET verification = ?", [msgspec.json.encode(stored).decode()])
+    assert (
+        "  second review by cassette:x: approve\n"
+        "      It is right.\n"
+        "      - store.py:1: keeps it\n"
+        "      - old.py:2 (before the change): gone\n"
+    ) in scaffold("contract", "store").out
+    assert scaffold("contract", "store", "--json").json["last"]["review"]["review"]["citations"][1] == {
+        "file": "old.py",
+        "line": 2,
+        "note": "gone",
+        "before": True,
+    }
 
 
 def test_a_failed_check_is_shown_with_its_output(context, plan, scaffold):

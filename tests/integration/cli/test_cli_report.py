@@ -54,3 +54,41 @@ def test_a_fact_that_is_not_proven_is_marked_with_its_reason_wherever_it_is_show
     assert f"store_works, {strength}: {doubt.text}" in scaffold("tasks").out
     assert f"store_works holds ({strength}), shown by" in scaffold("contract", "store").out
     assert f"        {strength}: {doubt.text}\n" in report(read_run_view(context, run), context.repository.root)
+
+
+def test_the_report_lists_what_is_weak_first_then_what_is_reviewed_then_what_is_proven(context, plan):
+    """BX-1, AL-23: each with its reasons, and reviewed facts with who agreed."""
+    run = begin(context, make_run(context, plan))
+    landed = land(context, run, "store", {"store.py": "x = 1\n"})
+    (goal,) = context.store.goals.of_run(run.id)
+    doubts = (Doubt("tests_removed", "2 tests were removed"), Doubt("suppressions", "1 new noqa"))
+    review = Evidence(
+        kind="review",
+        command=None,
+        exit_code=None,
+        commit=landed,
+        at=context.clock.now(),
+        detail="second review by cassette:x: Both tested what went.\n- store.py:1",
+    )
+    with context.store.transaction():
+        shown = {"commit": landed, "paths": ("store.py",), "evidence": (review,)}
+        context.store.facts.record(goal.id, "seen", doubts=doubts, reviewed=True, **shown)
+        context.store.facts.record(goal.id, "unseen", doubts=doubts, **shown)
+    text = report(read_run_view(context, context.store.runs.get(run.id)), context.repository.root)
+    assert (
+        "\n"
+        "  1 fact weak:\n"
+        "    unseen: 2 tests were removed; 1 new noqa\n"
+        "  1 fact reviewed:\n"
+        "    seen: 2 tests were removed; 1 new noqa\n"
+        "      review: second review by cassette:x: Both tested what went.\n"
+        "  1 fact proven\n"
+    ) in text
+
+
+def test_the_report_of_proven_facts_alone_lists_no_reasons(context, plan):
+    """BX-1."""
+    run = begin(context, make_run(context, plan))
+    land(context, run, "store", {"store.py": "x = 1\n"})
+    text = report(read_run_view(context, context.store.runs.get(run.id)), context.repository.root)
+    assert "Evidence" not in text

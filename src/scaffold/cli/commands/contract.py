@@ -12,13 +12,13 @@ from scaffold.cli.render.goals_tasks_agents import evidence_line, format_score
 from scaffold.cli.render.status_text import strength_suffix
 from scaffold.cli.render.style import heading, print_json, status_mark
 from scaffold.cli.wiring import context_with_run
-from scaffold.core.contract import CheckResult, Contract, SealedContract, Verification
+from scaffold.core.contract import ChangeReview, CheckResult, Contract, SealedContract, Verification
 from scaffold.core.gates import GateResult, TestFate
 from scaffold.core.model import Action, Attempt, Fact
 from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.plan.text.file_format import expectation_text, full_contract_document
-from scaffold.verify.contract.review import is_review_role
+from scaffold.verify.contract.review import is_review_role, review_text
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.baseline import ADVISORY, UNINFORMATIVE
 from scaffold.views.lookup import find_action
@@ -96,6 +96,7 @@ def _contract_json(about: ContractView) -> dict[str, Any]:
             "doubts": [msgspec.structs.asdict(doubt) for doubt in verification.doubts],
             "red_on_base": verification.failed_on_base,
             "executed_lines": msgspec.to_builtins(verification.executed_lines),
+            "review": None if verification.review is None else msgspec.to_builtins(verification.review),
             "score": None if checked.score is None else msgspec.structs.asdict(checked.score),
             "results": [msgspec.structs.asdict(result) for result in verification.results],
             "gates": [{"name": gate.gate.name, **msgspec.to_builtins(gate)} for gate in verification.gates],
@@ -135,9 +136,16 @@ def _check_lines(attempt: Attempt, verification: Verification) -> Iterator[Seque
     executed = [f"  changed lines: {lines.total}, executed by checks: {lines.executed}"] if lines else []
     results = [line for result in verification.results for line in _result(result, verification.failed_on_base)]
     critic = [] if attempt.score is None else [f"  critic: {format_score(attempt.score)}"]
-    yield [heading(about), *doubts, *executed, *results, *critic]
+    yield [heading(about), *doubts, *executed, *results, *critic, *_second_review(verification.review)]
     if verification.gates:
         yield [heading("Gates"), *(line for gate in verification.gates for line in _gate(gate))]
+
+
+def _second_review(review: ChangeReview | None) -> Iterator[str]:
+    """Yield the second reviewer's verdict, its summary, and a line per citation."""
+    if review is not None:
+        yield f"  second review by {printable(review.model)}: {review.review.verdict}"
+        yield from (f"      {line}" for line in printable(review_text(review.review)).splitlines())
 
 
 def _without_checks(about: ContractView) -> str:

@@ -7,6 +7,7 @@ from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.inbox import brief_lines
 from scaffold.cli.render.status_text import MAX_ITEMS, ActionsById, status_reason, strength_suffix
 from scaffold.cli.render.style import heading, status_mark
+from scaffold.core.contract import Strength
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited
@@ -17,6 +18,10 @@ from scaffold.views.text_format import WIDTH, clip, format_cost, format_duration
 
 SUCCESSFUL_OUTCOMES = frozenset({"landed", "recorded"})
 """Outcomes of attempts whose effects are facts; a review is recorded without landing a commit."""
+STRENGTHS: Sequence[Strength] = ("weak", "reviewed", "proven")
+"""In the order in which a reader should look at them."""
+AGREEMENTS = frozenset({"review", "human"})
+"""Kinds of evidence that somebody agreed to the work."""
 NARRATIVE_EVIDENCE = frozenset({"change", "review", "human"})
 """Kinds of evidence that are words instead of a command."""
 
@@ -32,6 +37,7 @@ def report(view: RunView, root: Path) -> str:
     parts = [
         "",
         _head(view, len(attempts)),
+        *_standing(view),
         *(_goal(view, goal) for goal in view.goals),
         *_needs_you(view),
         "\n".join(_next(view, root)),
@@ -48,6 +54,27 @@ def _head(view: RunView, attempts: int) -> str:
     status = status_of(run.state)
     title = heading(clip(f"run {run.id} {status}{_reason_suffix(reason_of(run.state))}", WIDTH - 2))
     return f"{status_mark(status)} {title}\n  {took}, {count_of(attempts, 'attempt')}, {spent}"
+
+
+def _standing(view: RunView) -> Iterator[str]:
+    """Yield how much the evidence of the facts says: first those that are weak, then those reviewed, each with why."""
+    holding = [fact for goal in view.goals for fact in view.facts[goal.id] if fact.state == "holds"]
+    by_strength = {strength: [each for each in holding if each.strength == strength] for strength in STRENGTHS}
+    lines: list[str] = []
+    for strength, facts in by_strength.items():
+        if facts:
+            lines.append(f"  {count_of(len(facts), 'fact')} {strength}{'' if strength == 'proven' else ':'}")
+        lines += _reasons(facts) if strength != "proven" else []
+    if by_strength["weak"] or by_strength["reviewed"]:
+        yield "\n".join([heading("Evidence"), *lines])
+
+
+def _reasons(facts: Sequence[Fact]) -> Iterator[str]:
+    """Yield a line for each fact with its doubts, and below it who agreed in spite of them."""
+    for fact in facts:
+        yield _line(4, f"{fact.assertion}: {'; '.join(doubt.text for doubt in fact.doubts)}")
+        agreed = [each for each in fact.evidence if each.kind in AGREEMENTS] if fact.reviewed else []
+        yield from (_line(6, evidence_source(each)) for each in agreed)
 
 
 def _needs_you(view: RunView) -> Iterator[str]:
