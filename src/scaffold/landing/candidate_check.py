@@ -22,6 +22,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_with_timings
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.lease import owner_transaction
+from scaffold.run.settled_tests import settled_tests
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit
 from scaffold.verify.proof import may_run, prove_candidate
@@ -165,6 +166,7 @@ class CandidateVerifier:
             files=action.files,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
             installed=environment.installed if environment else (),
+            settled=settled_tests(self._context.store, self._run.id),
             failed_on_base=_failed_before(attempt.verification),
             baseline=baseline,
             tagged=settings.gates.tagged,

@@ -27,6 +27,8 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """The tests whose loss a reviewer or a human agreed to, by name."""
     installed: tuple[str, ...] = ()
     """The module names of the distributions that are installed where checks run."""
+    settled: frozenset[str] = frozenset()
+    """The tests that landed work of the run removed, replaced or moved; the change need not account for them again."""
     failed_on_base: tuple[str, ...] | None = None
     """The names of the contract's checks that failed on the base; None if they were not run there."""
     lacks: str = ""

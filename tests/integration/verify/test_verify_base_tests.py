@@ -216,6 +216,26 @@ async def test_tests_of_unittest_that_landed_work_deleted_are_missed_by_nobody_w
 
 
 @pytest.mark.slow
+async def test_a_test_that_landed_work_removed_is_not_missed_when_its_file_changes_again(candidates):
+    """AL-10, BX-22: it was judged when it went; a test that is still there has to be accounted for."""
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC, "test_always.py": OLD})
+    captured = await candidates.capture(base)
+    only_add = TEST_CALC[: TEST_CALC.index("\n\ndef test_sub")].replace(", sub", "")
+    tip = await candidates.commit({"calc.py": CALC_OF_ADD, "test_calc.py": only_add})
+    head = await candidates.commit({"test_calc.py": f"{only_add}\n\ndef test_more():\n    assert add(1, 1) == 2\n"})
+    settled, terms = frozenset({"test_calc.py::test_sub"}), {"files": ("test_calc.py",)}
+    again = (await candidates.judge(captured, tip, head, settled=settled, **terms))["test"]
+    assert again.tests.get("test_calc.py::test_sub") is None
+    unknown = (await candidates.judge(captured, tip, head, **terms))["test"]
+    assert unknown.tests["test_calc.py::test_sub"] == "new_failure"
+    worse = await candidates.commit({"calc.py": CALC_OF_ADD.replace("a + b", "0"), "test_calc.py": ""})
+    taken = (await candidates.judge(captured, tip, worse, settled=settled | {"test_calc.py::test_add"}, **terms))[
+        "test"
+    ]
+    assert taken.tests["test_calc.py::test_add"] == "new_failure"
+
+
+@pytest.mark.slow
 async def test_a_doctest_that_went_with_its_function_is_counted_as_removed(candidates):
     """AL-10, BX-22: it is part of the source, so that nothing can show what it would say now."""
     example = '    """Return less.\n\n    >>> sub(3, 1)\n    2\n    """\n'

@@ -148,9 +148,10 @@ class _GateRunner:
                 run, fates = await self._with_base_tests(run, before, altered)
             fates = {**checks_gone_with_sources(before, run, self._change, self._request.files), **fates}
         blocking = {name for name, fate in fates.items() if fate == "lost"} - self._request.accepted_losses
+        accounted = fates.keys() | self._request.settled
 
         def missed(name: str) -> bool:
-            return name not in earlier and (name in blocking or (name not in fates and expected(name)))
+            return name not in earlier and (name in blocking or (name not in accounted and expected(name)))
 
         result = compare_gate_runs(before, run, expected=missed)
         shown = dict(sorted(fates.items(), key=lambda each: (FATES_BY_WEIGHT.index(each[1]), each[0]))[:MAX_TESTS])
