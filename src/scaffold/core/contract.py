@@ -154,6 +154,8 @@ class Verification(Struct, frozen=True, kw_only=True):
     """Why passing does not show that the work is right; empty if nothing speaks against it."""
     reviewed: bool = False
     """True if a second reviewer or a human agreed to exactly this change in spite of the doubts."""
+    accepted: tuple[str, ...] = ()
+    """The lost tests whose loss a second reviewer or a human agreed to, by name; no others may be lost."""
     review: ChangeReview | None = None
     """The second reviewer's verdict about exactly this change; None if none was given."""
     failed_on_base: tuple[str, ...] = ()

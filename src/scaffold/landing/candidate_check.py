@@ -1,6 +1,6 @@
 """Verification of a candidate on the exact tree that would land: its own contract, and the facts it might break."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -65,9 +65,11 @@ class CandidateVerifier:
 
         A fact that also fails without the candidate is refuted and does not count against it.
         """
-        verification = _with_worker_findings(await self._prove(action, attempt, merged, tip), attempt.verification)
-        if attempt.verification is not None and await self._is_same_change(attempt, merged, tip):
-            verification = with_agreement(verification, attempt.verification)
+        agreed = await self._agreed(attempt, merged, tip)
+        proven = await self._prove(action, attempt, merged, tip, agreed.accepted if agreed else ())
+        verification = _with_worker_findings(proven, attempt.verification)
+        if agreed is not None:
+            verification = with_agreement(verification, agreed)
         # The other facts are rechecked only for work that passes by itself: their checks cost a checkout each.
         if not verification.passed:
             return CandidateResult(verification=verification)
@@ -117,11 +119,16 @@ class CandidateVerifier:
             self.fact_refresher.record_result(before)
         return not before.failures
 
-    async def _prove(self, action: Action, attempt: Attempt, merged: Commit, tip: Commit) -> Verification:
-        """Verify a candidate alone; check it out only if a command or a gate has to run."""
+    async def _prove(
+        self, action: Action, attempt: Attempt, merged: Commit, tip: Commit, accepted: Collection[str]
+    ) -> Verification:
+        """Verify a candidate alone; check it out only if a command or a gate has to run.
+
+        The tests named in `accepted` may be lost.
+        """
         baseline = self._known_baseline()
         applicable = baseline if baseline is not None and await self._gates_at(baseline, merged) else None
-        request, marks = self._proof_request(action, attempt, applicable), {"SCAFFOLD_ACTION": action.key}
+        request, marks = self._proof_request(action, attempt, applicable, accepted), {"SCAFFOLD_ACTION": action.key}
         # Paths and globs are read from git, so work without a command to run needs no worktree.
         if applicable is None and (request.contract is None or not request.contract.commands):
             return await prove_candidate(request, self._checkout.tree_without_checkout(tip, merged, marks))
@@ -142,13 +149,17 @@ class CandidateVerifier:
         )
         return with_environment(request, found.environment, lacks=found.lacks), found.environment
 
-    async def _is_same_change(self, attempt: Attempt, merged: Commit, tip: Commit) -> bool:
-        """Return whether what would land is what was handed in, on whatever tip: the same blobs before and after."""
-        if attempt.head_sha is None:
-            return False
+    async def _agreed(self, attempt: Attempt, merged: Commit, tip: Commit) -> Verification | None:
+        """Return the verification that a reviewer or a human agreed to, if what would land is what they agreed to.
+
+        That is the same change on whatever tip: the same blobs before and after. None if nobody was asked.
+        """
+        found = attempt.verification
+        if found is None or attempt.head_sha is None or not (found.reviewed or found.review):
+            return None
         git = self._context.git
         handed_in = await commits.patch_fingerprint(git, attempt.base_sha, attempt.head_sha)
-        return handed_in == await commits.patch_fingerprint(git, tip, merged)
+        return found if handed_in == await commits.patch_fingerprint(git, tip, merged) else None
 
     async def _gates_at(self, baseline: Baseline, at: Commit) -> bool:
         """Return whether any gates apply at a commit: from the baseline, or added by the work."""
@@ -159,13 +170,16 @@ class CandidateVerifier:
         found = apply_gate_settings(await detect_at_commit(self._context.git, at), gates.given, gates.off)
         return bool(found.gates)
 
-    def _proof_request(self, action: Action, attempt: Attempt, baseline: Baseline | None) -> ProofRequest:
+    def _proof_request(
+        self, action: Action, attempt: Attempt, baseline: Baseline | None, accepted: Collection[str]
+    ) -> ProofRequest:
         settings, environment = self._run.settings, self._environment()
         return ProofRequest(
             contract=contract_with_timings(self._context.store, attempt, environment),
             files=action.files,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
             installed=environment.installed if environment else (),
+            accepted_losses=frozenset(accepted),
             settled=settled_tests(self._context.store, self._run.id),
             failed_on_base=_failed_before(attempt.verification),
             baseline=baseline,
@@ -211,7 +225,7 @@ def with_agreement(proven: Verification, handed_in: Verification) -> Verificatio
     """
     known = {doubt.code for doubt in handed_in.doubts}
     reviewed = handed_in.reviewed and all(doubt.code in known for doubt in proven.doubts)
-    return msgspec.structs.replace(proven, reviewed=reviewed, review=handed_in.review)
+    return msgspec.structs.replace(proven, reviewed=reviewed, review=handed_in.review, accepted=handed_in.accepted)
 
 
 def _failed_before(verification: Verification | None) -> tuple[str, ...] | None:

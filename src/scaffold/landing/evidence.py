@@ -35,10 +35,11 @@ def evidence_of(
 
 
 def approvals_of(attempt: Attempt, approved: Iterable[InboxItem]) -> Iterator[InboxItem]:
-    """Yield the approvals the attempt's work depends on: for changes of protected paths on the same base."""
+    """Yield the approvals the attempt's work depends on: of protected paths and lost tests, on the same base."""
     for item in approved:
         # An approval is for one change of one base; on another base the same action may have made another change.
-        if item.detail.get("protected") and item.detail.get("base") == attempt.base_sha:
+        subject = item.detail.get("protected") or item.detail.get("lost")
+        if subject and item.detail.get("base") == attempt.base_sha:
             yield item
 
 

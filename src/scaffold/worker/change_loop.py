@@ -33,6 +33,7 @@ from scaffold.worker.critique import (
     decide_next_step,
     requests_end,
 )
+from scaffold.worker.lost_tests import blocking_losses, human_decision, named
 from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.prompts import failure_prompt, task_prompt
 from scaffold.worker.protected_review import approve_protected_change, restore_waiting_change
@@ -149,7 +150,9 @@ class ChangeLoop:
             # The row of this attempt is new; without the earlier answer the landing would record no result.
             record.answered(before.result or "", iteration=before.iteration)
             record.enter("verifying")
-            verification = await self._second_reviewed(await self._verifier.verify(work.head))
+            verification = await self._second_reviewed(await self._verified(work.head))
+            if lost := blocking_losses(verification):
+                return await self._left_to_human(verification, lost)
             if verification.passed:
                 return await self._hand_in(verification)
         # The approval was for that change alone. The agent starts over from the
@@ -239,7 +242,7 @@ class ChangeLoop:
         """Verify the work and, if it passes, have it criticised unless the agent asked for an end."""
         if isinstance(work, Verification):
             return IterationResult(left=work, verification=work, asked_for_end=asked_for_end)
-        verification = await self._verifier.verify(work.head)
+        verification = await self._verified(work.head)
         if verification.passed:
             verification = await self._verifier.strengthened(verification)
         judged = IterationResult(left=work.tree, verification=verification, asked_for_end=asked_for_end)
@@ -252,6 +255,37 @@ class ChangeLoop:
         self._context.record.enter("critiquing", verification=verification)
         critique = await self._judges.critic.critique(await self._question(verification, iteration))
         return IterationResult(left=work.tree, verification=verification, critique=critique)
+
+    async def _verified(self, head: Commit) -> Verification:
+        """Verify the work; if only lost tests block it, the second reviewer may agree to their loss."""
+        found = await self._verifier.verify(head)
+        lost = blocking_losses(found)
+        if not lost or self._judges.second is None:
+            return found
+        judged = await self._judges.second.judged_losses(found, self._verifier.contract, lost)
+        # Each way leads out of the phase in which the reviewer was asked.
+        self._context.record.enter("executing")
+        self._context.record.enter("verifying")
+        await worktree.restore(self._context.workspace.git, head)
+        if not judged.accepted:
+            return judged
+        again = await self._verifier.verify(head, accepted=lost)
+        return structs.replace(again, review=judged.review)
+
+    async def _left_to_human(self, found: Verification, lost: tuple[str, ...]) -> CandidateReady | AttemptEnd:
+        """Hand in work that only lost tests block if a human agrees to their loss; otherwise return the ending."""
+        context = self._context
+        await worktree.restore(context.workspace.git, found.commit)
+        decided = await human_decision(context, found, lost)
+        if decided.state != "approved":
+            why = f": {decided.answer}" if decided.answer else ""
+            return AttemptEnd("gate_failed", f"a human rejected the loss of {named(lost)}{why}")
+        context.record.enter("executing")
+        context.record.enter("verifying")
+        agreed = await self._verifier.verify(found.commit, accepted=lost)
+        if not agreed.passed:
+            return AttemptEnd(_outcome(agreed), summarize_failures(agreed))
+        return await self._hand_in(structs.replace(agreed, reviewed=True))
 
     async def _question(self, verification: Verification, iteration: int) -> str:
         git, base = self._context.workspace.git, self._context.workspace.base
@@ -280,6 +314,9 @@ class ChangeLoop:
         if self._last is self._start:
             return await _end_unchanged(self._context, self._verifier.contract)
         failed = self._last.verification
+        lost = blocking_losses(failed)
+        if lost and self._passed is None and not self._context.task.run.settings.permissions.yolo:
+            return await self._left_to_human(failed, lost)
         if move.reason == "refused":
             return await self._last_passed_or(AttemptEnd(_outcome(failed), _refusal(failed), permanent=True))
         if move.reason == "nothing_changed":

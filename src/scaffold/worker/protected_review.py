@@ -36,7 +36,7 @@ async def approve_protected_change(
     inner = [change.path for change in await commits.submodule_changes(git, base, head)]
     files = tuple(path for path in inner if protected_entry(path))
     touched = _paths_to_approve(context, (*await commits.changed_paths(git, base, head), *files))
-    change = hashlib.sha256(await commits.patch_fingerprint(git, base, head)).hexdigest()
+    change = await change_hash(context, head)
     verdict = review.review if review is not None and review.holds_for(base, change, ()) else None
     if verdict is not None and verdict.verdict == "approve":
         left_to_reviewer = paths_for_reviewer(context, touched)
@@ -59,6 +59,12 @@ async def approve_protected_change(
         return None
     why = f": {decided.answer}" if decided.answer else ""
     return AttemptEnd("gate_failed", f"a human rejected the change to {_named(touched)}{why}", permanent=True)
+
+
+async def change_hash(context: AttemptContext, head: Commit) -> str:
+    """Return the hash of the attempt's change: the same for the same paths, modes and blobs before and after."""
+    fingerprint = await commits.patch_fingerprint(context.workspace.git, context.workspace.base, head)
+    return hashlib.sha256(fingerprint).hexdigest()
 
 
 def paths_for_reviewer(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Verification of an attempt's work: its contract and the gates, in its cleaned worktree."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
 import msgspec
@@ -63,18 +63,19 @@ class AttemptVerifier:
         """The contract in force; None if there is none."""
         return contract_in_force(self._context.run_context.store, self._context.task.action.id)
 
-    async def verify(self, head: Commit) -> Verification:
-        """Verify the commit in a clean, provisioned worktree.
+    async def verify(self, head: Commit, *, accepted: Collection[str] = ()) -> Verification:
+        """Verify the commit in a clean, provisioned worktree; tests named in `accepted` may be lost.
 
         Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
         """
-        request, environment = await self._with_environment(self._proof_request(head), head)
+        request, environment = await self._with_environment(self._proof_request(head, accepted), head)
 
         async def clean_tree(commit: Commit) -> Tree:
             return await self._clean_tree(commit, environment if commit == head else self._context.environment)
 
         tree = await clean_tree(head)
         verification = await self._proven(request, tree)
+        verification = msgspec.structs.replace(verification, accepted=tuple(sorted(accepted)))
         if verification.passed:
             async with request.pinned_meanwhile():
                 unstable = await unstable_result(request, verification, clean_tree)
@@ -177,7 +178,7 @@ class AttemptVerifier:
         # While the base is checked out, the worktree does not show the work: a rescue would find nothing.
         async with pinned_meanwhile(self._context.run_context, self._context.task.attempt.id, passed.commit):
             self._base_results = await self._check_on_clean_base(after)
-            return await self.verify(passed.commit)
+            return await self.verify(passed.commit, accepted=passed.accepted)
 
     async def _check_on_clean_base(self, contract: Contract) -> BaseCheckResults:
         """Check out the base in place of the work and return the contract's results on it."""
@@ -192,7 +193,7 @@ class AttemptVerifier:
         contract, base_results = self.contract, self._base_results
         return with_timeouts(contract, base_results) if contract and base_results else contract
 
-    def _proof_request(self, head: Commit) -> ProofRequest:
+    def _proof_request(self, head: Commit, accepted: Collection[str]) -> ProofRequest:
         settings, base_results = self._context.task.run.settings, self._base_results
         gates = settings.gates
         return ProofRequest(
@@ -200,6 +201,7 @@ class AttemptVerifier:
             files=self._context.task.action.files,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
             installed=self._context.environment.installed if self._context.environment else (),
+            accepted_losses=frozenset(accepted),
             settled=settled_tests(self._context.run_context.store, self._context.task.run.id),
             failed_on_base=base_results.failed_on_base if base_results else None,
             baseline=self._context.baseline if gates.enabled else None,

@@ -45,16 +45,17 @@ def _named(keys: Sequence[ActionKey]) -> str:
 
 
 def _subject(item: InboxItem) -> Iterator[str]:
-    """Yield what is asked, with all arguments of a call or all files of a change: a decision applies to all of them."""
+    """Yield what is asked, with all arguments of a call, or all files or tests of a change: a decision is for all."""
     if item.kind != "approval":
         yield from _quoted(item.text)
         yield from (f"  - {printable(str(option))}" for option in item.detail.get("options", ()))
         return
     yield f"  {printable(mark_lookalikes(item.text))}"
-    if protected := item.detail.get("protected"):
-        yield "  protected:"
-        yield from _quoted("\n".join(map(str, protected)))
-        return
+    for name in ("protected", "lost"):
+        if entries := item.detail.get(name):
+            yield f"  {name}:"
+            yield from _quoted("\n".join(map(str, entries)))
+            return
     for name, value in _arguments(item.detail.get("args", "")).items():
         yield f"  {printable(name)}:"
         yield from _quoted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -15,7 +15,7 @@ MAX_SOURCES = 40
 MAX_LINES = 60
 """The lines shown of one test."""
 FATES: Mapping[TestFate, str] = {
-    "lost": "gone or skipped; as it was, it fails on the new code",
+    "lost": "lost: as it was, it fails on the new code, and no version of it passes",
     "removed": "gone; as it was, it uses a name that the change removed",
     "changed": "changed; as it was, it fails on the new code",
 }

@@ -1,7 +1,8 @@
 """Have the second reviewer judge work that passed its checks, if it needs that."""
 
-import hashlib
 from collections.abc import Sequence
+
+import msgspec
 
 from scaffold.core.contract import ChangeReview, Contract, Verification
 from scaffold.core.ids import Commit
@@ -9,7 +10,7 @@ from scaffold.core.run_settings import ReviewerSettings
 from scaffold.git import commits, worktree
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.protected_review import paths_for_reviewer
+from scaffold.worker.protected_review import change_hash, paths_for_reviewer
 from scaffold.worker.second_review.base_tests import base_tests_in_doubt
 from scaffold.worker.second_review.decision import (
     ChangeScope,
@@ -19,8 +20,8 @@ from scaffold.worker.second_review.decision import (
     review_reasons,
     with_review,
 )
-from scaffold.worker.second_review.prompts import change_prompt
-from scaffold.worker.second_review.reviewer import ReviewQuestion, YesNoReviewer
+from scaffold.worker.second_review.prompts import ReviewSubject, change_prompt, losses_prompt
+from scaffold.worker.second_review.reviewer import ReviewEvent, ReviewQuestion, YesNoReviewer
 
 DIFF_BYTES = 128 * 1024
 """Bytes of the change's diff; the prompt cuts it further."""
@@ -41,23 +42,54 @@ class ChangeJudge:
 
         Unchanged if the work needs no second review, or if there is no usable verdict.
         """
-        base, head = self._context.workspace.base, passed.commit
-        scope = await self._scope(head)
+        scope = await self._scope(passed.commit)
         task, share = self._context.task, self._settings.share
         sampled = is_sampled(task.run.id, task.action.key, share)
         reasons = review_reasons(passed.doubts, scope, sampled=sampled)
         if not reasons:
             return passed
-        change = await change_hash(self._context, head)
-        review = self._known(base, change, passed) or await self._asked(passed, contract, change, reasons)
+        review = await self._verdict("change", passed, contract, reasons, lost=passed.accepted)
         if review is None:
             return passed
-        self._given.append(review)
         human_decides = only_asks_for_place(passed.doubts, scope, reasons)
-        judged = with_review(passed, review, human_decides=human_decides)
-        # Stored at once: a verdict that was paid for survives this process.
+        return self._stored(with_review(passed, review, human_decides=human_decides))
+
+    async def judged_losses(
+        self, found: Verification, contract: Contract | None, lost: tuple[str, ...]
+    ) -> Verification:
+        """Return the verification, which only the `lost` tests block, with the reviewer's verdict about their loss.
+
+        Unchanged if there is no usable verdict. After an approval the work is to be verified without these tests.
+        """
+        review = await self._verdict("lost_tests", found, contract, (), lost=lost)
+        if review is None:
+            return found
+        if review.review.verdict == "reject":
+            return self._stored(with_review(found, review))
+        return self._stored(msgspec.structs.replace(found, review=review, accepted=lost))
+
+    def _stored(self, judged: Verification) -> Verification:
+        """Store a verdict at once, so that it survives this process; return the verification."""
         self._context.record.enter("critiquing", verification=judged)
         return judged
+
+    async def _verdict(
+        self,
+        event: ReviewEvent,
+        found: Verification,
+        contract: Contract | None,
+        reasons: Sequence[str],
+        *,
+        lost: tuple[str, ...],
+    ) -> ChangeReview | None:
+        """Return the verdict about a change, one that is known already if possible; None without a usable one."""
+        change = await change_hash(self._context, found.commit)
+        review = self._known(change, found, lost)
+        if review is None:
+            review = await self._asked(event, found, contract, reasons, change=change, lost=lost)
+        if review is not None:
+            self._given.append(review)
+        return review
 
     async def _scope(self, head: Commit) -> ChangeScope:
         git, base = self._context.workspace.git, self._context.workspace.base
@@ -70,32 +102,38 @@ class ChangeJudge:
             asked_about=paths_for_reviewer(self._context, paths),
         )
 
-    def _known(self, base: Commit, change: str, passed: Verification) -> ChangeReview | None:
+    def _known(self, change: str, found: Verification, lost: tuple[str, ...]) -> ChangeReview | None:
         """Return the verdict that was given about the same change, by this attempt or an earlier one."""
+        base = self._context.workspace.base
         earlier = self._context.run_context.store.attempts.of_action(self._context.task.action.id)
         stored = (each.verification.review for each in earlier if each.verification is not None)
         reviews = (*self._given, *(each for each in stored if each is not None))
-        return next((each for each in reversed(reviews) if each.holds_for(base, change, passed.doubts)), None)
+        return next((each for each in reversed(reviews) if each.holds_for(base, change, found.doubts, lost)), None)
 
     async def _asked(
-        self, passed: Verification, contract: Contract | None, change: str, reasons: Sequence[str]
+        self,
+        event: ReviewEvent,
+        found: Verification,
+        contract: Contract | None,
+        reasons: Sequence[str],
+        *,
+        change: str,
+        lost: tuple[str, ...],
     ) -> ChangeReview | None:
         context, git, base = self._context, self._context.workspace.git, self._context.workspace.base
-        context.record.enter("critiquing", verification=passed)
+        context.record.enter("critiquing", verification=found)
         # The reviewer reads the work as it would land, not what the checks left behind.
-        await worktree.restore(git, passed.commit)
-        prompt = change_prompt(
-            context.task.action,
-            contract,
-            passed,
-            reasons=reasons,
-            tests=await base_tests_in_doubt(git, base, passed),
-            diff=await commits.diff_text(git, base, passed.commit, limit_bytes=DIFF_BYTES),
+        await worktree.restore(git, found.commit)
+        subject = ReviewSubject(
+            action=context.task.action,
+            contract=contract,
+            verification=found,
+            tests=await base_tests_in_doubt(git, base, found),
+            diff=await commits.diff_text(git, base, found.commit, limit_bytes=DIFF_BYTES),
         )
-        paths = await commits.changed_paths(git, base, passed.commit)
-        review = await self._reviewer.ask(
-            ReviewQuestion(event="change", prompt=prompt, work=passed.commit, paths=paths)
-        )
+        prompt = losses_prompt(subject) if event == "lost_tests" else change_prompt(subject, reasons)
+        paths = await commits.changed_paths(git, base, found.commit)
+        review = await self._reviewer.ask(ReviewQuestion(event=event, prompt=prompt, work=found.commit, paths=paths))
         if review is None:
             return None
         return ChangeReview(
@@ -103,11 +141,6 @@ class ChangeJudge:
             model=self._settings.model.name,
             base=base,
             change=change,
-            doubts=tuple(doubt.code for doubt in passed.doubts),
+            doubts=tuple(doubt.code for doubt in found.doubts),
+            lost=lost,
         )
-
-
-async def change_hash(context: AttemptContext, head: Commit) -> str:
-    """Return the hash of the attempt's change: the same for the same paths, modes and blobs before and after."""
-    fingerprint = await commits.patch_fingerprint(context.workspace.git, context.workspace.base, head)
-    return hashlib.sha256(fingerprint).hexdigest()

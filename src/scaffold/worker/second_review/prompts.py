@@ -39,40 +39,42 @@ class BaseTest(Struct, frozen=True, kw_only=True):
     """Its numbered lines on the base, below its path; empty if unknown."""
 
 
-def change_prompt(
-    action: Action,
-    contract: Contract | None,
-    verification: Verification,
-    *,
-    reasons: Sequence[str],
-    tests: Sequence[BaseTest],
-    diff: str,
-) -> str:
+class ReviewSubject(Struct, frozen=True, kw_only=True):
+    """A change as the reviewer sees it."""
+
+    action: Action
+    contract: Contract | None
+    verification: Verification
+    tests: Sequence[BaseTest]
+    """The tests of the base that are gone or changed; lost ones first."""
+    diff: str
+
+
+def change_prompt(subject: ReviewSubject, reasons: Sequence[str]) -> str:
     """Return the question whether a change that passed its checks is right."""
     return _joined(
-        *_about(action, contract),
-        _listed("# What was checked", result_lines(verification)),
+        *_about(subject.action, subject.contract),
+        _listed("# What was checked", result_lines(subject.verification)),
         _listed("# Why you are asked", (f"- {reason}" for reason in reasons)),
-        section_of_tests("# Tests of the base that are gone or changed", tests),
-        f"# The change\n```diff\n{clip(diff, DIFF_CHARS)}\n```",
+        section_of_tests("# Tests of the base that are gone or changed", subject.tests),
+        _diff(subject),
         "Is what the reasons name a legitimate consequence of the request, and is the change right?",
         VERDICT_RULES,
     )
 
 
-def losses_prompt(
-    action: Action, contract: Contract | None, verification: Verification, *, tests: Sequence[BaseTest], diff: str
-) -> str:
+def losses_prompt(subject: ReviewSubject) -> str:
     """Return the question whether tests that the change makes fail may go."""
+    others = [f"- {doubt.text}" for doubt in subject.verification.doubts if doubt.code != "tests_lost"]
     return _joined(
-        *_about(action, contract),
-        _listed("# What was checked", result_lines(verification)),
-        _listed("# What else no check can decide", (f"- {doubt.text}" for doubt in verification.doubts)),
-        section_of_tests("# Tests that no longer pass and have no other version", tests),
-        f"# The change\n```diff\n{clip(diff, DIFF_CHARS)}\n```",
-        "These tests passed before the change. Now they fail or are skipped, and no changed version of them is left. "
-        "The change lands without them only if you approve. For each of them: does the request ask for behaviour that "
-        "contradicts it, or for its subject to go?",
+        *_about(subject.action, subject.contract),
+        _listed("# What was checked", result_lines(subject.verification)),
+        _listed("# What else no check can decide", others),
+        section_of_tests("# Tests of the base that are gone or changed", subject.tests),
+        _diff(subject),
+        "The tests that are lost passed before the change; now they fail or are skipped, and no version of them that "
+        "passes is left. The change lands without them only if you approve. For each of them: does the request ask for "
+        "behaviour that contradicts it, or for its subject to go? And is the change right in the rest?",
         VERDICT_RULES,
     )
 
@@ -112,6 +114,10 @@ def section_of_tests(heading: str, tests: Sequence[BaseTest]) -> str:
 def _about(action: Action, contract: Contract | None) -> Iterable[str]:
     yield f"# The request: {action.key} (role: {action.role})\n{clip(action.description, TASK_CHARS)}"
     yield clip(contract_section(contract), CONTRACT_CHARS)
+
+
+def _diff(subject: ReviewSubject) -> str:
+    return f"# The change\n```diff\n{clip(subject.diff, DIFF_CHARS)}\n```"
 
 
 def _listed(heading: str, lines: Iterable[str]) -> str:

@@ -1,0 +1,225 @@
+"""Work that no program can decide about, by the real command: read by a second reviewer or left to a human."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.scenario import Scenario, action, plan_of, text_entry, wait_until, write
+
+HARNESS = Path(__file__).parents[1] / "crash"
+CALC = "def half(number):\n    return number // 2\n"
+EXACT = "def half(number):\n    return number / 2\n"
+TESTS = (
+    "from calc import half\n\n\n"
+    "def test_even():\n    assert half(4) == 2\n\n\n"
+    "def test_odd_is_cut():\n    assert half(3) == 1\n"
+)
+KEPT = TESTS[: TESTS.index("\n\n\ndef test_odd")] + "\n"
+CHECK = "python -c 'import calc; assert calc.half(3) == 1.5'"
+BUILDER = ("--tier", "builder", "--yes")
+WAITS = 3
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    """A repository with a test of behaviour that the only action is to change; the test goes with it."""
+    made = Scenario(tmp_path)
+    made.configure()
+    (made.repo / "calc.py").write_text(CALC)
+    (made.repo / "test_calc.py").write_text(TESTS)
+    made.commit("halves")
+    made.plan(plan_of(g=[action("exact", effects=["exact_there"], check=CHECK, files=["calc.py", "test_calc.py"])]))
+    yield made
+    assert wait_until(lambda: made.processes() == [], 20), "a process was left behind"
+
+
+def verdict(word="approve", *, file="test_calc.py", line=9, before=True, summary="Halves were to be exact."):
+    cited = [{"file": file, "line": line, "note": "the old way", "before": before}]
+    said = {"verdict": word, "citations": cited, "summary": summary}
+    return f"I read it.\n\n```json\n{json.dumps(said)}\n```"
+
+
+def replies(scenario, *reviewer, steps=()):
+    """Write the cassette: the agent's steps, the entries of a reviewer, and a critic that is always content."""
+    path = scenario.cassette(exact=list(steps or (write("calc.py", EXACT), write("test_calc.py", KEPT))))
+    content = yaml.safe_load(path.read_text())
+    scenario.replies(*reviewer, text_entry("critic", "Total: 9/9"), *content["replies"])
+
+
+def fact(scenario):
+    (goal,) = scenario.status()["goals"]
+    (found,) = goal["facts"]
+    return found
+
+
+def evidence(found, kind):
+    return [each["detail"] for each in found["evidence"] if each["kind"] == kind]
+
+
+def outcomes(scenario):
+    return [each["outcome"] for each in scenario.status()["actions"][0]["attempts"]]
+
+
+def test_lost_tests_land_as_reviewed_once_the_second_reviewer_agrees(scenario):
+    """AL-23, BX-1: it is asked about exactly these, with their source; its citations are evidence."""
+    replies(scenario, text_entry("reviewer", verdict(), event="lost_tests"))
+    done = scenario.run(*BUILDER)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = fact(scenario)
+    assert (found["strength"], [each["code"] for each in found["doubts"]]) == ("reviewed", ["tests_lost"])
+    (said,) = evidence(found, "review")
+    assert said.startswith(f"second review by cassette:{scenario.home / 'cassette.yaml'}: Halves were to be exact.")
+    assert said.endswith("- test_calc.py:9 (before the change): the old way")
+    asked = scenario.journal("g", "exact")
+    assert "- test_calc.py::test_odd_is_cut: lost: as it was, it fails on the new code" in asked
+    assert "    8  def test_odd_is_cut():" in asked
+    shown = scenario.scaffold("contract", "exact").stdout
+    assert "second review by cassette:" in shown
+    assert "- test_calc.py:9 (before the change): the old way" in shown
+    listed = done.stdout[done.stdout.index("1 fact reviewed:") :]
+    assert "exact_there: 1 test gone that would fail: test_calc.py::test_odd_is_cut" in listed
+
+
+def test_lost_tests_that_the_second_reviewer_rejects_do_not_land(scenario):
+    """AL-23: the agent reads why; the tests block as without a reviewer."""
+    replies(scenario, text_entry("reviewer", verdict("reject", summary="Nobody asked for that.")))
+    done = scenario.run(*BUILDER)
+    assert done.returncode == 1, done.stdout + done.stderr
+    status = scenario.status()
+    assert status["goals"][0]["facts"] == []
+    assert scenario.git("show", f"{status['run']['session_branch']}:test_calc.py") == TESTS
+    assert "[fail] second review" in scenario.journal("g", "exact")
+    assert "Nobody asked for that." in status["actions"][0]["reason"]
+    assert status["inbox"] == [], "a human is not asked to overrule it"
+
+
+@pytest.mark.slow
+def test_without_a_reviewer_lost_tests_wait_for_a_human(scenario):
+    """AL-23, BX-13: bound to base, change and tests; approved, exactly that work lands as reviewed."""
+    scenario.configure(inbox={"wait_s": 0.2})
+    replies(scenario)
+    done = scenario.run("--yes")
+    assert done.returncode == WAITS, done.stdout + done.stderr
+    (item,) = scenario.status()["inbox"]
+    assert item["text"] == "exact loses 1 test that would fail now: test_calc.py::test_odd_is_cut."
+    assert item["detail"]["lost"] == ["test_calc.py::test_odd_is_cut"]
+    assert "│ test_calc.py::test_odd_is_cut" in scenario.scaffold("inbox").stdout
+    assert scenario.scaffold("approve", item["id"], "--for", "action").returncode == 0
+    requests = scenario.journal("g", "exact").count('"type": "prompt"')
+    again = scenario.scaffold("resume")
+    assert again.returncode == 0, again.stdout + again.stderr
+    found = fact(scenario)
+    assert (found["strength"], outcomes(scenario)) == ("reviewed", ["waiting", "landed"])
+    assert evidence(found, "human")[0].startswith(f"approved as {item['id']}")
+    assert scenario.journal("g", "exact").count('"type": "prompt"') == requests, "the work was restored, not redone"
+
+
+@pytest.mark.slow
+def test_lost_tests_that_a_human_wants_to_keep_are_a_failure_with_the_reason(scenario):
+    """AL-23, BX-13."""
+    scenario.configure(inbox={"wait_s": 0.2})
+    replies(scenario)
+    assert scenario.run("--yes").returncode == WAITS
+    (item,) = scenario.status()["inbox"]
+    assert scenario.scaffold("reject", item["id"], "--why", "keep it").returncode == 0
+    scenario.scaffold("resume")
+    assert outcomes(scenario)[:2] == ["waiting", "gate_failed"]
+    assert scenario.status()["goals"][0]["facts"] == []
+    assert "a human rejected the loss of test_calc.py::test_odd_is_cut: keep it" in scenario.journal("g", "exact")
+
+
+NO_CONTRACT = {"key": "exact", "description": "make it exact", "effects": ["exact_there"], "files": ["note.md"]}
+NOTE = (write("note.md", "It is exact.\n"),)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "said",
+    [
+        "It is fine.",
+        verdict(file="note.md", line=2, before=False),
+        verdict(file="nowhere.md", line=1, before=False),
+        verdict(file="README.md", line=1, before=False),
+    ],
+    ids=["no verdict", "a line that does not exist", "a file that does not exist", "another file"],
+)
+def test_an_approval_without_citations_that_exist_counts_as_none(scenario, said):
+    """AL-23, BX-1: the work stays weak, and nothing fails."""
+    scenario.plan(plan_of(g=[NO_CONTRACT]))
+    replies(scenario, text_entry("drafter", "none"), text_entry("reviewer", said), steps=NOTE)
+    scenario.configure(tiers={"builder": {"threshold": 0}})
+    done = scenario.run(*BUILDER)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = fact(scenario)
+    assert (found["strength"], evidence(found, "review")) == ("weak", [])
+    assert "exact got no second review: none of its 3 answers can be used." in done.stdout
+    assert done.stdout.index("1 fact weak:") < done.stdout.index("Next")
+
+
+@pytest.mark.slow
+def test_a_plan_without_a_tier_has_no_second_reviewer(scenario):
+    """AL-23: only requests of its actions are made; its weak facts stay weak."""
+    scenario.plan(plan_of(g=[NO_CONTRACT]))
+    replies(scenario, text_entry("reviewer", verdict(file="note.md", line=1, before=False)), steps=NOTE)
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert fact(scenario)["strength"] == "weak"
+    assert "second review" not in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["worker", "run"])
+def test_a_verdict_survives_the_process_that_got_it(scenario, victim):
+    """AL-23, BX-15: killed right after it, with the work still to be handed in; nobody is asked again."""
+    replies(scenario, text_entry("reviewer", verdict(), attempt=1))
+    counter, owner = scenario.home / "points", scenario.home / "owner"
+    counter.write_text("")
+    scenario.environ |= {"PYTHONPATH": str(HARNESS), "CRASH_COUNTER": str(counter), "CRASH_PHASE": "critiquing"}
+    # The reviewer is asked, it has answered, and the critic has scored the work when the third is passed.
+    scenario.environ["CRASH_AT"] = "2"
+    if victim == "run":
+        scenario.environ["CRASH_OWNER"] = str(owner)
+    done = scenario.run(*BUILDER)
+    if victim == "run":
+        assert done.returncode != 0
+        assert wait_until(lambda: scenario.processes() == [], 20)
+        done = scenario.scaffold("resume")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert outcomes(scenario) == ["lost", "landed"]
+    assert fact(scenario)["strength"] == "reviewed"
+    assert "got no second review" not in done.stdout
+
+
+@pytest.mark.slow
+def test_work_after_an_agreed_loss_is_not_blamed_for_it(scenario):
+    """AL-10, AL-23: the baseline still has the test; neither the next action nor the end of the run misses it."""
+    actions = [
+        action("exact", effects=["exact_there"], check=CHECK, files=["calc.py", "test_calc.py"]),
+        action(
+            "third",
+            needs=["exact_there"],
+            effects=["third_there"],
+            check="python -c 'import calc; assert calc.third(3) == 1'",
+            files=["calc.py", "test_calc.py"],
+        ),
+    ]
+    scenario.plan(plan_of(g=actions))
+    replies(scenario, text_entry("reviewer", verdict(), event="lost_tests"))
+    path = scenario.home / "cassette.yaml"
+    content = yaml.safe_load(path.read_text())
+    third = scenario.cassette(
+        name="third.yaml",
+        third=[
+            write("calc.py", f"{EXACT}\n\ndef third(number):\n    return number / 3\n"),
+            write("test_calc.py", f"{KEPT}\n\ndef test_odd():\n    assert half(3) == 1.5\n"),
+        ],
+    )
+    more = yaml.safe_load(third.read_text())["replies"]
+    path.write_text(yaml.safe_dump({**content, "replies": [*content["replies"][:2], *more, *content["replies"][2:]]}))
+    done = scenario.run(*BUILDER)
+    assert done.returncode == 0, done.stdout + done.stderr
+    strengths = {each["name"]: each["strength"] for each in scenario.status()["goals"][0]["facts"]}
+    assert strengths["exact_there"] == "reviewed"
+    assert set(strengths) == {"exact_there", "third_there"}
