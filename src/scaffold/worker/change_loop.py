@@ -38,7 +38,7 @@ from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.prompts import failure_prompt, task_prompt
 from scaffold.worker.protected_review import approve_protected_change, restore_waiting_change
 from scaffold.worker.second_review.judge import ChangeJudge
-from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S, SecondReviewer
+from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S, second_reviewer
 from scaffold.worker.verification import AttemptVerifier
 from scaffold.worker.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.workspace import copied_files, rescue_work
@@ -93,8 +93,8 @@ async def make_change(context: AttemptContext, model: Model) -> CandidateReady |
 
 
 def _change_judge(context: AttemptContext, model: Model) -> ChangeJudge | None:
-    settings = context.task.run.settings.planning.reviewer
-    return ChangeJudge(context, SecondReviewer(context, model, settings.model.name), settings) if settings else None
+    reviewer, settings = second_reviewer(context, model), context.task.run.settings.planning.reviewer
+    return ChangeJudge(context, reviewer, settings) if reviewer and settings else None
 
 
 class ChangeLoop:

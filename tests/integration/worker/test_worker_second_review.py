@@ -5,11 +5,20 @@ import json
 import pytest
 from msgspec import structs
 
-from integration.worker.builders import REVIEWED, WITH_CRITIC, critique_text, run_reviewed, verdict
+from integration.worker.builders import (
+    REVIEWED,
+    WITH_CRITIC,
+    claimed_attempt,
+    critique_text,
+    run_reviewed,
+    verdict,
+)
 from scaffold.core.events import NoticeRaised
-from scaffold.llm.cassette.model import CassetteEntry, CassetteToolCall, RequestMatcher
+from scaffold.llm.cassette.model import Cassette, CassetteEntry, CassetteModel, CassetteToolCall, RequestMatcher
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.second_review.path_request import judge_path_request
+from scaffold.worker.second_review.reviewer import second_reviewer
 from support.harness import act, goal
 
 
@@ -232,3 +241,42 @@ async def test_in_the_tier_architect_a_human_decides_about_protected_areas(harne
     run = await begin_protected(harness, tier="architect")
     ending = await run_reviewed(harness, run, "a", WRITES, [verdict(file="login.sql")])
     assert ending.outcome == "waiting"
+
+
+REJECTED_EMPTY = """```json
+{"verdict": "reject", "citations": [], "summary": "No."}
+```"""
+
+
+@pytest.mark.parametrize(
+    ("answers", "word"),
+    [
+        ([verdict(file="list", line=2)], "approve"),
+        ([verdict("reject", file="README")], "reject"),
+        ([REJECTED_EMPTY] * 3, None),
+        ([], None),
+    ],
+    ids=["approves", "rejects", "cites nothing", "nobody there"],
+)
+async def test_an_agents_request_for_further_files_is_judged_with_citations(harness, answers, word):
+    """AL-23: by the same reviewer, which reads the files as they are and cites them as they were."""
+    run = await begin(harness)
+    async with claimed_attempt(harness, run, "a") as working:
+        entries = tuple(
+            CassetteEntry(when=RequestMatcher(role="reviewer", event="files", turn=turn), text=text)
+            for turn, text in enumerate(answers, 1)
+        )
+        model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=entries))
+        reviewer = second_reviewer(working, model)
+        found = await judge_path_request(working, reviewer, ["tests/conftest.py"], "The fixture must change.")
+    assert (found and found.verdict) == word
+    (asked, *_) = prompts(harness, "reviewer")
+    assert "- tests/conftest.py" in asked
+    assert "The fixture must change." in asked
+
+
+async def test_a_run_without_a_second_reviewer_has_nobody_to_ask(harness):
+    """AL-23."""
+    run = await begin(harness, reviewer=None)
+    async with claimed_attempt(harness, run, "a") as working:
+        assert second_reviewer(working, None) is None

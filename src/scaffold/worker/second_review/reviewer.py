@@ -38,8 +38,8 @@ class ReviewQuestion(Struct, frozen=True, kw_only=True):
     prompt: str
     work: Commit
     """The commit whose lines are cited."""
-    paths: tuple[str, ...]
-    """The paths in question: a verdict counts only if it cites at least one of them."""
+    paths: tuple[str, ...] = ()
+    """The paths in question: a verdict counts only if it cites at least one of them; empty for any."""
 
 
 class YesNoReviewer(Protocol):
@@ -54,7 +54,7 @@ class SecondReviewer:
     """Asks another model, or the same one in a conversation of its own. Implements `YesNoReviewer`."""
 
     def __init__(self, context: AttemptContext, model: Model, name: str) -> None:
-        """`name` is the reviewer's model string; `model` is that of the work, used if it is the same."""
+        """`name` is the reviewer's model string; `model` is that of the work, used if it is the same model."""
         self._context = context
         self._model = model
         self.model_name = name
@@ -111,6 +111,14 @@ class SecondReviewer:
         missing = await unresolved_citations(review, git, question.work, base=base)
         if missing:
             return "\n".join(["These citations do not match the commit:", *missing])
-        if not any(citation.file in question.paths for citation in review.citations):
+        if not review.citations:
+            return "It cites nothing: cite at least one file and line that shows your reason."
+        if question.paths and not any(citation.file in question.paths for citation in review.citations):
             return "It cites no line of a file that is in question."
         return ""
+
+
+def second_reviewer(context: AttemptContext, model: Model) -> SecondReviewer | None:
+    """Return the second reviewer of the run, None if it has none; `model` is that of the attempt's work."""
+    settings = context.task.run.settings.planning.reviewer
+    return None if settings is None else SecondReviewer(context, model, settings.model.name)

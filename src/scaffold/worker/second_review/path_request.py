@@ -1,0 +1,20 @@
+"""Ask the second reviewer whether an action may change further files that help to decide whether work is right."""
+
+from collections.abc import Sequence
+
+from scaffold.core.review import Review
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.second_review.prompts import paths_prompt
+from scaffold.worker.second_review.reviewer import ReviewQuestion, YesNoReviewer
+
+
+async def judge_path_request(
+    context: AttemptContext, reviewer: YesNoReviewer, paths: Sequence[str], why: str
+) -> Review | None:
+    """Return the verdict about an agent's request to change `paths`, for its reason; None without a usable one.
+
+    The agent may still be at work: the reviewer reads the worktree as it is now, and cites the base, where lines of any
+    file count, since a path that is asked for need not exist yet. The model must not be in use by another request.
+    """
+    prompt = paths_prompt(context.task.action, paths, why)
+    return await reviewer.ask(ReviewQuestion(event="files", prompt=prompt, work=context.workspace.base))
