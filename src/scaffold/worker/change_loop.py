@@ -222,7 +222,7 @@ class ChangeLoop:
         if not state.changed:
             self._context.record.enter("verifying")
         verification = await self._second_reviewed(self._last.verification)
-        if verification == self._last.verification:
+        if verification is self._last.verification:
             return decide_next_step(state)
         self._last = structs.replace(self._last, verification=verification, critique=None)
         # Earlier versions have not been judged, so none of them stands in for one that was rejected.
