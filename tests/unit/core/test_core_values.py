@@ -18,8 +18,8 @@ from scaffold.core.contract import (
 from scaffold.core.conversation import AssistantMessage, Text, Thinking, ToolCall
 from scaffold.core.errors import ModelError, PlanInvalid, ScaffoldError
 from scaffold.core.events import ActionStatusChanged, Event, NoticeRaised, StoredEvent
-from scaffold.core.ids import ActionKey, Commit
-from scaffold.core.model import Usage
+from scaffold.core.ids import ActionKey, Assertion, Commit, GoalId
+from scaffold.core.model import Fact, Usage
 from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
 from scaffold.core.ports import Budget, Clock, Model
 from scaffold.core.review import Review
@@ -139,3 +139,28 @@ def test_a_review_of_a_change_holds_for_that_change_and_the_doubts_it_was_told_o
     )
     about = {"base": COMMIT, "change": "one", "doubts": ()} | given
     assert review.holds_for(about.pop("base"), about.pop("change"), about.pop("doubts"), **about) is holds
+
+
+@pytest.mark.parametrize(
+    ("doubts", "reviewed", "strength"),
+    [
+        ((), False, "proven"),
+        ((), True, "proven"),
+        ((Doubt("no_contract", "x"),), False, "weak"),
+        ((Doubt("no_contract", "x"),), True, "reviewed"),
+    ],
+)
+def test_reviewed_is_above_weak_and_below_proven(doubts, reviewed, strength):
+    """BX-1: of a verification and of the facts that it proves."""
+    assert Verification(commit=COMMIT, results=(), doubts=doubts, reviewed=reviewed).strength == strength
+    fact = Fact(
+        goal_id=GoalId("g"),
+        assertion=Assertion("a"),
+        state="holds",
+        commit=COMMIT,
+        paths=(),
+        evidence=(),
+        doubts=doubts,
+        reviewed=reviewed,
+    )
+    assert fact.strength == strength
