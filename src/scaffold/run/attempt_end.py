@@ -5,7 +5,7 @@ from msgspec import Struct
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit, GoalId
 from scaffold.core.model import Action, Attempt, Run
-from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import (
     COUNTED_FAILURES,
     WORKER_PHASES,
@@ -17,6 +17,7 @@ from scaffold.core.states import (
     status_of,
 )
 from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure
+from scaffold.run.telling_failure import most_telling
 from scaffold.store.database import Store
 
 
@@ -43,9 +44,9 @@ def end_attempt(
     """End an attempt that did not land; its action becomes pending again, blocked on an inbox item, or failed.
 
     One transaction. An action fails if the end is permanent, or at the run's limit of failures per action (plus the
-    action's extra attempts); only COUNTED_FAILURES count, not a crash, a conflict, a spent budget or a cancellation. If
-    it fails, every action of the goal that can no longer become ready is blocked. Otherwise it is blocked on the inbox
-    item, unless that was decided meanwhile.
+    action's extra attempts); only COUNTED_FAILURES count, not a crash, a conflict, a spent budget or a cancellation.
+    Its reason is that of the most telling of these attempts. If it fails, every action of the goal that can no longer
+    become ready is blocked. Otherwise it is blocked on the inbox item, unless that was decided meanwhile.
 
     A worker passes its attempt's `fence`: StaleFence if the attempt has already ended or its candidate was handed in.
     The run's owner passes none: StaleFence if another process owns the run.
@@ -95,8 +96,15 @@ def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) ->
     failures = store.actions.failures(attempt.action_id)  # this attempt's own included: it was ended above
     limit = run.settings.limits.attempts + _action_of(store, attempt).extra_attempts
     if end.outcome in COUNTED_FAILURES and failures >= limit:
-        return Failed(f"{end.outcome} after {count_of(failures, 'attempt')}: {reason}")
+        return Failed(_telling_reason(store, attempt, failures))
     return None
+
+
+def _telling_reason(store: Store, last: Attempt, failures: int) -> str:
+    """Return why the last `failures` counted attempts failed: in the words of the most telling one."""
+    counted = [each for each in store.attempts.of_action(last.action_id) if each.outcome in COUNTED_FAILURES]
+    telling = most_telling(counted[-failures:])
+    return f"{telling.outcome} in attempt {telling.number} of {last.number}: {telling.error or ''}"
 
 
 def block_unreachable_actions(store: Store, goal_id: GoalId) -> None:

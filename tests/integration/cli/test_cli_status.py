@@ -247,7 +247,7 @@ def test_problems_of_a_run_come_first_on_the_screen(context, plan, scaffold):
     assert lines[0].startswith(f"▶ run {run.id} active")
     assert lines.index("Needs attention") < lines.index("shop: active, 0 of 2 hold")
     assert "  ✗ store failed" in lines
-    assert "      contract_failed after 1 attempt: make test: 1 failed" in lines
+    assert "      contract_failed in attempt 1 of 1: make test: 1 failed" in lines
     assert "  · missing   store_works, api_works" in lines
     assert "  ■ blocked   api                         needs store, which failed" in lines
     assert any(line.startswith("  scaffold logs store ") for line in lines)

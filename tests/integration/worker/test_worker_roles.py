@@ -4,7 +4,7 @@ import pytest
 
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.core.events import NoticeRaised
-from scaffold.core.states import Failed
+from scaffold.core.states import Failed, Pending
 from scaffold.landing.merge_queue import MergeQueue, ReviewRecorded
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
@@ -143,4 +143,26 @@ async def test_another_approach_is_one_more_attempt_with_its_text_in_the_prompt(
     _, request = await worked(harness, run, "a", write, CassetteEntry(text="done"))
     assert "# Another approach to take\nUse a queue." in request.messages[0].parts[0].text
     assert isinstance(harness.action(run, "a").state, Failed)
-    assert harness.action(run, "a").state.reason.startswith("contract_failed after 3 attempts: ")
+    assert harness.action(run, "a").state.reason.startswith("contract_failed in attempt 3 of 3: ")
+
+
+async def test_an_action_fails_for_its_most_telling_reason(harness):
+    """AL-6: the check that its work failed, not that the last agent changed nothing."""
+    run = await harness.own(goal("g", act("a", check="grep -q good a")), attempts=3, iterations=1)
+    for turn in ("echo bad > a", "", ""):
+        await harness.work(run, "a", turn)
+    reason = harness.action(run, "a").state.reason
+    assert reason.startswith("contract_failed in attempt 1 of 3: ")
+    assert "grep -q good a" in reason
+
+
+async def test_a_retried_action_fails_for_a_reason_of_its_new_attempts(harness):
+    """AL-6: what failed before the human's retry counts no longer."""
+    run = await harness.own(goal("g", act("a", check="grep -q good a")), attempts=1, iterations=1)
+    await harness.work(run, "a", "echo bad > a")
+    a = harness.action(run, "a")
+    with harness.store.transaction():
+        harness.store.actions.reset_failures(a.id)
+        harness.store.actions.move(a.id, Pending())
+    await harness.work(run, "a", "")
+    assert harness.action(run, "a").state.reason.startswith("contract_failed in attempt 2 of 2: the agent said")

@@ -8,9 +8,9 @@ from scaffold.core.ids import ActionKey
 def test_a_failed_action_is_one_line_whatever_its_checks_printed():
     """AL-6: the failure first; `scaffold contract` shows the rest."""
     event = ActionStatusChanged(
-        ActionKey("store"), "failed", "gate_failed after 3 attempts: test\n- a::b: new failure\nFF  [100%]"
+        ActionKey("store"), "failed", "gate_failed in attempt 2 of 3: test\n- a::b: new failure\nFF  [100%]"
     )
-    assert event_sentence(event) == "failed   store: gate_failed after 3 attempts: test"
+    assert event_sentence(event) == "failed   store: gate_failed in attempt 2 of 3: test"
 
 
 def test_a_waiting_action_without_a_reason_shows_none():

@@ -1,0 +1,71 @@
+"""Which of an action's failed attempts tells best why it failed."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.gates import Gate, GateResult
+from scaffold.core.model import Attempt, Usage
+from scaffold.run.telling_failure import failure_kind, most_telling
+
+THEN = datetime(2030, 1, 1, tzinfo=UTC)
+GATE = Gate(kind="test", command="pytest")
+REGRESSION = Verification(
+    commit="c",
+    results=(),
+    gates=(GateResult(gate=GATE, verdict="new_failure", tests={"test_a.py::test_x": "new_failure"}),),
+)
+TAMPERED = Verification(commit="c", results=(CheckResult(name="checks", verdict="fail", detail="- test_a.py"),))
+RED = Verification(commit="c", results=(CheckResult(name="make test", verdict="fail", exit_code=1),))
+BROKEN_GATE = Verification(commit="c", results=(), gates=(GateResult(gate=GATE, verdict="error"),))
+GREEN = Verification(commit="c", results=(CheckResult(name="make test", verdict="pass", exit_code=0),))
+
+
+def ended(number, outcome, verification=None, phase="verifying"):
+    """Return an attempt that ended in `phase`."""
+    return Attempt(
+        id=f"t{number}", run_id="r", action_id="a", number=number, fence=1, status="ended", phase=phase,
+        outcome=outcome, verification=verification, base_sha="b" * 40, usage=Usage(), queued_at=THEN,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attempt", "kind"),
+    [
+        (ended(1, "gate_failed", REGRESSION), "named"),
+        (ended(1, "contract_failed", TAMPERED), "named"),
+        (ended(1, "contract_failed", GREEN, "candidate"), "named"),
+        (ended(1, "contract_failed", RED), "refused"),
+        (ended(1, "gate_failed", BROKEN_GATE), "refused"),
+        (ended(1, "gate_failed", REGRESSION, "executing"), "unimproved"),
+        (ended(1, "contract_failed", None, "executing"), "unchanged"),
+        (ended(1, "timeout", RED), "timeout"),
+        (ended(1, "executor_failed"), "error"),
+        (ended(1, "lost"), "error"),
+    ],
+)
+def test_a_failure_is_known_by_its_records_not_by_its_text(attempt, kind):
+    """AL-6."""
+    assert failure_kind(attempt) == kind
+
+
+@pytest.mark.parametrize(
+    ("attempts", "number"),
+    [
+        # The last attempt says the least, as when a provider fails after two refusals.
+        ([ended(1, "gate_failed", REGRESSION), ended(2, "contract_failed", RED), ended(3, "executor_failed")], 1),
+        ([ended(1, "gate_failed", REGRESSION), ended(2, "contract_failed", None, "executing")], 1),
+        ([ended(1, "gate_failed", REGRESSION), ended(2, "gate_failed", REGRESSION, "executing")], 1),
+        ([ended(1, "contract_failed", RED), ended(2, "contract_failed", RED, "executing")], 1),
+        ([ended(1, "contract_failed", RED, "executing"), ended(2, "contract_failed", None, "executing")], 1),
+        ([ended(1, "contract_failed", None, "executing"), ended(2, "timeout"), ended(3, "executor_failed")], 1),
+        ([ended(1, "executor_failed"), ended(2, "timeout")], 2),
+        # Of two that say the same, the later one is about the newer work.
+        ([ended(1, "contract_failed", RED), ended(2, "contract_failed", RED), ended(3, "timeout")], 2),
+        ([ended(4, "executor_failed")], 4),
+    ],
+)
+def test_the_most_telling_attempt_gives_the_reason(attempts, number):
+    """AL-6, BX-12: a refusal with names over an unchanged tree, over a timeout, over trouble of a provider."""
+    assert most_telling(attempts).number == number
