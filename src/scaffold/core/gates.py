@@ -102,6 +102,22 @@ class CheckEnvironment(Struct, frozen=True, kw_only=True):
     """Services on each check's loopback: commands that run as long as the check, or addresses outside."""
 
 
+class Regression(Struct, frozen=True, kw_only=True):
+    """A test or finding that is worse than in the baseline, with what the runner said of it."""
+
+    name: str
+    kind: Literal["fails", "missing", "skipped", "finding"]
+    """`missing` and `skipped`: it passed before."""
+    file: str | None = None
+    """The file that it is in, relative to the repository's top; None if unknown."""
+    line: int | None = None
+    """The line of a finding; None if unknown."""
+    source: str = ""
+    """That line of the file."""
+    message: str = ""
+    """What the runner said; empty if it said nothing. Of a missing or skipped test: of its version from before."""
+
+
 class GateRun(Struct, frozen=True, kw_only=True):
     """The result of one run of a gate at one commit."""
 
@@ -118,7 +134,9 @@ class GateRun(Struct, frozen=True, kw_only=True):
     counts: Mapping[str, int] = {}
     """How often a finding occurs, if more than once."""
     messages: Mapping[str, tuple[str, ...]] = {}
-    """What the tool said of each finding, without line numbers."""
+    """What the tool said of each finding, without line numbers, and of failed tests."""
+    lines: Mapping[str, tuple[int, ...]] = {}
+    """The line of each of these messages about a finding."""
     refused: Mapping[str, str] = {}
     """Failed tests that cannot be checked here, with what the sandbox forbids."""
     replaced: tuple[str, ...] = ()
@@ -137,6 +155,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     verdict: GateVerdict
     tests: Mapping[str, TestVerdict] = {}
     """The tests that did not simply pass, a few hundred at most; `counts` covers all of them."""
+    regressions: tuple[Regression, ...] = ()
+    """A few of the new failures, with what the runner said of them."""
     base_tests: Mapping[str, TestFate] = {}
     """What became of the base's tests in declared files that changed, a few hundred at most; those that simply pass as
     before are left out. `lost` ones block, unless a reviewer or a human agreed."""

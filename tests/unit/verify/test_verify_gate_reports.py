@@ -63,6 +63,7 @@ def test_go_reports_each_test_and_subtest():
         "example.com/shop/cart.TestSum/of_none": "failed",
         "example.com/shop/cart.TestSlow": "skipped",
     }
+    assert reading.messages == {"example.com/shop/cart.TestSum/of_none": ("cart_test.go:9: got 1",)}
 
 
 @pytest.mark.parametrize(
@@ -148,6 +149,19 @@ def test_jest_and_vitest_report_each_test(tmp_path, family):
         "src/cart.test.js > cart > sums\\n": "failed",
         "src/cart.test.js > cart > later": "skipped",
         "src/cart.test.js > cart > waits": "skipped",
+    }
+
+
+def test_jest_and_vitest_say_why_a_test_failed(tmp_path):
+    """AL-9: without colours and stack."""
+    report = jest_report(("adds", "passed"), ("sums", "failed"), status="failed")
+    report["testResults"][0]["assertionResults"][1]["failureMessages"] = [
+        "Error: \x1b[31mexpect\x1b[0m(received)\n\nExpected: 2\nReceived: 1\n    at a.js:1:2\n    at b"
+    ]
+    (tmp_path / REPORT).write_text(json.dumps(report))
+    reading = JEST.read_report(ended(code=1, folder=tmp_path))
+    assert reading.messages == {
+        "src/cart.test.js > cart > sums": ("Error: expect(received)\nExpected: 2\nReceived: 1",)
     }
 
 
@@ -373,8 +387,12 @@ TAP = """TAP version 13
     # Subtest: sums
     not ok 2 - sums
       ---
+      location: '/work/tree/cart.test.js:4:36'
       error: |-
         ok 3 - forged
+
+        1 !== 2
+      code: 'ERR_ASSERTION'
       ...
     # Subtest: waits
     ok 3 - waits # SKIP not yet
@@ -404,6 +422,7 @@ def test_node_tests_are_identified_by_position_and_number(tmp_path):
             "adds (2)": "passed",
         },
     )
+    assert reading.messages == {"cart > sums": ("ok 3 - forged\n1 !== 2\nat cart.test.js:4:36",)}
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,14 @@ from scaffold.verify.gates.runner_result import RunnerResult, printable_test_nam
 
 MAX_FINDINGS = 20_000
 MAX_LINE_CHARS = 2_000
+MAX_LINE = 1_000_000_000
 
 _PLACED = re.compile(
-    r"^(?:vet: )?(?P<path>[^\s:(][^:(\n]*?)(?::\d+(?::\d+)?(?:-\d+(?::\d+)?)?|\(\d+,\d+\))(?::| -|\s) *(?P<text>\S.*)$"
+    r"^(?:vet: )?(?P<path>[^\s:(][^:(\n]*?)"
+    r"(?::(?P<line>\d+)(?::\d+)?(?:-\d+(?::\d+)?)?|\((?P<row>\d+),\d+\))(?::| -|\s) *(?P<text>\S.*)$"
 )
 _HEADING = re.compile(r"^(?P<path>[^\s:][^:]*\.\w+)$")
-_BELOW = re.compile(r"^\s+\d+:\d+\s+(?P<text>\S.*)$")
+_BELOW = re.compile(r"^\s+(?P<line>\d+):\d+\s+(?P<text>\S.*)$")
 _NOTE = re.compile(r"^(note|info|hint|help)\b", re.IGNORECASE)
 _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _CODES = tuple(
@@ -49,9 +51,10 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     # Some tools print warnings with positions and succeed all the same.
     if ended.exit_code == 0:
         return RunnerResult()
-    messages = defaultdict[str, list[str]](list)
-    for name, message in _findings(ended.output.decode(errors="replace"), ended.env.cwd):
+    messages, lines = defaultdict[str, list[str]](list), defaultdict[str, list[int]](list)
+    for line, name, message in _findings(ended.output.decode(errors="replace"), ended.env.cwd):
         messages[name].append(message)
+        lines[name].append(line)
     found = {name: len(said) for name, said in messages.items()}
     if not found:
         # A linter whose output has no positions still counts by its exit code.
@@ -60,20 +63,25 @@ def read_report(ended: RunnerExit) -> RunnerResult:
         return unusable_result("error", f"There are {number} findings; at most {MAX_FINDINGS} can be compared.")
     counts = {name: count for name, count in found.items() if count > 1}
     said = {name: tuple(each) for name, each in messages.items()}
-    return RunnerResult(outcomes=dict.fromkeys(found, "failed"), counts=counts, messages=said)
+    placed = {name: tuple(each) for name, each in lines.items()}
+    return RunnerResult(outcomes=dict.fromkeys(found, "failed"), counts=counts, messages=said, lines=placed)
 
 
-def _findings(text: str, top: Path) -> Iterator[tuple[str, str]]:
-    """Yield name and message of a finding for each line with a position, also for eslint's lines below a file name."""
+def _findings(text: str, top: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line, name and message of each finding with a position, also for eslint's lines below a file name."""
     heading = ""
     for full_line in _COLOR.sub("", text).splitlines():
         line = full_line[:MAX_LINE_CHARS]
         placed, below, titled = _PLACED.match(line.strip()), _BELOW.match(line), _HEADING.match(line)
         if below and heading:
-            yield _finding(heading, below["text"], top)
+            yield _number(below["line"]), *_finding(heading, below["text"], top)
         elif placed and not _NOTE.match(placed["text"]):
-            yield _finding(placed["path"], placed["text"], top)
+            yield _number(placed["line"] or placed["row"]), *_finding(placed["path"], placed["text"], top)
         heading = titled["path"] if titled else heading if below else ""
+
+
+def _number(digits: str) -> int:
+    return min(int(digits), MAX_LINE)
 
 
 def _finding(path: str, message: str, top: Path) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -10,8 +11,10 @@ from msgspec import Struct
 from scaffold.core.gates import TestOutcome
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_result import (
+    MAX_MESSAGES,
     RunnerResult,
     UnresolvedName,
+    failure_message,
     load_failure,
     match_exit_code,
     printable_test_name,
@@ -119,7 +122,18 @@ def _result(events: Sequence[GoTestEvent], exit_code: int | None, *, whole: bool
     unfinished = {_name(event) for event in events if event.test and event.action == "run"} - outcomes.keys()
     outcomes |= dict.fromkeys(sorted(unfinished), "failed")
     outcomes |= dict.fromkeys(_failed_packages(events, outcomes), "error")
-    return match_exit_code(outcomes, exit_code, whole=whole)
+    result = match_exit_code(outcomes, exit_code, whole=whole)
+    return msgspec.structs.replace(result, messages=_messages(events, outcomes))
+
+
+def _messages(events: Sequence[GoTestEvent], outcomes: dict[str, TestOutcome]) -> dict[str, tuple[str, ...]]:
+    """Return what each failed test printed, without the lines of the runner itself."""
+    printed = defaultdict[str, list[str]](list)
+    for event in events:
+        if event.action == "output" and event.test and not event.output.lstrip().startswith(("=== ", "--- ")):
+            printed[_name(event)].append(event.output)
+    failed = [name for name in printed if outcomes.get(name) == "failed"]
+    return {name: (failure_message("".join(printed[name])),) for name in failed[:MAX_MESSAGES]}
 
 
 def _events(output: bytes) -> Iterator[GoTestEvent]:

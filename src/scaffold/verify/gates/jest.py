@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.gates import TestOutcome
 from scaffold.host.files import read_untrusted
@@ -15,8 +15,10 @@ from scaffold.verify.gates.javascript_errors import unresolved_name
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_result import (
     MAX_BYTES,
+    MAX_MESSAGES,
     RunnerResult,
     UnresolvedName,
+    failure_message,
     load_failure,
     match_exit_code,
     printable_test_name,
@@ -112,12 +114,20 @@ def _result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool
             f"but lists {len(outcomes)}, {failed} of them failed."
         )
         return unusable_result("error", why, worst_outcomes(outcomes))
-    return match_exit_code(worst_outcomes(outcomes), exit_code, whole=whole)
+    result = match_exit_code(worst_outcomes(outcomes), exit_code, whole=whole)
+    said = [pair for suite in report.test_results for pair in _messages(suite, top)]
+    return structs.replace(result, messages=dict(said[:MAX_MESSAGES]))
 
 
 def _outcomes(suite: JestSuite, top: Path) -> Iterator[tuple[str, TestOutcome]]:
     for each in suite.assertion_results:
         yield _name(suite, each, top), OUTCOME_BY_STATUS.get(each.status, "skipped")
+
+
+def _messages(suite: JestSuite, top: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for each in suite.assertion_results:
+        if each.status == "failed" and each.failure_messages:
+            yield _name(suite, each, top), (failure_message(each.failure_messages[0]),)
 
 
 def _name(suite: JestSuite, test: JestTest, top: Path) -> str:

@@ -3,8 +3,9 @@
 By the same variable each of its processes loads our script, which tells which assertions were replaced.
 """
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -17,8 +18,10 @@ from scaffold.verify.gates.recorder import RECORDER_FOLDER as INJECTED
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.runner_result import (
     MAX_BYTES,
+    MAX_MESSAGES,
     RunnerResult,
     UnresolvedName,
+    failure_message,
     match_exit_code,
     printable_test_name,
     unusable_result,
@@ -32,6 +35,8 @@ MAX_PROCESSES = 1_000
 INDENT = 4
 """Spaces per nesting level of subtests."""
 MAX_SAID = 4_000
+MAX_DETAILS = 200
+"""Lines kept of the YAML block of a test."""
 ANY_FILE = ""
 """The name of a file that could not be loaded, whichever it is."""
 
@@ -41,13 +46,24 @@ class TestPoint(Struct, frozen=True):
 
     name: str
     outcome: TestOutcome
-    said: str
-    """The error of a failed test, and what was printed before its line."""
+    printed: str
+    """What was printed before its line."""
+    details: tuple[str, ...] = ()
+    """The lines of its YAML block, without their indentation."""
+
+    @property
+    def said(self) -> str:
+        """The error of a failed test, and what was printed before its line."""
+        return f"{self.printed}{_yaml_text(self.details, 'error')}"
+
+    def message(self, top: Path) -> str:
+        """Return its error, and where it is defined."""
+        at = _yaml_text(self.details, "location").removeprefix(f"{top}/")
+        return "\n".join(filter(None, (failure_message(_yaml_text(self.details, "error")), at and f"at {at}")))
 
 
 _POINT = re.compile(r"(?P<indent> *)(?P<bad>not )?ok \d+ - (?P<name>.*?)(?: # (?P<mark>[A-Z]{4})\b.*)?")
 _BEGINS = re.compile(r"(?P<indent> *)# Subtest: (?P<name>.*)")
-_KEY = re.compile(r"(?P<name>\w+):(?: |$)")
 _PLAN = re.compile(r"1\.\.\d+")
 
 
@@ -74,11 +90,14 @@ def read_report(ended: RunnerExit) -> RunnerResult:
         return unusable_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
     points = tuple(_points(text))
     replaced = _replaced(ended.env.folder)
-    outcomes = dict(_numbered((point.name, point.outcome) for point in points))
+    numbered = tuple(_numbered(points))
+    outcomes = {point.name: point.outcome for point in numbered}
     if ended.env.stand_ins is not None:
         return RunnerResult(outcomes=outcomes, unresolved=dict(_unresolved(points)), replaced=replaced)
+    said = [(each.name, (each.message(ended.env.cwd),)) for each in numbered if each.outcome == "failed"]
+    messages = {name: text for name, text in said[:MAX_MESSAGES] if any(text)}
     result = match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
-    return structs.replace(result, replaced=replaced)
+    return structs.replace(result, replaced=replaced, messages=messages)
 
 
 def _quoted(option: str) -> str:
@@ -111,15 +130,12 @@ def _points(report: str) -> Iterator[TestPoint]:
     """Yield every test with its outcome and what was said of it, subtests first."""
     parents: list[str] = []
     found: TestPoint | None = None
-    yaml_indent = said = ""
-    in_error = False
+    yaml_indent = printed = ""
     for line in report.splitlines():
         if yaml_indent:
-            yaml_indent = "" if line == f"{yaml_indent}..." else yaml_indent
-            key = _KEY.match(line, len(yaml_indent))
-            in_error = key["name"] == "error" if key else in_error
-            if found and in_error:
-                found = structs.replace(found, said=f"{found.said}{line.strip()}\n")
+            indent, yaml_indent = yaml_indent, "" if line == f"{yaml_indent}..." else yaml_indent
+            if found and len(found.details) < MAX_DETAILS:
+                found = structs.replace(found, details=(*found.details, line.removeprefix(indent)))
         # Details of failures may contain lines that look like results.
         elif line.strip() == "---":
             yaml_indent = line.removesuffix("---")
@@ -132,20 +148,32 @@ def _points(report: str) -> Iterator[TestPoint]:
             if found:
                 yield found
             outcome: TestOutcome = "skipped" if point["mark"] else "failed" if point["bad"] else "passed"
-            found, said = TestPoint(printable_test_name(name), outcome, said), ""
+            found, printed = TestPoint(printable_test_name(name), outcome, printed), ""
         # What a file printed before it failed to load; tests print there, too.
         elif line.startswith("# "):
-            said = f"{said}{line[2:]}\n"[-MAX_SAID:]
+            printed = f"{printed}{line[2:]}\n"[-MAX_SAID:]
     if found:
         yield found
 
 
-def _numbered(points: Iterator[tuple[str, TestOutcome]]) -> Iterator[tuple[str, TestOutcome]]:
+def _yaml_text(lines: Sequence[str], key: str) -> str:
+    """Return the text of a key at the top of a YAML block: quoted, or the indented lines below it; empty if none."""
+    for index, line in enumerate(lines):
+        if line.startswith(f"{key}: "):
+            value = line.removeprefix(f"{key}: ")
+            if not value.startswith("|"):
+                return value.strip("'\"")
+            below = itertools.takewhile(lambda each: not each.strip() or each.startswith("  "), lines[index + 1 :])
+            return "\n".join(each.removeprefix("  ") for each in below)
+    return ""
+
+
+def _numbered(points: Iterable[TestPoint]) -> Iterator[TestPoint]:
     """Yield the tests with equal names numbered, because the report does not contain the files."""
     seen: dict[str, int] = {}
-    for name, outcome in points:
-        seen[name] = seen.get(name, 0) + 1
-        yield (name if seen[name] == 1 else f"{name} ({seen[name]})"), outcome
+    for point in points:
+        seen[point.name] = number = seen.get(point.name, 0) + 1
+        yield point if number == 1 else structs.replace(point, name=f"{point.name} ({number})")
 
 
 NODE = RunnerAdapter(build_command=build_command, read_report=read_report)

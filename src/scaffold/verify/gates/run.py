@@ -95,6 +95,7 @@ async def observe_gate(
         outcomes=result.outcomes,
         counts=result.counts,
         messages=result.messages,
+        lines=result.lines,
         refused=_refused(result, tree, env),
         replaced=result.replaced,
         detail=result_detail(result.why, tree.clean(_printed(result, finished))),

@@ -1,5 +1,6 @@
 """The result that is read from a runner's report, with limits on what untrusted reports may contain."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -11,8 +12,14 @@ from scaffold.verify.gates.injected.scaffold_recorder import tidy
 MAX_TESTS = 20_000
 MAX_BYTES = 50_000_000
 """Maximum size of a report, or of the output that contains it."""
+MESSAGE_LINES = 8
+"""Lines kept of what a runner says of a failed test."""
+MAX_MESSAGES = 1_000
+"""Failed tests of a run whose messages are kept."""
 EXIT_OUTCOME = "exit"
 """The name of the outcome derived from the exit code."""
+
+_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class OsFailure(Struct, frozen=True, array_like=True):
@@ -39,7 +46,9 @@ class RunnerResult(Struct, frozen=True, kw_only=True):
     outcomes: Mapping[str, TestOutcome] = {}
     counts: Mapping[str, int] = {}
     messages: Mapping[str, tuple[str, ...]] = {}
-    """What the tool said of each finding, without line numbers."""
+    """What the tool said of each finding, without line numbers, and of failed tests."""
+    lines: Mapping[str, tuple[int, ...]] = {}
+    """The line of each of these messages about a finding."""
     errors: Mapping[str, tuple[OsFailure, ...]] = {}
     """The errors of the operating system behind failed tests, by test."""
     unresolved: Mapping[str, UnresolvedName] = {}
@@ -63,6 +72,13 @@ def unusable_result(
 def printable_test_name(name: str) -> str:
     """Return a runner's name of a test as one printable line of limited length."""
     return utf8_safe(tidy(name))
+
+
+def failure_message(text: str) -> str:
+    """Return what a runner said of a failed test, in a few lines of limited length; without colours and stacks."""
+    said, _, _ = _COLOR.sub("", text).partition("\n    at ")
+    lines = [utf8_safe(tidy(line.rstrip())) for line in said.strip().splitlines()]
+    return "\n".join(line for line in lines[:MESSAGE_LINES] if line)
 
 
 def load_failure(what: str, names: Sequence[str]) -> RunnerResult:

@@ -16,9 +16,11 @@ from scaffold.host.files import read_untrusted
 from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived
 from scaffold.verify.gates.runner_result import (
     MAX_BYTES,
+    MAX_MESSAGES,
     OsFailure,
     RunnerResult,
     UnresolvedName,
+    failure_message,
     load_failure,
     match_exit_code,
     printable_test_name,
@@ -95,6 +97,13 @@ class ReplacedLine(Struct, frozen=True, array_like=True, tag="replaced"):
     names: tuple[str, ...]
 
 
+class SaidLine(Struct, frozen=True, array_like=True, tag="said"):
+    """What made a test fail, as the runner says it."""
+
+    name: str
+    text: str
+
+
 class CanaryLine(Struct, frozen=True, array_like=True, tag="canary"):
     """A canary, one of our own tests: whether it raised, and what the runner reported."""
 
@@ -118,6 +127,7 @@ RecordLine = (
     | ErrorsLine
     | UnresolvedLine
     | ReplacedLine
+    | SaidLine
     | CanaryLine
     | EndLine
 )
@@ -164,7 +174,9 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
     if exit_code not in {0, 1, 5} or ends[-1].exit_code not in {0, 1, 5}:
         return unusable_result("error", f"The runner itself failed with exit code {exit_code}.", outcomes)
     result = match_exit_code(outcomes, exit_code, whole=whole)
-    return structs.replace(result, errors=_errors(lines, outcomes), replaced=_replaced(lines))
+    return structs.replace(
+        result, errors=_errors(lines, outcomes), messages=_messages(lines, outcomes), replaced=_replaced(lines)
+    )
 
 
 def _chosen(lines: Iterable[RecordLine]) -> set[str]:
@@ -250,6 +262,17 @@ def _errors(lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]) ->
 
 def _replaced(lines: Iterable[RecordLine]) -> tuple[str, ...]:
     return tuple(sorted({name for line in lines if isinstance(line, ReplacedLine) for name in line.names}))
+
+
+def _messages(lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]) -> dict[str, tuple[str, ...]]:
+    """Return the first message about each failed test; one of a class's or module's set-up counts for all its tests."""
+    said: dict[str, str] = {}
+    for line in lines:
+        if isinstance(line, SaidLine):
+            said.setdefault(printable_test_name(line.name), failure_message(line.text))
+    covered = {test: said[each] for each in said for test in outcomes if _fixture_covers(each, test)}
+    failed = [(name, text) for name, text in (covered | said).items() if outcomes.get(name) in {"failed", "error"}]
+    return {name: (text,) for name, text in failed[:MAX_MESSAGES]}
 
 
 def _fixture_covers(fixture: str, name: str) -> bool:

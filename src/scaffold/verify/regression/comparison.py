@@ -8,6 +8,7 @@ from msgspec import structs
 
 from scaffold.core.gates import GateResult, GateRun, GateVerdict, TestOutcome, TestVerdict
 from scaffold.core.printable_text import join_limited
+from scaffold.verify.regression.regressions import regressions
 
 MAX_TESTS = 200
 """Most tests kept by name, of those that did not simply pass."""
@@ -48,6 +49,7 @@ def compare_gate_runs(
         gate=now.gate,
         verdict=now.problem or _worst(verdicts.values()),
         tests={name: verdicts[name] for name in notable[:MAX_TESTS]},
+        regressions=regressions(before, now, verdicts, lost),
         refused=_still_refused(before, verdicts),
         counts=dict(Counter(verdicts.values())),
         exit_code=now.exit_code,
@@ -91,6 +93,7 @@ def with_renamed_files(run: GateRun, renamed: Mapping[str, str]) -> GateRun:
         messages={
             _renamed(name, names): tuple(_renamed(each, names) for each in said) for name, said in run.messages.items()
         },
+        lines={_renamed(name, names): lines for name, lines in run.lines.items()},
         refused={_renamed(name, names): reason for name, reason in run.refused.items()},
     )
 
@@ -175,6 +178,8 @@ def _module(path: str) -> str:
 
 def _new_findings(before: GateRun | None, now: GateRun, verdicts: Mapping[str, TestVerdict]) -> str:
     """Return what the tool said of the new findings, first of all those whose text is new; one each a line."""
+    if now.gate.runner != "findings":
+        return ""
     known = before.messages if before else {}
     lines = list[str]()
     for name in sorted(now.messages):

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from msgspec import structs
 
-from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, TestFate, TestVerdict
+from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, Regression, TestFate, TestVerdict
 from scaffold.git import commits
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
@@ -42,6 +42,7 @@ from scaffold.verify.regression.comparison import (
 )
 from scaffold.verify.regression.flaky_retry import retry_known_flaky, retry_new_failures
 from scaffold.verify.regression.original_runner import with_original_runner
+from scaffold.verify.regression.regressions import MAX_REGRESSIONS, with_places
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
 from scaffold.verify.request import ProofRequest
 
@@ -156,7 +157,8 @@ class _GateRunner:
         result = compare_gate_runs(before, run, expected=missed)
         shown = dict(sorted(fates.items(), key=lambda each: (FATES_BY_WEIGHT.index(each[1]), each[0]))[:MAX_TESTS])
         result = _with_lost(result, blocking, known=before.outcomes if before else {})
-        return structs.replace(result, focused=bool(only), base_tests=shown, new_tests=new_tests(before, run, fates))
+        result = structs.replace(result, focused=bool(only), base_tests=shown, new_tests=new_tests(before, run, fates))
+        return await with_places(result, self._tree)
 
     async def _with_base_tests(
         self, run: GateRun, before: GateRun, altered: Sequence[str]
@@ -170,7 +172,9 @@ class _GateRunner:
             judged = namesakes(run.gate, lost, run) | judged_by_landings(lost, run.gate, self._request.landed_gates)
             fates = {**fates, **dict.fromkeys(judged, "changed")}
         kept = {name: laid.run.outcomes[name] for name, fate in fates.items() if fate == "moved"}
-        return structs.replace(run, outcomes={**run.outcomes, **kept}), fates
+        # Of a test that is lost they say why it fails as it was.
+        messages = {**laid.run.messages, **run.messages}
+        return structs.replace(run, outcomes={**run.outcomes, **kept}, messages=messages), fates
 
     async def _laid(self, before: GateRun, altered: Sequence[str]) -> LaidRun:
         """Run the base's tests in the altered files on the work's code."""
@@ -228,7 +232,8 @@ class _GateRunner:
             # Nothing to run without the new files, so there was nothing that these could have repaired.
             return run if alone.problem == "vacuous" else alone
         broken = {name: outcome for name, outcome in alone.outcomes.items() if outcome in FAILING_OUTCOMES}
-        return structs.replace(run, outcomes={**run.outcomes, **broken}, detail=alone.detail if broken else run.detail)
+        outcomes, messages = {**run.outcomes, **broken}, {**run.messages, **alone.messages}
+        return structs.replace(run, outcomes=outcomes, messages=messages, detail=alone.detail if broken else run.detail)
 
     async def _settled(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
         """Run a gate, then repeat known flaky tests and new failures."""
@@ -276,7 +281,8 @@ def _with_lost(result: GateResult, blocking: Collection[str], *, known: Collecti
     tests: dict[str, TestVerdict] = {**dict.fromkeys(sorted(unknown), "new_failure"), **result.tests}
     detail = f"{describe_lost(sorted(blocking))}{result.detail}"
     verdict = result.verdict if result.blocks else "new_failure"
-    return structs.replace(result, tests=tests, counts=counts, detail=detail, verdict=verdict)
+    told = (*result.regressions, *(Regression(name=name, kind="missing") for name in sorted(unknown)[:MAX_REGRESSIONS]))
+    return structs.replace(result, tests=tests, counts=counts, detail=detail, verdict=verdict, regressions=told)
 
 
 def _broken_before_reason(before: GateRun | None) -> str:

@@ -16,6 +16,7 @@ from scaffold_originals import ReplacedFunctions  # type: ignore[import-not-foun
 from scaffold_recorder import (  # type: ignore[import-not-found]
     Note,
     derived,
+    message_of,
     open_record,
     restore,
     system_errors,
@@ -174,6 +175,10 @@ class RecorderPlugin:
         """Record the report of a test; passed set-up and teardown phases are left out."""
         if report.when == "call" or not report.passed:
             self._note("outcome", tidy(report.nodeid), *_told(report))
+        if report.failed:
+            said = message_of(getattr(getattr(report.longrepr, "reprcrash", None), "message", report.longrepr))
+            if said:
+                self._note("said", tidy(report.nodeid), said)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: Any) -> Generator[None, Any, None]:

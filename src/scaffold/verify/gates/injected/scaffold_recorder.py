@@ -18,6 +18,7 @@ RECORD = "record"
 LONGEST_NAME = 300
 KEPT_OF_A_NAME = 200
 LONGEST_PATH = 4_096
+LONGEST_MESSAGE = 2_000
 MOST_ERRORS = 5
 MOST_EXCEPTIONS = 50
 DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -121,6 +122,11 @@ def _text(path: object) -> "str | None":
     if type(text) is not str:
         return None
     return (text if text.isprintable() else ascii(text)[1:-1])[:LONGEST_PATH]
+
+
+def message_of(text: object) -> str:
+    """Return what is said of a failure, of limited length; empty if it is no text."""
+    return text[:LONGEST_MESSAGE] if type(text) is str else ""
 
 
 def tidy(name: str) -> str:

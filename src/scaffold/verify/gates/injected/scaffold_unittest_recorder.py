@@ -4,12 +4,13 @@ Two canary tests run after the others. One of them must fail, which shows whethe
 """
 
 import sys
+import traceback
 import unittest
 from pathlib import Path
 from typing import Any, Iterator  # noqa: UP035 - that of collections.abc has no parameters before 3.9
 
 from scaffold_originals import ReplacedFunctions  # type: ignore[import-not-found]
-from scaffold_recorder import Note, open_record, system_errors, take_order, tidy  # type: ignore[import-not-found]
+from scaffold_recorder import Note, message_of, open_record, system_errors, take_order, tidy  # type: ignore[import-not-found]
 from scaffold_stand_ins import StandIns  # type: ignore[import-not-found]
 
 NOT_LOADED = "unittest.loader._FailedTest."
@@ -68,6 +69,7 @@ class RecordingResult(unittest.TextTestResult):
 
     def _note_failure(self, test: Any, when: str, err: Any) -> None:
         self.note("outcome", name_of_test(test), when, "failed", False)
+        self.note("said", name_of_test(test), message_of("".join(traceback.format_exception_only(err[0], err[1]))))
         errors = system_errors(err[1])
         if errors:
             self.note("errors", name_of_test(test), errors)
