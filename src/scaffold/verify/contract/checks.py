@@ -28,6 +28,7 @@ from scaffold.policy.sandbox import READ_ONLY_PATHS
 from scaffold.verify.contract.tamper_detection import runs_tests, snapshot_files, tamper_message
 from scaffold.verify.contract.vacuous_runs import ran_nothing
 from scaffold.verify.observation.observer import MARKER, CheckObserver
+from scaffold.verify.output_excerpt import output_excerpt
 from scaffold.verify.services.lifecycle import Services, ShellCommand, run_with_services
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -243,6 +244,5 @@ def _meets_expectation(check: Check, finished: CommandResult) -> tuple[bool, str
 
 
 def result_detail(why: str, output: str) -> str:
-    """Return the reason of a verdict, followed by the end of the output."""
-    tail = output if len(output) <= DETAIL_CHARS else "… " + output[-DETAIL_CHARS:]
-    return utf8_safe(f"{why}\n{tail}".strip())
+    """Return the reason of a verdict, followed by the end of the output and what decides in the rest."""
+    return utf8_safe(f"{why}\n{output_excerpt(output, DETAIL_CHARS)}".strip())

@@ -1,0 +1,35 @@
+"""Shorten the output of a command so that the lines that decide its result stay."""
+
+import re
+
+DECIDING_SHARE = 3
+"""The lines picked from the part that is cut take at most one third of the text."""
+MAX_LINE_CHARS = 300
+OMITTED = "…"
+
+_DECIDING = re.compile(
+    r"^E  +\S|^(?:FAILED|ERROR|FAIL)\b|^\s*--- FAIL|^\s*not ok \d|^panic:|^thread '.*' panicked|^\s*[✕✖×●] \S"
+    r"|^(?:\w+\.)*\w*(?:Error|Exception)\b|(?:^|: )(?:fatal )?error\b(?:\[\w+\])?:|^\w+: \*\*\* "
+)
+"""The lines in which pytest, unittest, go, node, jest, cargo, compilers and make say what is wrong."""
+
+
+def output_excerpt(output: str, limit: int) -> str:
+    """Return the output; if it is longer than `limit` characters, its end, after the deciding lines that are cut."""
+    if len(output) <= limit:
+        return output
+    picked = _deciding_lines(output[:-limit], limit // DECIDING_SHARE)
+    end = output[-(limit - len(picked)) :]
+    return f"{picked}{OMITTED} {end}"
+
+
+def _deciding_lines(text: str, limit: int) -> str:
+    """Return the first deciding lines of a text within a limit, each one ending in a line break."""
+    shown = ""
+    for line in text.splitlines():
+        if _DECIDING.search(line[:MAX_LINE_CHARS]):
+            added = f"{line[:MAX_LINE_CHARS]}\n"
+            if len(shown) + len(added) > limit:
+                break
+            shown += added
+    return f"{OMITTED}\n{shown}" if shown else ""
