@@ -66,7 +66,7 @@ def test_an_action_without_a_contract_gets_one_before_its_work_and_a_stricter_on
     words = [(each.get("role", "worker"), each["text"]) for each in journal if each["type"] == "text"]
     assert words[0] == ("drafter", contract(ADDS))
     assert words[1] == ("worker", "first try")
-    assert any(each["type"] == "prompt" and f"[fail] {NEGATIVE}" in each["text"] for each in journal)
+    assert any(each["type"] == "prompt" and f"The check `{NEGATIVE}` failed" in each["text"] for each in journal)
 
 
 @pytest.mark.slow

@@ -314,9 +314,13 @@ async def batch_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, 
     return tuple(found)
 
 
-async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int) -> str:
-    """Return the patch from `old` to `new` for display; above `limit_bytes` its middle is replaced by a note."""
-    answer = await git("diff-tree", "-r", "-p", *DIFF_OPTIONS, old, new, limit_bytes=limit_bytes)
+async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int, paths: Sequence[str] = ()) -> str:
+    """Return the patch from `old` to `new` for display; above `limit_bytes` its middle is replaced by a note.
+
+    If `paths` are given, it has no others.
+    """
+    only = [f":(top,literal){path}" for path in paths]
+    answer = await git("diff-tree", "-r", "-p", *DIFF_OPTIONS, old, new, "--", *only, limit_bytes=limit_bytes)
     return answer.out.decode(errors="replace")
 
 

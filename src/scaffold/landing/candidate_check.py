@@ -20,7 +20,7 @@ from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_with_timings
-from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.failure_summary import Refusal, describe_refusals, refusals_by_others
 from scaffold.run.lease import owner_transaction
 from scaffold.run.settled_tests import settled_tests
 from scaffold.verify.contract.checks import Tree
@@ -47,7 +47,7 @@ class CandidateResult(Struct, frozen=True, kw_only=True):
     @property
     def broken_summary(self) -> str:
         """Return what the candidate breaks, with the failed checks, as text for its agent."""
-        return "\n\n".join(_describe_broken(each) for each in self.broken)
+        return describe_refusals([refusal for each in self.broken for refusal in _refusals(each)])
 
 
 class CandidateVerifier:
@@ -248,6 +248,6 @@ def _still_proven(
             yield RecheckResult(group=group, commit=verification.commit, gates=applied)
 
 
-def _describe_broken(tested: RecheckResult) -> str:
-    found = Verification(commit=tested.commit, results=tested.results)
-    return f"breaks {tested.group.label}\n{summarize_failures(found)}"
+def _refusals(tested: RecheckResult) -> tuple[Refusal, ...]:
+    facts = ", ".join(fact.assertion for fact in tested.group.facts)
+    return refusals_by_others(facts, tested.group.action.key, tested.failures)

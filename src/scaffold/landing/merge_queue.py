@@ -149,7 +149,7 @@ class MergeQueue:
             elif step is not None:
                 return step
             tip = None
-        moving = f"{self._run.session_branch} kept moving while this was landing"
+        moving = f"{self._run.session_branch} kept moving while this was added to it; the work itself was not refused"
         return self._refuse(attempt, CandidateRefused("conflict", moving))
 
     async def _land_on(
@@ -256,7 +256,7 @@ class MergeQueue:
                 store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
                 store.intents.add(intent)
         if lacking:
-            return CandidateRefused("conflict", f"its preconditions no longer hold: {', '.join(lacking)}")
+            return CandidateRefused("conflict", f"what it builds on no longer holds: {', '.join(lacking)}")
         return intent
 
     def _refuse(self, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:

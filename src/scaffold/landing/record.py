@@ -136,7 +136,7 @@ async def record_without_commit(context: RunContext, run: Run, attempt: Attempt,
         # keeps that from happening after this check.
         lacking = store.facts.lacking(action.goal_id, action.preconditions)
         if lacking:
-            return f"its preconditions no longer hold: {', '.join(lacking)}"
+            return f"what it builds on no longer holds: {', '.join(lacking)}"
         store.attempts.advance(attempt.id, fence=attempt.fence, phase="recorded")
         store.attempts.end(attempt.id, outcome="recorded")
         store.actions.move(action.id, Completed(), result=attempt.result or "")

@@ -1,17 +1,42 @@
 """Queue an attempt: its briefing about earlier attempts and its row in the store."""
 
+from collections.abc import Iterator, Mapping
+
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId
 from scaffold.core.model import Attempt, Goal, Run, Usage
-from scaffold.core.states import WORKER_PHASES, Active, Pending, Running
+from scaffold.core.printable_text import join_limited
+from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, Active, AttemptOutcome, Pending, Running
 from scaffold.git import commits, refs
+from scaffold.git.merge import Conflicted, merge_commits
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
 from scaffold.run.context import RunContext
+from scaffold.run.failure_summary import FAILURES_CHARS, clip
 from scaffold.run.lease import owner_transaction
+from scaffold.run.telling_failure import most_telling
 from scaffold.store.database import Store
 
-DIFF_BYTES = 10_000
-"""Limit for each diff in a briefing; two of them fit into a worker's prompt."""
+DIFF_BYTES = 4_500
+"""Limit for each diff in a briefing; two of them and the reasons fit into a worker's prompt."""
+MAX_PATHS = 20
+REASON_CHARS = FAILURES_CHARS + 500
+"""Limit for why the last attempt ended."""
+EARLIER_CHARS = 2_000
+"""Limit for why an earlier attempt failed that says more."""
+OUTCOMES: Mapping[AttemptOutcome, str] = {
+    "landed": "landed",
+    "recorded": "was recorded",
+    "contract_failed": "did not pass its checks",
+    "gate_failed": "broke what worked before",
+    "conflict": "did not fit what landed meanwhile",
+    "executor_failed": "stopped with an error",
+    "timeout": "ran out of time",
+    "budget": "ended with the budget",
+    "cancelled": "was cancelled",
+    "lost": "was interrupted",
+    "waiting": "waited for a human",
+}
+"""How an attempt ended, for the agent of the next one."""
 
 
 def free_slots(store: Store, run: Run, goal: Goal) -> int:
@@ -62,9 +87,10 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
 
 
 async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], tip: Commit) -> str:
-    """Return what the next attempt should know of the last one: why it ended, its diff, and what has landed since.
+    """Return what the next attempt should know: why the last one ended, its diff, and what has landed since.
 
-    Empty if there was no earlier attempt.
+    Of conflicting work, only the paths that conflict are shown, so that both sides of them fit. Empty if there was no
+    earlier attempt.
     """
     if not earlier:
         return ""
@@ -74,14 +100,37 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
             f"Attempt {last.number} was {last.outcome} at {last.head_sha or last.base_sha}. Its result is no longer "
             "valid, because files it depends on have changed since. Check the current state."
         )
-    parts = [f"Attempt {last.number} ended: {last.outcome}. {last.error or ''}".rstrip()]
+    parts = [_ending(last, REASON_CHARS), *_more_telling(earlier)]
     # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
     head = last.head_sha or await refs.resolve(context.git, refs.rescue_ref(last.id))
+    submitted = last.phase not in WORKER_PHASES and last.base_sha != tip
+    paths = await _conflicts(context, tip, head) if submitted and last.outcome == "conflict" else ()
+    only = f" in {join_limited(paths, MAX_PATHS)}" if paths else ""
     if head is not None and head != last.base_sha:
-        work = await commits.diff_text(context.git, last.base_sha, head, limit_bytes=DIFF_BYTES)
-        parts.append(f"Its changes, which did not land:\n{work}")
+        work = await commits.diff_text(context.git, last.base_sha, head, limit_bytes=DIFF_BYTES, paths=paths)
+        parts.append(f"Its changes{only}, which did not land:\n{work}")
     # A candidate failed against what landed meanwhile, so its successor has to see both sides.
-    if last.phase not in WORKER_PHASES and last.base_sha != tip:
-        landed = await commits.diff_text(context.git, last.base_sha, tip, limit_bytes=DIFF_BYTES)
-        parts.append(f"Changes that landed meanwhile and are in your base now:\n{landed}")
+    if submitted:
+        landed = await commits.diff_text(context.git, last.base_sha, tip, limit_bytes=DIFF_BYTES, paths=paths)
+        parts.append(f"Changes{only} that landed meanwhile and are in your base now:\n{landed}")
+    if paths:
+        parts.append("Make the change again on top of what landed, so that both hold in these files.")
     return "\n\n".join(parts)
+
+
+def _ending(attempt: Attempt, limit: int) -> str:
+    how = OUTCOMES[attempt.outcome] if attempt.outcome else "ended"
+    return f"Attempt {attempt.number} {how}: {clip(attempt.error or 'no reason is known', limit)}"
+
+
+def _more_telling(earlier: tuple[Attempt, ...]) -> Iterator[str]:
+    """Yield why an earlier attempt failed if that says more than the last one's end, such as an error of a provider."""
+    counted = [each for each in earlier if each.outcome in COUNTED_FAILURES]
+    if counted and (telling := most_telling((*counted, earlier[-1]))).number != earlier[-1].number:
+        yield _ending(telling, EARLIER_CHARS)
+
+
+async def _conflicts(context: RunContext, tip: Commit, head: Commit | None) -> tuple[str, ...]:
+    """Return the paths in which the work conflicts with the tip; empty if it does not any more."""
+    merged = None if head is None else await merge_commits(context.git, tip, head)
+    return merged.paths if isinstance(merged, Conflicted) else ()

@@ -1,19 +1,128 @@
-"""Failures of a verification as text for the next attempt or iteration; bounded, however many checks failed."""
+"""What is told of refused work: what failed, why, with names and files, and what its agent may do. Bounded.
+
+Agents, planners and people read it, so it has none of the words of our code.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, assert_never
+
+from msgspec import Struct
 
 from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.gates import GateResult
+from scaffold.core.gates import GateKind, GateResult, Regression
+from scaffold.core.printable_text import count_of
 
 FAILURE_CHARS = 4_000
-"""The limit for one failed check or gate."""
-FAILURES_CHARS = 24_000
+"""The limit for one refusal."""
+MIN_FAILURE_CHARS = 800
+"""A shorter piece says nothing: show fewer refusals instead."""
+FAILURES_CHARS = 12_000
+"""The limit for all of them; the next attempt gets them in full, with two diffs."""
 MAX_TESTS = 20
-"""Failed tests named per gate."""
+"""Failed tests named per gate, and as many that no longer run."""
+HEAD_CHARS = 1_000
+MAX_NAMED = 20
+"""Refusals named of those that are not shown."""
+
+NAMED_PATHS_REMEDIES: Mapping[str, str] = {
+    "sealed": "Restore these files as they were: no task may change them.",
+    "protected files": "Restore these files as they were. Only the author of the plan can declare them.",
+    "protected": "Restore these files as they were, or ask for them with `request_files` if the task needs that.",
+    "checks": "Restore these files as they were, remove the new ones among them, and put new tests into new files. If "
+    "the task needs one of them changed, ask for it with `request_files`.",
+    "shadowing": "Give these new files other names.",
+    "repositories": "Remove these files, or have the test that needs such a repository create it.",
+    "submodules": "Restore the submodules as they were; change files in their folders without commits of your own.",
+    "attributes": "Remove these attributes from the files that set them, or ask for those files with `request_files`.",
+    "links": "Replace these links by regular files, or remove them.",
+    "change": "Make the change that the task asks for.",
+    "commit": "Bring the checkout into a state that git can commit.",
+}
+"""What may be done about the results that are no commands, by their names."""
+CONSTRAINTS: Mapping[str, str] = {
+    "must_exist": "there must be a file",
+    "must_not_exist": "there must be no file",
+    "must_not_change": "these files must stay as they were:",
+}
+CONSTRAINT_REMEDY = "Add, remove or restore the files so that this holds; it was fixed before the work began."
+COMMAND_PROBLEMS: Mapping[str, tuple[str, str]] = {
+    "fail": ("failed", "Change the work until the check passes; the check itself stays as it is."),
+    "vacuous": ("ran no tests", "Write or restore the tests that it is to run, and let them run: not skipped."),
+    "timeout": ("took too long", "Find what does not end, or make the work faster."),
+    "error": ("gave no result", "Find out why it does not run to its end. If that is not due to the work, say so."),
+}
+"""What happened to a command, and what may be done about it, by its verdict."""
+GATES: Mapping[GateKind, str] = {
+    "test": "The repository's tests",
+    "build": "The build",
+    "lint": "The linter",
+    "typecheck": "The type checker",
+}
+REPAIR = "Change the work until this succeeds again."
+FINDING_REMEDY = "Change the code so that these findings are gone; do not silence them."
+TEST_REMEDY = (
+    "Change the work so that these tests pass as they are. If the task itself asks for another result, ask for the "
+    "file with `request_files` and change what the test expects."
+)
+LOST_REMEDY = (
+    "Restore the tests that are missing or skipped, or ask for their file with `request_files` if the task removes "
+    "what they test."
+)
+GIVE_UP = "If the task cannot be done within these limits, change nothing more and say so, with the reason."
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """One reason why work is refused."""
+
+    what: str
+    """What is wrong, in a sentence; its first line names the check."""
+    items: tuple[str, ...] = ()
+    """The tests, findings or files concerned."""
+    left_out: int = 0
+    """How many more there are."""
+    output: str = ""
+    """The end of what the command printed."""
+    remedies: tuple[str, ...]
+    """What the agent may do about it."""
 
 
 def summarize_failures(verification: Verification) -> str:
-    """Return the blocking checks and gates, one paragraph each, at most FAILURES_CHARS characters."""
-    paragraphs = [*map(_check_paragraph, verification.failures), *map(_gate_paragraph, verification.broken_gates)]
-    return clip("\n\n".join(paragraphs), FAILURES_CHARS)
+    """Return what blocks the work and what its agent may do, at most FAILURES_CHARS characters."""
+    return describe_refusals(refusals_of(verification))
+
+
+def refusals_of(verification: Verification) -> tuple[Refusal, ...]:
+    """Return why the work is refused: its blocking checks, then its blocking gates."""
+    return (*map(_of_check, verification.failures), *map(_of_gate, verification.broken_gates))
+
+
+def refusals_by_others(facts: str, action: str, failures: Sequence[CheckResult]) -> tuple[Refusal, ...]:
+    """Return why work is refused that breaks `facts`, which another action had shown by the checks that fail now."""
+    remedy = f"Change the work so that the checks of `{action}` pass as well. They belong to other work and stay."
+    return tuple(
+        Refusal(
+            what=f"It breaks what `{action}` had shown ({facts}). {each.what}",
+            items=each.items,
+            output=each.output,
+            remedies=(remedy,),
+        )
+        for each in map(_of_check, failures)
+    )
+
+
+def describe_refusals(refusals: Sequence[Refusal]) -> str:
+    """Return the refusals as paragraphs, then what the agent may do; at most FAILURES_CHARS characters."""
+    remedies = dict.fromkeys((*(remedy for each in refusals for remedy in each.remedies), GIVE_UP))
+    advice = "\n".join(["What you may do:", *(f"- {remedy}" for remedy in remedies)])
+    left = FAILURES_CHARS - len(advice)
+    share = max(MIN_FAILURE_CHARS, min(FAILURE_CHARS, left // max(1, len(refusals))))
+    # One piece is left for the names of the others.
+    shown = refusals if share * len(refusals) <= left else refusals[: left // share - 1]
+    paragraphs = [_paragraph(each, share - 2) for each in shown]
+    if others := refusals[len(shown) :]:
+        names = [clip(each.what.partition("\n")[0], 2 * share // MAX_NAMED) for each in others[:MAX_NAMED]]
+        paragraphs.append("\n".join([f"{count_of(len(others), 'more problem')}:", *(f"- {each}" for each in names)]))
+    return "\n\n".join([*paragraphs, advice])
 
 
 def clip(text: str, limit: int) -> str:
@@ -24,15 +133,98 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half} characters omitted …\n{text[-half:]}"
 
 
-def _check_paragraph(result: CheckResult) -> str:
-    return f"[{result.verdict}] {result.name}\n{clip(result.detail, FAILURE_CHARS)}".rstrip()
+def _paragraph(refusal: Refusal, limit: int) -> str:
+    """Return a refusal within `limit` characters: as many items as fit into most of it, then the end of the output."""
+    what = refusal.what if len(refusal.what) <= HEAD_CHARS else f"{refusal.what[:HEAD_CHARS]}…"
+    lines, left = [what[:limit]], limit - len(what)
+    for_items = left if not refusal.output else 2 * left // 3
+    for index, item in enumerate(refusal.items):
+        if len(item) + 40 > for_items:
+            lines.append(f"- … and {len(refusal.items) - index + refusal.left_out} more")
+            break
+        lines.append(item)
+        for_items -= len(item) + 1
+        left -= len(item) + 1
+    else:
+        lines += [f"- … and {refusal.left_out} more"] if refusal.left_out else []
+    output, room = refusal.output, left - 60
+    if output and room > 0:
+        cut = output if len(output) <= room else f"… {output[-room:]}"
+        lines.append(f"The end of its output:\n{cut}")
+    return "\n".join(lines)
 
 
-def _gate_paragraph(gate: GateResult) -> str:
-    """Return a gate's regressions: its new failures by name, and its output."""
-    new = [f"- {name}: new failure" for name, verdict in gate.tests.items() if verdict == "new_failure"]
-    more = max(gate.counts.get("new_failure", 0), len(new)) - MAX_TESTS
-    lines = [f"[{gate.verdict}] {gate.gate.name}: `{gate.gate.command}`", *new[:MAX_TESTS]]
-    if more > 0:
-        lines.append(f"- … and {more} more")
-    return "\n".join([*lines, clip(gate.detail, FAILURE_CHARS)]).rstrip()
+def _of_check(result: CheckResult) -> Refusal:
+    why, _, rest = result.detail.partition("\n")
+    if result.exit_code is None and result.name in NAMED_PATHS_REMEDIES:
+        # The files follow, one a line.
+        return Refusal(what=why, items=tuple(rest.splitlines()), remedies=(NAMED_PATHS_REMEDIES[result.name],))
+    kind, _, glob = result.name.partition(": ")
+    if glob and kind in CONSTRAINTS:
+        found = f" ({why})" if why else ""
+        return Refusal(what=f"Not so: {CONSTRAINTS[kind]} `{glob}`{found}.", remedies=(CONSTRAINT_REMEDY,))
+    happened, remedy = COMMAND_PROBLEMS[result.verdict]
+    what = f"The check `{result.name}` {happened}. {why}".rstrip()
+    return Refusal(what=what, output=rest.rstrip(), remedies=(remedy,))
+
+
+def _of_gate(gate: GateResult) -> Refusal:
+    where = f" in {gate.gate.folder}" if gate.gate.folder else ""
+    subject = f"{GATES[gate.gate.kind]} (`{gate.gate.command}`{where})"
+    if gate.verdict != "new_failure":
+        why, _, rest = gate.detail.partition("\n")
+        happened, remedy = COMMAND_PROBLEMS[gate.verdict]
+        return Refusal(what=f"{subject} {happened}. {why}".rstrip(), output=rest.rstrip(), remedies=(remedy,))
+    if gate.gate.runner == "exit":
+        what = f"{subject} succeeded before the work and fails now."
+        return Refusal(what=what, output=gate.detail.rstrip(), remedies=(REPAIR,))
+    told = gate.regressions or _named(gate)
+    return Refusal(
+        what=f"{subject}: {_counted(gate, told)}:",
+        items=tuple(_regression_lines(told)),
+        left_out=max(0, gate.counts.get("new_failure", 0) - len(told)),
+        # A finding is all that its tool prints; of tests the output says more than their messages.
+        output="" if any(each.message for each in told if each.kind == "finding") else gate.detail.rstrip(),
+        remedies=_remedies(told),
+    )
+
+
+def _named(gate: GateResult) -> tuple[Regression, ...]:
+    kind: Literal["finding", "fails"] = "finding" if gate.gate.runner == "findings" else "fails"
+    new = [name for name, verdict in gate.tests.items() if verdict == "new_failure"]
+    return tuple(Regression(name=name, kind=kind) for name in new[:MAX_TESTS])
+
+
+def _counted(gate: GateResult, told: Sequence[Regression]) -> str:
+    number = max(gate.counts.get("new_failure", 0), len(told))
+    if any(each.kind == "finding" for each in told):
+        return count_of(number, "new finding")
+    return f"{count_of(number, 'test')} {'is' if number == 1 else 'are'} worse than before the work"
+
+
+def _remedies(told: Sequence[Regression]) -> tuple[str, ...]:
+    by_kind = {"finding": FINDING_REMEDY, "fails": TEST_REMEDY, "missing": LOST_REMEDY, "skipped": LOST_REMEDY}
+    return tuple(dict.fromkeys(by_kind[each.kind] for each in told))
+
+
+def _regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:
+    for each in regressions:
+        said = each.message.replace("\n", "\n    ")
+        match each.kind:
+            case "finding" if each.file:
+                at = f"{each.file}:{each.line}" if each.line else each.file
+                yield f"- {at}: {said}" + (f"\n    {each.source}" if each.source else "")
+            case "finding":
+                yield f"- {each.name}"
+            case "fails":
+                yield f"- {_test(each)} fails" + (f": {said}" if said else "")
+            case "missing":
+                yield f"- {_test(each)} passed before the work and is no longer there"
+            case "skipped":
+                yield f"- {_test(each)} passed before the work and is skipped now"
+            case _:
+                assert_never(each.kind)
+
+
+def _test(regression: Regression) -> str:
+    return f"{regression.name} (in {regression.file})" if regression.file else regression.name

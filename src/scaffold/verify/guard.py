@@ -36,6 +36,8 @@ from scaffold.verify.request import ProofRequest
 PROTECTED_FILES_CHECK = "protected files"
 """The name of the result that refuses undeclared changes of protected files; it ends an attempt at once."""
 
+SHOWN_COMMIT_CHARS = 12
+
 MAX_LISTED = 20
 """Most paths listed per finding."""
 
@@ -45,30 +47,25 @@ MAX_TASK_FILES = 20
 Reason = tuple[str, str]
 """(path, problem): together they read as one sentence."""
 
-_AREAS_ADVICE = (
-    "These paths are protected and the action did not declare them; revert them, or have the plan declare them."
+_AREAS_PROBLEM = "These paths are protected, and the task does not declare them (they differ from commit {base}):"
+_FILES_PROBLEM = (
+    "Git, shells, editors or agents obey these files, or they hold credentials, and the task does not declare them "
+    "(they differ from commit {base}):"
 )
-_FILES_ADVICE = (
-    "Git, shells, editors or agents obey these files, or they hold credentials, and the action did not declare them. "
-    "If they are to change, declare them in its `files`; you are asked before they land."
+_CHECK_INPUTS_PROBLEM = (
+    "These files determine check results, and the task does not declare them (they differ from commit {base}):"
 )
-_CHECK_INPUTS_ADVICE = (
-    "These files determine check results and the action did not declare them; revert them. New tests are allowed."
+_SHADOWS_PROBLEM = "These new files would be imported instead of existing modules:"
+_SUBMODULES_PROBLEM = "A submodule must point to a commit that exists here; new ones cannot be added:"
+_REPOSITORIES_PROBLEM = (
+    "Git takes these folders for repositories and runs the programs that their settings name, and the task does not "
+    "declare the files:"
 )
-_SHADOWS_ADVICE = "These files would be imported instead of existing modules; rename them."
-_SUBMODULES_ADVICE = (
-    "A submodule must point to a commit that exists here. Change the files in its folder, without commits of your own, "
-    "or restore its pointer; new submodules cannot be added."
+_ATTRIBUTES_PROBLEM = (
+    "With these git attributes users get other files than those that are checked, and the task does not declare the "
+    "files that set them:"
 )
-_REPOSITORIES_ADVICE = (
-    "Git takes these folders for repositories and runs the programs that their settings name, and the action did not "
-    "declare the files; remove them, or create such a repository in the test that needs it."
-)
-_ATTRIBUTES_ADVICE = (
-    "With these git attributes users get other files than those that are checked, and the action did not declare the "
-    "files that set them; remove them."
-)
-_LINKS_ADVICE = "A symbolic link must point to a regular file in the repository; remove these."
+_LINKS_PROBLEM = "A symbolic link must point to a regular file in the repository that determines no check results:"
 
 
 async def check_changed_paths(
@@ -82,16 +79,18 @@ async def check_changed_paths(
         check_read_only_paths(paths),
         *(each for each in check_constraints(constraints, (), paths) if each.verdict == "fail"),
     ]
+    base = tree.base[:SHOWN_COMMIT_CHARS]
     inner = await commits.submodule_changes(tree.git, tree.base, tree.commit)
     files = undeclared_protected_files((*changes, *inner), request)
-    found.append(_blocking_result(PROTECTED_FILES_CHECK, _FILES_ADVICE, files))
-    found.append(_blocking_result("protected", _AREAS_ADVICE, undeclared_protected_paths(changes, request)))
+    found.append(_blocking_result(PROTECTED_FILES_CHECK, _FILES_PROBLEM.format(base=base), files))
+    areas = undeclared_protected_paths(changes, request)
+    found.append(_blocking_result("protected", _AREAS_PROBLEM.format(base=base), areas))
     found.append(
-        _blocking_result("repositories", _REPOSITORIES_ADVICE, await _repository_files(request, tree, changes))
+        _blocking_result("repositories", _REPOSITORIES_PROBLEM, await _repository_files(request, tree, changes))
     )
-    found.append(_blocking_result("submodules", _SUBMODULES_ADVICE, await _missing_submodules(tree, changes)))
+    found.append(_blocking_result("submodules", _SUBMODULES_PROBLEM, await _missing_submodules(tree, changes)))
     found += await _check_input_results(request, tree, changes)
-    found.append(_blocking_result("attributes", _ATTRIBUTES_ADVICE, await _export_settings(request, tree, changes)))
+    found.append(_blocking_result("attributes", _ATTRIBUTES_PROBLEM, await _export_settings(request, tree, changes)))
     found.append(_undeclared_warning(changes, request.files))
     return tuple(each for each in found if each is not None)
 
@@ -182,9 +181,9 @@ async def _check_input_results(
     ]
     links = [each for change in changes if change.is_link async for each in _link_reasons(change, tree)]
     return [
-        _blocking_result("checks", _CHECK_INPUTS_ADVICE, deciding),
-        _blocking_result("shadowing", _SHADOWS_ADVICE, shadowing),
-        _blocking_result("links", _LINKS_ADVICE, links),
+        _blocking_result("checks", _CHECK_INPUTS_PROBLEM.format(base=tree.base[:SHOWN_COMMIT_CHARS]), deciding),
+        _blocking_result("shadowing", _SHADOWS_PROBLEM, shadowing),
+        _blocking_result("links", _LINKS_PROBLEM, links),
     ]
 
 
@@ -263,11 +262,12 @@ def _new_test(change: PathChange) -> bool:
     return change.kind == "A" and is_test(change.path)
 
 
-def _blocking_result(name: str, advice: str, reasons: Iterable[Reason]) -> CheckResult | None:
-    problems = [f"{path} {why}" for path, why in reasons]
-    if not problems:
+def _blocking_result(name: str, problem: str, reasons: Iterable[Reason]) -> CheckResult | None:
+    """Return the result whose detail is the problem and then the paths, one a line; None without any."""
+    lines = [f"{path} {why}" for path, why in reasons]
+    if not lines:
         return None
-    return CheckResult(name=name, verdict="fail", detail=utf8_safe(f"{advice}\n{_list(problems)}"))
+    return CheckResult(name=name, verdict="fail", detail=utf8_safe(f"{problem}\n{_list(lines)}"))
 
 
 def _list(lines: Sequence[str]) -> str:

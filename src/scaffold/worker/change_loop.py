@@ -45,6 +45,7 @@ from scaffold.worker.workspace import copied_files, rescue_work
 
 DIFF_BYTES = 128 * 1024
 """Bytes of the change's diff; the critic's prompt cuts it further."""
+DECLARE_FILES = "If they are to change, declare them in the action's `files`; you are asked before they land."
 
 
 class WorkCommit(Struct, frozen=True):
@@ -413,8 +414,9 @@ def _changes_protected_files(verification: Verification) -> bool:
 def _refusal(failed: Verification) -> str:
     """Return which protected files were changed, in one line, and what to do about it."""
     (detail,) = (each.detail for each in failed.failures if each.name == PROTECTED_FILES_CHECK)
-    advice, *files = detail.splitlines()
-    return f"{', '.join(line.removeprefix('- ') for line in files)}\n{advice}"
+    problem, *files = detail.splitlines()
+    named = ", ".join(line.removeprefix("- ") for line in files)
+    return f"{named}\n{problem.rstrip(':')}. {DECLARE_FILES}"
 
 
 def _nothing_changed(failed: Verification) -> str:

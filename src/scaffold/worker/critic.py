@@ -99,9 +99,9 @@ def improve_prompt(critique: Critique) -> str:
     """Return the prompt that sends passing work back to its agent for improvement."""
     text = clip(format_critique(critique), CRITIQUE_CHARS)
     return (
-        f"The work passes its checks. A critic gave it {critique.total} of {MAX_TOTAL}. Make the improvements that are "
-        "worth it; the result is checked again. Where the critic is wrong, change nothing and say why.\n\n"
-        f"{text}"
+        f"The work passes its checks. A critic gave it {critique.total} of {MAX_TOTAL}:\n\n{text}\n\n"
+        "Make the improvements that are worth it; the result is checked again. Where the critic is wrong, change "
+        "nothing and say why."
     )
 
 

@@ -51,7 +51,7 @@ def failure_prompt(verification: Verification, *, asked_for_end: bool = False) -
     """Return the prompt that sends failing work back to its agent."""
     refused = "You asked to stop, but the work does not pass. " if asked_for_end else ""
     failures = summarize_failures(verification)
-    return f"{refused}The work was checked and does not pass yet. Fix it; say so when you are done.\n\n{failures}"
+    return f"{refused}The work was checked and does not pass yet.\n\n{failures}\n\nSay so when you are done."
 
 
 def _goal(goal: Goal) -> str:

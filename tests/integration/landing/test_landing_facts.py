@@ -73,10 +73,10 @@ async def test_a_candidate_that_breaks_a_fact_is_refused_with_the_reason(harness
     refused = await queue.step()
     assert isinstance(refused, CandidateRefused)
     assert refused.outcome == "gate_failed"
-    assert refused.why.startswith(f"breaks a_done of a\n[fail] {MORE}")
+    assert refused.why.startswith(f"It breaks what `a` had shown (a_done). The check `{MORE}` failed.")
     assert await harness.tip(run) == before
     assert fact(harness, run, "a").state == "holds"
-    assert "breaks a_done of a" in (await harness.queue(run, "b")).briefing
+    assert "It breaks what `a` had shown (a_done)." in (await harness.queue(run, "b")).briefing
 
 
 async def test_a_touched_fact_that_still_holds_gets_new_evidence(harness):
@@ -168,7 +168,7 @@ async def test_a_candidate_lands_on_a_users_commit_once_facts_are_settled(harnes
     await harness.work(run, "b", "echo x > b")
     await others_commit(harness, run, "echo > list")
     fresh = MergeQueue(harness.context, run)
-    assert await fresh.step() == CandidateRefused("conflict", "its preconditions no longer hold: a_done")
+    assert await fresh.step() == CandidateRefused("conflict", "what it builds on no longer holds: a_done")
     assert harness.statuses(run) == {"a": "pending", "b": "pending"}
 
 

@@ -64,8 +64,8 @@ async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness)
     """AL-13, BX-3, SC-20: a conflict does not count as a failure, and the next attempt sees both sides."""
     run, queue = await begin(harness, act("a"), act("b"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
-    await harness.run_attempt(first, {"a": ["sed -i s/two/A/ list"]})
-    await harness.run_attempt(second, {"b": ["sed -i s/two/B/ list"]})
+    await harness.run_attempt(first, {"a": ["sed -i s/two/A/ list; seq 5000 > more"]})
+    await harness.run_attempt(second, {"b": ["sed -i s/two/B/ list; seq 5000 > also"]})
     await queue.step()
     refused = await queue.step()
     assert refused == CandidateRefused("conflict", "conflicts with work that landed earlier in list")
@@ -77,6 +77,11 @@ async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness)
     assert again.base_sha == await harness.tip(run)
     assert "+B" in again.briefing
     assert "+A" in again.briefing
+    assert again.briefing.startswith("Attempt 1 did not fit what landed meanwhile: conflicts with")
+    assert "Its changes in list, which did not land:" in again.briefing
+    assert "Changes in list that landed meanwhile and are in your base now:" in again.briefing
+    assert again.briefing.endswith("so that both hold in these files.")
+    assert "5000" not in again.briefing
 
 
 async def test_candidates_that_pass_alone_must_pass_together(harness):
@@ -93,7 +98,7 @@ async def test_candidates_that_pass_alone_must_pass_together(harness):
     assert await harness.tip(run) == before
     assert harness.store.actions.failures(harness.action(run, "b").id) == 1
     briefing = (await harness.queue(run, "b")).briefing
-    assert "[fail] ! test -f a" in briefing
+    assert "The check `! test -f a` failed" in briefing
     assert "Changes that landed meanwhile" in briefing
 
 
@@ -151,7 +156,7 @@ async def test_the_same_change_twice_lands_once(harness):
     await queue.step()
     refused = await queue.step()
     assert isinstance(refused, CandidateRefused)
-    assert "[vacuous] change" in refused.why
+    assert "nothing changed" in refused.why
     assert await harness.landed(run) == ["a"]
 
 
@@ -214,7 +219,7 @@ async def test_a_refuted_precondition_refuses_the_candidate(harness):
     with harness.store.transaction():
         harness.store.facts.invalidate(harness.action(run, "a").goal_id, "a_done", "refuted")
     refused = await queue.step()
-    assert refused == CandidateRefused("conflict", "its preconditions no longer hold: a_done")
+    assert refused == CandidateRefused("conflict", "what it builds on no longer holds: a_done")
     assert await harness.tip(run) == before
     assert harness.statuses(run)["b"] == "pending"
     assert harness.store.intents.open_of_run(run.id) == ()

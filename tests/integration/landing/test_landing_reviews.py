@@ -110,7 +110,7 @@ async def test_a_refuted_precondition_refuses_the_approval(harness):
     await approve(harness, run, attempt)
     with harness.store.transaction():
         harness.store.facts.invalidate(harness.action(run, "a").goal_id, "a_done", "refuted")
-    assert await queue.step() == CandidateRefused("conflict", "its preconditions no longer hold: a_done")
+    assert await queue.step() == CandidateRefused("conflict", "what it builds on no longer holds: a_done")
 
 
 async def test_a_superseded_owner_records_nothing(harness):

@@ -59,7 +59,7 @@ async def test_failures_are_returned_to_the_same_attempt(harness):
     run = await begin(harness, check="grep -q two a")
     assert isinstance(await harness.work(run, "a", "echo one > a", "echo two > a"), CandidateReady)
     assert len(harness.attempts(run, "a")) == 1
-    assert "[fail] grep -q two a" in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text()
+    assert "The check `grep -q two a` failed" in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text()
 
 
 async def test_the_tier_limits_the_iterations(harness):
@@ -68,7 +68,7 @@ async def test_the_tier_limits_the_iterations(harness):
     ending = await harness.work(run, "a", "echo 1 > a", "echo 2 > a", "touch never")
     assert isinstance(ending, AttemptEnd)
     assert ending.outcome == "contract_failed"
-    assert ending.error.startswith("[fail] test -f never")
+    assert ending.error.startswith("The check `test -f never` failed")
     (attempt,) = harness.attempts(run, "a")
     assert await harness.show(f"{attempt.head_sha}:a") == "2"
     assert await rescued(harness, attempt) == attempt.head_sha
@@ -77,7 +77,7 @@ async def test_the_tier_limits_the_iterations(harness):
 async def test_a_turn_that_changes_nothing_ends_the_attempt(harness):
     run = await begin(harness, check="test -f never")
     ending = await harness.work(run, "a", "echo 1 > a", "echo 1 > a")
-    assert ending.error.startswith("nothing changed after the checks failed: [fail] test -f never")
+    assert ending.error.startswith("nothing changed after the checks failed: The check `test -f never` failed")
     assert (await harness.work(run, "a", "")).error == "the agent said it was done, but nothing changed"
 
 

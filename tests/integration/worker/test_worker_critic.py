@@ -81,7 +81,7 @@ async def test_an_agent_that_says_done_while_its_work_fails_is_refused(harness):
     critiques = {1: [critique_text(3)], 3: [critique_text(3)]}
     assert isinstance(await run_criticised(harness, run, "a", said["a"], critiques, words="DONE"), CandidateReady)
     assert prompts(harness)[2].startswith("You asked to stop, but the work does not pass.")
-    assert "[fail] grep -q good a" in prompts(harness)[2]
+    assert "The check `grep -q good a` failed" in prompts(harness)[2]
 
 
 async def test_done_before_any_critique_ends_nothing(harness):
@@ -117,7 +117,7 @@ async def test_at_the_maximum_failing_work_has_failed(harness):
     events = [each.event for each in harness.store.events.since(run.id, 0)]
     (failed,) = [event for event in events if isinstance(event, VerificationFailed)]
     assert (failed.action, failed.iterations) == ("a", 2)
-    assert failed.summary.startswith("[fail] test -f never")
+    assert failed.summary.startswith("The check `test -f never` failed")
     (attempt,) = harness.attempts(run, "a")
     assert attempt.head_sha == await refs.resolve(harness.context.git, refs.rescue_ref(attempt.id))
     assert attempt.verification.failures
@@ -185,9 +185,8 @@ async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
     assert await handed(harness, run) == "good"
     (attempt,) = harness.attempts(run, "a")
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "bad"
-    assert notices_of(harness, run) == [
-        "a is submitted as it last passed; improving it further failed: [fail] grep -q good a"
-    ]
+    why = "The check `grep -q good a` failed. Expected exit code 0, but got exit code 1."
+    assert notices_of(harness, run) == [f"a is submitted as it last passed; improving it further failed: {why}"]
     assert harness.statuses(run) == {"a": "landing"}
 
 

@@ -157,8 +157,8 @@ async def test_the_contract_of_a_review_is_checked_on_the_commit_it_judges(harne
     run = await begin(harness, look={"contract": contract}, iterations=2, **UNSANDBOXED)
     ending, model = await reviewed(harness, run, running(1, "echo x > made"), said(2, verdict()), said(3, verdict()))
     assert ending.outcome == "contract_failed"
-    assert "[fail] test -e made" in ending.error
-    assert "[fail] test -e made" in model.requests[2].messages[-1].parts[-1].text
+    assert "The check `test -e made` failed" in ending.error
+    assert "The check `test -e made` failed" in model.requests[2].messages[-1].parts[-1].text
 
 
 async def test_a_passing_contract_is_evidence_for_an_approval_as_well(harness):

@@ -12,6 +12,8 @@ from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import DEAD_PROCESS, act, goal, open_context
 
+FAILED = "The check `grep -q y a` failed. Expected exit code 0, but got exit code 1."
+
 
 async def worked(harness, run, key, *replies):
     """Run an attempt at an action; return its outcome and the first request to the model."""
@@ -101,7 +103,7 @@ async def test_iterations_of_an_attempt_are_counted(harness):
     ("role", "needs", "check", "ending"),
     [
         ("testing", ["a_done"], "grep -q x a", None),
-        ("testing", ["a_done"], "grep -q y a", "nothing changed after the checks failed: [fail] grep -q y a"),
+        ("testing", ["a_done"], "grep -q y a", f"nothing changed after the checks failed: {FAILED}"),
         ("testing", ["a_done"], None, "the agent said it was done, but nothing changed"),
         ("testing", [], "true", "the agent said it was done, but nothing changed"),
         ("implementation", ["a_done"], "grep -q x a", "the agent said it was done, but nothing changed"),

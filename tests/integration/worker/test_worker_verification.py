@@ -61,8 +61,7 @@ async def test_a_worse_gate_is_returned_with_its_new_failures(harness):
     run = await begin(harness)
     hold(harness, run, LINT)
     assert isinstance(await run_criticised(harness, run, "a", ["echo bad > a", "echo good > a"], {}), CandidateReady)
-    assert "[new_failure] lint: `! grep -rn bad .`" in prompts(harness)[1]
-    assert "./a" in prompts(harness)[1]
+    assert "The linter (`! grep -rn bad .`): 1 new finding:\n- a:1: bad\n    bad\n" in prompts(harness)[1]
     (attempt,) = harness.attempts(run, "a")
     assert [(each.gate.name, each.verdict) for each in attempt.verification.gates] == [("lint", "pass")]
 
@@ -99,7 +98,7 @@ async def test_an_attempt_that_leaves_a_gate_worse_has_failed_by_it(harness):
     hold(harness, run, LINT)
     ending = await run_criticised(harness, run, "a", ["echo bad > a"], {})
     assert ending.outcome == "gate_failed"
-    assert ending.error.startswith("[new_failure] lint: `! grep -rn bad .`")
+    assert ending.error.startswith("The linter (`! grep -rn bad .`): 1 new finding:")
 
 
 async def test_agent_and_checks_use_the_same_environment(harness):
@@ -115,7 +114,7 @@ async def test_uncommitted_files_of_an_agent_decide_nothing(harness):
     """AL-8: checks run in a clean tree; an ignored file is no part of the work."""
     run = await begin(harness, check="test -f planted", iterations=1)
     ending = await run_criticised(harness, run, "a", ["echo planted > .gitignore; touch planted"], {})
-    assert ending.error.startswith("[fail] test -f planted")
+    assert ending.error.startswith("The check `test -f planted` failed")
 
 
 async def test_a_contract_is_drafted_before_the_work_and_refined_after_it(harness):
@@ -128,7 +127,7 @@ async def test_a_contract_is_drafted_before_the_work_and_refined_after_it(harnes
     first, second = prompts(harness)
     assert "- `grep -q one a` ends with exit code 0" in first
     assert "two" not in first
-    assert "[fail] grep -q two a" in second
+    assert "The check `grep -q two a` failed" in second
     assert phases(harness, run) == ["draft", "final"]
     (attempt,) = harness.attempts(run, "a")
     assert [each.name for each in attempt.verification.results] == ["grep -q one a", "grep -q two a"]

@@ -11,7 +11,7 @@ from scaffold.core.model import Action, Attempt, Fact, Goal, Usage
 from scaffold.core.states import Active, Pending
 from scaffold.run.assignment import Assignment
 from scaffold.run.context import safe_file_name
-from scaffold.run.failure_summary import FAILURES_CHARS, clip, summarize_failures
+from scaffold.run.failure_summary import clip
 from scaffold.worker.critic import critique_prompt, improve_prompt, malformed_prompt
 from scaffold.worker.critique import Critique
 from scaffold.worker.prompts import failure_prompt, task_prompt
@@ -149,45 +149,6 @@ def test_the_length_of_a_prompt_does_not_grow_with_the_plan(role):
     assert sizes[2] < 1.2 * sizes[1]
 
 
-def test_failures_are_returned_to_the_agent_in_full():
-    """AL-6: each failure with its verdict, its command and the end of its output; passed checks are not repeated."""
-    results = (
-        CheckResult(name="make", verdict="pass", detail="fine"),
-        CheckResult(name="make test", verdict="fail", detail="Expected exit code 0.\n1 failed"),
-        CheckResult(name="must_exist: x", verdict="fail"),
-        CheckResult(name="lint", verdict="warn", detail="untidy"),
-    )
-    text = summarize_failures(Verification(commit="c", results=results))
-    assert text == "[fail] make test\nExpected exit code 0.\n1 failed\n\n[fail] must_exist: x"
-    assert failure_prompt(Verification(commit="c", results=results)).endswith(text)
-
-
-def test_a_failed_gate_lists_only_new_failures():
-    """AL-6, AL-9: per test, with the end of what the gate printed."""
-    gate = GateResult(
-        gate=Gate(kind="test", command="pytest -q", folder="api"),
-        verdict="new_failure",
-        tests={"test_a.py::test_x": "new_failure", "test_a.py::test_old": "pre_existing"},
-        counts={"new_failure": 1, "pre_existing": 1},
-        detail="1 failed, 1 passed",
-    )
-    fine = GateResult(gate=Gate(kind="lint", command="ruff check"), verdict="pre_existing")
-    text = summarize_failures(Verification(commit="c", results=(), gates=(fine, gate)))
-    assert text == "[new_failure] test (api): `pytest -q`\n- test_a.py::test_x: new failure\n1 failed, 1 passed"
-
-
-def test_the_list_of_failures_is_bounded():
-    tests = {f"test_a.py::test_{number}": "new_failure" for number in range(100)}
-    gate = GateResult(
-        gate=Gate(kind="test", command="pytest"), verdict="new_failure", tests=tests, counts={"new_failure": 300}
-    )
-    text = summarize_failures(Verification(commit="c", results=(), gates=(gate,)))
-    assert text.count("new failure") == 20
-    assert text.endswith("- … and 280 more")
-    many = tuple(CheckResult(name=f"check {number}", verdict="fail", detail="x" * 10_000) for number in range(50))
-    assert len(summarize_failures(Verification(commit="c", results=many))) < FAILURES_CHARS + 100
-
-
 def test_a_premature_request_to_end_is_answered_with_the_reason():
     """AL-5."""
     failed = Verification(commit="c", results=(CheckResult(name="make", verdict="fail"),))
@@ -224,8 +185,8 @@ def test_a_critic_gets_task_checks_and_change_all_bounded():
 def test_a_critique_becomes_the_agents_next_message():
     """AL-5: with the score, bounded."""
     text = improve_prompt(Critique(total=5, remarks="Handle the empty basket."))
-    assert text.startswith("The work passes its checks. A critic gave it 5 of 9.")
-    assert text.endswith("Handle the empty basket.\n\nTotal: 5/9")
+    assert text.startswith("The work passes its checks. A critic gave it 5 of 9:\n\nHandle the empty basket.")
+    assert text.endswith("Where the critic is wrong, change nothing and say why.")
     assert len(improve_prompt(Critique(total=5, remarks="x" * 60_000))) < 13_000
 
 
