@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scaffold.core.contract import ContractPhase
 from scaffold.core.ids import ActionKey, Assertion, Commit
-from scaffold.core.model import PlanningEvent, PlanningTurnOutcome
+from scaffold.core.model import FileGrantor, PlanningEvent, PlanningTurnOutcome
 from scaffold.core.states import AttemptOutcome, AttemptPhase, FactState
 
 
@@ -136,6 +136,15 @@ class ContractSealed(Struct, frozen=True, tag="contract_sealed"):
     checks: int
 
 
+class FilesGranted(Struct, frozen=True, tag="files_granted"):
+    """Entries were added to an action's files because its agent asked for them."""
+
+    action: ActionKey
+    paths: tuple[str, ...]
+    by: FileGrantor
+    reason: str
+
+
 class BaselineCaptured(Struct, frozen=True, tag="baseline_captured"):
     """A gate's result without the run's changes was recorded, or taken from an earlier run (`reused`)."""
 
@@ -207,6 +216,7 @@ Event = (
     | SupervisorStarted
     | SupervisorEnded
     | ContractSealed
+    | FilesGranted
     | BaselineCaptured
     | CritiqueRecorded
     | VerificationFailed

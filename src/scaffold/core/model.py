@@ -135,6 +135,21 @@ class Action(Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
+FileGrantor = Literal["rule", "reviewer", "human"]
+"""Who grants files: a rule, for all but what judges the work | a second reviewer | a human. The latter two in full."""
+
+
+class FileGrant(Struct, frozen=True, kw_only=True):
+    """An entry added to an action's files because its agent asked for it."""
+
+    path: str
+    """A path, folder or glob, as in the action's files."""
+    by: FileGrantor
+    reason: str
+    """Why the agent needs it, in its words."""
+    at: datetime
+
+
 class CriticScore(Struct, frozen=True, kw_only=True):
     """A critic's score for work that passed its checks."""
 

@@ -20,6 +20,7 @@ from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_with_timings
+from scaffold.run.declaration import read_declaration
 from scaffold.run.failure_summary import Refusal, describe_refusals, refusals_by_others
 from scaffold.run.lease import owner_transaction
 from scaffold.run.settled_tests import settled_tests
@@ -174,9 +175,11 @@ class CandidateVerifier:
         self, action: Action, attempt: Attempt, baseline: Baseline | None, accepted: Collection[str]
     ) -> ProofRequest:
         settings, environment = self._run.settings, self._environment()
+        declaration = read_declaration(self._context.store, action)
         return ProofRequest(
             contract=contract_with_timings(self._context.store, attempt, environment),
-            files=action.files,
+            files=declaration.files,
+            granted=declaration.by_rule,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
             installed=environment.installed if environment else (),
             accepted_losses=frozenset(accepted),

@@ -16,6 +16,7 @@ from scaffold.store.run.baselines import Baselines
 from scaffold.store.run.control_requests import ControlRequests
 from scaffold.store.run.events import Events
 from scaffold.store.run.facts import Facts
+from scaffold.store.run.file_grants import FileGrants
 from scaffold.store.run.goals import Goals
 from scaffold.store.run.inbox import Inbox
 from scaffold.store.run.intents import Intents
@@ -40,6 +41,7 @@ class Store(BaseStore):
         self.actions = Actions(connection, clock, self.events, self.facts)
         self.attempts = Attempts(connection, clock, self.events)
         self.seals = SealedContracts(connection, clock, self.events)
+        self.file_grants = FileGrants(connection, clock, self.events)
         self.baselines = Baselines(connection, clock)
         self.turns = PlanningTurns(connection, clock, self.events)
         self.control_requests = ControlRequests(connection, clock)

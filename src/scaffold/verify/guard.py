@@ -8,8 +8,10 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from scaffold.core.contract import CheckResult, Contract
+from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits
+from scaffold.git.command import Git
 from scaffold.git.commits import PathChange
 from scaffold.git.common_dir import is_git_dir_by_names
 from scaffold.git.submodule import missing_gitlinks
@@ -91,7 +93,7 @@ async def check_changed_paths(
     found.append(_blocking_result("submodules", _SUBMODULES_PROBLEM, await _missing_submodules(tree, changes)))
     found += await _check_input_results(request, tree, changes)
     found.append(_blocking_result("attributes", _ATTRIBUTES_PROBLEM, await _export_settings(request, tree, changes)))
-    found.append(_undeclared_warning(changes, request.files))
+    found.append(_undeclared_warning(changes, request))
     return tuple(each for each in found if each is not None)
 
 
@@ -167,7 +169,7 @@ async def _check_input_results(
     deleted = {change.path for change in changes if change.kind == "D"}
     added = [change.path for change in changes if change.kind == "A"]
     before = sorted(deleted.union(after).difference(added))
-    base_layout = await _base_layout(request, tree, frozenset(before))
+    base_layout = await base_layout_of(request, tree.git, tree.base, frozenset(before))
     deciding = [
         each
         for change in changes
@@ -187,7 +189,7 @@ async def _check_input_results(
     ]
 
 
-async def _base_layout(request: ProofRequest, tree: Tree, before: frozenset[str]) -> BaseLayout:
+async def base_layout_of(request: ProofRequest, git: Git, base: Commit, before: frozenset[str]) -> BaseLayout:
     """Return the layout of the base. What its task files and check scripts run counts as commands, too."""
     checks = request.contract.commands if request.contract else ()
     commands = [*(check.command for check in checks), *(run.gate.command for run in request.baseline_runs)]
@@ -199,7 +201,7 @@ async def _base_layout(request: ProofRequest, tree: Tree, before: frozenset[str]
     while more := sorted(filter(base_layout.is_executed, before - read))[: MAX_TASK_FILES - len(read)]:
         for path in more:
             # From the base: the candidate could remove from a script the line that names the next one.
-            text = (await commits.file_contents(tree.git, tree.base, path) or b"").decode(errors="replace")
+            text = (await commits.file_contents(git, base, path) or b"").decode(errors="replace")
             commands += launched_commands(path, text)
             targets |= satisfiable_targets(path, text, base_layout.command_words)
         read |= set(more)
@@ -249,9 +251,14 @@ async def _link_reasons(change: PathChange, tree: Tree) -> AsyncIterator[Reason]
         yield change.path, f"makes {destination} a test, although that file may be changed freely"
 
 
-def _undeclared_warning(changes: Iterable[PathChange], files: Sequence[str]) -> CheckResult | None:
+def _undeclared_warning(changes: Iterable[PathChange], request: ProofRequest) -> CheckResult | None:
     """Return a warning about changed paths that the action did not declare, None if there are none; new tests pass."""
-    others = [each.path for each in changes if files and not is_declared_path(each.path, files) and not _new_test(each)]
+    declared = (*request.files, *request.granted)
+    others = [
+        each.path
+        for each in changes
+        if request.files and not is_declared_path(each.path, declared) and not _new_test(each)
+    ]
     if not others:
         return None
     shown = _list(others)

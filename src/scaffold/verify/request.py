@@ -21,6 +21,8 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     contract: Contract | None = None
     files: tuple[str, ...] = ()
     """The paths, folders and globs that the action declared; tests in them may be removed if that loses nothing."""
+    granted: tuple[str, ...] = ()
+    """Further paths that it may change, unless they decide about the work; its agent asked for them."""
     areas: ProtectedAreas = ProtectedAreas()
     """The paths that may be changed only if the action declared them."""
     accepted_losses: frozenset[str] = frozenset()

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.ids import Assertion
-from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem
+from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, InboxItem
 from scaffold.core.states import reason_of, status_of
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.run_view import RunSummary, RunView
@@ -104,12 +104,19 @@ def action_json(view: RunView, action: Action) -> Json:
         **_fields(action, ("id", "key", "goal_id", "parent_id", "kind", "method", "role", "description")),
         "preconditions": list(action.preconditions),
         "effects": list(action.effects),
+        "files": list(action.files),
+        "granted_files": [grant_json(grant) for grant in view.grants.get(action.id, ())],
         "status": status_of(action.state),
         "task_state": task_state(action.state),
         "reason": reason_of(action.state),
         "attempts": [_attempt(view, action, attempt) for attempt in view.attempts_of(action)],
         "result": action.result,
     }
+
+
+def grant_json(grant: FileGrant) -> Json:
+    """Return an entry that was added to an action's files at its agent's request."""
+    return _fields(grant, ("path", "by", "reason", "at"))
 
 
 def agent_json(row: AgentRow) -> Json:

@@ -11,7 +11,18 @@ from typing import Any
 from msgspec import Struct, structs
 
 from scaffold.core.ids import ActionId, ActionKey, Assertion, GoalId
-from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, PlanningTurn, ProcessIdentity, Run, Usage
+from scaffold.core.model import (
+    Action,
+    Attempt,
+    Fact,
+    FileGrant,
+    Goal,
+    InboxItem,
+    PlanningTurn,
+    ProcessIdentity,
+    Run,
+    Usage,
+)
 from scaffold.core.states import awaited_inbox_id, status_of
 from scaffold.host.identity import has_exited
 from scaffold.store.database import Store
@@ -111,6 +122,8 @@ class RunView(Struct, frozen=True, kw_only=True):
     """In plan order."""
     attempts: Mapping[ActionId, tuple[Attempt, ...]]
     """By action, oldest first; actions without any are left out."""
+    grants: Mapping[ActionId, tuple[FileGrant, ...]]
+    """Entries added to the files of actions at their agents' request; actions without any are left out."""
     facts: Mapping[GoalId, tuple[Fact, ...]]
     queue: tuple[Attempt, ...]
     """Candidates that wait to land, first come first."""
@@ -241,6 +254,7 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         goals=goals,
         actions=actions,
         attempts=by_action,
+        grants=store.file_grants.of_run(run.id),
         facts={goal.id: store.facts.of_goal(goal.id) for goal in goals},
         queue=store.attempts.waiting_to_land(run.id),
         slots_taken=store.attempts.working(run.id),

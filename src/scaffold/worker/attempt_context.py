@@ -13,12 +13,14 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
+from scaffold.run.declaration import Declaration, read_declaration
 from scaffold.run.environment import worktree_environment
 from scaffold.run.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.worker.activity import ActivityClock
 from scaffold.worker.attempt_record import AttemptRecorder
+from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.watchdog import ESCALATION_TEXT, NoProgress, next_escalation
 from scaffold.worker.workspace import AttemptWorkspace
@@ -39,6 +41,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     """The run's baseline; None if none was captured."""
     environment: CheckEnvironment | None = None
     """The environment of the agent's commands, and of the checks of the attempt's base; None without a baseline."""
+    reviewer: DeclarationReviewer = no_reviewer
+    """Decides requests for files that judge the work, before a human is asked."""
 
     @property
     def environ(self) -> dict[str, str]:
@@ -51,6 +55,11 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
         own = worktree_environment(context, task.run, self.workspace.path, marks=marks | agent_variables(attempt.id))
         return check_environ(environment, self.workspace.path, own)
+
+    @property
+    def declaration(self) -> Declaration:
+        """What the action may change, with what was granted since it was planned."""
+        return read_declaration(self.run_context.store, self.task.action)
 
     def tree(self, commit: Commit, environment: CheckEnvironment | None = None) -> Tree:
         """Return the worktree as a tree to check at `commit`, which must be checked out with that environment.

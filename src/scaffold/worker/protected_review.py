@@ -31,7 +31,7 @@ async def approve_protected_change(
     HumanDecisionRequired if none comes in time.
     """
     git, base = context.workspace.git, context.workspace.base
-    if not context.task.action.files:  # verification has already refused undeclared changes of protected paths
+    if not context.declaration.files:  # verification has already refused undeclared changes of protected paths
         return None
     inner = [change.path for change in await commits.submodule_changes(git, base, head)]
     files = tuple(path for path in inner if protected_entry(path))
@@ -79,15 +79,15 @@ def paths_for_reviewer(context: AttemptContext, changed: tuple[str, ...]) -> tup
 
 
 def _paths_to_approve(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:
-    settings, files = context.task.run.settings, context.task.action.files
+    settings, planned = context.task.run.settings, context.task.action.files
     permissions = settings.permissions
-    touched = declared_protected_paths(changed, files, ProtectedAreas.with_added(permissions.areas))
+    touched = declared_protected_paths(changed, context.declaration.files, ProtectedAreas.with_added(permissions.areas))
     if permissions.yolo:
         return tuple(path for path in touched if protected_entry(path))
     if settings.planning.planner:
         return touched
     # Files that a user's own plan names exactly are the user's declaration; those of a planner are a model's.
-    return tuple(path for path in touched if path not in files or protected_entry(path))
+    return tuple(path for path in touched if path not in planned or protected_entry(path))
 
 
 def _named(paths: tuple[str, ...]) -> str:

@@ -195,10 +195,11 @@ class AttemptVerifier:
 
     def _proof_request(self, head: Commit, accepted: Collection[str]) -> ProofRequest:
         settings, base_results = self._context.task.run.settings, self._base_results
-        gates = settings.gates
+        gates, declaration = settings.gates, self._context.declaration
         return ProofRequest(
             contract=self._contract_with_timeouts,
-            files=self._context.task.action.files,
+            files=declaration.files,
+            granted=declaration.by_rule,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
             installed=self._context.environment.installed if self._context.environment else (),
             accepted_losses=frozenset(accepted),

@@ -29,6 +29,8 @@ def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, sca
         "must_exist": ["store.py"],
         "must_not_exist": [],
         "must_not_change": [],
+        "files": ["store.py"],
+        "granted_files": [],
         "last": {
             "attempt": 1,
             "commit": landed,
@@ -60,6 +62,9 @@ def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, sca
         "  $ make test",
         "      exit 0",
         "  must_exist: store.py",
+        "",
+        "Files it may change",
+        "  store.py",
         "",
         f"Attempt 1, checked at {landed[:8]}",
         "  ✓ pass make test",
@@ -149,3 +154,26 @@ def test_the_changed_lines_that_checks_executed_are_shown(context, plan, scaffol
     assert "  changed lines: 12, executed by checks: 0\n" in out
     last = scaffold("contract", "store", "--json").json["last"]
     assert last["executed_lines"] == {"total": 12, "executed": 0}
+
+
+def test_files_granted_on_request_are_shown_beside_those_of_the_plan(context, plan, scaffold):
+    """AL-9: in `status`, too; the plan's stay as they are."""
+    run = begin(context, make_run(context, plan))
+    action = context.store.actions.by_key(run.id, "store")
+    with context.store.transaction():
+        context.store.file_grants.add(action.id, ["docs/"], by="rule", reason="to document it")
+        context.store.file_grants.add(action.id, ["conftest.py"], by="human", reason="a fixture")
+    stored = next(each for each in scaffold("status", "--json").json["actions"] if each["key"] == "store")
+    held = scaffold("contract", "store", "--json").json
+    for shown in (stored, held):
+        assert shown["files"] == ["store.py"]
+        assert [(each["path"], each["by"], each["reason"]) for each in shown["granted_files"]] == [
+            ("docs/", "rule", "to document it"),
+            ("conftest.py", "human", "a fixture"),
+        ]
+    assert scaffold("contract", "store").out.splitlines()[6:10] == [
+        "Files it may change",
+        "  store.py",
+        "  docs/  added by rule, except what judges the work: to document it",
+        "  conftest.py  added by a human: a fixture",
+    ]

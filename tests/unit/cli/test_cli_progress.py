@@ -1,7 +1,7 @@
 """Progress messages of a run."""
 
 from scaffold.cli.render.progress import event_sentence
-from scaffold.core.events import ActionStatusChanged
+from scaffold.core.events import ActionStatusChanged, FilesGranted
 from scaffold.core.ids import ActionKey
 
 
@@ -15,3 +15,11 @@ def test_a_failed_action_is_one_line_whatever_its_checks_printed():
 
 def test_a_waiting_action_without_a_reason_shows_none():
     assert event_sentence(ActionStatusChanged(ActionKey("store"), "skipped", None)) == "skipped  store"
+
+
+def test_granted_files_are_a_line_with_who_granted_them():
+    """AL-9, BX-13."""
+    granted = FilesGranted(ActionKey("store"), ("a.py", "b.py", "c.py", "d.py"), "rule", "needed")
+    assert event_sentence(granted) == "files    store: a.py, b.py, c.py and 1 more granted by rule"
+    approved = FilesGranted(ActionKey("store"), ("conftest.py",), "human", "needed")
+    assert event_sentence(approved) == "files    store: conftest.py granted by you"

@@ -14,7 +14,7 @@ from scaffold.cli.render.style import heading, print_json, status_mark
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.contract import ChangeReview, CheckResult, Contract, SealedContract, Verification
 from scaffold.core.gates import GateResult, TestFate
-from scaffold.core.model import Action, Attempt, Fact
+from scaffold.core.model import Action, Attempt, Fact, FileGrant
 from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.plan.text.file_format import expectation_text, full_contract_document
@@ -22,7 +22,7 @@ from scaffold.verify.contract.review import is_review_role, review_text
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.baseline import ADVISORY, UNINFORMATIVE
 from scaffold.views.lookup import find_action
-from scaffold.views.run_json import fact_json
+from scaffold.views.run_json import fact_json, grant_json
 from scaffold.views.text_format import WIDTH, clip, wrap_text
 
 UNCLIPPED = 10_000
@@ -53,6 +53,8 @@ class ContractView(Struct, frozen=True, kw_only=True):
     """An action with its contract, its latest results and its facts."""
 
     action: Action
+    grants: tuple[FileGrant, ...]
+    """The entries added to its files at its agents' request."""
     seals: tuple[SealedContract, ...]
     checked: Attempt | None
     """The latest attempt whose work was checked."""
@@ -75,6 +77,7 @@ async def _read(name: str, run_name: str | None) -> ContractView:
         facts = context.store.facts.of_goal(action.goal_id)
         return ContractView(
             action=action,
+            grants=context.store.file_grants.of_action(action.id),
             seals=context.store.seals.of_action(action.id),
             checked=next((each for each in reversed(attempts) if each.verification is not None), None),
             facts=tuple(fact for fact in facts if fact.assertion in action.effects),
@@ -108,6 +111,8 @@ def _contract_json(about: ContractView) -> dict[str, Any]:
         "sha256": about.seals[-1].sha256 if about.seals else None,
         "seals": [{"phase": seal.phase, "sha256": seal.sha256} for seal in about.seals],
         **full_contract_document(held),
+        "files": list(action.files),
+        "granted_files": [grant_json(grant) for grant in about.grants],
         "last": last,
         "facts": [fact_json(fact) for fact in about.facts],
     }
@@ -118,6 +123,8 @@ def _sections(about: ContractView) -> Iterator[Sequence[str]]:
     if about.seals:
         title = f"{title} ({about.phase}, sealed as {about.seals[-1].sha256[:12]})"
     yield [heading(title), *_contract_lines(about)]
+    if about.action.files or about.grants:
+        yield [heading("Files it may change"), *_file_lines(about)]
     checked = about.checked
     if checked is not None and checked.verification is not None:
         yield from _check_lines(checked, checked.verification)
@@ -146,6 +153,13 @@ def _second_review(review: ChangeReview | None) -> Iterator[str]:
     if review is not None:
         yield f"  second review by {printable(review.model)}: {review.review.verdict}"
         yield from (f"      {line}" for line in printable(review_text(review.review)).splitlines())
+
+
+def _file_lines(about: ContractView) -> Iterator[str]:
+    yield from (f"  {printable(path)}" for path in about.action.files)
+    for grant in about.grants:
+        by = "by rule, except what judges the work" if grant.by == "rule" else f"by a {grant.by}"
+        yield f"  {printable(grant.path)}  added {by}: {clip(grant.reason, UNCLIPPED)}"
 
 
 def _without_checks(about: ContractView) -> str:

@@ -56,6 +56,12 @@ def _subject(item: InboxItem) -> Iterator[str]:
             yield f"  {name}:"
             yield from _quoted("\n".join(map(str, entries)))
             return
+    if files := item.detail.get("files"):
+        yield "  files:"
+        yield from _quoted("\n".join(map(str, files)))
+        yield "  what they judge:"
+        yield from _quoted("\n".join(map(str, item.detail.get("judging", ()))))
+        return
     for name, value in _arguments(item.detail.get("args", "")).items():
         yield f"  {printable(name)}:"
         yield from _quoted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -1,5 +1,6 @@
 """The events of a run as lines of text or JSON."""
 
+from collections.abc import Mapping
 from typing import assert_never
 
 import click
@@ -18,6 +19,7 @@ from scaffold.core.events import (
     CritiqueRecorded,
     Event,
     FactStateChanged,
+    FilesGranted,
     GoalStatusChanged,
     NoticeRaised,
     PlanExtended,
@@ -32,8 +34,12 @@ from scaffold.core.events import (
     VerificationFailed,
 )
 from scaffold.core.ids import ActionKey
-from scaffold.core.printable_text import count_of, printable
+from scaffold.core.model import FileGrantor
+from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import WAITS_FOR_PREFIX
+
+MAX_PATHS = 3
+GRANTORS: Mapping[FileGrantor, str] = {"rule": "rule", "reviewer": "the reviewer", "human": "you"}
 
 
 class JsonEventLines:
@@ -108,6 +114,8 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
             return f"warning  the supervisor of {goal} exited with {code}"
         case FactStateChanged(assertion=assertion, state=state, commit=commit):
             return f"fact     {assertion} {state} at {commit[:8]}"
+        case FilesGranted(action=action, paths=paths, by=by):
+            return f"files    {action}: {join_limited(paths, MAX_PATHS)} granted by {GRANTORS[by]}"
         case ContractSealed() | BaselineCaptured() | CritiqueRecorded() | VerificationFailed():
             return _verification_sentence(event)
         case NoticeRaised(level=level, text=text):

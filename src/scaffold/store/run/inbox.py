@@ -41,6 +41,7 @@ ORDER BY decided_at DESC, position DESC
 """
 ALL = "SELECT * FROM inbox ORDER BY created_at, run_id, position"
 APPROVED = "SELECT * FROM inbox WHERE action_id = :action_id AND state = 'approved' ORDER BY position"
+REJECTED = "SELECT * FROM inbox WHERE action_id = :action_id AND state = 'rejected' ORDER BY position"
 OPEN = """
 SELECT * FROM inbox WHERE state = 'open' AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY created_at, run_id, position
@@ -139,6 +140,10 @@ class Inbox(RunTableGateway):
     def approved(self, action_id: ActionId) -> tuple[InboxItem, ...]:
         """Return the items approved for an action, valid or not."""
         return tuple(map(self._item, self._connection.rows(APPROVED, action_id=action_id)))
+
+    def rejected(self, action_id: ActionId) -> tuple[InboxItem, ...]:
+        """Return the items rejected for an action, valid or not."""
+        return tuple(map(self._item, self._connection.rows(REJECTED, action_id=action_id)))
 
     def open(self) -> tuple[InboxItem, ...]:
         """Return the open items of all runs."""
