@@ -11,7 +11,7 @@ _WILD = re.compile(r"\[[^\]]*\]|[*?]")
 
 def is_declared_path(path: str, files: Sequence[str]) -> bool:
     """Return True if `path` is one of `files`, is in a folder of them, or matches a glob; False if `files` is empty."""
-    return any(_covers(entry, path) for entry in files)
+    return any(covers(entry, path) for entry in files)
 
 
 def is_declared_specifically(path: str, files: Sequence[str]) -> bool:
@@ -19,33 +19,35 @@ def is_declared_specifically(path: str, files: Sequence[str]) -> bool:
 
     `**`, `.` and `*.py` cover everything, so they do not show that the plan meant to change a test.
     """
-    return any(_covers(entry, path) and (_normalized(entry) == path or _is_specific(entry)) for entry in files)
+    return any(covers(entry, path) and (normalized(entry) == path or is_specific(entry)) for entry in files)
 
 
 def is_declared_by_name(path: str, files: Sequence[str]) -> bool:
     """Return True if `path` is declared by its own file name, not only by a folder."""
     name = path.rpartition("/")[2]
     return any(
-        _normalized(entry) == path
+        normalized(entry) == path
         or (
-            _covers(entry, path)
-            and _is_specific(last := _normalized(entry).rpartition("/")[2])
+            covers(entry, path)
+            and is_specific(last := normalized(entry).rpartition("/")[2])
             and fnmatchcase(name, last)
         )
         for entry in files
     )
 
 
-def _normalized(entry: str) -> str:
+def normalized(entry: str) -> str:
+    """Return an entry of `files` as a path or glob, without `./` and a slash at its end."""
     return entry.removeprefix("./").rstrip("/")
 
 
-def _covers(entry: str, path: str) -> bool:
-    plain = _normalized(entry)
+def covers(entry: str, path: str) -> bool:
+    """Return True if an entry of `files` is the path, a folder of it, or a glob that matches it."""
+    plain = normalized(entry)
     return path == plain or path.startswith(f"{plain}/") or matches(entry, path)
 
 
-def _is_specific(entry: str) -> bool:
+def is_specific(entry: str) -> bool:
     """Return True if a segment of a glob names more than a file type."""
     return any(_is_specific_segment(segment) for segment in entry.split("/") if segment not in {"", "."})
 
