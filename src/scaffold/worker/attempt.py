@@ -21,6 +21,8 @@ from scaffold.worker.activity import ActivityClock
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import AttemptRecorder, CandidateReady
 from scaffold.worker.change_loop import make_change
+from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
+from scaffold.worker.file_requests import grant_approved_requests
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.review_loop import run_review
@@ -30,8 +32,17 @@ from scaffold.worker.workspace import AttemptWorkspace, open_workspace, release_
 class Worker:
     """Executes one assignment; each phase is in the store before it begins."""
 
-    def __init__(self, run_context: RunContext, task: Assignment, model: Model) -> None:
+    def __init__(
+        self,
+        run_context: RunContext,
+        task: Assignment,
+        model: Model,
+        *,
+        reviewer: DeclarationReviewer = no_reviewer,
+    ) -> None:
+        """Take the `reviewer` of requests for files that judge the work; without its decision a human is asked."""
         self._run_context = run_context
+        self._reviewer = reviewer
         self._task = task
         self._model = model
         self._activity = ActivityClock(run_context.clock, idle_s=task.run.settings.limits.idle_s)
@@ -103,6 +114,7 @@ class Worker:
         async with open_sandbox(self._run_context, task.run, workspace.path, name=task.attempt.id) as sandbox:
             context = self._context(workspace, sandbox, environment)
             await provision_checkout(environment, workspace.path)
+            grant_approved_requests(context)
             if is_review_role(task.action.role):
                 return await run_review(context, watched_agent(context, self._model))
             return await make_change(context, self._model)
@@ -121,4 +133,5 @@ class Worker:
             record=AttemptRecorder(self._run_context, self._task.attempt, self._task.action),
             baseline=baseline,
             environment=environment,
+            reviewer=self._reviewer,
         )

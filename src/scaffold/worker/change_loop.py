@@ -126,7 +126,7 @@ class ChangeLoop:
             ending = await self._hand_in_restored(before)
             if ending is not None:
                 return ending
-        prompt = task_prompt(self._context.task, self._verifier.contract)
+        prompt = task_prompt(self._context.task, self._verifier.contract, self._context.declaration)
         for iteration in range(1, self._context.task.run.settings.tier.iterations + 1):
             move = await self._iteration(prompt, iteration)
             match move:

@@ -17,11 +17,13 @@ from scaffold.store.spending.run_budget import RunBudget
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.human_question import ask_human
 from scaffold.tools.read_cache import with_read_cache
+from scaffold.tools.request_files import request_files
 from scaffold.tools.todos import Todos, todo_read, todo_write
 from scaffold.tools.workspace import Workspace as ToolRoot
 from scaffold.verify.contract.review import is_review_role
 from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.file_requests import FileRequests
 from scaffold.worker.human_messages import HumanMessages
 from scaffold.worker.inbox_approval import InboxApprover, worker_gate
 from scaffold.worker.watchdog import RepeatGuard, WatchedAgent, worktree_fingerprint
@@ -84,7 +86,7 @@ def reading_tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
 def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
     """Yield a worker's tools: files, commands and Python in its worktree, a todo list, and questions to the human.
 
-    A reviewer gets no file-writing tools.
+    A reviewer gets no tools to write files, nor to ask for some.
     """
     reviews = is_review_role(context.task.action.role)
     yield from _guarded_tools(
@@ -93,6 +95,8 @@ def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
     # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not context.task.run.settings.permissions.yolo:
         yield ask_human(context.human.answer)
+    if not reviews:
+        yield request_files(FileRequests(context).ask)
 
 
 def _guarded_tools(

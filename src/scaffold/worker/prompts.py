@@ -7,6 +7,7 @@ from scaffold.core.contract import Check, Contract, ExitCode, OutputContains, Ve
 from scaffold.core.model import Action, Fact, Goal
 from scaffold.core.printable_text import count_of
 from scaffold.run.assignment import TESTING_ROLE, Assignment
+from scaffold.run.declaration import Declaration
 from scaffold.run.failure_summary import clip, summarize_failures
 from scaffold.verify.contract.review import is_review_role
 
@@ -27,18 +28,18 @@ MAX_PATHS = 100
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
-def task_prompt(task: Assignment, contract: Contract | None = None) -> str:
+def task_prompt(task: Assignment, contract: Contract | None = None, declaration: Declaration | None = None) -> str:
     """Return the first message of an attempt: goal, task, facts, earlier results, earlier attempts.
 
-    `contract` None means the action's own. Reviewers and testers see the results they verify in more detail, and the
-    commits these landed as.
+    `contract` and `declaration` None mean the action's own. Reviewers and testers see the results they verify in more
+    detail, and the commits these landed as.
     """
     action, verifies = task.action, is_review_role(task.action.role) or task.action.role == TESTING_ROLE
     parts = [
         _goal(task.goal),
         _task(action, task.parent),
         _clipped_section("# Another approach to take", action.guidance, TASK_CHARS),
-        _files(action.files),
+        _files(declaration or Declaration(planned=action.files), asks=not is_review_role(action.role)),
         clip(contract_section(contract or action.contract), CONTRACT_CHARS),
         _facts(task.facts),
         _verified(task.prerequisites, task.prerequisite_facts) if verifies else _results(task.prerequisites),
@@ -86,9 +87,14 @@ def _first_lines(lines: Sequence[str], most: int) -> Iterator[str]:
         yield f"- … and {len(lines) - most} more"
 
 
-def _files(files: Sequence[str]) -> str:
-    listed = _first_lines([f"- {path}" for path in files], MAX_PATHS)
-    return "# Files this task is expected to change\n" + "\n".join(listed) if files else ""
+def _files(declaration: Declaration, *, asks: bool) -> str:
+    """Return the declared files under a heading; `asks` if the agent can ask for others. Empty without any."""
+    if not declaration.all:
+        return ""
+    granted = [f"- {path} (granted on request)" for path in declaration.all if path not in declaration.planned]
+    listed = _first_lines([*(f"- {path}" for path in declaration.planned), *granted], MAX_PATHS)
+    others = "\nAsk for others with `request_files` before you change them; new tests in new files need no request."
+    return "# Files this task is expected to change\n" + "\n".join(listed) + (others if asks else "")
 
 
 def contract_section(contract: Contract | None) -> str:

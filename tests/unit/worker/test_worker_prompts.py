@@ -73,7 +73,8 @@ def test_a_prompt_has_goal_task_paths_and_completion_criteria():
     text = prompt(an_action("api", files=("api.py", "docs/*.md"), contract=contract))
     assert text == (
         "# Goal: shop\nA shop that sells.\n\n# Your task: api (role: implementation)\nBuild the api.\n\n"
-        "# Files this task is expected to change\n- api.py\n- docs/*.md\n\n"
+        "# Files this task is expected to change\n- api.py\n- docs/*.md\n"
+        "Ask for others with `request_files` before you change them; new tests in new files need no request.\n\n"
         "# The work counts as done when\nIt sells.\n- `make test` ends with exit code 0\n"
         "- `./shop` prints `sold` (optional)\n- must exist: api.py\n"
         "- must not exist: **/*.orig\n- must not change: tests/**"

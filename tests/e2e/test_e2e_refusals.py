@@ -1,0 +1,128 @@
+"""What an agent reads when its work is refused, and what it may do about it, by the real command."""
+
+import json
+import os
+import sys
+
+import pytest
+
+from support.scenario import Scenario, action, plan_of, wait_until, write
+
+FILES = {
+    "calc.py": "def add(a, b):\n    return a + b\n",
+    "test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
+    "pyproject.toml": "[project]\nname = 'calc'\nversion = '1'\n\n[tool.pytest.ini_options]\n",
+}
+SUB = "def sub(a, b):\n    return a - b\n"
+BROKEN = "def add(a, b):\n    return a - b\n\n\n" + SUB
+RIGHT = FILES["calc.py"] + "\n\n" + SUB
+OTHER = FILES["test_calc.py"].replace("== 3", "== -1")
+CHECK = "python -c 'from calc import sub; assert sub(3, 1) == 2'"
+WAITS = 3
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    made.configure(inbox={"wait_s": 0.2})
+    made.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{made.environ['PATH']}"  # noqa: PTH120 - a name
+    for path, text in FILES.items():
+        (made.repo / path).write_text(text)
+    made.commit("a calculator")
+    made.plan(plan_of(g=[action("sub", effects=["subtracts"], check=CHECK, files=["calc.py"])]))
+    yield made
+    assert wait_until(lambda: not made.processes()), "a process was left behind"
+
+
+def request(*paths):
+    return {"name": "request_files", "args": {"paths": list(paths), "reason": "add is to subtract"}}
+
+
+def read(scenario, kind):
+    """Return the texts of one type of entry in the agent's journal."""
+    entries = map(json.loads, scenario.journal("g", "sub").splitlines())
+    return [json.dumps(each) if kind == "tool_result" else each["text"] for each in entries if each["type"] == kind]
+
+
+@pytest.mark.slow
+def test_a_refusal_names_tests_and_files_and_what_may_be_done(scenario):
+    """AL-5, AL-6, AL-9: a test that fails, then the test itself changed, then work that lands."""
+    mended = (write("test_calc.py", FILES["test_calc.py"]), write("calc.py", RIGHT))
+    scenario.cassette(sub=[write("calc.py", BROKEN), "done", write("test_calc.py", OTHER), "done", *mended, "done"])
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, broken, changed = read(scenario, "prompt")
+    assert "Ask for others with `request_files` before you change them" in first
+    assert ": 1 test is worse than before the work:\n- test_calc.py::test_add fails: assert -1 == 3\n" in broken
+    assert "1 failed" in broken
+    assert "These files determine check results, and the task does not declare them (they differ from commit" in changed
+    assert "- test_calc.py is an existing test or test data" in changed
+    for text in (broken, changed):
+        assert "\n\nWhat you may do:\n- " in text
+        assert "`request_files`" in text
+        assert "change nothing more and say so" in text
+        assert "new_failure" not in text
+
+
+@pytest.mark.slow
+def test_a_request_for_an_existing_test_waits_for_a_human_and_is_shown(scenario):
+    """AL-9, BX-13: a rule grants the rest; approved, the work lands by the wider declaration."""
+    scenario.cassette(
+        sub=[request("test_calc.py", "README.md"), write("calc.py", BROKEN), write("test_calc.py", OTHER), "done"]
+    )
+    waiting = scenario.run("--yes")
+    assert waiting.returncode == WAITS, waiting.stdout + waiting.stderr
+    (item,) = json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
+    assert item["detail"]["files"] == ["test_calc.py"]
+    shown = scenario.scaffold("inbox").stdout
+    assert "│ test_calc.py is an existing test or test data" in shown
+    assert "It asks because add is to subtract." in shown
+    assert scenario.scaffold("approve", item["id"]).returncode == 0
+    done = scenario.scaffold("resume")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Declared already: test_calc.py" in read(scenario, "tool_result")[-3]
+    (stored,) = scenario.status()["actions"]
+    assert stored["files"] == ["calc.py"]
+    assert [(each["path"], each["by"]) for each in stored["granted_files"]] == [
+        ("README.md", "rule"),
+        ("test_calc.py", "human"),
+    ]
+    held = json.loads(scenario.scaffold("contract", "sub", "--json").stdout)
+    assert (held["files"], len(held["granted_files"])) == (["calc.py"], 2)
+    page = scenario.scaffold("contract", "sub").stdout
+    assert "  README.md  added by rule, except what judges the work: add is to subtract" in page
+    assert "  test_calc.py  added by a human: add is to subtract" in page
+    assert "== -1" in scenario.git("show", f"{scenario.status()['run']['session_branch']}:test_calc.py")
+
+
+@pytest.mark.slow
+def test_a_rejected_request_ends_without_the_change(scenario):
+    """BX-13: the human's words and what else may be done are the agent's answer."""
+    scenario.cassette(sub=[request("test_calc.py"), write("calc.py", RIGHT), "done"])
+    assert scenario.run("--yes").returncode == WAITS
+    (item,) = json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
+    assert scenario.scaffold("reject", item["id"], "--why", "it is right").returncode == 0
+    done = scenario.scaffold("resume")
+    assert done.returncode == 0, done.stdout + done.stderr
+    answers = "".join(read(scenario, "tool_result"))
+    assert "a human rejected it: it is right." in answers
+    assert "Do the task without changing these files" in answers
+    assert scenario.status()["actions"][0]["granted_files"] == []
+
+
+@pytest.mark.slow
+def test_an_action_that_fails_says_why_and_in_which_attempt(scenario):
+    """AL-6: attempts after the first change nothing; the reason is still the test that failed."""
+    scenario.configure(inbox={"wait_s": 0.2}, tiers={"builder": {"iterations": 1}})
+    entries = [
+        {"when": {"action": "sub", "attempt": 1, "turn": 1}, "tool_calls": [write("calc.py", BROKEN)]},
+        {"when": {"action": "sub"}, "text": "done"},
+    ]
+    scenario.replies(*entries)
+    done = scenario.run("--yes")
+    assert done.returncode == 1, done.stdout + done.stderr
+    (stored,) = scenario.status()["actions"]
+    assert [each["outcome"] for each in stored["attempts"]] == ["gate_failed", "contract_failed", "contract_failed"]
+    assert stored["reason"].startswith("gate_failed in attempt 1 of 3: The repository's tests (")
+    assert "test_calc.py::test_add fails: assert -1 == 3" in stored["reason"]
+    assert "gate_failed in attempt 1 of 3" in scenario.scaffold("status").stdout
