@@ -65,8 +65,8 @@ TEST_REMEDY = (
     "file with `request_files` and change what the test expects."
 )
 LOST_REMEDY = (
-    "Restore the tests that are missing or skipped, or ask for their file with `request_files` if the task removes "
-    "what they test."
+    "Restore the tests that are missing or skipped, and make them pass. If the task asks for another result, change "
+    "what they expect in their place."
 )
 GIVE_UP = "If the task cannot be done within these limits, change nothing more and say so, with the reason."
 
@@ -219,11 +219,15 @@ def _regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:
             case "fails":
                 yield f"- {_test(each)} fails" + (f": {said}" if said else "")
             case "missing":
-                yield f"- {_test(each)} passed before the work and is no longer there"
+                yield f"- {_test(each)} passed before the work and is no longer there{_as_it_was(said)}"
             case "skipped":
-                yield f"- {_test(each)} passed before the work and is skipped now"
+                yield f"- {_test(each)} passed before the work and is skipped now{_as_it_was(said)}"
             case _:
                 assert_never(each.kind)
+
+
+def _as_it_was(said: str) -> str:
+    return f"; as it was, it fails on this code: {said}" if said else ""
 
 
 def _test(regression: Regression) -> str:

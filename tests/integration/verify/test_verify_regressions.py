@@ -118,3 +118,14 @@ async def test_an_error_in_the_set_up_is_told(tmp_path):
     write_files(tmp_path / "b", {"calc.py": CALC, "test_calc.py": whole})
     run = await run_gate_once(tmp_path / "b", UNITTEST)
     assert run.messages["test_calc.CalcTest.test_sub"] == ("KeyError: 'made'",)
+
+
+async def test_a_declared_test_that_was_deleted_to_get_green_is_told_with_why_it_fails(candidates):
+    """AL-9, AL-10: what its version from before says on the new code."""
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    without = TEST_CALC.replace("def test_sub():\n    assert sub(3, 1) == 2\n\n\n", "")
+    head = await candidates.commit({"calc.py": CALC.replace("a - b", "a - b - 1"), "test_calc.py": without})
+    test = (await candidates.judge(captured, base, head, files=("calc.py", "test_calc.py")))["test"]
+    said = "assert 1 == 2\n +  where 1 = sub(3, 1)"
+    assert test.regressions == (Regression(name="test_calc.py::test_sub", kind="missing", message=said),)

@@ -103,11 +103,12 @@ KINDS = {
         gate(
             PYTEST,
             "new_failure",
-            Regression(name="tests/test_a.py::test_x", kind="missing"),
+            Regression(name="tests/test_a.py::test_x", kind="missing", message="assert 1 == 2"),
             Regression(name="tests/test_a.py::test_y", kind="skipped"),
         ),
         (
-            "- tests/test_a.py::test_x passed before the work and is no longer there",
+            "- tests/test_a.py::test_x passed before the work and is no longer there; as it was, it fails",
+            "it fails on this code: assert 1 == 2\n",
             "- tests/test_a.py::test_y passed before the work and is skipped now",
             "Restore the tests",
         ),

@@ -92,10 +92,11 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     replaced = _replaced(ended.env.folder)
     numbered = tuple(_numbered(points))
     outcomes = {point.name: point.outcome for point in numbered}
-    if ended.env.stand_ins is not None:
-        return RunnerResult(outcomes=outcomes, unresolved=dict(_unresolved(points)), replaced=replaced)
     said = [(each.name, (each.message(ended.env.cwd),)) for each in numbered if each.outcome == "failed"]
     messages = {name: text for name, text in said[:MAX_MESSAGES] if any(text)}
+    if ended.env.stand_ins is not None:
+        unresolved = dict(_unresolved(points))
+        return RunnerResult(outcomes=outcomes, unresolved=unresolved, replaced=replaced, messages=messages)
     result = match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
     return structs.replace(result, replaced=replaced, messages=messages)
 

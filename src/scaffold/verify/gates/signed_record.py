@@ -200,7 +200,9 @@ def judge_older_record(lines: Sequence[RecordLine]) -> RunnerResult:
         for line in lines
         if isinstance(line, UnresolvedLine)
     }
-    return RunnerResult(outcomes=outcomes, unresolved=unresolved, replaced=_replaced(lines))
+    return RunnerResult(
+        outcomes=outcomes, unresolved=unresolved, messages=_messages(lines, outcomes), replaced=_replaced(lines)
+    )
 
 
 def unfinished_tests(lines: Sequence[RecordLine]) -> tuple[str, ...]:
