@@ -249,7 +249,7 @@ def test_work_that_would_break_an_earlier_fact_is_refused_and_fixed_by_its_actio
     status = scenario.status()
     attempts = next(each["attempts"] for each in status["actions"] if each["key"] == "b")
     assert [each["outcome"] for each in attempts] == ["gate_failed", "landed"]
-    assert attempts[0]["error"].startswith("breaks has_a of a")
+    assert attempts[0]["error"].startswith("It breaks what `a` had shown (has_a).")
     facts = status["goals"][0]["facts"]
     tip = scenario.git("rev-parse", status["run"]["session_branch"]).strip()
     assert [(each["state"], each["commit"]) for each in facts] == [("holds", tip), ("holds", tip)]

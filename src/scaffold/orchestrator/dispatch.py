@@ -11,9 +11,9 @@ from scaffold.git.merge import Conflicted, merge_commits
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
 from scaffold.run.context import RunContext
-from scaffold.run.failure_summary import FAILURES_CHARS, clip
+from scaffold.run.failure_summary import FAILURES_CHARS, clip, summarize_failures
 from scaffold.run.lease import owner_transaction
-from scaffold.run.telling_failure import most_telling
+from scaffold.run.telling_failure import failure_kind, most_telling
 from scaffold.store.database import Store
 
 DIFF_BYTES = 4_500
@@ -22,19 +22,19 @@ MAX_PATHS = 20
 REASON_CHARS = FAILURES_CHARS + 500
 """Limit for why the last attempt ended."""
 EARLIER_CHARS = 2_000
-"""Limit for why an earlier attempt failed that says more."""
+"""Limit for an ending that says little of the work, and for an earlier one that says more."""
 OUTCOMES: Mapping[AttemptOutcome, str] = {
-    "landed": "landed",
-    "recorded": "was recorded",
-    "contract_failed": "did not pass its checks",
-    "gate_failed": "broke what worked before",
-    "conflict": "did not fit what landed meanwhile",
-    "executor_failed": "stopped with an error",
-    "timeout": "ran out of time",
-    "budget": "ended with the budget",
-    "cancelled": "was cancelled",
-    "lost": "was interrupted",
-    "waiting": "waited for a human",
+    "landed": "it landed",
+    "recorded": "it was recorded",
+    "contract_failed": "it did not pass its checks",
+    "gate_failed": "it broke what worked before",
+    "conflict": "it did not fit what landed meanwhile",
+    "executor_failed": "an error stopped it",
+    "timeout": "it ran out of time",
+    "budget": "the budget was used up",
+    "cancelled": "it was cancelled",
+    "lost": "it was interrupted",
+    "waiting": "it waited for a human",
 }
 """How an attempt ended, for the agent of the next one."""
 
@@ -100,7 +100,7 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
             f"Attempt {last.number} was {last.outcome} at {last.head_sha or last.base_sha}. Its result is no longer "
             "valid, because files it depends on have changed since. Check the current state."
         )
-    parts = [_ending(last, REASON_CHARS), *_more_telling(earlier)]
+    parts = [*_endings(earlier)]
     # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
     head = last.head_sha or await refs.resolve(context.git, refs.rescue_ref(last.id))
     submitted = last.phase not in WORKER_PHASES and last.base_sha != tip
@@ -119,14 +119,21 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
 
 
 def _ending(attempt: Attempt, limit: int) -> str:
-    how = OUTCOMES[attempt.outcome] if attempt.outcome else "ended"
-    return f"Attempt {attempt.number} {how}: {clip(attempt.error or 'no reason is known', limit)}"
+    how = OUTCOMES[attempt.outcome] if attempt.outcome else "it has no outcome"
+    why = f": {clip(attempt.error, limit)}" if attempt.error else ""
+    return f"Attempt {attempt.number} ended: {how}{why}"
 
 
-def _more_telling(earlier: tuple[Attempt, ...]) -> Iterator[str]:
-    """Yield why an earlier attempt failed if that says more than the last one's end, such as an error of a provider."""
-    counted = [each for each in earlier if each.outcome in COUNTED_FAILURES]
-    if counted and (telling := most_telling((*counted, earlier[-1]))).number != earlier[-1].number:
+def _endings(earlier: tuple[Attempt, ...]) -> Iterator[str]:
+    """Yield why the last attempt ended, and if that says little, why work was refused before."""
+    last, counted = earlier[-1], [each for each in earlier if each.outcome in COUNTED_FAILURES]
+    if last.outcome == "conflict" or failure_kind(last) in {"named", "refused", "unimproved"}:
+        yield _ending(last, REASON_CHARS)
+        return
+    yield _ending(last, EARLIER_CHARS)
+    if last.verification is not None and not last.verification.passed:
+        yield f"Its work had been refused before that:\n{summarize_failures(last.verification)}"
+    elif counted and (telling := most_telling(counted)) is not last:
         yield _ending(telling, EARLIER_CHARS)
 
 

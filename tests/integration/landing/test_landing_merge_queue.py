@@ -77,7 +77,7 @@ async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness)
     assert again.base_sha == await harness.tip(run)
     assert "+B" in again.briefing
     assert "+A" in again.briefing
-    assert again.briefing.startswith("Attempt 1 did not fit what landed meanwhile: conflicts with")
+    assert again.briefing.startswith("Attempt 1 ended: it did not fit what landed meanwhile: conflicts with")
     assert "Its changes in list, which did not land:" in again.briefing
     assert "Changes in list that landed meanwhile and are in your base now:" in again.briefing
     assert again.briefing.endswith("so that both hold in these files.")

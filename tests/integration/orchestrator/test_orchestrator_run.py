@@ -103,7 +103,7 @@ async def test_own_failures_use_up_the_attempts_and_a_later_success_lands(harnes
     assert (await harness.run_to_end(run, a=[tries])).state == Completed()
     attempts = harness.attempts(run, "a")
     assert [each.outcome for each in attempts] == ["contract_failed", "contract_failed", "landed"]
-    assert "Attempt 2 ended: contract_failed" in attempts[2].briefing
+    assert "Attempt 2 ended: it did not pass its checks: " in attempts[2].briefing
     assert "+1" in attempts[2].briefing
 
 
