@@ -300,5 +300,5 @@ def test_a_test_removed_with_its_subject_is_reported_wherever_the_gate_runs(scen
     scenario.cassette(lean=[write("calc.py", TESTS["calc.py"]), shell("rm test_twice.py")])
     assert scenario.run("--yes").returncode == 0
     shown = scenario.scaffold("contract", "lean").stdout
-    assert "removed with the code it tested: test_twice.py::test_twice" in shown
+    assert "removed with what it tested: test_twice.py::test_twice" in shown
     assert "test: pre_existing, 1 removed, " in scenario.scaffold("tasks").stdout
