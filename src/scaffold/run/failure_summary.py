@@ -24,7 +24,7 @@ HEAD_CHARS = 1_000
 MAX_NAMED = 20
 """Refusals named of those that are not shown."""
 
-NAMED_PATHS_REMEDIES: Mapping[str, str] = {
+NAMED_REMEDIES: Mapping[str, str] = {
     "sealed": "Restore these files as they were: no task may change them.",
     "protected files": "Restore these files as they were. Only the author of the plan can declare them.",
     "protected": "Restore these files as they were, or ask for them with `request_files` if the task needs that.",
@@ -35,6 +35,7 @@ NAMED_PATHS_REMEDIES: Mapping[str, str] = {
     "submodules": "Restore the submodules as they were; change files in their folders without commits of your own.",
     "attributes": "Remove these attributes from the files that set them, or ask for those files with `request_files`.",
     "links": "Replace these links by regular files, or remove them.",
+    "stability": "Make it pass every time: remove what depends on order, chance or time.",
     "change": "Make the change that the task asks for.",
     "commit": "Bring the checkout into a state that git can commit.",
 }
@@ -45,11 +46,15 @@ CONSTRAINTS: Mapping[str, str] = {
     "must_not_change": "these files must stay as they were:",
 }
 CONSTRAINT_REMEDY = "Add, remove or restore the files so that this holds; it was fixed before the work began."
+UNUSABLE_REMEDY = (
+    "Find out why, and undo what the work does to the command, its runner or its tests. If it is not due to the work, "
+    "say so."
+)
 COMMAND_PROBLEMS: Mapping[str, tuple[str, str]] = {
     "fail": ("failed", "Change the work until the check passes; the check itself stays as it is."),
     "vacuous": ("ran no tests", "Write or restore the tests that it is to run, and let them run: not skipped."),
     "timeout": ("took too long", "Find what does not end, or make the work faster."),
-    "error": ("gave no result", "Find out why it does not run to its end. If that is not due to the work, say so."),
+    "error": ("gave no result", UNUSABLE_REMEDY),
 }
 """What happened to a command, and what may be done about it, by its verdict."""
 GATES: Mapping[GateKind, str] = {
@@ -156,9 +161,15 @@ def _paragraph(refusal: Refusal, limit: int) -> str:
 
 def _of_check(result: CheckResult) -> Refusal:
     why, _, rest = result.detail.partition("\n")
-    if result.exit_code is None and result.name in NAMED_PATHS_REMEDIES:
-        # The files follow, one a line.
-        return Refusal(what=why, items=tuple(rest.splitlines()), remedies=(NAMED_PATHS_REMEDIES[result.name],))
+    if result.exit_code is None and result.name in NAMED_REMEDIES:
+        lines, remedies = rest.splitlines(), (NAMED_REMEDIES[result.name],)
+        # The files follow, one a line; of what is no list, such as an output, the end says most.
+        if all(line.startswith("- ") for line in lines):
+            return Refusal(what=why, items=tuple(lines), remedies=remedies)
+        # An error of git is not the output of a check.
+        if result.verdict == "error":
+            return Refusal(what=result.detail, remedies=remedies)
+        return Refusal(what=why, output=rest.rstrip(), remedies=remedies)
     kind, _, glob = result.name.partition(": ")
     if glob and kind in CONSTRAINTS:
         found = f" ({why})" if why else ""

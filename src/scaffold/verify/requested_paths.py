@@ -16,6 +16,7 @@ from scaffold.policy.path.globs import matches
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.contract.checks import check_read_only_paths
 from scaffold.verify.guard import base_layout_of
+from scaffold.verify.paths.attributes import is_attributes_file
 from scaffold.verify.paths.check_inputs import BaseLayout, autorun_reason, check_input_reason, imported_before, is_inert
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.paths.declared_paths import (
@@ -127,6 +128,8 @@ class _Classifier:
         why = check_input_reason(change, self._layout)
         if why is None and is_manifest(path):
             why = "has settings that determine check results"
+        if why is None and is_attributes_file(path):
+            why = "decides which files users get"
         if why is None and (follower := imported_before(change, self._layout)):
             text = await commits.file_contents(self._git, self._base, path) if known else b""
             why = f"runs before {follower}" if is_inert(text or b"") else None
@@ -134,4 +137,4 @@ class _Classifier:
 
     def _shadows(self, path: str) -> Iterator[Shadow]:
         before = self._layout.paths
-        yield from () if path in before else find_shadows([path], before, [*before, path])
+        yield from () if path in before else find_shadows([path], before, [*before, path], self._request.installed)

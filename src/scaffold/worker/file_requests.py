@@ -127,6 +127,7 @@ def _judged_by(context: AttemptContext) -> ProofRequest:
         files=declaration.files,
         granted=declaration.by_rule,
         areas=ProtectedAreas.with_added(settings.permissions.areas),
+        installed=context.environment.installed if context.environment else (),
         baseline=context.baseline if settings.gates.enabled else None,
     )
 

@@ -73,6 +73,7 @@ async def test_an_ordinary_path_is_free(classify, path):
         ("pytest.ini", "settings that determine check results"),
         ("pyproject.toml", "settings that determine check results"),
         ("ruff.toml", "configures how the work is checked"),
+        (".gitattributes", "decides which files users get"),
         ("Makefile", "configures `make`, which checks the work"),
         ("tools/run.sh", "is used to check the work"),
         ("sitecustomize.py", "runs whenever a Python interpreter starts"),

@@ -9,7 +9,7 @@ from scaffold.core.gates import Gate, GateResult, Regression
 from scaffold.run.failure_summary import (
     FAILURES_CHARS,
     GIVE_UP,
-    NAMED_PATHS_REMEDIES,
+    NAMED_REMEDIES,
     describe_refusals,
     refusals_by_others,
     summarize_failures,
@@ -58,7 +58,7 @@ KINDS = {
     ),
     "a command that cannot run": (
         CheckResult(name="tox", verdict="error", exit_code=127, detail="The command could not be run.\ntox: not found"),
-        ("The check `tox` gave no result", "tox: not found", "If that is not due to the work, say so."),
+        ("The check `tox` gave no result", "tox: not found", "If it is not due to the work, say so."),
     ),
     "a file that must exist": (
         CheckResult(name="must_exist: docs/*.md", verdict="fail", detail="no such path in the commit"),
@@ -72,9 +72,17 @@ KINDS = {
         CheckResult(name="change", verdict="vacuous", detail="The tree is the same as before: nothing changed."),
         ("nothing changed", "Make the change that the task asks for."),
     ),
+    "checks that pass by chance": (
+        CheckResult(name="stability", verdict="fail", detail=f"`make` passed, and failed when repeated.\nF\n{END}"),
+        ("`make` passed, and failed when repeated.", END, "order, chance or time"),
+    ),
+    "a runner that was tampered with": (
+        gate(PYTEST, "error", detail="The report cannot be trusted: pytest.raises was replaced.\nok"),
+        ("gave no result. The report cannot be trusted: pytest.raises was replaced.", "undo what the work does to"),
+    ),
     "a commit that git refuses": (
         CheckResult(name="commit", verdict="error", detail="HEAD does not contain the commit.\nGo back to 1234."),
-        ("HEAD does not contain the commit.", "Go back to 1234.", "that git can commit"),
+        ("HEAD does not contain the commit.\nGo back to 1234.\n", "that git can commit"),
     ),
     "a test that fails": (
         gate(
@@ -146,9 +154,9 @@ KINDS = {
     **{
         f"changed paths: {name}": (
             paths(name, "a.py is not yours", "b.py is not yours"),
-            ("These files are not yours:", "- a.py is not yours", "- b.py is not yours", NAMED_PATHS_REMEDIES[name]),
+            ("These files are not yours:", "- a.py is not yours", "- b.py is not yours", NAMED_REMEDIES[name]),
         )
-        for name in NAMED_PATHS_REMEDIES
+        for name in NAMED_REMEDIES
     },
 }
 
