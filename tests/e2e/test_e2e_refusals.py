@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from support.scenario import Scenario, action, plan_of, wait_until, write
+from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 FILES = {
     "calc.py": "def add(a, b):\n    return a + b\n",
@@ -38,9 +38,9 @@ def request(*paths):
     return {"name": "request_files", "args": {"paths": list(paths), "reason": "add is to subtract"}}
 
 
-def read(scenario, kind):
-    """Return the texts of one type of entry in the agent's journal."""
-    entries = map(json.loads, scenario.journal("g", "sub").splitlines())
+def read(scenario, kind, key="sub"):
+    """Return the texts of one type of entry in an agent's journal."""
+    entries = map(json.loads, scenario.journal("g", key).splitlines())
     return [json.dumps(each) if kind == "tool_result" else each["text"] for each in entries if each["type"] == kind]
 
 
@@ -126,3 +126,55 @@ def test_an_action_that_fails_says_why_and_in_which_attempt(scenario):
     assert stored["reason"].startswith("gate_failed in attempt 1 of 3: The repository's tests (")
     assert "test_calc.py::test_add fails: assert -1 == 3" in stored["reason"]
     assert "gate_failed in attempt 1 of 3" in scenario.scaffold("status").stdout
+
+
+@pytest.mark.slow
+def test_a_refused_landing_names_the_facts_it_breaks_and_a_conflict_shows_both_sides(scenario):
+    """AL-9, AL-13, BX-1: of two actions that start together the second has to fit what the first landed."""
+    scenario.plan(
+        plan_of(
+            g=[
+                action("left", effects=["l"], check="grep -q left list.txt"),
+                action("right", effects=["r"], check="grep -q right list.txt"),
+                action("last", effects=["z"], needs=["l", "r"], check="test -s last.txt"),
+            ]
+        )
+    )
+    (scenario.repo / "list.txt").write_text("[]\n")
+    scenario.commit("a list")
+    entries = [
+        {"when": {"action": side, "turn": 1}, "tool_calls": [shell(f"sleep 0.7; sed -i 's/]/ {side}]/' list.txt")]}
+        for side in ("left", "right")
+    ]
+    entries += [
+        {
+            "when": {"action": "last", "attempt": 1, "turn": 1},
+            "tool_calls": [shell("echo x > last.txt; echo > list.txt")],
+        },
+        {"when": {"action": "last", "attempt": 2, "turn": 1}, "tool_calls": [shell("echo x > last.txt")]},
+        {"when": {}, "text": "done"},
+    ]
+    scenario.replies(*entries)
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    loser = next(each["key"] for each in scenario.status()["actions"] if len(each["attempts"]) == 2)
+    conflict = read(scenario, "prompt", loser)[-1]
+    assert "Attempt 1 ended: it did not fit what landed meanwhile: conflicts with work that landed" in conflict
+    assert "Its changes in list.txt, which did not land:" in conflict
+    assert "Changes in list.txt that landed meanwhile and are in your base now:" in conflict
+    assert "+[ left]" in conflict
+    assert "+[ right]" in conflict
+    assert conflict.endswith("Make the change again on top of what landed, so that both hold in these files.")
+    refused = read(scenario, "prompt", "last")[-1]
+    assert "It breaks what `left` had shown (l). The check `grep -q left list.txt` failed." in refused
+    assert "It breaks what `right` had shown (r). The check `grep -q right list.txt` failed." in refused
+    assert "- Change the work so that the checks of `left` pass as well. They belong to other work and stay." in refused
+
+
+@pytest.mark.slow
+def test_an_agent_that_cannot_do_it_is_quoted_in_the_reason(scenario):
+    """AL-6: it may say so, and a human reads why."""
+    scenario.cassette(sub=["It cannot be done: there is no number."])
+    assert scenario.run("--yes").returncode == 1
+    reason = scenario.status()["actions"][0]["reason"]
+    assert reason.endswith("nothing changed\nThe agent said: It cannot be done: there is no number.")

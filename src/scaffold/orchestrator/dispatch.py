@@ -19,7 +19,7 @@ from scaffold.store.database import Store
 DIFF_BYTES = 4_500
 """Limit for each diff in a briefing; two of them and the reasons fit into a worker's prompt."""
 MAX_PATHS = 20
-REASON_CHARS = FAILURES_CHARS + 500
+REASON_CHARS = FAILURES_CHARS + 1_000
 """Limit for why the last attempt ended."""
 EARLIER_CHARS = 2_000
 """Limit for an ending that says little of the work, and for an earlier one that says more."""

@@ -16,7 +16,7 @@ from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits, refs, worktree
 from scaffold.run.assignment import TESTING_ROLE
 from scaffold.run.attempt_end import AttemptEnd
-from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.failure_summary import clip, summarize_failures
 from scaffold.run.notices import inform
 from scaffold.verify.contract.checks import unchanged_result
 from scaffold.verify.guard import PROTECTED_FILES_CHECK
@@ -46,6 +46,8 @@ from scaffold.worker.workspace import copied_files, rescue_work
 DIFF_BYTES = 128 * 1024
 """Bytes of the change's diff; the critic's prompt cuts it further."""
 DECLARE_FILES = "If they are to change, declare them in the action's `files`; you are asked before they land."
+WORDS_CHARS = 800
+"""Limit for the agent's answer in the ending of an attempt that changed nothing."""
 
 
 class WorkCommit(Struct, frozen=True):
@@ -118,6 +120,8 @@ class ChangeLoop:
         self._last = start
         self._passed: IterationResult | None = None
         """The latest iteration that passed."""
+        self._said = ""
+        """The agent's latest answer."""
 
     async def execute(self) -> CandidateReady | AttemptEnd:
         """Run iterations until one decides the end; one that changes nothing is the last."""
@@ -191,6 +195,7 @@ class ChangeLoop:
         """Commit, verify and criticise the turn's work, and return the next step."""
         record, settings = self._context.record, self._context.task.run.settings
         record.answered(finish.text, iteration=iteration)
+        self._said = finish.text
         work = await _commit_all(self._context)
         # Trees are compared, not commits: each commit of the same files has another time and another id.
         left = work.tree if isinstance(work, WorkCommit) else work
@@ -313,7 +318,8 @@ class ChangeLoop:
     async def _failed(self, move: StopFailed, iteration: int) -> CandidateReady | AttemptEnd:
         """Return the ending for work that does not pass."""
         if self._last is self._start:
-            return await _end_unchanged(self._context, self._verifier.contract)
+            ending = await _end_unchanged(self._context, self._verifier.contract)
+            return _with_words(ending, self._said) if isinstance(ending, AttemptEnd) else ending
         failed = self._last.verification
         lost = blocking_losses(failed)
         if lost and self._passed is None and not self._context.task.run.settings.permissions.yolo:
@@ -321,7 +327,8 @@ class ChangeLoop:
         if move.reason == "refused":
             return await self._last_passed_or(AttemptEnd(_outcome(failed), _refusal(failed), permanent=True))
         if move.reason == "nothing_changed":
-            return await self._last_passed_or(AttemptEnd(_outcome(failed), _nothing_changed(failed)))
+            gave_up = _with_words(AttemptEnd(_outcome(failed), _nothing_changed(failed)), self._said)
+            return await self._last_passed_or(gave_up)
         if self._passed is None:
             self._context.record.never_passed(failed, iterations=iteration, summary=summarize_failures(failed))
         return await self._last_passed_or(AttemptEnd(_outcome(failed), summarize_failures(failed)))
@@ -400,6 +407,15 @@ async def _end_unchanged(context: AttemptContext, contract: Contract | None) -> 
         if not found.passed:
             return AttemptEnd("contract_failed", _nothing_changed(found))
     return AttemptEnd("contract_failed", "the agent said it was done, but nothing changed")
+
+
+def _with_words(gave_up: AttemptEnd, words: str) -> AttemptEnd:
+    """Return the ending with what the agent said instead of changing anything: why it could not be done, perhaps."""
+    if not words.strip():
+        return gave_up
+    return structs.replace(
+        gave_up, error=f"{gave_up.error}\nThe agent said: {clip(words.strip(), WORDS_CHARS)}"
+    )
 
 
 def _uncommitted(base: Commit, why: str) -> Verification:

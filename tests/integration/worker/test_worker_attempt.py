@@ -78,7 +78,10 @@ async def test_a_turn_that_changes_nothing_ends_the_attempt(harness):
     run = await begin(harness, check="test -f never")
     ending = await harness.work(run, "a", "echo 1 > a", "echo 1 > a")
     assert ending.error.startswith("nothing changed after the checks failed: The check `test -f never` failed")
-    assert (await harness.work(run, "a", "")).error == "the agent said it was done, but nothing changed"
+    said = "The agent said: done with a"
+    assert ending.error.endswith(f"\n{said}")
+    unchanged = (await harness.work(run, "a", "")).error
+    assert unchanged == f"the agent said it was done, but nothing changed\n{said}"
 
 
 async def test_files_left_by_checks_are_not_part_of_the_work(harness):
