@@ -21,6 +21,7 @@ FAILURES_CHARS = 12_000
 MAX_TESTS = 20
 """Failed tests named per gate, and as many that no longer run."""
 HEAD_CHARS = 1_000
+MAX_REMEDIES = 12
 MAX_NAMED = 20
 """Refusals named of those that are not shown."""
 
@@ -117,17 +118,15 @@ def refusals_by_others(facts: str, action: str, failures: Sequence[CheckResult])
 
 def describe_refusals(refusals: Sequence[Refusal]) -> str:
     """Return the refusals as paragraphs, then what the agent may do; at most FAILURES_CHARS characters."""
-    remedies = dict.fromkeys((*(remedy for each in refusals for remedy in each.remedies), GIVE_UP))
+    known = dict.fromkeys(remedy for each in refusals for remedy in each.remedies)
+    remedies = (*tuple(known)[:MAX_REMEDIES], GIVE_UP)
     advice = "\n".join(["What you may do:", *(f"- {remedy}" for remedy in remedies)])
-    left = FAILURES_CHARS - len(advice)
-    share = max(MIN_FAILURE_CHARS, min(FAILURE_CHARS, left // max(1, len(refusals))))
-    # One piece is left for the names of the others.
-    shown = refusals if share * len(refusals) <= left else refusals[: left // share - 1]
-    paragraphs = [_paragraph(each, share - 2) for each in shown]
-    if others := refusals[len(shown) :]:
-        names = [clip(each.what.partition("\n")[0], 2 * share // MAX_NAMED) for each in others[:MAX_NAMED]]
-        paragraphs.append("\n".join([f"{count_of(len(others), 'more problem')}:", *(f"- {each}" for each in names)]))
-    return "\n\n".join([*paragraphs, advice])
+    return f"{_paragraphs(refusals, FAILURES_CHARS - len(advice) - 2)}\n\n{advice}"
+
+
+def describe_failed_checks(verification: Verification) -> str:
+    """Return what fails, without what to do about it: for an agent that may change nothing."""
+    return _paragraphs(refusals_of(verification), FAILURES_CHARS)
 
 
 def clip(text: str, limit: int) -> str:
@@ -136,6 +135,18 @@ def clip(text: str, limit: int) -> str:
         return text
     half = limit // 2
     return f"{text[:half]}\n… {len(text) - 2 * half} characters omitted …\n{text[-half:]}"
+
+
+def _paragraphs(refusals: Sequence[Refusal], left: int) -> str:
+    """Return the refusals within `left` characters; of too many the last ones only by their first lines."""
+    share = max(MIN_FAILURE_CHARS, min(FAILURE_CHARS, left // max(1, len(refusals))))
+    # One piece is left for the names of the others.
+    shown = refusals if share * len(refusals) <= left else refusals[: left // share - 1]
+    paragraphs = [_paragraph(each, share - 2) for each in shown]
+    if others := refusals[len(shown) :]:
+        names = [clip(each.what.partition("\n")[0], 2 * share // MAX_NAMED) for each in others[:MAX_NAMED]]
+        paragraphs.append("\n".join([f"{count_of(len(others), 'more problem')}:", *(f"- {each}" for each in names)]))
+    return "\n\n".join(paragraphs)
 
 
 def _paragraph(refusal: Refusal, limit: int) -> str:

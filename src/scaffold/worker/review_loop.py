@@ -7,7 +7,7 @@ from scaffold.core.review import Review
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import refs, worktree
 from scaffold.run.attempt_end import AttemptEnd
-from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.failure_summary import describe_failed_checks
 from scaffold.run.notices import inform
 from scaffold.verify.contract.review import approval_verification, parse_review, review_text, unresolved_citations
 from scaffold.worker.attempt_context import AttemptContext
@@ -62,7 +62,8 @@ async def _examine(context: AttemptContext, review: Review | str) -> CandidateRe
     verification = approval_verification(review, base, context.run_context.redactor, results)
     if not verification.passed:
         return UnusableVerdict(
-            "contract_failed", f"You approved, but the contract's checks fail:\n\n{summarize_failures(verification)}"
+            "contract_failed",
+            f"You approved, but the contract's checks fail:\n\n{describe_failed_checks(verification)}",
         )
     return _hand_in(context, verification)
 

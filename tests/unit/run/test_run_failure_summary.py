@@ -10,6 +10,7 @@ from scaffold.run.failure_summary import (
     FAILURES_CHARS,
     GIVE_UP,
     NAMED_REMEDIES,
+    describe_failed_checks,
     describe_refusals,
     refusals_by_others,
     summarize_failures,
@@ -229,3 +230,22 @@ def test_a_prompt_about_refused_work_ends_with_what_the_agent_may_do():
     assert failure_prompt(failed).startswith("The work was checked and does not pass yet.\n\nThe check `make` failed.")
     assert failure_prompt(failed).endswith(f"- {GIVE_UP}\n\nSay so when you are done.")
     assert failure_prompt(failed, asked_for_end=True).startswith("You asked to stop, but the work")
+
+
+def test_many_facts_of_others_do_not_push_out_what_fails():
+    """AL-9: each has a remedy of its own."""
+    failed = CheckResult(name="make api", verdict="fail", exit_code=1, detail=f"Expected exit code 0.\n{END}")
+    broken = [each for n in range(300) for each in refusals_by_others(f"fact_{n}", f"action-{n}", [failed])]
+    text = describe_refusals(broken)
+    assert len(text) <= FAILURES_CHARS
+    assert text.startswith("It breaks what `action-0` had shown (fact_0).")
+    assert END in text
+    assert "more problems:\n- It breaks what `action-" in text
+    assert text.endswith(GIVE_UP)
+
+
+def test_an_agent_that_may_change_nothing_is_told_what_fails_alone():
+    """SC-7: a reviewer."""
+    failed = CheckResult(name="make", verdict="fail", exit_code=1, detail=f"Expected exit code 0.\n{END}")
+    text = describe_failed_checks(Verification(commit="c", results=(failed,)))
+    assert text == f"The check `make` failed. Expected exit code 0.\nThe end of its output:\n{END}"
