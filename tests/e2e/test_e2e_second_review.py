@@ -223,3 +223,19 @@ def test_work_after_an_agreed_loss_is_not_blamed_for_it(scenario):
     strengths = {each["name"]: each["strength"] for each in scenario.status()["goals"][0]["facts"]}
     assert strengths["exact_there"] == "reviewed"
     assert set(strengths) == {"exact_there", "third_there"}
+
+
+def test_the_second_reviewer_decides_a_request_for_a_file_that_judges_the_work(scenario):
+    """AL-9, AL-23: no human is asked, and what is granted counts when the work is checked and lands."""
+    scenario.plan(plan_of(g=[action("exact", effects=["exact_there"], check=CHECK, files=["calc.py"])]))
+    steps = (
+        write("calc.py", EXACT),
+        {"name": "request_files", "args": {"paths": ["test_calc.py"], "reason": "it expects the cut"}},
+        write("test_calc.py", TESTS.replace("test_odd_is_cut", "test_odd").replace("== 1\n", "== 1.5\n")),
+    )
+    replies(scenario, text_entry("reviewer", verdict()), steps=steps)
+    done = scenario.run(*BUILDER)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (stored,) = scenario.status()["actions"]
+    assert [(each["path"], each["by"]) for each in stored["granted_files"]] == [("test_calc.py", "reviewer")]
+    assert fact(scenario)["strength"] == "reviewed"

@@ -26,6 +26,7 @@ from scaffold.worker.file_requests import grant_approved_requests
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.review_loop import run_review
+from scaffold.worker.second_review.path_request import declaration_reviewer
 from scaffold.worker.workspace import AttemptWorkspace, open_workspace, release_workspace, rescue_and_release
 
 
@@ -117,6 +118,8 @@ class Worker:
             grant_approved_requests(context)
             if is_review_role(task.action.role):
                 return await run_review(context, watched_agent(context, self._model))
+            if self._reviewer is no_reviewer:
+                context = msgspec.structs.replace(context, reviewer=declaration_reviewer(context, self._model))
             return await make_change(context, self._model)
 
     def _context(

@@ -413,9 +413,7 @@ def _with_words(gave_up: AttemptEnd, words: str) -> AttemptEnd:
     """Return the ending with what the agent said instead of changing anything: why it could not be done, perhaps."""
     if not words.strip():
         return gave_up
-    return structs.replace(
-        gave_up, error=f"{gave_up.error}\nThe agent said: {clip(words.strip(), WORDS_CHARS)}"
-    )
+    return structs.replace(gave_up, error=f"{gave_up.error}\nThe agent said: {clip(words.strip(), WORDS_CHARS)}")
 
 
 def _uncommitted(base: Commit, why: str) -> Verification:

@@ -2,10 +2,30 @@
 
 from collections.abc import Sequence
 
+from scaffold.core.ports import Model
 from scaffold.core.review import Review
 from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.declaration_review import (
+    DeclarationAnswer,
+    DeclarationQuestion,
+    DeclarationReviewer,
+    no_reviewer,
+)
 from scaffold.worker.second_review.prompts import paths_prompt
-from scaffold.worker.second_review.reviewer import ReviewQuestion, YesNoReviewer
+from scaffold.worker.second_review.reviewer import ReviewQuestion, YesNoReviewer, second_reviewer
+
+
+def declaration_reviewer(context: AttemptContext, model: Model) -> DeclarationReviewer:
+    """Return what decides requests for files that judge the work: the run's second reviewer, or nobody."""
+    reviewer = second_reviewer(context, model)
+    if reviewer is None:
+        return no_reviewer
+
+    async def decide(question: DeclarationQuestion) -> DeclarationAnswer | None:
+        review = await judge_path_request(context, reviewer, question.entries, question.reason)
+        return None if review is None else DeclarationAnswer(review.verdict == "approve", review.summary)
+
+    return decide
 
 
 async def judge_path_request(
