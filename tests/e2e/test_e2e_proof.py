@@ -86,8 +86,14 @@ def test_an_environment_that_is_not_ready_stops_a_run_before_any_request(scenari
     assert done.returncode == 1, done.stdout + done.stderr
     assert "environment_not_ready" in done.stderr
     assert "a_module_nobody_has" in done.stderr
+    # AL-10: the end of the output, and the path of all of it, which `baseline` names as well.
+    assert "    E   ModuleNotFoundError: No module named 'a_module_nobody_has'\n" in done.stderr
+    [log] = (scenario.repo / ".scaffold" / "logs" / "gates").glob("*/test-*.log")
+    assert str(log.relative_to(scenario.repo)) in done.stderr
+    assert str(log.relative_to(scenario.repo)) in scenario.scaffold("baseline").stdout
+    assert log.read_text().startswith("$ python -m pytest -q\n")
     assert "scaffold retry" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "Traceback (most recent call last)" not in done.stderr
     status = scenario.status()
     assert status["run"]["status"] == "failed"
     assert status["run"]["reason"].startswith("environment_not_ready: ")

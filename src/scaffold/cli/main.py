@@ -11,7 +11,8 @@ import click
 from scaffold.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, USAGE, exit_code
 from scaffold.cli.lazy_commands import COMMANDS, REDACT, REDACTED_TRACEBACK, load_command
 from scaffold.cli.request import is_piped
-from scaffold.core.errors import ScaffoldError
+from scaffold.core.errors import EnvironmentNotReady, ScaffoldError
+from scaffold.core.printable_text import printable
 from scaffold.host.startup import lazy_import
 
 EVERYDAY = ("init", "run", "status", "inbox", "stop", "resume", "doctor")
@@ -182,6 +183,9 @@ def _report_error(error: Exception, prog: str) -> int:
     if not isinstance(error, ScaffoldError):
         what = f"unexpected {type(error).__name__}: {error}"
         return print_error(what, f"This is a bug: please report the output of `{prog} --debug`.", FAILED)
+    if isinstance(error, EnvironmentNotReady):
+        lines = "".join(f"    {printable(line)}\n" for line in error.output.splitlines())
+        click.echo(lazy_import(REDACT)(lines), err=True, nl=False)
     return print_error(error.what, error.fix, exit_code(error))
 
 

@@ -44,6 +44,11 @@ class GitError(ScaffoldError):
 class EnvironmentNotReady(ScaffoldError):
     """The environment that checks need is missing or belongs to another checkout, so their results would be wrong."""
 
+    def __init__(self, what: str, fix: str, output: str = "") -> None:
+        super().__init__(what, fix)
+        self.output = output
+        """The last lines of the command that failed; empty if none did."""
+
 
 class StoreError(ScaffoldError):
     """The database cannot be opened, read or written."""

@@ -143,6 +143,8 @@ class GateRun(Struct, frozen=True, kw_only=True):
     """Functions of the test runner that code in its process replaced, sorted."""
     detail: str = ""
     """The end of the output, with secrets removed."""
+    log: str = ""
+    """The file with the whole output, if the run has a problem; relative to the user's checkout if it is there."""
     duration_s: float = 0.0
     output_hash: str | None = None
     """SHA-256 of the whole standard output."""
@@ -170,6 +172,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     """True if only the tests related to the change ran."""
     exit_code: int | None = None
     detail: str = ""
+    log: str = ""
+    """The file with the whole output of a gate that could not judge; empty for others."""
     duration_s: float = 0.0
     output_hash: str | None = None
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ from scaffold.git.worktree import recycle_worktree
 from scaffold.host.environment import agent_variables
 from scaffold.run.context import RunContext
 from scaffold.run.environment import worktree_environment
+from scaffold.run.gate_logs import keep_gate_log
 from scaffold.run.sandbox import (
     check_services,
     folders_without_sandbox,
@@ -52,6 +54,7 @@ class Checkout:
             commit=commit,
             environ=worktree_environment(self._context, self._run, self._folder, marks=own),
             clean=self._context.redactor.clean,
+            keep_log=partial(keep_gate_log, self._context, self._run.id),
         )
 
     @asynccontextmanager

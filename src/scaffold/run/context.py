@@ -105,6 +105,10 @@ class RunContext(Struct, frozen=True, kw_only=True):
         """Return the journal of an action's agents, one JSON object a line."""
         return self._journals / safe_file_name(goal) / f"{safe_file_name(action)}.jsonl"
 
+    def gate_logs(self, run_id: RunId) -> Path:
+        """Return the folder of the logs of gates that could not judge."""
+        return self._journals / "gates" / run_id
+
     @property
     def _journals(self) -> Path:
         """The folder of all journals: in the projections, or next to the store if those cannot be written."""

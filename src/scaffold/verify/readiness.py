@@ -12,3 +12,5 @@ class NotReady(Struct, frozen=True, kw_only=True):
     """What to do next."""
     detail: str = ""
     """The end of a command's output, redacted."""
+    log: str = ""
+    """The file with all of it; empty if there is none."""

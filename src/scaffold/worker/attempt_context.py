@@ -1,6 +1,7 @@
 """The context of one running attempt: its task, workspace, sandbox, human and records."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -15,6 +16,7 @@ from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
 from scaffold.run.declaration import Declaration, read_declaration
 from scaffold.run.environment import worktree_environment
+from scaffold.run.gate_logs import keep_gate_log
 from scaffold.run.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
@@ -77,6 +79,7 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
             sandbox=with_shown_folders(environment, with_new_temporary_folder(self.sandbox)),
             services=check_services(self.run_context, run, environment),
             clean=self.run_context.redactor.clean,
+            keep_log=partial(keep_gate_log, self.run_context, run.id),
         )
 
     async def results_at_base(self, contract: Contract | None) -> Sequence[CheckResult]:

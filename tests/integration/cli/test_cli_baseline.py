@@ -28,7 +28,14 @@ def baseline(run):
         runs=(
             GateRun(gate=TEST, exit_code=1, outcomes=outcomes, duration_s=1.5, **shared),
             GateRun(gate=LINT, exit_code=0, **shared),
-            GateRun(gate=TYPES, exit_code=127, problem="error", detail="mypy: not found\nmore", **shared),
+            GateRun(
+                gate=TYPES,
+                exit_code=127,
+                problem="error",
+                detail="mypy: not found\nmore",
+                log="logs/typecheck.log",
+                **shared,
+            ),
         ),
     )
 
@@ -44,6 +51,8 @@ def test_the_baseline_is_shown_with_failures_before_the_work(context, run, scaff
         "      $ ruff check .",
         "  ✗ typecheck  not checked: mypy: not found",
         "      $ mypy .",
+        "      more",
+        "      the whole log: logs/typecheck.log",
         "  - build      not applicable",
     ]
 

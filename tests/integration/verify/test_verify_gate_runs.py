@@ -9,6 +9,7 @@ from integration.verify.builders import run_gate_once, tree_in, write_files
 from scaffold.core.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.verify.gates.run import run_gate
+from scaffold.verify.regression.comparison import compare_gate_runs
 
 UNITTEST = Gate(kind="test", command="python -m unittest", runner="unittest")
 EVERY_OUTCOME = """
@@ -242,3 +243,26 @@ async def test_assertions_that_a_unittest_replaced_are_recorded(tmp_path):
     )
     shown = await run_gate_once(write_files(tmp_path, {"test_a.py": code}), UNITTEST)
     assert (shown.problem, shown.replaced) == (None, ("unittest.case.TestCase.assertEqual",)), shown.detail
+
+
+async def test_of_a_gate_that_cannot_judge_the_last_lines_are_shown_and_all_of_it_is_kept(tmp_path):
+    """AL-10: 30 lines, and the path of the log; nothing is kept of gates that judge."""
+    kept = {}
+
+    def keep(name, text):
+        kept[name] = text
+        return f"logs/{name}.log"
+
+    tree = structs.replace(tree_in(write_files(tmp_path, {"a": ""})), keep_log=keep)
+    many = Gate(kind="build", command="seq 100; exit 127")
+    broken = await run_gate(many, tree, environment="here", timeout_s=60)
+    assert broken.detail.splitlines()[1:] == [str(number) for number in range(71, 101)]
+    name = f"build-{tree.commit[:12]}"
+    assert (broken.log, kept[name]) == (
+        f"logs/{name}.log",
+        "\n".join(["$ seq 100; exit 127", *map(str, range(1, 101)), ""]),
+    )
+    assert compare_gate_runs(None, broken).log == broken.log
+    kept.clear()
+    judged = await run_gate(Gate(kind="build", command="exit 1"), tree, environment="here", timeout_s=60)
+    assert (judged.log, kept) == ("", {})

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from scaffold.verify.environment.import_proof import PROBE_SCRIPT
+from scaffold.verify.environment.installed_names import SCRIPT
 from scaffold.verify.gates.recorder import RECORDER_FOLDER
 
 OLDEST = (3, 6)
 SOURCES = {path.name: path.read_text() for path in sorted(Path(RECORDER_FOLDER).glob("*.py"))}
-SOURCES["the proof of imports"] = PROBE_SCRIPT
+SOURCES |= {"the proof of imports": PROBE_SCRIPT, "the names of distributions": SCRIPT}
 NOT_GENERIC = {"dict", "frozenset", "list", "set", "tuple", "type"}
 """Builtin types that have no parameters before 3.9."""
 

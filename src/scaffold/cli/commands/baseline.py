@@ -15,7 +15,7 @@ from scaffold.cli.wiring import open_context
 from scaffold.core.gates import Baseline, GateKind, GateRun
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
-from scaffold.core.states import status_of
+from scaffold.core.states import Failed, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_baseline import reset_baseline
 from scaffold.verify.regression.baseline import ADVISORY, gate_summary, uninformative_reason
@@ -75,6 +75,8 @@ def _lines(run: Run, found: Baseline | None) -> Iterator[str]:
 def _why_none(run: Run) -> str:
     if not run.settings.gates.enabled:
         return "its gates are off."
+    if isinstance(run.state, Failed):
+        return run.state.reason
     return (
         "it is captured when the run starts or continues." if status_of(run.state) != "completed" else "it was reset."
     )
@@ -88,6 +90,9 @@ def _gate_lines(shown: GateRun) -> Iterator[str]:
     yield f"      $ {clip(shown.gate.command, WIDTH - 8)}"
     if shown.gate.advisory:
         yield f"      only warns: {ADVISORY}"
+    if shown.problem:
+        yield from (f"      {clip(line, WIDTH - 6)}" for line in shown.detail.splitlines()[1:] if line.strip())
+        yield from [f"      the whole log: {shown.log}"] if shown.log else []
     if why := uninformative_reason(shown):
         yield from (f"      {line}" for line in wrap_text(why, WIDTH - 6, break_words=True))
         return

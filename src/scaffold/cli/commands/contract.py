@@ -214,7 +214,14 @@ def _gate(gate: GateResult) -> Iterator[str]:
         yield from (f"      {line}" for line in wrap_text(f"{words}: {names}", WIDTH - 6) if names)
     if gate.blocks or gate.warns:
         yield from (f"      {verdict} {clip(name, WIDTH - 20)}" for name, verdict in list(gate.tests.items())[:20])
-        yield from _excerpt(gate.detail)
+        yield from _excerpt(gate.detail) if gate.verdict == "new_failure" else _last_lines(gate)
+
+
+def _last_lines(gate: GateResult) -> Iterator[str]:
+    """Yield what a gate that could not judge printed last, and where all of it is."""
+    yield from (f"      {clip(line, WIDTH - 6)}" for line in gate.detail.splitlines() if line.strip())
+    if gate.log:
+        yield f"      the whole log: {gate.log}"
 
 
 def _excerpt(detail: str) -> Iterator[str]:

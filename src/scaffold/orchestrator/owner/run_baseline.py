@@ -63,10 +63,12 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
         return
     result = await _captured(context, run)
     if isinstance(result, NotReady):
-        reason = context.redactor.clean(f"{NOT_READY}: {result.what}")
+        log = f" (the whole log: {result.log})" if result.log else ""
+        reason = context.redactor.clean(f"{NOT_READY}: {result.what}{log}")
         fail_run(context.store, run, reason)
         retry = f"then `scaffold retry {run.id}` and `scaffold resume {run.id}`, or a new run if that took a commit"
-        raise EnvironmentNotReady(reason, f"{result.fix[:1].upper()}{result.fix[1:].rstrip('.')}, {retry}.")
+        fix = f"{result.fix[:1].upper()}{result.fix[1:].rstrip('.')}, {retry}."
+        raise EnvironmentNotReady(reason, fix, context.redactor.clean(result.detail))
     with owner_transaction(context.store, run, durable=True):
         context.store.baselines.hold(run.id, result.baseline)
         for note in result.notes:

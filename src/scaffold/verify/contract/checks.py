@@ -43,6 +43,11 @@ NO_CONTRACT = Doubt("no_contract", "there is no contract, only the change itself
 PASSES_WITHOUT_WORK = Doubt("passes_without_work", "every required check passes without the work, too")
 
 
+def keep_no_log(_name: str, _text: str) -> str:
+    """Return the empty path: no log is kept."""
+    return ""
+
+
 class Tree(Struct, frozen=True, kw_only=True):
     """A clean checkout of one commit, judged by its difference from `base`."""
 
@@ -60,6 +65,8 @@ class Tree(Struct, frozen=True, kw_only=True):
     """Redacts secrets in the output of commands."""
     observer: CheckObserver | None = None
     """Sees which changed lines contract checks execute, and how tests end; None to run the checks plainly."""
+    keep_log: Callable[[str, str], str] = keep_no_log
+    """Keeps the whole output of a gate that cannot judge under a name, and returns its path; empty if it cannot."""
 
 
 async def verify_changes(

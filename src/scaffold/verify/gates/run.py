@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from scaffold.core.gates import Gate, GateRun, RunnerKind, TestOutcome
+from scaffold.core.printable_text import utf8_safe
 from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.process.command import CommandResult, OutputCapture
 from scaffold.verify.contract.checks import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, result_detail
@@ -24,6 +25,9 @@ from scaffold.verify.gates.runner_result import EXIT_OUTCOME, MAX_BYTES, RunnerR
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
 
 OUTPUT_LIMIT_BYTES = 1_000_000
+PROBLEM_LINES = 30
+"""Lines at the end of the output that are shown of a run that could not judge."""
+LINE_CHARS = 400
 SIGNAL_EXIT_BASE = 128
 """A shell exits with this plus the number of the signal that killed its command."""
 
@@ -98,7 +102,8 @@ async def observe_gate(
         lines=result.lines,
         refused=_refused(result, tree, env),
         replaced=result.replaced,
-        detail=result_detail(result.why, tree.clean(_printed(result, finished))),
+        detail=_detail(result, tree.clean(_printed(result, finished))),
+        log=_kept_log(gate, tree, finished) if result.problem else "",
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
@@ -166,6 +171,19 @@ def _selected_only(result: RunnerResult, env: RunnerEnv) -> RunnerResult:
 def _file(name: str) -> str:
     """Return the file that a test's name begins with."""
     return name.partition("::")[0].partition(TITLE_SEPARATOR)[0]
+
+
+def _detail(result: RunnerResult, printed: str) -> str:
+    if result.problem is None:
+        return result_detail(result.why, printed)
+    last = [line[:LINE_CHARS] for line in printed.splitlines()[-PROBLEM_LINES:]]
+    return utf8_safe("\n".join([result.why, *last]).strip())
+
+
+def _kept_log(gate: Gate, tree: Tree, finished: CommandResult) -> str:
+    """Keep the whole output of a run that could not judge, and return the path of the log."""
+    text = (finished.stdout + finished.stderr).decode(errors="replace")
+    return tree.keep_log(f"{gate.name}-{tree.commit[:12]}", f"$ {gate.command}\n{text}")
 
 
 def _printed(result: RunnerResult, finished: CommandResult) -> str:

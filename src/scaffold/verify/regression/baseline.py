@@ -144,6 +144,7 @@ def gate_summary(run: GateRun) -> dict[str, object]:
         "commit": run.commit,
         "exit_code": run.exit_code,
         "trouble": run.problem,  # the name that `baseline --json` prints
+        "log": run.log or None,
         "counts": {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))},
         "not_checkable": dict(sorted(run.refused.items())),
         "not_passed": {name: outcome for name, outcome in sorted(run.outcomes.items()) if outcome != "passed"},
@@ -170,7 +171,8 @@ async def _run_baseline_gate(gate: Gate, tree: Tree, environment: str, inputs: B
 
 def _unavailable_gate_note(run: GateRun) -> str:
     why = run.detail.partition("\n")[0].rstrip(".")
-    return f"{run.gate.name} is not checked: `{run.gate.command}` cannot be run on the base commit ({why})"
+    log = f"; its log: {run.log}" if run.log else ""
+    return f"{run.gate.name} is not checked: `{run.gate.command}` cannot be run on the base commit ({why}){log}"
 
 
 def _advisory_note(gate: Gate) -> str:
@@ -201,6 +203,7 @@ def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> N
         what=f"the gate `{run.gate.name}` ({run.gate.command}) cannot judge any work: {problem}",
         fix=_fix(run, setup),
         detail=run.detail,
+        log=run.log,
     )
 
 

@@ -54,6 +54,7 @@ def compare_gate_runs(
         counts=dict(Counter(verdicts.values())),
         exit_code=now.exit_code,
         detail=f"{_missing_detail(lost)}{_new_findings(before, now, verdicts)}{now.detail}",
+        log=now.log,
         duration_s=now.duration_s,
         output_hash=now.output_hash,
     )

@@ -1,0 +1,34 @@
+"""The whole output of gates that could not judge, kept for people to read."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from scaffold.core.ids import RunId
+from scaffold.host.files import write_atomic
+from scaffold.run.context import RunContext, safe_file_name
+
+MAX_CHARS = 1_000_000
+MAX_LOGS = 100
+"""How many logs of a run are kept; the oldest go first."""
+
+
+def keep_gate_log(context: RunContext, run_id: RunId, name: str, text: str) -> str:
+    """Write a log without secrets and return its path, relative to the checkout if it is there; empty if it cannot."""
+    folder = context.gate_logs(run_id)
+    path = folder / f"{safe_file_name(name)}.log"
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, context.redactor.clean(text[-MAX_CHARS:]).encode(errors="replace"))
+        for old in _oldest_first(folder)[:-MAX_LOGS]:
+            old.unlink(missing_ok=True)
+        return _shown(context, path)
+    return ""
+
+
+def _oldest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime_ns)
+
+
+def _shown(context: RunContext, path: Path) -> str:
+    root = context.repository.root
+    return str(path.relative_to(root) if path.is_relative_to(root) else path)
