@@ -41,6 +41,7 @@ from scaffold.verify.regression.comparison import (
     with_renamed_files,
 )
 from scaffold.verify.regression.flaky_retry import retry_known_flaky, retry_new_failures
+from scaffold.verify.regression.followed_runner import followed
 from scaffold.verify.regression.original_runner import with_original_runner
 from scaffold.verify.regression.regressions import MAX_REGRESSIONS, with_places
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
@@ -61,7 +62,8 @@ async def judge_gates(request: ProofRequest, baseline: Baseline, tree: Tree) -> 
         return ()
     # Names of tests contain their files: without the renames, an old failure would look new and an old test lost.
     renames = await _renames(runs, tree)
-    before = tuple(with_renamed_files(run, _within_gate(run.gate, renames)) for run in runs)
+    named = [with_renamed_files(run, _within_gate(run.gate, renames)) for run in runs]
+    before = tuple([await followed(run, tree) for run in named])
     former = {new: old for old, new in renames.items()}
     landed = runs and runs[0].commit != tree.base
     change = await analyze_impact(

@@ -1,0 +1,76 @@
+"""Follow work that moves tests from unittest to pytest: they run there, and are compared under pytest's names."""
+
+import ast
+from collections.abc import Collection
+
+from msgspec import structs
+
+from scaffold.core.gates import Gate, GateRun
+from scaffold.core.ids import Commit
+from scaffold.git import commits
+from scaffold.git.command import Git
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.gates.detection import detect_at_commit
+
+
+async def followed(before: GateRun, tree: Tree) -> GateRun:
+    """Return a gate's run at the base as if the runner of the tree's commit had made it.
+
+    Only for tests that unittest ran because it was detected, and that pytest runs now. A class may have become a
+    function of its file; a test that is nowhere in that file keeps its name, and counts as gone.
+    """
+    if before.gate.kind != "test" or before.gate.runner != "unittest":
+        return before
+    gate = await _detected(tree.git, tree.commit, before.gate)
+    # The user's own command stays, whatever the work does.
+    if gate is None or gate.runner != "pytest" or await _detected(tree.git, before.commit, before.gate) != before.gate:
+        return before
+    top = f"{gate.folder}/" if gate.folder else ""
+    paths = await commits.listed_paths(tree.git, tree.commit)
+    modules = {path.removeprefix(top) for path in paths if path.startswith(top) and path.endswith(".py")}
+    names = {name: _file_and_rest(name, modules) for name in before.outcomes}
+    functions = {file: await _functions(tree, f"{top}{file}") for file in {file for file, _ in names.values() if file}}
+    renamed = {name: _renamed(name, *place, functions.get(place[0], frozenset())) for name, place in names.items()}
+    return structs.replace(
+        before,
+        gate=gate,
+        outcomes={renamed[name]: outcome for name, outcome in before.outcomes.items()},
+        counts={renamed.get(name, name): count for name, count in before.counts.items()},
+        refused={renamed.get(name, name): reason for name, reason in before.refused.items()},
+    )
+
+
+async def _detected(git: Git, commit: Commit, known: Gate) -> Gate | None:
+    """Return the gate of the same name that is detected at a commit, with the timeout of the known one."""
+    found = next((gate for gate in (await detect_at_commit(git, commit)).gates if gate.name == known.name), None)
+    return structs.replace(found, timeout_s=known.timeout_s) if found else None
+
+
+def _file_and_rest(name: str, modules: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the file of unittest's name of a test, and its class and function; an empty file if it is unknown."""
+    parts = name.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        file = "/".join(parts[:length]) + ".py"
+        # `discover -s tests` names modules from that folder on.
+        found = [file] if file in modules else [each for each in modules if each.endswith(f"/{file}")]
+        if len(found) == 1:
+            return found[0], tuple(parts[length:])
+    return "", ()
+
+
+def _renamed(name: str, file: str, rest: tuple[str, ...], functions: Collection[str]) -> str:
+    if not file:
+        return name
+    return "::".join((file, rest[-1] if rest[-1] in functions else "::".join(rest)))
+
+
+async def _functions(tree: Tree, path: str) -> frozenset[str]:
+    """Return the names of the functions of a test file that are in no class."""
+    text = await commits.file_contents(tree.git, tree.commit, path)
+    try:
+        tree_of_file = ast.parse(text or b"")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    return frozenset(
+        each.name for each in tree_of_file.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
