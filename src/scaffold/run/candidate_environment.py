@@ -10,6 +10,7 @@ from scaffold.core.gates import CheckEnvironment
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited
+from scaffold.git import commits
 from scaffold.git.command import Git
 from scaffold.policy.secret.environment import command_environment
 from scaffold.run.context import RunContext
@@ -74,9 +75,12 @@ async def environment_at(
     If the work changed dependencies, they are set up for it, where set-up commands may run; otherwise the environment
     of the base has to do. A set-up runs code of the commit, so `may_run` is asked first.
     """
+    if commit == run.base_sha:
+        return CandidateEnvironment(base)
     git = context.git
-    fitting = await environment_of_commit(base, git, made_at=run.base_sha, commit=commit)
-    change = await dependency_change(git, run.base_sha, commit)
+    changes = await commits.path_changes(git, run.base_sha, commit)
+    fitting = await environment_of_commit(base, git, changes, made_at=run.base_sha, commit=commit)
+    change = await dependency_change(git, [change.path for change in changes], run.base_sha, commit)
     if change is None or not await may_run():
         return CandidateEnvironment(fitting)
     found = await _set_up(context, run, base, git, commit, change)

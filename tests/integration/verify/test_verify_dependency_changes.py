@@ -54,6 +54,6 @@ async def test_a_change_of_what_is_installed_is_told_from_other_changes_of_a_man
     """AL-10: set-up runs again for the first, never for the second."""
     project = EnvironmentSetup(harness, tmp_path)
     old, new = await project.commit(before), await project.commit(after)
-    found = await dependency_change(harness.context.git, old, new)
+    found = await dependency_change(harness.context.git, [*before, *after], old, new)
     assert (found and found.folders) == (folders and {folders})
     assert names_of(found.added if found else ()) == added

@@ -3,6 +3,7 @@
 import pytest
 
 from integration.verify.builders import EnvironmentSetup, check_output
+from scaffold.git import commits
 from scaffold.verify.environment.generated_files import may_be_input, version_files
 from scaffold.verify.environment.later_commit import environment_of_commit
 from scaffold.verify.gates.project_files import ProjectFiles
@@ -28,6 +29,12 @@ async def project(harness, tmp_path):
     made = EnvironmentSetup(harness, tmp_path)
     await made.commit(CODE)
     return made
+
+
+async def fitting_environment(git, environment, made_at, commit):
+    """Return the environment for a later commit."""
+    changes = await commits.path_changes(git, made_at, commit)
+    return await environment_of_commit(environment, git, changes, made_at=made_at, commit=commit)
 
 
 def targets(files):
@@ -74,12 +81,12 @@ async def test_the_work_decides_which_generated_files_fit_it(project):
     environment, base = await project.prepared(BUILD), await project.head()
     git = project.harness.context.git
     now = await project.commit({"src/calc/__init__.py": "from calc._version import version\nMORE = 1\n"})
-    assert await environment_of_commit(environment, git, made_at=base, commit=now) == environment
+    assert await fitting_environment(git, environment, base, now) == environment
     now = await project.commit({"src/calc/words.po": "msgid other\n"})
-    fitting = await environment_of_commit(environment, git, made_at=base, commit=now)
+    fitting = await fitting_environment(git, environment, base, now)
     assert (targets(fitting.files), targets(fitting.built)) == (["src/calc/_version.py"], [])
     await project.harness.sh("mkdir lib && git mv src/calc lib/calc && git commit -qm moved")
-    moved = await environment_of_commit(environment, git, made_at=now, commit=await project.head())
+    moved = await fitting_environment(git, environment, now, await project.head())
     assert targets(moved.files) == ["lib/calc/_version.py"]
 
 

@@ -1,7 +1,7 @@
 """Which dependencies a commit declares, and which the work added to them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -42,9 +42,8 @@ class DependencyChange(Struct, frozen=True, kw_only=True):
     """New entries, such as `requests>=2` or the name of a lock file, sorted."""
 
 
-async def dependency_change(git: Git, before: Commit, now: Commit) -> DependencyChange | None:
-    """Return how the declared dependencies changed; None if they did not."""
-    changed = await commits.changed_paths(git, before, now)
+async def dependency_change(git: Git, changed: Iterable[str], before: Commit, now: Commit) -> DependencyChange | None:
+    """Return how the declared dependencies changed with the `changed` paths; None if they did not."""
     if not any(map(selects_dependencies, changed)):
         return None
     old, new = await _declared(git, before), await _declared(git, now)

@@ -9,20 +9,23 @@ from scaffold.core.gates import CheckEnvironment, CopiedFile
 from scaffold.core.ids import Commit
 from scaffold.git import commits
 from scaffold.git.command import Git
+from scaffold.git.commits import PathChange
 from scaffold.verify.environment.check_env import PYTHON_PATH, TOP_PLACEHOLDER
 from scaffold.verify.environment.generated_files import build_inputs
 from scaffold.verify.environment.import_proof import python_modules, with_sources_first
 
 
 async def environment_of_commit(
-    environment: CheckEnvironment, git: Git, *, made_at: Commit, commit: Commit
+    environment: CheckEnvironment, git: Git, changes: Sequence[PathChange], *, made_at: Commit, commit: Commit
 ) -> CheckEnvironment:
-    """Return the environment for a later commit.
+    """Return the environment for a later commit, given its changes since the environment was made.
 
     Generated files move with their packages, and built ones are left out if anything changed that they may be made
     from. Packages that moved to another source folder are imported from there.
     """
-    if made_at == commit:
+    built = environment.built and any(change.kind == "M" for change in changes)
+    # Sources stay where they are unless a file comes or goes.
+    if not built and not any(change.kind in {"A", "D"} and change.path.endswith(".py") for change in changes):
         return environment
     before, now = [tuple(await commits.listed_paths(git, each)) for each in (made_at, commit)]
     fitting = await _with_fitting_files(environment, git, made_at, commit, now)
