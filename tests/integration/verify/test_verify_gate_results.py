@@ -189,3 +189,21 @@ async def test_gates_run_last_and_block_what_the_contract_allows(candidates):
     proven = await prove_candidate(request, await candidates.tree(base, head))
     assert (proven.passed, proven.failures) == (False, ())
     assert [gate.gate.name for gate in proven.broken_gates] == ["test"]
+
+
+FIND = "for rule in $(cat rules.cfg); do grep -Hn $rule *.py; done | sed 's/:[^:]*$/:1: E100 bad/'"
+LINT = Gate(kind="lint", command=f"{FIND} | grep . && exit 1; true", runner="findings")
+
+
+async def test_findings_of_changed_settings_in_unchanged_code_do_not_block(candidates):
+    """BX-4: the settings came with the work; what the work adds to the code is judged by them."""
+    base = await candidates.commit({"rules.cfg": "print\n", "a.py": "exec\n", "b.py": "pass\n"})
+    captured = await candidates.capture(base, LINT)
+    stricter = await candidates.commit({"rules.cfg": "print exec\n", "b.py": "pass\npass\n"})
+    lint = (await candidates.judge(captured, base, stricter))["lint"]
+    assert (lint.verdict, lint.blocks) == ("pre_existing", False), lint.detail
+    worse = await candidates.commit({"b.py": "exec\n", "c.py": "exec\n"})
+    lint = (await candidates.judge(captured, base, worse))["lint"]
+    assert [name for name, verdict in lint.tests.items() if verdict == "new_failure"] == ["b.py: E100", "c.py: E100"]
+    only_code = await candidates.commit({"rules.cfg": "print\n", "b.py": "print\n", "c.py": None})
+    assert (await candidates.judge(captured, base, only_code))["lint"].blocks

@@ -88,8 +88,8 @@ async def lay_base_tests(tree: Tree, change: ChangeImpact) -> Tree:
     """
     await restore_tracked_files(tree)
     tests = [path for path in change.changed if change.is_test(path)]
-    await _each(tree, ("rm", "--force", "--quiet"), [path for path in tests if path in change.added])
-    await _each(tree, ("checkout", tree.base), [path for path in tests if path not in change.added])
+    await for_each(tree, ("rm", "--force", "--quiet"), [path for path in tests if path in change.added])
+    await for_each(tree, ("checkout", tree.base), [path for path in tests if path not in change.added])
     return structs.replace(tree, commit=tree.base, environ={**tree.environ, **UNCACHED})
 
 
@@ -353,7 +353,7 @@ def describe_lost(names: Sequence[str]) -> str:
     )
 
 
-async def _each(tree: Tree, words: Sequence[str], paths: Sequence[str]) -> None:
+async def for_each(tree: Tree, words: Sequence[str], paths: Sequence[str]) -> None:
     """Have git apply a command to each of the paths, which may be many."""
     if paths:
         listed = "\0".join(f":(top,literal){path}" for path in paths).encode(errors="surrogateescape")

@@ -32,6 +32,7 @@ from scaffold.verify.regression.base_tests import (
     selection,
     stand_ins_order,
 )
+from scaffold.verify.regression.changed_settings import lay_base_code, with_findings_of
 from scaffold.verify.regression.comparison import (
     FAILING_OUTCOMES,
     MAX_TESTS,
@@ -141,6 +142,7 @@ class _GateRunner:
         if reason:
             return GateResult(gate=gate, verdict="not_applicable", detail=reason)
         run, only = await self._shown(gate, before)
+        before = await self._with_new_settings(before, run)
         expected = self._change.expected(gate, only)
         fates: Mapping[str, TestFate] = {}
         earlier: Collection[str] = ()
@@ -161,6 +163,17 @@ class _GateRunner:
         result = _with_lost(result, blocking, known=before.outcomes if before else {})
         result = structs.replace(result, focused=bool(only), base_tests=shown, new_tests=new_tests(before, run, fates))
         return await with_places(result, self._tree)
+
+    async def _with_new_settings(self, before: GateRun | None, run: GateRun) -> GateRun | None:
+        """Return the run at the base with what its code, unchanged, has of new findings by the settings of the work."""
+        if before is None or run.gate.runner != "findings" or run.problem or not new_failures(before, run):
+            return before
+        try:
+            if not await lay_base_code(self._tree, before):
+                return before
+            return with_findings_of(before, (await self._shown_by(self._tree, run.gate, before, ())).run)
+        finally:
+            await restore_tracked_files(self._tree)
 
     async def _with_base_tests(
         self, run: GateRun, before: GateRun, altered: Sequence[str]
