@@ -179,3 +179,16 @@ def test_work_that_moves_the_package_to_another_source_folder_is_imported_from_t
     scenario.cassette(add=[shell("mkdir -p src && mv calc src/calc && echo TWO = 2 >> src/calc/__init__.py")])
     done = scenario.run("--yes")
     assert done.returncode == 0, done.stdout + scenario.scaffold("contract", "add").stdout
+
+
+def test_a_module_that_only_the_users_checkout_has_is_named_with_what_to_do(scenario):
+    """AL-10: git ignores it, so no worktree has it."""
+    (scenario.repo / ".gitignore").write_text("/.scaffold\nlocal_settings.py\n")
+    (scenario.repo / "src" / "calc" / "__init__.py").write_text("from calc import local_settings\n")
+    (scenario.repo / "test_calc.py").write_text("import calc\n\n\ndef test_calc():\n    assert calc\n")
+    scenario.commit("settings")
+    (scenario.repo / "src" / "calc" / "local_settings.py").write_text("KEY = 1\n")
+    scenario.configure(quality_gates={"test": f"{sys.executable} -m pytest -q"})
+    done = changes(scenario, ADD)
+    assert done.returncode == 1, done.stdout
+    assert "Name src/calc/local_settings.py, which git ignores, in .worktreeinclude" in done.stderr

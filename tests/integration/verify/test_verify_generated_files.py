@@ -4,7 +4,7 @@ import pytest
 
 from integration.verify.builders import EnvironmentSetup, check_output
 from scaffold.git import commits
-from scaffold.verify.environment.generated_files import may_be_input, version_files
+from scaffold.verify.environment.generated_files import ignored_module, may_be_input, version_files
 from scaffold.verify.environment.later_commit import environment_of_commit
 from scaffold.verify.gates.project_files import ProjectFiles
 
@@ -74,6 +74,22 @@ async def test_version_files_and_compiled_files_of_the_users_checkout_are_copied
     assert targets(environment.built) == ["src/calc/_c.so", "src/calc/words.mo"]
     async with project.tree(environment) as tree:
         assert await check_output(tree, VERSION) == "5"
+
+
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [
+        ("ModuleNotFoundError: No module named 'calc.local_settings'", "src/calc/local_settings.py"),
+        ("No module named local_settings", "src/calc/local_settings.py"),
+        ("ModuleNotFoundError: No module named 'requests'", None),
+        ("ModuleNotFoundError: No module named 'calc.fast'", None),
+        ("", None),
+    ],
+)
+async def test_a_module_that_only_the_users_checkout_has_is_recognised(project, output, found):
+    """AL-10: the message then says how it comes to worktrees."""
+    await project.harness.sh("echo 'KEY = 1' > src/calc/local_settings.py")
+    assert await ignored_module(project.harness.context.git, output) == found
 
 
 async def test_the_work_decides_which_generated_files_fit_it(project):

@@ -27,6 +27,7 @@ from scaffold.run.lease import owner_transaction
 from scaffold.run.notices import inform, warn
 from scaffold.run.sandbox import remove_temporary_folder
 from scaffold.verify.environment.check_env import program_folders
+from scaffold.verify.environment.generated_files import ignored_module
 from scaffold.verify.environment.import_proof import prove_imports
 from scaffold.verify.environment.installed_names import with_installed_names
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
@@ -128,9 +129,13 @@ async def _captured(context: RunContext, run: Run) -> BaselineResult | NotReady:
         environment = await with_installed_names(prepared.environment, tree)
         return BaselineResult(baseline=Baseline(environment=environment, runs=()), notes=detection.notes)
     try:
-        return await _captured_in(checkout, context, run, prepared, detection)
+        result = await _captured_in(checkout, context, run, prepared, detection)
     finally:
         await checkout.close()
+    if isinstance(result, NotReady) and (ignored := await ignored_module(context.git, result.detail)):
+        fix = f"Name {ignored}, which git ignores, in {INCLUDE_FILE}, and `scaffold trust`"
+        return msgspec.structs.replace(result, fix=fix)
+    return result
 
 
 async def _detected(context: RunContext, run: Run) -> DetectedGates:

@@ -5,6 +5,7 @@ long as nothing changed that they may be made from.
 """
 
 import ast
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -34,6 +35,9 @@ VERSION_SETTINGS: Sequence[tuple[tuple[str, ...], tuple[str, ...]]] = (
     (("versioningit", "write"), ("file",)),
 )
 """Tables below `[tool]`, and their keys that name a file which a build writes the version to."""
+
+
+_NOT_FOUND = re.compile(r"(?:No module named|cannot import name) '?([\w.]+)'?")
 
 
 class GeneratedFiles(Struct, frozen=True, kw_only=True):
@@ -78,6 +82,20 @@ async def left_in_checkout(
     patterns = (*COMPILED, *(f"/{name}" for name in safe))
     listed = await ignored_files(git, patterns, skipped=targets)
     return _inside_packages(listed, tracked, versions)
+
+
+async def ignored_module(git: Git, output: str) -> str | None:
+    """Return the file of the user's checkout that git ignores and that output says cannot be imported; None if none."""
+    for name in dict.fromkeys(_NOT_FOUND.findall(output)):
+        path = name.replace(".", "/")
+        listed = await git(
+            *("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"),
+            *(f":(top,glob)**/{path}{end}" for end in (".py", "/__init__.py")),
+        )
+        inside = [each for each in listed.records if CACHES.isdisjoint(each.split("/")) and "site-packages" not in each]
+        if inside:
+            return min(inside, key=len)
+    return None
 
 
 async def build_inputs(git: Git, commit: Commit) -> str:
