@@ -78,7 +78,7 @@ class AttemptVerifier:
         verification = msgspec.structs.replace(verification, accepted=tuple(sorted(accepted)))
         if verification.passed:
             async with request.pinned_meanwhile():
-                unstable = await unstable_result(request, verification, clean_tree)
+                unstable = await unstable_result(request, verification, tree, clean_tree)
             results = (*verification.results, unstable) if unstable else verification.results
             verification = msgspec.structs.replace(verification, results=results)
         # The agent continues in this worktree and must find its files as it left them, not as the checks left them.

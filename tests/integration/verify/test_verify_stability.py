@@ -30,7 +30,7 @@ class Project(CandidateRepository):
         contract = Contract(commands=tuple(Check(command=each) for each in commands))
         results = tuple(CheckResult(name=each, verdict="pass", duration_s=took) for each in commands)
         passed = Verification(commit=head, results=results, failed_on_base=red, gates=gates)
-        found = await unstable_result(ProofRequest(contract=contract, baseline=baseline), passed, clean_tree)
+        found = await unstable_result(ProofRequest(contract=contract, baseline=baseline), passed, tree, clean_tree)
         assert (await tree.git("rev-parse", "HEAD")).out.decode().strip() == head
         return None if found is None else (found.name, found.verdict, found.detail)
 

@@ -73,14 +73,17 @@ CleanTree = Callable[[Commit], Awaitable[Tree]]
 """Checks a commit out without anything that earlier checks left behind, and returns the tree."""
 
 
-async def unstable_result(request: ProofRequest, passed: Verification, clean_tree: CleanTree) -> CheckResult | None:
+async def unstable_result(
+    request: ProofRequest, passed: Verification, tree: Tree, clean_tree: CleanTree
+) -> CheckResult | None:
     """Return the blocking result for work that passed and fails when it is repeated; None if it passes again.
 
-    Afterwards the work is checked out, with nothing else but ignored files.
+    Afterwards the work is checked out in `tree`, with nothing else but ignored files.
     """
-    tree = await clean_tree(passed.commit)
     changes = await commits.path_changes(tree.git, tree.base, tree.commit)
     repeated = [*_contract(request, passed), *_new_tests(request, passed, changes)]
+    if not repeated:
+        return None
     try:
         failure = await _first_failure(repeated, passed.commit, clean_tree)
         new = changed_tests(change for change in changes if change.kind == "A")
