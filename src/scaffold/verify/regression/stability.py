@@ -20,7 +20,7 @@ from scaffold.verify.contract.new_tests_on_base import changed_tests
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.gates.runner_detection import detect_runner
 from scaffold.verify.gates.runner_result import EXIT_OUTCOME
-from scaffold.verify.locate_tests import path_from_gate, path_of_test
+from scaffold.verify.locate_tests import files_with_tests, path_from_gate, path_of_test
 from scaffold.verify.paths.conventions import is_test_file
 from scaffold.verify.request import ProofRequest
 
@@ -107,7 +107,8 @@ def _contract(request: ProofRequest, passed: Verification) -> Iterator[_Repeated
 def _new_tests(request: ProofRequest, passed: Verification, changes: Sequence[PathChange]) -> Iterator[_Repeated]:
     """Yield the test files that the work added or changed, by the gate that runs them."""
     known = {run.gate.name: _unstable(run) for run in request.baseline_runs}
-    changed = [path for path in changed_tests(changes) if is_test_file(path)]
+    found = files_with_tests(request.baseline_runs, [change.path for change in changes])
+    changed = [path for path in changed_tests(changes, found) if is_test_file(path) or path in found]
     for result in passed.gates:
         files = tuple(inside for path in changed if (inside := path_from_gate(result.gate, path)))
         if files and result.gate.runner in NAMING_RUNNERS and result.verdict != "not_applicable":
