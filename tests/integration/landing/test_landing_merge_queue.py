@@ -141,7 +141,7 @@ async def test_a_landing_without_a_contract_is_a_weak_fact(harness):
 async def test_a_doubt_that_only_the_worker_looks_for_stays_with_the_fact(harness):
     """BX-5: the landing does not empty functions again."""
     run, queue = await begin(harness, act("a", contract=Contract(commands=(Check(command="python3 test_a.py"),))))
-    await harness.work(run, "a", "printf 'def f():\\n    return 1\\n' > a.py; echo 'import a' > test_a.py")
+    await harness.work(run, "a", "printf 'def f():\\n    return 1\\n' > a.py; echo 'import a; a.f()' > test_a.py")
     assert isinstance(await queue.step(), CandidateLanded)
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert [each.text for each in fact.doubts] == ["the checks also pass if f does nothing"]
