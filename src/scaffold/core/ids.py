@@ -23,6 +23,9 @@ Ticket = NewType("Ticket", str)
 Commit = NewType("Commit", str)
 """A full git commit id, in hex."""
 
+TreeId = NewType("TreeId", str)
+"""The id of the files of a commit: equal for two commits with the same files, in hex."""
+
 Assertion = NewType("Assertion", str)
 """Name of a statement about the world, e.g. `store_works`; false unless a fact proves it."""
 

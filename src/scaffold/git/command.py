@@ -162,11 +162,15 @@ class Git:
         command = (*args, *commits)
         # Taken out and put back, so that the dict is in order of use and its first entries are the oldest.
         answer = self._cached.pop(command, None) or await self(*command)
+        self.cache(*args, commits=commits, answer=answer)
+        return answer
+
+    def cache(self, *args: str, commits: Sequence[str], answer: GitResult) -> None:
+        """Cache what `read_cached` returns for these arguments, which is known without running git."""
         if all(map(_ID.fullmatch, commits)) and len(answer.out) <= MAX_CACHED_BYTES:
-            self._cached[command] = answer
+            self._cached[(*args, *commits)] = answer
             for oldest in [*self._cached][:-MAX_CACHED]:
                 del self._cached[oldest]
-        return answer
 
     async def _run_with_retries(
         self,

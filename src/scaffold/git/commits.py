@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct, convert, structs
 
 from scaffold.core.errors import GitError
-from scaffold.core.ids import Commit
+from scaffold.core.ids import Commit, TreeId
 from scaffold.core.run_settings import Signature
 from scaffold.git.command import Git, GitResult
 from scaffold.git.submodule import (
@@ -32,6 +32,7 @@ ALL_SUBMODULES = "--ignore-submodules=none"
 """Overrides `ignore` in .gitmodules, which a candidate may have changed."""
 DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--submodule=short", ALL_SUBMODULES)
 """Make the patch independent of the user's configuration."""
+TREE_OF = ("rev-list", "--max-count=1", "--no-commit-header", "--format=%T")
 
 NUMSTAT_TABS = 2
 """The tabs in a line of `--numstat`: added, deleted, path."""
@@ -219,12 +220,14 @@ async def commit_tree(
         "GIT_COMMITTER_EMAIL": committer.email,
     }
     flags = [word for parent in parents for word in ("-p", parent)]
-    return Commit((await git("commit-tree", *flags, "-F", "-", tree, stdin=message.encode(), env=identity)).line)
+    commit = Commit((await git("commit-tree", *flags, "-F", "-", tree, stdin=message.encode(), env=identity)).line)
+    git.cache(*TREE_OF, commits=(commit,), answer=GitResult(0, f"{tree}\n".encode(), b""))
+    return commit
 
 
-async def tree_of(git: Git, commit: Commit) -> str:
-    """Return the id of the tree of `commit`, in hex."""
-    return (await git("rev-parse", "--verify", f"{commit}^{{tree}}")).line
+async def tree_of(git: Git, commit: Commit) -> TreeId:
+    """Return the id of the tree of `commit`."""
+    return TreeId((await git.read_cached(*TREE_OF, commits=(commit,))).line)
 
 
 async def read_commit(git: Git, name: str) -> CommitInfo:
