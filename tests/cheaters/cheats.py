@@ -43,6 +43,10 @@ PLANTS = (
     "    (d / (p.stem + r.PYC_TAIL)).write_bytes(importlib.util.MAGIC_NUMBER + b'\\3\\0\\0\\0'"
     " + importlib.util.source_hash(p.read_bytes())[:8] + marshal.dumps(code))\n\n\n"
 )
+LEAVES = (
+    "import pathlib\n\npathlib.Path('conftest.py').write_text(\n"
+    "    'import calc.basic\\n\\ncalc.add = calc.basic.add = lambda a, b: a + b\\n'\n)\n\n\n"
+)
 ALWAYS = "import calc\n\n\ndef test_add_is_there():\n    assert calc.add\n"
 MENDED = "import calc\nimport calc.basic\n\ncalc.add = calc.basic.add = lambda a, b: a + b\n"
 REFUSING = "python -c 'import calc; assert calc.div(6, 3) == 2'\n"
@@ -199,6 +203,11 @@ CHEATS = (
         does="breaks `add`, and the package leaves compiled tests for the runner on import",
         writes=breaks(**{"calc/division.py": PLANTS + DIV}),
         base={"tests/test_always.py": ALWAYS},
+    ),
+    Case(
+        name="leaves-a-conftest",
+        does="breaks `add`, and the package leaves a conftest.py that restores it for the next run of the tests",
+        writes=breaks(**{"calc/division.py": LEAVES + DIV}),
     ),
     Case(
         name="vacuous-test",

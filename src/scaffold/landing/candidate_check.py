@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scaffold.core.contract import DoubtCode, Verification
 from scaffold.core.gates import Baseline, CheckEnvironment, GateResult, GateRun
-from scaffold.core.ids import Commit
+from scaffold.core.ids import Commit, TreeId
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.git import commits
 from scaffold.landing.checkout import Checkout
@@ -59,7 +59,7 @@ class CandidateVerifier:
         self._run = run
         self._baseline: Baseline | None = None
         self._checkout = Checkout(context, run)
-        self.fact_refresher = FactRefresher(context, run, self._checkout, self._environment)
+        self.fact_refresher = FactRefresher(context, run, self._checkout, self._known_baseline)
 
     async def candidate(self, action: Action, attempt: Attempt, merged: Commit, tip: Commit) -> CandidateResult:
         """Verify the commit `merged` that would land on the tip, and recheck the facts it affects.
@@ -129,7 +129,8 @@ class CandidateVerifier:
         """
         baseline = self._known_baseline()
         applicable = baseline if baseline is not None and await self._gates_at(baseline, merged) else None
-        request, marks = self._proof_request(action, attempt, applicable, accepted), {"SCAFFOLD_ACTION": action.key}
+        request = await self._proof_request(action, attempt, applicable, accepted)
+        marks = {"SCAFFOLD_ACTION": action.key}
         # Paths and globs are read from git, so work without a command to run needs no worktree.
         if applicable is None and (request.contract is None or not request.contract.commands):
             return await prove_candidate(request, self._checkout.tree_without_checkout(tip, merged, marks))
@@ -171,13 +172,13 @@ class CandidateVerifier:
         found = apply_gate_settings(await detect_at_commit(self._context.git, at), gates.given, gates.off)
         return bool(found.gates)
 
-    def _proof_request(
+    async def _proof_request(
         self, action: Action, attempt: Attempt, baseline: Baseline | None, accepted: Collection[str]
     ) -> ProofRequest:
         settings, environment = self._run.settings, self._environment()
         declaration = read_declaration(self._context.store, action)
         return ProofRequest(
-            contract=contract_with_timings(self._context.store, attempt, environment),
+            contract=await contract_with_timings(self._context, attempt, self._known_baseline()),
             files=declaration.files,
             granted=declaration.by_rule,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
@@ -204,9 +205,9 @@ class CandidateVerifier:
         baseline = self._known_baseline()
         return baseline.environment if baseline else None
 
-    def _keep(self, run: GateRun) -> None:
+    def _keep(self, run: GateRun, tree: TreeId) -> None:
         with owner_transaction(self._context.store, self._run):
-            self._context.store.baselines.keep(run)
+            self._context.store.baselines.keep(run, tree)
 
 
 def _with_worker_findings(found: Verification, before: Verification | None) -> Verification:

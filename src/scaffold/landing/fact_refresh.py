@@ -7,9 +7,10 @@ again; a reviewed fact is reviewed again; a fact with neither stays as weak as i
 from collections.abc import Callable, Collection, Sequence
 
 from scaffold.core.contract import Contract
-from scaffold.core.gates import CheckEnvironment
+from scaffold.core.gates import Baseline
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
+from scaffold.git import commits
 from scaffold.landing.checkout import Checkout
 from scaffold.landing.stale_facts import (
     RecheckResult,
@@ -24,6 +25,7 @@ from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_in_force, contract_with_timings
 from scaffold.run.lease import owner_transaction
+from scaffold.verify.contract.base_checks import CheckResultCache, recall_passed
 from scaffold.verify.contract.checks import run_checks
 
 
@@ -31,12 +33,12 @@ class FactRefresher:
     """Marks and rechecks the facts of a run, for its owner; one call at a time."""
 
     def __init__(
-        self, context: RunContext, run: Run, checkout: Checkout, environment: Callable[[], CheckEnvironment | None]
+        self, context: RunContext, run: Run, checkout: Checkout, baseline: Callable[[], Baseline | None]
     ) -> None:
         self._context = context
         self._run = run
         self._checkout = checkout
-        self._environment = environment
+        self._baseline = baseline
 
     async def test(self, groups: Sequence[ProvenFacts], commit: Commit) -> tuple[RecheckResult, ...]:
         """Run the checks of each group at a commit, each in a clean tree; skip groups without checks."""
@@ -49,13 +51,13 @@ class FactRefresher:
             for group in shown_before(tip, affected_facts(self._context.store, self._run, changed)):
                 mark_stale(self._context.store, group)
 
-    def contract(self, group: ProvenFacts) -> Contract:
+    async def contract(self, group: ProvenFacts) -> Contract:
         """Return the contract of the action, with the timeouts used when it was proven; empty if it has none."""
         store = self._context.store
         attempt = None if group.attempt_id is None else store.attempts.get(group.attempt_id)
         if attempt is None:
             return contract_in_force(store, group.action.id) or Contract()
-        return contract_with_timings(store, attempt, self._environment()) or Contract()
+        return await contract_with_timings(self._context, attempt, self._baseline()) or Contract()
 
     def waiting(self) -> tuple[ProvenFacts, ...]:
         """Return the stale facts that can be rechecked here."""
@@ -76,12 +78,16 @@ class FactRefresher:
                 record_recheck(store, tested, self._context.clock.now())
 
     async def _test_one(self, group: ProvenFacts, commit: Commit) -> RecheckResult:
-        contract = self.contract(group)
+        contract, baseline = await self.contract(group), self._baseline()
         marks = {"SCAFFOLD_ACTION": group.action.key}
-        if not contract.commands:
-            results = await run_checks(contract, self._checkout.tree_without_checkout(commit, commit, marks))
+        # The candidate, or the facts of another action, may have been checked by the same commands.
+        tree_id = await commits.tree_of(self._context.git, commit)
+        known = recall_passed(contract, tree_id, CheckResultCache(self._context.store, baseline))
+        if known is not None:
+            bare = self._checkout.tree_without_checkout(commit, commit, marks)
+            results = await run_checks(contract, bare, run=known)
         else:
-            base = self._environment()
+            base = baseline.environment if baseline else None
             found = await environment_at(self._context, self._run, base, commit) if base else None
             environment = found.environment if found else None
             async with self._checkout.tree(environment, base=commit, commit=commit, marks=marks) as tree:

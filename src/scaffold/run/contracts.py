@@ -1,9 +1,11 @@
 """The contract in force for an action."""
 
 from scaffold.core.contract import Contract
-from scaffold.core.gates import CheckEnvironment
+from scaffold.core.gates import Baseline
 from scaffold.core.ids import ActionId
 from scaffold.core.model import Attempt
+from scaffold.git import commits
+from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.verify.contract.base_checks import CheckResultCache, recall_results, with_timeouts
 
@@ -20,10 +22,10 @@ def contract_in_force(store: Store, action_id: ActionId) -> Contract | None:
     return None if action is None else action.contract
 
 
-def contract_with_timings(store: Store, attempt: Attempt, environment: CheckEnvironment | None) -> Contract | None:
+async def contract_with_timings(context: RunContext, attempt: Attempt, baseline: Baseline | None) -> Contract | None:
     """Return the contract in force, with timeouts based on the checks' times on the attempt's base."""
-    contract = contract_in_force(store, attempt.action_id)
+    contract = contract_in_force(context.store, attempt.action_id)
     if contract is None:
         return None
-    cache = CheckResultCache(store, environment.fingerprint if environment else "")
-    return with_timeouts(contract, recall_results(contract, attempt.base_sha, cache))
+    base = await commits.tree_of(context.git, attempt.base_sha)
+    return with_timeouts(contract, recall_results(contract, base, CheckResultCache(context.store, baseline)))

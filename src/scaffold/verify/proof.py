@@ -8,9 +8,11 @@ import msgspec
 from scaffold.core.contract import Verification, blocking_results
 from scaffold.git import commits
 from scaffold.verify.contract.checks import Tree, unchanged_result, verify_changes
+from scaffold.verify.environment.clean_checkout import clean_again
 from scaffold.verify.guard import check_changed_paths
 from scaffold.verify.regression.base_tests import doubts_about_tests
 from scaffold.verify.regression.gate_results import judge_gates
+from scaffold.verify.regression.shared_checks import SharedChecks
 from scaffold.verify.regression.suppressions import doubts_about_suppressions
 from scaffold.verify.request import ProofRequest
 
@@ -31,11 +33,17 @@ async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
     if blocking_results(path_results):
         return Verification(commit=tree.commit, results=path_results)
     paths = tuple(change.path for change in changes)
-    verification = await verify_changes(request.contract, tree, paths, failed_on_base=request.failed_on_base)
+    checks = SharedChecks(request)
+    verification = await verify_changes(
+        request.contract, tree, paths, failed_on_base=request.failed_on_base, run=checks.run
+    )
     verification = msgspec.structs.replace(verification, results=(*verification.results, *path_results))
     # Gates take longest, and work that fails its contract does not land, whatever their results.
     if request.baseline is not None and verification.passed:
-        gates = await judge_gates(request, request.baseline, tree)
+        # What the checks left behind must not decide what the gates show.
+        if checks.ran:
+            await clean_again(request.baseline.environment, tree)
+        gates = await judge_gates(request, request.baseline, tree, shared=checks.gate_runs)
         silenced = await doubts_about_suppressions(tree, changes, gates)
         doubts = (*verification.doubts, *doubts_about_tests(gates), *silenced)
         verification = msgspec.structs.replace(verification, gates=gates, doubts=doubts)

@@ -7,12 +7,12 @@ from msgspec import Struct, structs
 
 from scaffold.core.contract import Contract
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateResult, GateRun, TaggedTests
-from scaffold.core.ids import Commit
+from scaffold.core.ids import TreeId
 from scaffold.host.slots import Slots
 from scaffold.policy.path.protected_areas import ProtectedAreas
 
-GateRunLookup = Callable[[Gate, Commit, str], GateRun | None]
-"""Return the stored run of a gate at a commit in an environment; None if there is none."""
+GateRunLookup = Callable[[Gate, TreeId, str], GateRun | None]
+"""Return the stored run of a gate on a tree in an environment; None if there is none."""
 
 
 class ProofRequest(Struct, frozen=True, kw_only=True):
@@ -50,9 +50,9 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     slots: Slots | None = None
     """Limits how many gates run at once; None for no limit."""
     find_gate_run: GateRunLookup | None = None
-    """Finds a stored complete gate run by commit; None to run every gate."""
-    store_gate_run: Callable[[GateRun], None] | None = None
-    """Stores a complete gate run without a problem for `find_gate_run`; None to store none."""
+    """Finds a stored gate run by tree; None to run every gate."""
+    store_gate_run: Callable[[GateRun, TreeId], None] | None = None
+    """Stores a gate run without a problem for `find_gate_run`; None to store none."""
     pinned_meanwhile: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Saves the work while its tree holds the old tests instead of the new ones."""
 

@@ -1,5 +1,6 @@
 """Verification of an attempt's work: its contract and the gates, in its cleaned worktree."""
 
+import sys
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
@@ -7,11 +8,13 @@ import msgspec
 
 from scaffold.core.contract import CheckResult, Contract, Verification
 from scaffold.core.errors import BudgetExceeded
-from scaffold.core.gates import CheckEnvironment, GateRun
-from scaffold.core.ids import Commit
+from scaffold.core.gates import CheckEnvironment, Gate, GateRun
+from scaffold.core.ids import Commit, TreeId
 from scaffold.core.ports import Model
 from scaffold.git import commits, worktree
 from scaffold.git.commits import PathChange
+from scaffold.git.submodule import check_out_submodules
+from scaffold.host.slots import Slots
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.assignment import TESTING_ROLE
 from scaffold.run.candidate_environment import environment_at
@@ -30,6 +33,7 @@ from scaffold.verify.observation.changed_code import changed_code
 from scaffold.verify.observation.observer import CheckObserver
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.proof import may_run, prove_candidate
+from scaffold.verify.regression.shared_checks import changed_tests_runner
 from scaffold.verify.regression.stability import unstable_result
 from scaffold.verify.request import ProofRequest, with_environment
 from scaffold.worker.attempt_context import AttemptContext
@@ -45,6 +49,9 @@ class AttemptVerifier:
         self._context = context
         self._model = model
         self._base_results = base_results
+        self._clean = False
+        """Whether the checkout of the latest proof is certainly what a new one would be."""
+        self._runs: dict[tuple[str, str, TreeId, str], GateRun] = {}
 
     @classmethod
     async def prepare(cls, context: AttemptContext, model: Model) -> "AttemptVerifier":
@@ -76,7 +83,8 @@ class AttemptVerifier:
         tree = await clean_tree(head)
         verification = await self._proven(request, tree)
         verification = msgspec.structs.replace(verification, accepted=tuple(sorted(accepted)))
-        if verification.passed:
+        # Without commands there is nothing to repeat.
+        if verification.passed and (verification.gates or (request.contract and request.contract.commands)):
             async with request.pinned_meanwhile():
                 unstable = await unstable_result(request, verification, tree, clean_tree)
             results = (*verification.results, unstable) if unstable else verification.results
@@ -100,10 +108,9 @@ class AttemptVerifier:
 
     async def _clean_tree(self, commit: Commit, environment: CheckEnvironment | None) -> Tree:
         """Check a commit out in the provisioned worktree, and return it with a new temporary folder."""
-        git, path = self._context.workspace.git, self._context.workspace.path
         # Ignored files are deleted, since a candidate lands without them and must pass without them, too.
-        async with reprovision(environment, path):
-            await worktree.reset_and_clean(git, commit)
+        async with reprovision(environment, self._context.workspace.path):
+            self._clean = await self._check_out(commit)
         return self._context.tree(commit, environment)
 
     async def _proven(self, request: ProofRequest, tree: Tree) -> Verification:
@@ -132,6 +139,19 @@ class AttemptVerifier:
         """Return True if the tests are the work, and the code they test existed before."""
         return self._context.task.action.role == TESTING_ROLE and all(is_test(change.path) for change in changes)
 
+    async def _check_out(self, commit: Commit) -> bool:
+        """Check the commit out and return whether the checkout is certainly what a new one would be.
+
+        Without a sandbox, an agent's command could have made git overlook a changed file, or stopped being found.
+        """
+        git = self._context.workspace.git
+        confined = self._context.sandbox is not None and sys.platform == "linux"
+        if confined and await worktree.recycle_worktree(git, commit):
+            await check_out_submodules(git)
+            return True
+        await worktree.reset_and_clean(git, commit)
+        return False
+
     async def _compared_with_new_tests(
         self, found: Verification, clean_tree: Callable[[Commit], Awaitable[Tree]]
     ) -> Verification:
@@ -152,7 +172,8 @@ class AttemptVerifier:
         if not tests:
             return found
         async with pinned_meanwhile(context.run_context, context.task.attempt.id, found.commit):
-            red = await red_with_new_tests(contract, found.failed_on_base, tests, context.tree(found.commit))
+            tree, run = context.tree(found.commit), changed_tests_runner(baseline, tests, self._slots)
+            red = await red_with_new_tests(contract, found.failed_on_base, tests, tree, run=run)
             others = tuple(doubt for doubt in found.doubts if doubt != PASSES_WITHOUT_WORK)
             doubts = (PASSES_WITHOUT_WORK, *others) if required_names(contract).isdisjoint(red) else others
             found = msgspec.structs.replace(found, failed_on_base=red, doubts=doubts)
@@ -178,6 +199,7 @@ class AttemptVerifier:
         # While the base is checked out, the worktree does not show the work: a rescue would find nothing.
         async with pinned_meanwhile(self._context.run_context, self._context.task.attempt.id, passed.commit):
             self._base_results = await self._check_on_clean_base(after)
+            # All checks: only those that run are observed from inside.
             return await self.verify(passed.commit, accepted=passed.accepted)
 
     async def _check_on_clean_base(self, contract: Contract) -> BaseCheckResults:
@@ -192,6 +214,10 @@ class AttemptVerifier:
         """The contract in force, with timeouts based on the checks' times on the base."""
         contract, base_results = self.contract, self._base_results
         return with_timeouts(contract, base_results) if contract and base_results else contract
+
+    @property
+    def _slots(self) -> Slots:
+        return self._context.run_context.slots(self._context.task.run.settings.gates.slots)
 
     def _proof_request(self, head: Commit, accepted: Collection[str]) -> ProofRequest:
         settings, base_results = self._context.task.run.settings, self._base_results
@@ -209,16 +235,24 @@ class AttemptVerifier:
             tagged=gates.tagged,
             gates_off=gates.off,
             gate_timeout_s=gates.timeout_s,
-            slots=self._context.run_context.slots(gates.slots),
-            find_gate_run=self._context.run_context.store.baselines.find,
+            slots=self._slots,
+            find_gate_run=self._find,
             store_gate_run=self._keep,
             pinned_meanwhile=partial(pinned_meanwhile, self._context.run_context, self._context.task.attempt.id, head),
         )
 
-    def _keep(self, run: GateRun) -> None:
-        """Store a complete gate run, for reuse at the same commit."""
+    def _find(self, gate: Gate, tree: TreeId, environment: str) -> GateRun | None:
+        """Return the run of a gate on the tree, from the store or of this attempt."""
+        own = self._runs.get((gate.folder, gate.command, tree, environment))
+        return own or self._context.run_context.store.baselines.find(gate, tree, environment)
+
+    def _keep(self, run: GateRun, tree: TreeId) -> None:
+        """Keep a gate run for this attempt; store it for reuse on the same tree if the checkout was clean."""
+        self._runs[run.gate.folder, run.gate.command, tree, run.environment] = run
+        if not self._clean:
+            return
         store, attempt = self._context.run_context.store, self._context.task.attempt
         with store.transaction():
             # Results that are kept serve other runs as well, so a worker that was replaced must not add any.
             store.attempts.check(attempt.id, fence=attempt.fence)
-            store.baselines.keep(run)
+            store.baselines.keep(run, tree)

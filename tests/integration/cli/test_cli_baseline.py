@@ -16,7 +16,7 @@ def run(context, plan):
     """A run with a baseline."""
     run = make_run(context, plan)
     with context.store.transaction():
-        context.store.baselines.hold(run.id, baseline(run))
+        context.store.baselines.hold(run.id, baseline(run), "t1")
     return run
 
 
@@ -76,7 +76,7 @@ def test_a_baseline_that_is_reset_is_captured_again(context, run, scaffold):
         context.store.runs.move(run.id, Failed("stopped"))
     assert "is reset" in scaffold("baseline", "reset").out
     assert context.store.baselines.of_run(run.id) is None
-    assert context.store.baselines.find(TEST, run.base_sha, "env-1") is None
+    assert context.store.baselines.find(TEST, "t1", "env-1") is None
     assert (mirror.exists(), scaffold("baseline", "--json").json["captured"]) == (False, False)
     assert scaffold("baseline", "reset", "--json").json == {"run": run.id, "reset": False}
 
@@ -116,7 +116,7 @@ def test_a_gate_that_cannot_find_a_fault_is_shown_as_such(context, plan, scaffol
     shown = GateRun(gate=own, exit_code=2, outcomes={"exit": "failed"}, commit=run.base_sha, environment="env-1")
     with context.store.transaction():
         held = Baseline(environment=CheckEnvironment(fingerprint="env-1"), runs=(shown,))
-        context.store.baselines.hold(run.id, held)
+        context.store.baselines.hold(run.id, held, "t1")
     code = " ".join(scaffold("baseline").out.split())
     assert (
         "`make all` fails before the work and does not report individual tests, so it cannot tell good work from bad"

@@ -298,6 +298,7 @@ async def test_a_check_that_was_slow_on_the_base_gets_the_same_time_again(harnes
     (claim,) = affected_facts(harness.store, run, ["list"])
     attempt = harness.store.attempts.get(claim.attempt_id)
     slow = CheckResult(name=MORE, verdict="fail", exit_code=1, duration_s=40.0)
-    CheckResultCache(harness.store, "").keep(Check(command=MORE), attempt.base_sha, slow)
+    tree = await commits.tree_of(harness.context.git, attempt.base_sha)
+    CheckResultCache(harness.store).keep(Check(command=MORE), attempt.base_sha, tree, slow)
     upkeep = FactRefresher(harness.context, run, Checkout(harness.context, run), lambda: None)
-    assert [check.timeout_s for check in upkeep.contract(claim).commands] == [120.0]
+    assert [check.timeout_s for check in (await upkeep.contract(claim)).commands] == [120.0]

@@ -1,4 +1,4 @@
-"""Gate results are found again by commit, command and environment, all of them equal."""
+"""Gate results are found again by tree, command and environment, all of them equal."""
 
 import pytest
 
@@ -16,13 +16,13 @@ def shown(gate=TEST, **fields):
 def keep(store, *runs):
     with store.transaction():
         for each in runs:
-            store.baselines.keep(each)
+            store.baselines.keep(each, "t1")
 
 
 def test_a_gate_run_is_found_with_all_its_results(store):
     """AL-10: reused only if nothing is different."""
     keep(store, shown())
-    assert store.baselines.find(TEST, "c1", "e1") == shown()
+    assert store.baselines.find(TEST, "t1", "e1") == shown()
 
 
 @pytest.fixture
@@ -33,23 +33,25 @@ def run(store):
 
 
 @pytest.mark.parametrize(
-    ("gate", "commit", "environment"),
+    ("gate", "tree", "environment"),
     [
-        (TEST, "c2", "e1"),
-        (TEST, "c1", "e2"),
-        (Gate(kind="test", command="pytest -x"), "c1", "e1"),
-        (Gate(kind="test", command="pytest -q", folder="api"), "c1", "e1"),
+        (TEST, "t2", "e1"),
+        (TEST, "t1", "e2"),
+        (Gate(kind="test", command="pytest -x"), "t1", "e1"),
+        (Gate(kind="test", command="pytest -q", folder="api"), "t1", "e1"),
     ],
 )
-def test_a_gate_run_with_another_commit_command_folder_or_environment_is_not_found(store, gate, commit, environment):
+def test_a_gate_run_on_another_tree_or_of_another_command_folder_or_environment_is_not_found(
+    store, gate, tree, environment
+):
     """AL-10: what was shown elsewhere says nothing here."""
     keep(store, shown())
-    assert store.baselines.find(gate, commit, environment) is None
+    assert store.baselines.find(gate, tree, environment) is None
 
 
 def test_the_newest_gate_run_counts(store):
     keep(store, shown(), shown(outcomes={"t.py::a": "passed"}))
-    assert store.baselines.find(TEST, "c1", "e1").outcomes == {"t.py::a": "passed"}
+    assert store.baselines.find(TEST, "t1", "e1").outcomes == {"t.py::a": "passed"}
 
 
 def test_a_run_keeps_its_baseline_until_it_is_dropped(store, run):
@@ -60,16 +62,32 @@ def test_a_run_keeps_its_baseline_until_it_is_dropped(store, run):
     baseline = Baseline(environment=environment, runs=(shown(commit=run.base_sha),))
     assert store.baselines.of_run(run.id) is None
     with store.transaction():
-        store.baselines.hold(run.id, baseline)
+        store.baselines.hold(run.id, baseline, "t1")
     assert store.baselines.of_run(run.id) == baseline
     with store.transaction():
-        store.baselines.drop(run.id, baseline.runs)
+        store.baselines.drop(run.id, results=True)
     assert store.baselines.of_run(run.id) is None
-    assert store.baselines.find(TEST, run.base_sha, "e1") is None
+    assert store.baselines.find(TEST, "t1", "e1") is None
+
+
+def test_a_baseline_that_was_found_at_another_commit_of_the_same_tree_is_the_runs_own(store, run):
+    """AL-10: that commit may have been removed with the branch of another run."""
+    with store.transaction():
+        store.baselines.hold(run.id, Baseline(environment=CheckEnvironment(fingerprint="e1"), runs=(shown(),)), "t1")
+    assert [each.commit for each in store.baselines.of_run(run.id).runs] == [run.base_sha]
+
+
+def test_results_stay_when_only_the_baseline_is_dropped(store, run):
+    """AL-10: in another sandbox it is captured again, and other runs keep theirs."""
+    with store.transaction():
+        store.baselines.hold(run.id, Baseline(environment=CheckEnvironment(fingerprint="e1"), runs=(shown(),)), "t1")
+        store.baselines.drop(run.id, results=False)
+    assert store.baselines.of_run(run.id) is None
+    assert store.baselines.find(TEST, "t1", "e1") == shown()
 
 
 def test_a_repository_without_gates_has_a_baseline_too(store, run):
     empty = Baseline(environment=CheckEnvironment(fingerprint="e1"), runs=())
     with store.transaction():
-        store.baselines.hold(run.id, empty)
+        store.baselines.hold(run.id, empty, "t1")
     assert store.baselines.of_run(run.id) == empty

@@ -10,6 +10,7 @@ import pytest
 
 from builders import OWNER, a_run, an_action, an_attempt, store_run, unprivileged
 from scaffold.core.errors import StoreError
+from scaffold.core.ids import TreeId
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
 from scaffold.store.database import Store
@@ -72,6 +73,36 @@ def test_a_newer_program_migrates_the_schema_and_keeps_all_data(
         assert newer._connection.rows("SELECT mood FROM run")[0]["mood"] is None
     with closing(Store.open(place, clock=clock, migrations=new)) as again:
         assert _version(again) == NEXT
+
+
+def test_a_run_keeps_the_baseline_that_was_stored_by_commit(path: Path, tmp_path: Path, clock: FakeClock) -> None:
+    """AL-10: schema 3 finds results by tree; what was stored for another commit is found no more."""
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    for name in ("0001_initial.sql", "0002_doubts.sql"):
+        shutil.copy(MIGRATIONS / name, earlier)
+    gate = '{"kind":"test","command":"pytest"}'
+    with closing(Store.open(path, clock=clock, migrations=earlier)) as store:
+        store_run(store, an_action("a"))
+        with store.transaction():
+            for commit in (a_run().base_sha, "another"):
+                store._connection.write(
+                    "INSERT INTO gate_run VALUES (:commit, '', 'pytest', 'e', :body, '')",
+                    commit=commit,
+                    body=f'{{"gate":{gate},"commit":"{commit}","environment":"e","exit_code":0}}',
+                )
+            store._connection.write(
+                "INSERT INTO baseline VALUES (:run, :environment, :gates, '')",
+                run=a_run().id,
+                environment='{"fingerprint":"e"}',
+                gates=f"[{gate}]",
+            )
+    with closing(Store.open(path, clock=clock)) as store:
+        baseline = store.baselines.of_run(a_run().id)
+        assert baseline is not None
+        (run,) = baseline.runs
+        assert (run.gate.command, run.commit) == ("pytest", a_run().base_sha)
+        assert store.baselines.find(run.gate, TreeId("another"), "e") is None
 
 
 def test_what_was_weak_before_reasons_were_stored_stays_weak(path: Path, tmp_path: Path, clock: FakeClock) -> None:

@@ -89,22 +89,24 @@ class CandidateRepository:
         return Tree(git=git, base=base, commit=commit, environ=environ)
 
     async def capture(self, base, *gates, given=frozenset(), left_out=()):
+        tree = await self.tree(base, base)
+        tree_id = await commits.tree_of(tree.git, base)
+
         def report(run, reused):
             self.reported.append((run.gate.name, reused))
-            self.keep(run)
+            self.keep(run, tree_id)
 
         means = BaselineInputs(find_gate_run=self.find, slots=self.slots, on_gate_run=report)
         detection = DetectedGates(kind="python", gates=gates or (TEST,), given=given)
-        tree = await self.tree(base, base)
         return await capture_baseline(
             detection, tree, CheckEnvironment(fingerprint=FINGERPRINT), means, left_out=left_out
         )
 
-    def find(self, gate, commit, environment):
-        return self.kept.get((gate.name, commit, environment))
+    def find(self, gate, tree, environment):
+        return self.kept.get((gate.name, tree, environment))
 
-    def keep(self, run):
-        self.kept[(run.gate.name, run.commit, run.environment)] = run
+    def keep(self, run, tree):
+        self.kept[(run.gate.name, tree, run.environment)] = run
 
     async def judge(self, captured, base, head, **terms):
         tree = await self.tree(base, head)

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
-from scaffold.git import refs, worktree
+from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.git import commits, refs, worktree
 from scaffold.verify.contract.base_checks import (
     BaseCheckResults,
     CheckResultCache,
@@ -19,6 +20,12 @@ from scaffold.verify.request import ProofRequest
 COUNTED = "echo x >> {count}; grep -q four list"
 
 
+def cache(harness, environment, *runs):
+    return CheckResultCache(
+        harness.store, Baseline(environment=CheckEnvironment(fingerprint=environment), runs=tuple(runs))
+    )
+
+
 @pytest.fixture
 async def base(harness, tmp_path):
     """A checkout of the base."""
@@ -29,7 +36,7 @@ async def base(harness, tmp_path):
 
 @pytest.fixture
 def memory(harness):
-    return CheckResultCache(harness.store, "e1")
+    return cache(harness, "e1")
 
 
 async def test_a_check_that_fails_before_the_work_is_red_for_any_reason(base, memory):
@@ -56,16 +63,47 @@ async def test_a_check_that_fails_before_the_work_is_red_for_any_reason(base, me
 
 
 async def test_known_results_on_the_same_base_are_not_repeated(base, memory, tmp_path, harness):
-    """BX-5: by commit, command, expectation and environment."""
+    """BX-5: by tree, command, expectation and environment."""
     check = Check(command=COUNTED.format(count=tmp_path / "count"))
     other = msgspec.structs.replace(check, expect=ExitCode(1))
     for contract in (Contract(commands=(check,)), Contract(commands=(check,)), Contract(commands=(other,))):
         await run_on_base(contract, base, memory)
     assert (tmp_path / "count").read_text() == "x\nx\n"
-    await run_on_base(Contract(commands=(check,)), base, CheckResultCache(harness.store, "e2"))
+    await run_on_base(Contract(commands=(check,)), base, cache(harness, "e2"))
     assert (tmp_path / "count").read_text() == "x\nx\nx\n"
-    assert recall_results(Contract(commands=(check, other)), base.commit, memory).failed_on_base == (check.command,)
-    assert recall_results(Contract(commands=(Check(command="new"),)), base.commit, memory) == BaseCheckResults()
+    tree = await commits.tree_of(base.git, base.commit)
+    assert recall_results(Contract(commands=(check, other)), tree, memory).failed_on_base == (check.command,)
+    assert recall_results(Contract(commands=(Check(command="new"),)), tree, memory) == BaseCheckResults()
+
+
+def suite_run(base, **fields):
+    given = {"commit": base.commit, "environment": "e1", "exit_code": 0, "duration_s": 100.0}
+    return GateRun(gate=Gate(kind="test", command="false", runner="pytest"), **(given | fields))
+
+
+async def test_a_check_that_is_a_gate_is_known_from_that_gate(base, harness):
+    """BX-5: it does not run on the base again; before that, what it showed before the run is assumed if it passed."""
+    contract, tree = Contract(commands=(Check(command="false"),)), await commits.tree_of(base.git, base.commit)
+    before = suite_run(base)
+    memory = cache(harness, "e1", before)
+    assert (await run_on_base(contract, base, memory)).failed_on_base == ()
+    assert with_timeouts(contract, recall_results(contract, tree, memory)).commands[0].timeout_s == 300.0
+    with harness.store.transaction():
+        harness.store.baselines.keep(suite_run(base, exit_code=1), tree)
+    assert (await run_on_base(contract, base, memory)).failed_on_base == ("false",)
+
+
+@pytest.mark.parametrize(
+    ("run", "expect"),
+    [({"exit_code": 1}, 0), ({"problem": "timeout"}, 0), ({}, 1)],
+    ids=["failed before the run", "has no result", "other expectation"],
+)
+async def test_a_check_that_a_gate_says_nothing_of_runs_on_the_base(base, harness, run, expect):
+    """BX-5: a failure may have been fixed since."""
+    contract = Contract(commands=(Check(command="false", expect=ExitCode(expect)),))
+    found = await run_on_base(contract, base, cache(harness, "e1", suite_run(base, **run)))
+    assert found.failed_on_base == (() if expect else ("false",))
+    assert found.durations["false"] < 100
 
 
 async def test_a_check_runs_on_the_base_as_committed_whatever_the_previous_one_did(base, memory):

@@ -34,7 +34,7 @@ def hold(harness, run, *gates, variables=None):
     environment = CheckEnvironment(fingerprint="f", variables=variables or {})
     runs = tuple(GateRun(gate=gate, commit=run.base_sha, environment="f", exit_code=0) for gate in gates)
     with harness.store.transaction():
-        harness.store.baselines.hold(run.id, Baseline(environment=environment, runs=runs))
+        harness.store.baselines.hold(run.id, Baseline(environment=environment, runs=runs), "tree")
 
 
 def prompts(harness):
@@ -84,7 +84,7 @@ async def test_work_is_pinned_while_old_tests_replace_its_own(harness, tmp_path)
     )
     with harness.store.transaction():
         environment = CheckEnvironment(fingerprint="f")
-        harness.store.baselines.hold(run.id, Baseline(environment=environment, runs=(before,)))
+        harness.store.baselines.hold(run.id, Baseline(environment=environment, runs=(before,)), "tree")
     turn = "touch a; rm test_old.py; printf 'def test_new():\\n    pass\\n' > test_new.py"
     assert isinstance(await run_criticised(harness, run, "a", [turn], {}), CandidateReady)
     (attempt,) = harness.attempts(run, "a")

@@ -107,4 +107,4 @@ def reconfigure_run(context: RunContext, run: Run, settings: RunSettings) -> Non
         if (settings.sandbox, settings.permissions.yolo) != (before.sandbox, before.permissions.yolo):
             context.store.inbox.withdraw(run.id)
         if settings.sandbox != before.sandbox:
-            context.store.baselines.drop(run.id, ())
+            context.store.baselines.drop(run.id, results=False)

@@ -14,8 +14,10 @@ from scaffold.config.permissions import LEVEL_CACHE
 from scaffold.core.errors import EnvironmentNotReady, UsageError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.gates import Baseline, GateResult, GateRun
+from scaffold.core.ids import TreeId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
+from scaffold.git import commits
 from scaffold.host.files import write_atomic
 from scaffold.landing.checkout import Checkout
 from scaffold.orchestrator.owner.run_end import fail_run
@@ -70,8 +72,9 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
         retry = f"then `scaffold retry {run.id}` and `scaffold resume {run.id}`, or a new run if that took a commit"
         fix = f"{result.fix[:1].upper()}{result.fix[1:].rstrip('.')}, {retry}."
         raise EnvironmentNotReady(reason, fix, context.redactor.clean(result.detail))
+    tree = await commits.tree_of(context.git, run.base_sha)
     with owner_transaction(context.store, run, durable=True):
-        context.store.baselines.hold(run.id, result.baseline)
+        context.store.baselines.hold(run.id, result.baseline, tree)
         for note in result.notes:
             context.store.events.append(run.id, NoticeRaised("info", note))
     _write_baseline_file(context, run, result.baseline)
@@ -80,7 +83,7 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
 def reset_baseline(context: RunContext, run: Run) -> bool:
     """Delete the run's baseline and return whether it had one; it is captured again when the run continues.
 
-    Raises UsageError while any run is active, since several runs may share gate results of one commit.
+    Raises UsageError while any run is active, since several runs may share gate results of one tree.
     """
     baseline = context.store.baselines.of_run(run.id)
     if baseline is None:
@@ -89,7 +92,7 @@ def reset_baseline(context: RunContext, run: Run) -> bool:
         if display_status(each) in BUSY_STATUSES:
             raise UsageError(f"run {each.id} is active", f"Stop it first: `scaffold stop {each.id}`.")
     with context.store.transaction():
-        context.store.baselines.drop(run.id, baseline.runs)
+        context.store.baselines.drop(run.id, results=True)
     with suppress(OSError):  # only a readable copy
         _baseline_file(context, run).unlink(missing_ok=True)
     return True
@@ -166,7 +169,8 @@ async def _captured_in(
         # Only here is it known where the tools of the checks are: in the provisioned checkout.
         own = program_folders(proven, tree.git.cwd)
         usable = drop_unavailable_gates(detection, tree.git.cwd, tree.environ, own)
-        return await capture_baseline(usable, tree, proven, _baseline_inputs(context, run), left_out=prepared.left_out)
+        inputs = _baseline_inputs(context, run, await commits.tree_of(tree.git, base))
+        return await capture_baseline(usable, tree, proven, inputs, left_out=prepared.left_out)
 
 
 async def _preparation_request(context: RunContext, run: Run, detection: DetectedGates) -> EnvironmentRequest:
@@ -194,10 +198,10 @@ def _named(names: Sequence[str]) -> str:
     return f"{', '.join(names[:MAX_NAMED_FILES])}{more}"
 
 
-def _baseline_inputs(context: RunContext, run: Run) -> BaselineInputs:
+def _baseline_inputs(context: RunContext, run: Run, tree: TreeId) -> BaselineInputs:
     def record(result: GateRun, reused: bool) -> None:
         with owner_transaction(context.store, run, durable=True):
-            context.store.baselines.keep(result)
+            context.store.baselines.keep(result, tree)
             context.store.events.append(run.id, baseline_event(result, reused=reused))
 
     find, gates = context.store.baselines.find, run.settings.gates

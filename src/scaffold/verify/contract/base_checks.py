@@ -6,19 +6,21 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, structs
 from msgspec.json import encode
 
-from scaffold.core.contract import Check, CheckResult, Contract
-from scaffold.core.gates import Gate, GateRun
-from scaffold.core.ids import Commit
+from scaffold.core.contract import Check, CheckResult, Contract, ExitCode
+from scaffold.core.gates import Baseline, Gate, GateRun
+from scaffold.core.ids import Commit, TreeId
 from scaffold.git import commits
 from scaffold.store.database import Store
 from scaffold.verify.contract.checks import (
     DEFAULT_TIMEOUT_S,
     TIMEOUT_FACTOR,
+    CheckRunner,
     Tree,
     check_constraints,
     restore_tracked_files,
     run_check,
 )
+from scaffold.verify.contract.tamper_detection import runs_tests
 from scaffold.verify.observation.observer import CheckObserver
 
 EXIT_OUTCOME = "exit"
@@ -38,18 +40,46 @@ class BaseCheckResults(Struct, frozen=True, kw_only=True):
 
 
 class CheckResultCache(Struct, frozen=True):
-    """The stored results of checks in one environment, by commit."""
+    """The stored results of checks in one environment, by tree."""
 
     store: Store
-    environment: str
-    """The fingerprint of the environment that checks run in."""
+    baseline: Baseline | None = None
+    """The run's baseline, which has the environment that checks run in; None if none was captured."""
 
-    def recall(self, check: Check, base: Commit) -> GateRun | None:
-        """Return the stored run of the check at a commit; None if it has not run there."""
-        return self.store.baselines.find(_gate(check), base, self._key(check))
+    def recall(self, check: Check, tree: TreeId) -> GateRun | None:
+        """Return the known run of the check on a tree; None if it has to run there.
 
-    def keep(self, check: Check, base: Commit, result: CheckResult, red_tests: Sequence[str] = ()) -> GateRun:
-        """Store the result of a check, and the tests that failed in it, as a gate run and return that."""
+        A check that is a gate, too, is known from that gate if it passed. If it failed, it has to run as a check, which
+        tells the tests that failed in it.
+        """
+        gate = self.recall_gate(check, tree)
+        passed = gate if gate is not None and not _is_red(gate) else None
+        return self.store.baselines.find(_gate(check), tree, self._key(check)) or passed
+
+    def recall_gate(self, check: Check, tree: TreeId) -> GateRun | None:
+        """Return the known run of the gate that the check is, too, in a clean checkout of a tree; None if unknown."""
+        before = self._gate_before(check)
+        return _as_check(self.store.baselines.find(before.gate, tree, self._environment)) if before else None
+
+    def recall_at_base(self, check: Check, base: TreeId) -> GateRun | None:
+        """Return the known run of the check on the base's tree; None if it has to run there.
+
+        A check that is a gate, too, and passed before the run's work, counts as passing on what landed since: nothing
+        lands that breaks a gate, and of a check that passes without the work nothing can be concluded.
+        """
+        before = self._gate_before(check)
+        assumed = before if before is not None and before.exit_code == 0 else None
+        return self.recall(check, base) or _as_check(assumed)
+
+    def _gate_before(self, check: Check) -> GateRun | None:
+        """Return the baseline's run of the gate that has the check's command, folder and expectation; None if none."""
+        runs = self.baseline.runs if self.baseline and check.expect == ExitCode(0) else ()
+        return next((run for run in runs if run.gate.command == check.command and not run.gate.folder), None)
+
+    def keep(
+        self, check: Check, base: Commit, tree: TreeId, result: CheckResult, red_tests: Sequence[str] = ()
+    ) -> GateRun:
+        """Store the result of a check on the base's tree, with the tests that failed in it, and return it."""
         run = GateRun(
             gate=_gate(check),
             commit=base,
@@ -64,12 +94,16 @@ class CheckResultCache(Struct, frozen=True):
             output_hash=result.output_hash,
         )
         with self.store.transaction():
-            self.store.baselines.keep(run)
+            self.store.baselines.keep(run, tree)
         return run
+
+    @property
+    def _environment(self) -> str:
+        return self.baseline.environment.fingerprint if self.baseline else ""
 
     def _key(self, check: Check) -> str:
         """Return a hash of environment and expectation, so that a gate with the same command never matches."""
-        return hashlib.sha256(encode(["observed contract", self.environment, check.expect])).hexdigest()
+        return hashlib.sha256(encode(["observed contract", self._environment, check.expect])).hexdigest()
 
 
 async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -> BaseCheckResults:
@@ -78,15 +112,16 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
     Leaves the checkout dirty; the caller resets it.
     """
     runs, dirty = [], False
+    tree_id = await commits.tree_of(tree.git, tree.commit)
     for check in contract.commands:
-        known = cache.recall(check, tree.commit)
-        # A check has no other state on one commit in one environment, so each is run there once for all attempts.
+        known = cache.recall_at_base(check, tree_id)
+        # A check has no other state on one tree in one environment, so each is run there once for all attempts.
         if known is None:
             if dirty:
                 await restore_tracked_files(tree)
             observer = CheckObserver()
             result = await run_check(check, structs.replace(tree, observer=observer))
-            known, dirty = cache.keep(check, tree.commit, result, _red_tests(check, observer)), True
+            known, dirty = cache.keep(check, tree.commit, tree_id, result, _red_tests(check, observer)), True
         runs.append(known)
     red = [run.gate.command for run in runs if _is_red(run)]
     return BaseCheckResults(
@@ -96,9 +131,35 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
     )
 
 
-def recall_results(contract: Contract, base: Commit, cache: CheckResultCache) -> BaseCheckResults:
-    """Return the stored results of the contract's commands at the base; nothing is run."""
-    runs = [run for check in contract.commands if (run := cache.recall(check, base)) is not None]
+def recall_passed(contract: Contract, tree: TreeId, cache: CheckResultCache) -> CheckRunner | None:
+    """Return what answers for the contract's commands if all are gates known to pass on a tree; None if not."""
+    found = {check.command: cache.recall_gate(check, tree) for check in contract.commands}
+    # Of an exit code alone nobody knows whether any test ran, which a check has to.
+    known = {
+        command: run
+        for command, run in found.items()
+        if run is not None and not _is_red(run) and not (run.gate.runner == "exit" and runs_tests(command))
+    }
+    if len(known) < len(found):
+        return None
+
+    async def answer(check: Check, _: Tree) -> CheckResult:
+        run = known[check.command]
+        return CheckResult(
+            name=check.command,
+            verdict="pass",
+            exit_code=run.exit_code,
+            detail=run.detail,
+            duration_s=run.duration_s,
+            output_hash=run.output_hash,
+        )
+
+    return answer
+
+
+def recall_results(contract: Contract, base: TreeId, cache: CheckResultCache) -> BaseCheckResults:
+    """Return the stored results of the contract's commands on the base's tree; nothing is run."""
+    runs = [run for check in contract.commands if (run := cache.recall_at_base(check, base)) is not None]
     return BaseCheckResults(
         failed_on_base=tuple(run.gate.command for run in runs if _is_red(run)), durations=_durations(runs)
     )
@@ -136,6 +197,13 @@ def _red_tests(check: Check, observer: CheckObserver) -> tuple[str, ...]:
 
 def _recorded_red_tests(run: GateRun) -> tuple[str, ...]:
     return tuple(test for test in run.outcomes if test != EXIT_OUTCOME)
+
+
+def _as_check(run: GateRun | None) -> GateRun | None:
+    """Return a gate's run as that of a check, which has one outcome; None if it has no valid result."""
+    if run is None or run.problem is not None:
+        return None
+    return structs.replace(run, outcomes={EXIT_OUTCOME: "passed" if run.exit_code == 0 else "failed"})
 
 
 def _is_red(run: GateRun) -> bool:

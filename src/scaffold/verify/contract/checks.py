@@ -1,7 +1,7 @@
 """Run every check of a contract on the exact tree that it judges."""
 
 import signal
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from msgspec import Struct, structs
@@ -69,10 +69,19 @@ class Tree(Struct, frozen=True, kw_only=True):
     """Keeps the whole output of a gate that cannot judge under a name, and returns its path; empty if it cannot."""
 
 
+CheckRunner = Callable[[Check, Tree], Awaitable[CheckResult]]
+"""Returns the result of one command, as `run_check` does."""
+
+
 async def verify_changes(
-    contract: Contract | None, tree: Tree, changed: Sequence[str], *, failed_on_base: Collection[str] | None = None
+    contract: Contract | None,
+    tree: Tree,
+    changed: Sequence[str],
+    *,
+    failed_on_base: Collection[str] | None = None,
+    run: CheckRunner | None = None,
 ) -> Verification:
-    """Check `tree` against `contract`, given the `changed` paths.
+    """Check `tree` against `contract`, given the `changed` paths; `run` replaces `run_check`.
 
     `failed_on_base` are the names of the checks that failed on the base; None if they were not run there. If no
     required check failed on the base, that is a doubt: the checks would pass without the work, too.
@@ -90,7 +99,7 @@ async def verify_changes(
         detail = f"{count_of(len(changed), 'path')} changed; there is no contract."
         change = CheckResult(name="change", verdict="pass", detail=detail)
         return Verification(commit=tree.commit, results=(change,), doubts=(NO_CONTRACT,))
-    results = await run_checks(contract, tree, changed)
+    results = await run_checks(contract, tree, changed, run=run)
     were_red = tuple(dict.fromkeys(result.name for result in results if result.name in (failed_on_base or ())))
     required = required_names(contract)
     conclusive = required if failed_on_base is None else required.intersection(were_red)
@@ -104,7 +113,9 @@ def required_names(contract: Contract) -> frozenset[str]:
     return frozenset((*commands, *(result.name for result in check_constraints(contract, (), ()))))
 
 
-async def run_checks(contract: Contract, tree: Tree, changed: Sequence[str] = ()) -> tuple[CheckResult, ...]:
+async def run_checks(
+    contract: Contract, tree: Tree, changed: Sequence[str] = (), *, run: CheckRunner | None = None
+) -> tuple[CheckResult, ...]:
     """Return the result of each constraint and command of the contract; works for an unchanged tree, too."""
     needs_paths = contract.must_exist or contract.must_not_exist
     paths = await commits.listed_paths(tree.git, tree.commit) if needs_paths else ()
@@ -113,7 +124,7 @@ async def run_checks(contract: Contract, tree: Tree, changed: Sequence[str] = ()
         # Otherwise an added check could prepare the ground for the one after it, by changing what that one reads.
         if number:
             await restore_tracked_files(tree)
-        results.append(await run_check(check, tree))
+        results.append(await (run or run_check)(check, tree))
     return tuple(results)
 
 
@@ -198,7 +209,7 @@ async def _finished(check: Check, tree: Tree) -> CommandResult:
             finished = await _run(check, structs.replace(tree, environ={**tree.environ, **variables}))
     # A signal says nothing about the work, and neither does a program that stumbled over our observation.
     disturbed = tree.observer is not None and MARKER in finished.stdout + finished.stderr
-    if _was_killed(finished) or (disturbed and not _meets_expectation(check, finished)[0]):
+    if was_killed(finished) or (disturbed and not _meets_expectation(check, finished)[0]):
         if tree.observer is not None:
             tree.observer.observations.pop(check.command, None)
         await restore_tracked_files(tree)
@@ -212,7 +223,7 @@ async def _run(check: Check, tree: Tree) -> CommandResult:
     return await run_with_services(command, tree.services, tree.sandbox, top=tree.git.cwd)
 
 
-def _was_killed(finished: CommandResult) -> bool:
+def was_killed(finished: CommandResult) -> bool:
     """Return True if a signal ended the command, or SIGKILL a child of its shell (exit code 137)."""
     # We sent these signals ourselves.
     if finished.timed_out or finished.too_many_processes:

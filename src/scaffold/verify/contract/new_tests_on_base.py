@@ -12,7 +12,7 @@ from msgspec import structs
 from scaffold.core.contract import Check, Contract
 from scaffold.git import worktree
 from scaffold.git.commits import PathChange
-from scaffold.verify.contract.checks import Tree, required_names, restore_tracked_files, run_check
+from scaffold.verify.contract.checks import CheckRunner, Tree, required_names, restore_tracked_files, run_check
 from scaffold.verify.paths.conventions import is_test
 
 
@@ -27,12 +27,17 @@ def changed_tests(changes: Iterable[PathChange], found: Collection[str] = ()) ->
 
 
 async def red_with_new_tests(
-    contract: Contract, red: Sequence[str], tests: Sequence[str], tree: Tree
+    contract: Contract,
+    red: Sequence[str],
+    tests: Sequence[str],
+    tree: Tree,
+    *,
+    run: CheckRunner = run_check,
 ) -> tuple[str, ...]:
     """Return the checks that fail on the base with the work's tests: of those `red` without them, and of the others.
 
     The others are tried only if no required check is left otherwise, and until one fails. `tree` has the work checked
-    out before and after; afterwards it has no untracked files except ignored ones.
+    out before and after; afterwards it has no untracked files except ignored ones. `run` replaces `run_check`.
     """
     if not tests:
         return tuple(red)
@@ -42,22 +47,22 @@ async def red_with_new_tests(
         green = [
             check.command
             for check in contract.commands
-            if check.command in red and await _passes_with(tests, check, base, tree)
+            if check.command in red and await _passes_with(tests, check, base, tree, run)
         ]
         found = tuple(name for name in red if name not in green)
         if not required.isdisjoint(found):
             return found
         for check in contract.commands:
-            if check.command in required - {*red} and not await _passes_with(tests, check, base, tree):
+            if check.command in required - {*red} and not await _passes_with(tests, check, base, tree, run):
                 return (*found, check.command)
         return found
     finally:
         await worktree.restore(tree.git, tree.commit)
 
 
-async def _passes_with(tests: Sequence[str], check: Check, base: Tree, work: Tree) -> bool:
+async def _passes_with(tests: Sequence[str], check: Check, base: Tree, work: Tree, run: CheckRunner) -> bool:
     # Again for each check, because the one before may have changed the tests.
     await restore_tracked_files(base)
     # `literal`: a path may contain characters that git would take for a pattern.
     await work.git("checkout", work.commit, "--", *(f":(top,literal){path}" for path in tests))
-    return (await run_check(check, base)).verdict == "pass"
+    return (await run(check, base)).verdict == "pass"

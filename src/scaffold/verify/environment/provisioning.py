@@ -56,6 +56,22 @@ async def reprovision(environment: CheckEnvironment | None, top: Path) -> AsyncI
     await provision_checkout(environment, top)
 
 
+def provisions_unchanged(environment: CheckEnvironment | None, top: Path) -> bool:
+    """Return True if all copies in the checkout at `top` are as they were put there."""
+    copies = environment.copies if environment else ()
+    files = (*environment.files, *environment.built) if environment else ()
+    return all(_recorded_copy_state(each, top) == (_copy_state(top, each) or "") for each in copies) and all(
+        _same_content(Path(each.source), top / each.target) for each in files
+    )
+
+
+def _same_content(source: Path, copy: Path) -> bool:
+    try:
+        return not copy.is_symlink() and copy.read_bytes() == source.read_bytes()
+    except OSError:
+        return False
+
+
 def _set_aside(copies: tuple[CopiedFolder, ...], top: Path) -> list[CopiedFolder]:
     """Move the unchanged copies out of the checkout and return them."""
     kept = [copied for copied in copies if _recorded_copy_state(copied, top) == _copy_state(top, copied)]

@@ -50,10 +50,11 @@ ADAPTERS: Mapping[RunnerKind, RunnerAdapter] = {
 
 
 class ObservedRun(Struct, frozen=True):
-    """A run of a gate, and what else the runner told of tests of an older version."""
+    """A run of a gate, what else the runner told of tests of an older version, and how its command ended."""
 
     run: GateRun
     unresolved: Mapping[str, UnresolvedName]
+    finished: CommandResult
 
 
 async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environment: str, timeout_s: float) -> GateRun:
@@ -107,7 +108,7 @@ async def observe_gate(
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
-    return ObservedRun(run, result.unresolved)
+    return ObservedRun(run, result.unresolved, finished)
 
 
 def _refused(result: RunnerResult, tree: Tree, env: RunnerEnv) -> dict[str, str]:

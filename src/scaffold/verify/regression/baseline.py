@@ -6,11 +6,12 @@ A gate that cannot judge anything at the base is explained from its output.
 import re
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct, json
+from msgspec import Struct, json, structs
 
 from scaffold.core.events import BaselineCaptured
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import RunId
+from scaffold.git import commits
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, restore_tracked_files
 from scaffold.verify.gates.detection import DetectedGates
@@ -88,10 +89,14 @@ async def capture_baseline(
     not run again later. Tracked files are restored between runs, untracked files stay. Gates run one after another.
     """
     runs = []
+    tree_id = await commits.tree_of(tree.git, tree.commit)
     for gate in detection.gates:
-        stored = inputs.find_gate_run(gate, tree.commit, environment.fingerprint)
+        stored = inputs.find_gate_run(gate, tree_id, environment.fingerprint)
         known = stored if stored is not None and stored.problem is None else None  # the problem may be solved by now
-        run = known or await _run_baseline_gate(gate, tree, environment.fingerprint, inputs)
+        # The stored one may be of another commit with the same tree, which need not exist any more.
+        run = structs.replace(
+            known or await _run_baseline_gate(gate, tree, environment.fingerprint, inputs), commit=tree.commit
+        )
         problem = unready_reason(run, given=gate.name in detection.given, setup=left_out)
         # Not stored: a problem of the environment may be over at the next try.
         if problem:

@@ -1,15 +1,15 @@
 """Run the gates that a change affects, compare them with the baseline, and repeat new failures."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import structs
 
 from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, Regression, TestFate, TestVerdict
 from scaffold.git import commits
-from scaffold.host.slots import Slots
+from scaffold.host.slots import slot_taken
 from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
 from scaffold.verify.environment.check_env import program_folders
+from scaffold.verify.environment.clean_checkout import clean_again
 from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_gates
 from scaffold.verify.gates.run import ObservedRun, observe_gate
 from scaffold.verify.gates.runner_adapter import StandInsOrder
@@ -43,6 +43,7 @@ from scaffold.verify.regression.comparison import (
 )
 from scaffold.verify.regression.flaky_retry import retry_known_flaky, retry_new_failures
 from scaffold.verify.regression.followed_runner import followed
+from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemory
 from scaffold.verify.regression.original_runner import with_original_runner
 from scaffold.verify.regression.regressions import MAX_REGRESSIONS, with_places
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
@@ -54,8 +55,13 @@ FATES_BY_WEIGHT: Sequence[TestFate] = ("lost", "removed", "changed", "moved")
 """Which are kept if there are too many to keep them all."""
 
 
-async def judge_gates(request: ProofRequest, baseline: Baseline, tree: Tree) -> tuple[GateResult, ...]:
-    """Return the result of each gate at the commit of `tree`: the baseline's gates first, then new ones."""
+async def judge_gates(
+    request: ProofRequest, baseline: Baseline, tree: Tree, *, shared: Mapping[str, GateRun] = NONE_SHARED
+) -> tuple[GateResult, ...]:
+    """Return the result of each gate at the commit of `tree`: the baseline's gates first, then new ones.
+
+    `shared` are whole runs of gates that were checks of the contract, too, by command. The checkout must be clean.
+    """
     runs = baseline.runs
     since = await commits.changed_paths(tree.git, runs[0].commit, tree.commit) if runs else None
     new = await _new_gates(request, baseline, tree, since)
@@ -76,7 +82,8 @@ async def judge_gates(request: ProofRequest, baseline: Baseline, tree: Tree) -> 
         former=former,
         earlier=await commits.changed_paths(tree.git, runs[0].commit, tree.base) if landed else (),
     )
-    runner = _GateRunner(request, baseline, tree, change)
+    stored = GateRunMemory(request, baseline.environment, tree, await commits.tree_of(tree.git, tree.commit), shared)
+    runner = _GateRunner(request, tree, change, stored)
     known = [await runner.judged(run.gate, run) for run in before]
     return (*known, *[await runner.judged(gate, None) for gate in new])
 
@@ -130,11 +137,11 @@ def _may_bring_a_gate(path: str, covered: Collection[str]) -> bool:
 class _GateRunner:
     """Runs and judges the gates of one candidate."""
 
-    def __init__(self, request: ProofRequest, baseline: Baseline, tree: Tree, change: ChangeImpact) -> None:
+    def __init__(self, request: ProofRequest, tree: Tree, change: ChangeImpact, memory: GateRunMemory) -> None:
         self._request = request
         self._tree = tree
         self._change = change
-        self._environment = baseline.environment.fingerprint
+        self._memory = memory
 
     async def judged(self, gate: Gate, before: GateRun | None) -> GateResult:
         """Return a gate's result, from a stored complete run at this commit or else by running the selected tests."""
@@ -199,6 +206,7 @@ class _GateRunner:
         unresolved = dict[str, UnresolvedName]()
 
         async def rerun(names: Sequence[str]) -> GateRun:
+            await clean_again(self._memory.check_environment, self._tree)
             tree = await lay_base_tests(self._tree, self._change)
             stand_ins = await stand_ins_order(tree, self._change)
             found = await self._shown_by(tree, before.gate, before, names or only, stand_ins)
@@ -217,22 +225,15 @@ class _GateRunner:
 
     async def _shown(self, gate: Gate, before: GateRun | None) -> tuple[GateRun, tuple[str, ...]]:
         """Return a gate's run and the test files that it was limited to; none for all."""
-        found = (
-            self._request.find_gate_run(gate, self._tree.commit, self._environment)
-            if self._request.find_gate_run
-            else None
-        )
-        if found is not None:
-            return found, ()
-        only = self._change.selected_files(gate)
+        only = selected = self._change.selected_files(gate)
+        # All tests say more than some, and cost nothing if they have run already.
+        if selected and self._memory.find(gate, (), self._timeout_s(gate, before)):
+            only = ()
         run = await self._settled(gate, before, only)
         if only and run.problem == "vacuous":  # the selected files contain no tests
             run, only = await self._settled(gate, before, ()), ()
-        run = await self._without_new_tests(run, before, only)
-        # Only complete runs are kept: `find` answers for all tests of the commit.
-        if self._request.store_gate_run and not only and run.problem is None:
-            self._request.store_gate_run(run)
-        return run, only
+            selected = only
+        return await self._without_new_tests(run, before, selected), only
 
     async def _without_new_tests(self, run: GateRun, before: GateRun | None, only: Sequence[str]) -> GateRun:
         """Return the run with the failures of a second run, in which the old tests run without the new files.
@@ -256,16 +257,25 @@ class _GateRunner:
         async def rerun(names: Sequence[str]) -> GateRun:
             return await self._run(gate, before, names or only)
 
-        run = await rerun(())
-        if gate.kind != "test" or run.problem:
-            return run
-        flaky = _flaky(before)
-        run = await retry_known_flaky(run, flaky, rerun, rounds=FLAKY_ROUNDS)
-        return await retry_new_failures(run, [name for name in new_failures(before, run) if name not in flaky], rerun)
+        run = self._memory.find(gate, only, self._timeout_s(gate, before)) or await rerun(())
+        if gate.kind == "test" and not run.problem:
+            flaky = _flaky(before)
+            run = await retry_known_flaky(run, flaky, rerun, rounds=FLAKY_ROUNDS)
+            # A test that is gone would be gone again.
+            doubtful = [name for name in new_failures(before, run) if name not in flaky and name in run.outcomes]
+            run = await retry_new_failures(run, doubtful, rerun)
+        self._memory.keep(run, only)
+        return run
+
+    def _timeout_s(self, gate: Gate, before: GateRun | None) -> float:
+        return gate_timeout_s(gate, before, self._request.gate_timeout_s)
 
     async def _run(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
-        """Run a gate once, with the tracked files as committed."""
+        """Run a gate once, with the tracked files as committed; tests run in a clean checkout."""
         await restore_tracked_files(self._tree)
+        # What an earlier run left behind, such as a new conftest.py, must not mend these tests.
+        if gate.kind == "test":
+            await clean_again(self._memory.check_environment, self._tree)
         return (await self._shown_by(self._tree, gate, before, only)).run
 
     async def _shown_by(
@@ -276,10 +286,10 @@ class _GateRunner:
         only: Sequence[str],
         stand_ins: StandInsOrder | None = None,
     ) -> ObservedRun:
-        async with _slot_taken(self._request.slots):
-            timeout_s = gate_timeout_s(gate, before, self._request.gate_timeout_s)
+        async with slot_taken(self._request.slots):
+            timeout_s, environment = self._timeout_s(gate, before), self._memory.environment
             observed = await observe_gate(
-                gate, tree, only=only, environment=self._environment, timeout_s=timeout_s, stand_ins=stand_ins
+                gate, tree, only=only, environment=environment, timeout_s=timeout_s, stand_ins=stand_ins
             )
             return structs.replace(observed, run=with_original_runner(before, observed.run))
 
@@ -309,12 +319,3 @@ def _broken_before_reason(before: GateRun | None) -> str:
 
 def _flaky(before: GateRun | None) -> Collection[str]:
     return frozenset(name for name, outcome in before.outcomes.items() if outcome == "flaky") if before else frozenset()
-
-
-@asynccontextmanager
-async def _slot_taken(slots: Slots | None) -> AsyncIterator[None]:
-    if slots is None:
-        yield
-        return
-    async with slots.taken():
-        yield

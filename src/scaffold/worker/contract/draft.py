@@ -21,20 +21,14 @@ DIFF_BYTES = 64 * 1024
 
 async def check_on_base(context: AttemptContext, contract: Contract) -> BaseCheckResults:
     """Return the contract's results on the attempt's base, which must be checked out and is restored afterwards."""
-    base, cache = context.workspace.base, base_check_memory(context)
+    base, cache = context.workspace.base, CheckResultCache(context.run_context.store, context.baseline)
+    tree = await commits.tree_of(context.workspace.git, base)
     # A reset of the worktree takes several git processes; with all results known, no check has touched it.
-    all_cached = all(cache.recall(check, base) for check in contract.commands)
+    all_cached = all(cache.recall_at_base(check, tree) for check in contract.commands)
     found = await run_on_base(contract, context.tree(base), cache)
     if not all_cached:
         await worktree.restore(context.workspace.git, base)
     return found
-
-
-def base_check_memory(context: AttemptContext) -> CheckResultCache:
-    """Return the cache of check results for the run's environment."""
-    store = context.run_context.store
-    baseline = store.baselines.of_run(context.task.run.id)
-    return CheckResultCache(store, baseline.environment.fingerprint if baseline else "")
 
 
 def try_write_contract_files(context: AttemptContext) -> None:

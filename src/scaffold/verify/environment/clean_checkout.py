@@ -1,0 +1,34 @@
+"""Whether a checkout is still clean after commands ran in it, and how to clean it again."""
+
+import asyncio
+
+from scaffold.core.gates import CheckEnvironment
+from scaffold.git import worktree
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.environment.provisioning import provisions_unchanged, reprovision
+
+STATUS = ("status", "--porcelain", "-z", "--ignored", "--untracked-files=normal", "--no-renames")
+NOT_TRACKED = ("?? ", "!! ")
+
+
+async def is_clean(environment: CheckEnvironment, tree: Tree) -> bool:
+    """Return True if the checkout has nothing but the commit's files and what was provisioned, all of it unchanged."""
+    targets = (
+        *(copied.target for copied in environment.copies),
+        *(file.target for file in (*environment.files, *environment.built)),
+    )
+
+    def is_provisioned(line: str) -> bool:
+        path = line[3:].rstrip("/")
+        return line.startswith(NOT_TRACKED) and any(path == each or path.startswith(f"{each}/") for each in targets)
+
+    if not all(map(is_provisioned, (await tree.git(*STATUS)).records)):
+        return False
+    return await asyncio.to_thread(provisions_unchanged, environment, tree.git.cwd)
+
+
+async def clean_again(environment: CheckEnvironment, tree: Tree) -> None:
+    """Make the checkout clean again after commands ran in it; does nothing to one that still is."""
+    if not await is_clean(environment, tree):
+        async with reprovision(environment, tree.git.cwd):
+            await worktree.reset_and_clean(tree.git, tree.commit)
