@@ -163,6 +163,8 @@ class Verification(Struct, frozen=True, kw_only=True):
     gates: tuple[GateResult, ...] = ()
     executed_lines: ExecutedLines | None = None
     """The changed lines that checks executed; None if there are none, or if that cannot be told."""
+    proof_key: str = ""
+    """Hash of what was proven and how; empty if the work may have been proven in a checkout that was not clean."""
 
     @property
     def strength(self) -> Strength:

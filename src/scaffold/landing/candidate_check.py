@@ -26,7 +26,7 @@ from scaffold.run.lease import owner_transaction
 from scaffold.run.settled_tests import settled_tests
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit
-from scaffold.verify.proof import may_run, prove_candidate
+from scaffold.verify.proof import may_run, proof_key, prove_candidate
 from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.request import ProofRequest, with_environment
 
@@ -125,12 +125,16 @@ class CandidateVerifier:
     ) -> Verification:
         """Verify a candidate alone; check it out only if a command or a gate has to run.
 
-        The tests named in `accepted` may be lost.
+        The tests named in `accepted` may be lost. If the worker has proven exactly this change in a clean checkout, its
+        result stands.
         """
-        baseline = self._known_baseline()
+        baseline = self._known_baseline() if self._run.settings.gates.enabled else None
+        request = await self._proof_request(action, attempt, baseline, accepted)
+        proven = attempt.verification
+        if proven and proven.proof_key == await proof_key(request, self._context.git, tip, merged):
+            return msgspec.structs.replace(proven, commit=merged)
         applicable = baseline if baseline is not None and await self._gates_at(baseline, merged) else None
-        request = await self._proof_request(action, attempt, applicable, accepted)
-        marks = {"SCAFFOLD_ACTION": action.key}
+        request, marks = msgspec.structs.replace(request, baseline=applicable), {"SCAFFOLD_ACTION": action.key}
         # Paths and globs are read from git, so work without a command to run needs no worktree.
         if applicable is None and (request.contract is None or not request.contract.commands):
             return await prove_candidate(request, self._checkout.tree_without_checkout(tip, merged, marks))
@@ -214,7 +218,7 @@ def _with_worker_findings(found: Verification, before: Verification | None) -> V
     """Return the verification with what only the worker's looks for."""
     if before is None:
         return found
-    kept = tuple(each for each in before.doubts if each.code in WORKER_DOUBTS)
+    kept = tuple(each for each in before.doubts if each.code in WORKER_DOUBTS and each not in found.doubts)
     return msgspec.structs.replace(found, doubts=(*found.doubts, *kept), executed_lines=before.executed_lines)
 
 

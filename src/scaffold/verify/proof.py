@@ -3,10 +3,15 @@
 The worker and the merge queue run the same proof. It uses only what was run, never what an agent claims.
 """
 
+import hashlib
+
 import msgspec
+from msgspec.json import encode
 
 from scaffold.core.contract import Verification, blocking_results
+from scaffold.core.ids import Commit
 from scaffold.git import commits
+from scaffold.git.command import Git
 from scaffold.verify.contract.checks import Tree, unchanged_result, verify_changes
 from scaffold.verify.environment.clean_checkout import clean_again
 from scaffold.verify.guard import check_changed_paths
@@ -15,6 +20,16 @@ from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.regression.shared_checks import SharedChecks
 from scaffold.verify.regression.suppressions import doubts_about_suppressions
 from scaffold.verify.request import ProofRequest
+
+NOT_JUDGED_BY = frozenset({"failed_on_base", "slots", "find_gate_run", "store_gate_run", "pinned_meanwhile"})
+"""The fields of a request that do not decide what passes."""
+
+
+async def proof_key(request: ProofRequest, git: Git, base: Commit, commit: Commit) -> str:
+    """Return a hash of everything that decides whether a change passes: its trees, contract, gates and environment."""
+    trees = [await commits.tree_of(git, each) for each in (base, commit)]
+    terms = {name: getattr(request, name) for name in request.__struct_fields__ if name not in NOT_JUDGED_BY}
+    return hashlib.sha256(encode([trees, terms], order="deterministic")).hexdigest()
 
 
 async def may_run(request: ProofRequest, tree: Tree) -> bool:

@@ -32,7 +32,7 @@ from scaffold.verify.locate_tests import files_with_tests
 from scaffold.verify.observation.changed_code import changed_code
 from scaffold.verify.observation.observer import CheckObserver
 from scaffold.verify.paths.conventions import is_test
-from scaffold.verify.proof import may_run, prove_candidate
+from scaffold.verify.proof import may_run, proof_key, prove_candidate
 from scaffold.verify.regression.shared_checks import changed_tests_runner
 from scaffold.verify.regression.stability import unstable_result
 from scaffold.verify.request import ProofRequest, with_environment
@@ -75,12 +75,14 @@ class AttemptVerifier:
 
         Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
         """
-        request, environment = await self._with_environment(self._proof_request(head, accepted), head)
+        terms = self._proof_request(head, accepted)
+        request, environment = await self._with_environment(terms, head)
 
         async def clean_tree(commit: Commit) -> Tree:
             return await self._clean_tree(commit, environment if commit == head else self._context.environment)
 
         tree = await clean_tree(head)
+        clean = self._clean
         verification = await self._proven(request, tree)
         verification = msgspec.structs.replace(verification, accepted=tuple(sorted(accepted)))
         # Without commands there is nothing to repeat.
@@ -92,6 +94,9 @@ class AttemptVerifier:
         # The agent continues in this worktree and must find its files as it left them, not as the checks left them.
         if not verification.passed:
             await worktree.restore(tree.git, head)
+        elif clean:
+            key = await proof_key(terms, tree.git, tree.base, head)
+            verification = msgspec.structs.replace(verification, proof_key=key)
         return await self._compared_with_new_tests(verification, clean_tree)
 
     async def _with_environment(

@@ -5,15 +5,18 @@ import shutil
 
 import pytest
 
+from builders import machine_sandbox
 from scaffold.git.repository import open_repository
 from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
 from support.harness import Harness, act, goal
 
+KEYS = ("a", "b", "c")
 MOST = 5
 MOST_OF_AN_ATTEMPT = 12
 CLEANING = ["clean", "checkout"]
 """What makes a worktree as if it had just been checked out, before it is proven."""
 OPENING = ["version", "rev-parse"]
+LANDING_PROVEN = ["merge-tree", "commit-tree", "diff-tree", "update-ref"]
 CHECKING = ["diff-tree", "ls-tree"]
 """The calls of git by the verification itself: changed paths, and existing ones."""
 
@@ -37,14 +40,14 @@ async def harness(tmp_path, log):
 
 
 async def landings(harness, log, **contract):
-    """Land two candidates concurrently and return the calls of git of each."""
-    run = await harness.own(goal("g", act("a", **contract), act("b", **contract)))
+    """Land three candidates that were worked on at the same time, and return the calls of git of each."""
+    run = await harness.own(goal("g", *(act(key, **contract) for key in KEYS)), agents=len(KEYS))
     queue = MergeQueue(harness.context, run)
-    first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
-    await harness.run_attempt(first, {"a": ["echo x > a"]})
-    await harness.run_attempt(second, {"b": ["echo x > b"]})
+    attempts = [await harness.queue(run, key) for key in KEYS]
+    for key, attempt in zip(KEYS, attempts, strict=True):
+        await harness.run_attempt(attempt, {key: [f"echo x > {key}"]})
     calls = []
-    for _ in range(2):
+    for _ in KEYS:
         log.unlink()
         assert isinstance(await queue.step(), CandidateLanded)
         calls.append(log.read_text().split())
@@ -54,21 +57,30 @@ async def landings(harness, log, **contract):
 
 async def test_a_landing_whose_checks_run_nothing_takes_at_most_five_git_processes(harness, log):
     """Without a check to run, no worktree is made."""
-    first, second = await landings(harness, log, check=None)
-    assert second == ["merge-tree", "commit-tree", *CHECKING, "update-ref"]
-    assert len(first) <= MOST + 1, "the first one reads settings, too"
+    *_, last = await landings(harness, log, check=None)
+    assert last == ["merge-tree", "commit-tree", *CHECKING, "update-ref"]
+
+
+async def test_a_landing_of_work_that_was_proven_as_it_lands_takes_four_git_processes(harness, log):
+    """AL-13: nothing is checked out, and nothing runs."""
+    if (await machine_sandbox()).level == "none":
+        pytest.skip("without a sandbox it is proven again")
+    first, *_ = await landings(harness, log, check="true")
+    # The first landing reads the settings, the tip and its tree; the ones after it know them.
+    assert [call for call in first if call not in {"config", "rev-parse", "rev-list"}] == LANDING_PROVEN
 
 
 async def test_a_landing_takes_at_most_five_git_processes_besides_its_checks(harness, log):
     """Its worktree included."""
-    _, second = await landings(harness, log, check="true")
-    assert second == ["merge-tree", "commit-tree", "clean", "checkout", *CHECKING, "update-ref"]
-    assert len(second) - len(CHECKING) <= MOST
+    *_, last = await landings(harness, log, check="true")
+    assert last == ["merge-tree", "commit-tree", "clean", "checkout", *CHECKING, "update-ref"]
+    assert len(last) - len(CHECKING) <= MOST
 
 
 async def test_an_attempt_in_a_used_worktree_takes_at_most_twelve_git_processes(harness, log):
     """From its worktree to its candidate, without its verification, submodules and filters."""
-    run = await harness.own(goal("g", act("a", check="true"), act("b", check="true")))
+    # A command would be repeated, each time in a checkout that is cleaned again.
+    run = await harness.own(goal("g", act("a"), act("b")))
     first = await harness.queue(run, "a")
     await harness.run_attempt(first, {"a": ["echo x > a"]})
     second = await harness.queue(run, "b")
@@ -78,7 +90,7 @@ async def test_an_attempt_in_a_used_worktree_takes_at_most_twelve_git_processes(
     assert opened == OPENING, "a worker that was not forked opens the repository itself"
     proving = [*CLEANING, *CHECKING]
     assert " ".join(proving) in " ".join(calls)
-    assert len(calls) - len(proving) <= MOST_OF_AN_ATTEMPT, calls
+    assert len(calls) - len(proving) <= MOST_OF_AN_ATTEMPT, " ".join(calls)
 
 
 async def test_opening_a_repository_takes_two_git_processes(harness, log):

@@ -7,7 +7,7 @@ from integration.verify.builders import CALC, PYTEST, TEST, CandidateRepository
 from scaffold.core.contract import Check, Contract, ExitCode
 from scaffold.core.gates import CopiedFile, Gate
 from scaffold.verify.environment.clean_checkout import clean_again, is_clean
-from scaffold.verify.proof import prove_candidate
+from scaffold.verify.proof import proof_key, prove_candidate
 from scaffold.verify.request import ProofRequest
 
 PASSING = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
@@ -115,3 +115,26 @@ async def test_a_checkout_is_clean_without_other_files_than_those_provisioned(ca
         await clean_again(environment, tree)
         assert await is_clean(environment, tree), name
         assert (top / "mine").read_text() == "mine\n"
+
+
+async def test_what_was_proven_is_known_by_its_trees_and_terms(candidates, harness):
+    """AL-13: the message of a commit does not matter; the base, the contract and the declaration do."""
+    base = await candidates.commit({"calc.py": CALC})
+    head = await candidates.commit({"more.py": ""})
+    captured = await candidates.capture(base, Gate(kind="test", command="true"))
+    request = ProofRequest(
+        contract=Contract(commands=(Check(command="true"),)), files=("more.py",), baseline=captured.baseline
+    )
+    repository = harness.context.git
+    same = await harness.sh(f"git commit-tree -p {base} -m squashed {head}^{{tree}}")
+    key = await proof_key(request, repository, base, head)
+    assert key == await proof_key(structs.replace(request, failed_on_base=("true",)), repository, base, same)
+    others = (
+        {"contract": Contract(commands=(Check(command="false"),))},
+        {"files": ()},
+        {"accepted_losses": frozenset({"test"})},
+        {"baseline": None},
+    )
+    keys = {await proof_key(structs.replace(request, **each), repository, base, head) for each in others}
+    keys |= {await proof_key(request, repository, head, head), key}
+    assert len(keys) == len(others) + 2

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from builders import machine_sandbox
 from integration.worker.builders import WITH_CRITIC, critique_text, run_criticised
 from scaffold.core.contract import Check, Contract
 from scaffold.core.events import ContractSealed
@@ -14,7 +15,7 @@ from scaffold.git import refs
 from scaffold.plan.text.file_format import contract_document
 from scaffold.run.assignment import TESTING_ROLE
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import act, goal
+from support.harness import UNSANDBOXED, act, goal
 
 LINT = Gate(kind="lint", command="! grep -rn bad .", runner="findings")
 
@@ -287,3 +288,30 @@ async def test_a_tester_may_change_the_tests_that_failed(harness):
     action = act("a", check=RUNS_TESTS, files=("test_calc.py",), role=TESTING_ROLE)
     run = await harness.own(goal("g", action), **(WITH_CRITIC | {"critic": False, "iterations": 1}))
     assert isinstance(await run_criticised(harness, run, "a", [CHEATS["skips"]], {}), CandidateReady)
+
+
+@pytest.mark.parametrize(
+    ("turn", "clean"),
+    [
+        ("echo one > a", True),
+        ("echo one > a; chmod 600 a", False),
+        ("echo one > a; mkdir -m 700 b; echo two > b/c", False),
+    ],
+    ids=["as usual", "another mode", "another mode of a folder"],
+)
+async def test_work_counts_as_proven_in_a_clean_checkout_only_if_nothing_of_its_agent_is_left(harness, turn, clean):
+    """AL-13: otherwise it is proven again when it lands."""
+    if (await machine_sandbox()).level not in {"bubblewrap", "landlock"}:
+        pytest.skip("needs a sandbox")
+    run = await harness.own(goal("g", act("a", check="test -f a")))
+    assert isinstance(await harness.work(run, "a", turn), CandidateReady)
+    (attempt,) = harness.attempts(run, "a")
+    assert bool(attempt.verification.proof_key) is clean
+
+
+async def test_work_of_an_agent_without_a_sandbox_is_proven_again_when_it_lands(harness):
+    """AL-13: its commands could have changed what git sees."""
+    run = await harness.own(goal("g", act("a", check="test -f a")), **UNSANDBOXED)
+    assert isinstance(await harness.work(run, "a", "echo one > a"), CandidateReady)
+    (attempt,) = harness.attempts(run, "a")
+    assert (attempt.verification.passed, attempt.verification.proof_key) == (True, "")
