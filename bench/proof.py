@@ -24,11 +24,13 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.host.slots import Slots
 from scaffold.store.database import Store
 from scaffold.verify.contract.checks import Tree
-from scaffold.verify.contract.new_tests_on_base import red_with_new_tests
+from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
+from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.gates.detection import DetectedGates, detect_at_commit
-from scaffold.verify.proof import prove_candidate
+from scaffold.verify.proof import proof_key, prove_candidate
 from scaffold.verify.regression.affected_tests import analyze_impact
 from scaffold.verify.regression.baseline import BaselineInputs, BaselineResult, capture_baseline
+from scaffold.verify.regression.stability import unstable_result
 from scaffold.verify.request import ProofRequest
 
 PACKAGES = 50
@@ -37,6 +39,8 @@ TEST = Gate(kind="test", command=f"{sys.executable} -m unittest discover -q", ru
 ENVIRONMENT = CheckEnvironment(fingerprint="bench")
 SELECTION_LIMIT_S = 0.5
 OVERHEAD_LIMIT_S = 0.2
+LANDED_LIMIT_S = 3.0
+"""All of what an action's proof costs beside the commands that it runs."""
 FEW, MANY = 500, 5_000
 """Files of a repository."""
 CHECK = Check(command="test -f p0/test_new.py")
@@ -98,12 +102,45 @@ class ChangedRepository(Struct, frozen=True):
         )
         start = perf_counter()
         found = await prove_candidate(request, tree)
-        changes = await commits.path_changes(tree.git, tree.base, tree.commit)
-        red = await red_with_new_tests(contract, found.failed_on_base, changes, tree)
+        tests = changed_tests(await commits.path_changes(tree.git, tree.base, tree.commit))
+        red = await red_with_new_tests(contract, found.failed_on_base, tests, tree)
         taken = perf_counter() - start
         if not (found.passed and found.gates and not red):
             raise AssertionError((found, red))
         return taken - 2 * found.results[0].duration_s
+
+    async def landed(self) -> float:
+        """Return how long an action's whole proof takes, where it is done and as it lands, but for its check and gate.
+
+        The gate runs whole, in a checkout that is as clean as a new one, and so does what is repeated.
+        """
+        tree = self._tree
+        contract, took = Contract(commands=(CHECK,)), perf_counter()
+        gate = Gate(kind="test", command="true")
+        before = GateRun(gate=gate, commit=self.base, environment="bench", exit_code=0, outcomes={"exit": "passed"})
+        request = ProofRequest(
+            contract=contract,
+            failed_on_base=(CHECK.command,),
+            baseline=Baseline(environment=ENVIRONMENT, runs=(before,)),
+            gates_off=("lint",),
+            slots=self.slots,
+        )
+
+        async def clean_tree(commit: Commit) -> Tree:
+            async with reprovision(ENVIRONMENT, self.place):
+                if not await worktree.recycle_worktree(tree.git, commit):
+                    raise AssertionError(commit)
+            return structs.replace(tree, commit=commit)
+
+        found = await prove_candidate(request, await clean_tree(self.head))
+        if await unstable_result(request, found, clean_tree):
+            raise AssertionError(found)
+        tests = changed_tests(await commits.path_changes(tree.git, tree.base, tree.commit))
+        await red_with_new_tests(contract, found.failed_on_base, tests, tree)
+        keys = {await proof_key(request, git, self.base, self.head) for git in (tree.git, self._tree.git)}
+        if not (found.passed and found.gates and len(keys) == 1):
+            raise AssertionError(found)
+        return perf_counter() - took - sum(each.duration_s for each in (*found.results, *found.gates))
 
     @property
     def _tree(self) -> Tree:
@@ -132,6 +169,8 @@ def rows(*, quick: bool) -> Iterator[Row]:
         (selected,) = medians(rounds, lambda: run_async(bench.selected()))
         yield row("focus-selection", selected, SELECTION_LIMIT_S, unit="s", goal=1.0)
         (detected,) = medians(rounds, lambda: run_async(bench.detected()))
+        (landed,) = medians(rounds, lambda: run_async(bench.landed()))
+        yield row(f"landed-action-{many}-files", landed, LANDED_LIMIT_S, unit="s", goal=slack)
         yield row("gates-detection", detected, OVERHEAD_LIMIT_S, unit="s", goal=slack)
 
 
