@@ -182,7 +182,8 @@ class AttemptVerifier:
             others = tuple(doubt for doubt in found.doubts if doubt != PASSES_WITHOUT_WORK)
             doubts = (PASSES_WITHOUT_WORK, *others) if required_names(contract).isdisjoint(red) else others
             found = msgspec.structs.replace(found, failed_on_base=red, doubts=doubts)
-            vacuous = await doubts_about_new_tests(contract, found, changes, clean_tree)
+            code = [change for change in changes if change.path not in tests]
+            vacuous = await doubts_about_new_tests(contract, found, code, clean_tree)
         return msgspec.structs.replace(found, doubts=(*found.doubts, *vacuous))
 
     async def strengthened(self, passed: Verification) -> Verification:

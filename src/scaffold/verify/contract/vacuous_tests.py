@@ -13,7 +13,6 @@ from scaffold.git import commits, worktree
 from scaffold.git.commits import PathChange
 from scaffold.verify.contract.checks import Tree, required_names, restore_tracked_files, run_check
 from scaffold.verify.contract.emptied_functions import Emptied, empty_changed_functions
-from scaffold.verify.contract.new_tests_on_base import changed_tests
 from scaffold.verify.paths.conventions import is_test
 
 MAX_S = 60.0
@@ -24,22 +23,22 @@ MAX_NAMED = 3
 async def doubts_about_new_tests(
     contract: Contract,
     passed: Verification,
-    changes: Sequence[PathChange],
+    code: Sequence[PathChange],
     clean_tree: Callable[[Commit], Awaitable[Tree]],
 ) -> tuple[Doubt, ...]:
     """Return the doubt about checks that show the work only by tests which pass without its functions; empty if none.
 
-    Only for Python, and only if the change has tests. Afterwards the work is checked out, with nothing else but
-    ignored files.
+    For changes with tests; `code` are the changed files that are none. Only for Python. Afterwards the work is checked
+    out, with nothing else but ignored files.
     """
     showing = required_names(contract).intersection(passed.failed_on_base)
     commands = {check.command for check in contract.commands}
     took = sum(result.duration_s for result in passed.results if result.name in commands)
-    if not changed_tests(changes) or not showing or not showing <= commands or took > MAX_S:
+    if not showing or not showing <= commands or took > MAX_S:
         return ()
     tree = await clean_tree(passed.commit)
     try:
-        emptied = await _emptied(changes, tree)
+        emptied = await _emptied(code, tree)
         if not emptied.sources or not await _all_pass(contract.commands, showing, emptied, tree):
             return ()
     finally:
@@ -49,8 +48,8 @@ async def doubts_about_new_tests(
     return (Doubt("vacuous_tests", utf8_safe(f"the checks also pass if {named} {verb} nothing")),)
 
 
-async def _emptied(changes: Sequence[PathChange], tree: Tree) -> Emptied:
-    files = [each for each in changes if each.path.endswith(".py") and not is_test(each.path) and not each.is_link]
+async def _emptied(code: Sequence[PathChange], tree: Tree) -> Emptied:
+    files = [each for each in code if each.path.endswith(".py") and not is_test(each.path) and not each.is_link]
     old = [f"{tree.base}:{each.path}" for each in files if each.kind != "A"]
     new = [each.path for each in files if each.kind != "D"]
     before = await commits.batch_contents(tree.git, old)
