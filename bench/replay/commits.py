@@ -1,0 +1,112 @@
+"""Which commits of a project are replayed, and what a planner would ask of each."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from replay.place import Place
+
+MOST_FILES = 60
+SOURCES = (".py", ".pyi", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx")
+MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "package.json", "tsconfig.json")
+NOT_SOURCE = ("docs", "doc", "examples", "benchmarks", ".github")
+"""Folders whose files alone make no commit worth replaying."""
+TEST_FILE = re.compile(r"(test_.*|.*_tests?|tests?)\.py$|.*\.(test|spec)\.[cm]?[jt]sx?$")
+GLOB = re.compile(r"[*?\[\]{}]")
+_TEST_IN_DIFF = re.compile(
+    r"^([-+])\s*(?:async )?(?:def (test\w*)|(?:it|test|describe)\(\s*(['\"`].*?['\"`]))", re.MULTILINE
+)
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A commit as a piece of work."""
+
+    commit: str
+    base: str
+    subject: str
+    files: tuple[str, ...]
+    """All paths that it adds, changes or removes."""
+    tests: tuple[str, ...]
+    """The test files among them that exist afterwards."""
+    kinds: tuple[str, ...]
+    """What is notable: `removes-files`, `renames-files`, `removes-tests`, `configuration`, `tests`."""
+
+
+def find_changes(place: Place, *, revisions: str, last: int, removals: int) -> list[Change]:
+    """Return the `last` suitable commits among `revisions`, then up to `removals` older ones that remove or rename."""
+    chosen: list[Change] = []
+    more = removals
+    for commit in place.commits("--no-merges", "--min-parents=1", *revisions.split()):
+        if last <= 0 and more <= 0:
+            break
+        change = read_change(place, commit)
+        if change is None:
+            continue
+        if last > 0:
+            last -= 1
+        elif not set(change.kinds) & {"removes-files", "renames-files", "removes-tests"}:
+            continue
+        else:
+            more -= 1
+        chosen.append(change)
+    return chosen
+
+
+def read_change(place: Place, commit: str) -> Change | None:
+    """Return the commit as a piece of work; None if it is none of code, too large, or changes submodules."""
+    base = place.git("rev-parse", f"{commit}^").strip()
+    rows = place.git("diff", "--raw", "--no-renames", "-z", base, commit).split("\0")[:-1]
+    entries = list(zip(rows[::2], rows[1::2], strict=True))
+    files = tuple(path for _, path in entries)
+    if not 0 < len(files) <= MOST_FILES or not any(map(_is_source, files)):
+        return None
+    if any("160000" in row for row, _ in entries) or any(GLOB.search(path) for path in files):
+        return None
+    deleted = {path for row, path in entries if row.endswith(" D")}
+    tests = tuple(path for path in files if path not in deleted and TEST_FILE.fullmatch(PurePosixPath(path).name))
+    return Change(
+        commit=place.git("rev-parse", commit).strip(),
+        base=base,
+        subject=place.git("log", "-1", "--format=%s", commit).strip(),
+        files=files,
+        tests=tests,
+        kinds=tuple(_kinds(place, base, commit, files)),
+    )
+
+
+def patch_of(place: Place, base: str, commit: str) -> bytes:
+    """Return the whole change as text that `git apply` accepts: binary files, modes, links and removals included."""
+    return place.git_bytes("diff", "--binary", "--full-index", "--no-renames", "--no-ext-diff", base, commit)
+
+
+def contract_of(change: Change, *, focused: str, whole: str) -> tuple[str, ...]:
+    """Return the check that a planner would name: the tests that the work is about, else all."""
+    return (focused.format(files=" ".join(change.tests)),) if change.tests else (whole,)
+
+
+def _kinds(place: Place, base: str, commit: str, files: Sequence[str]) -> Iterator[str]:
+    statuses = place.git("diff", "--name-status", "-M", base, commit).split("\n")[:-1]
+    if any(line.startswith("D") for line in statuses):
+        yield "removes-files"
+    if any(line.startswith("R") for line in statuses):
+        yield "renames-files"
+    if _tests_taken_out(place.git("diff", "-M", base, commit)):
+        yield "removes-tests"
+    if any(PurePosixPath(path).name in MANIFESTS for path in files):
+        yield "configuration"
+    if any(TEST_FILE.fullmatch(PurePosixPath(path).name) for path in files):
+        yield "tests"
+
+
+def _tests_taken_out(diff: str) -> set[str]:
+    """Return the names of tests that the diff removes and adds nowhere, by their text: only to sort the table."""
+    found = [(sign, name or title) for sign, name, title in _TEST_IN_DIFF.findall(diff)]
+    return {name for sign, name in found if sign == "-"} - {name for sign, name in found if sign == "+"}
+
+
+def _is_source(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    name = parts[-1]
+    return parts[0] not in NOT_SOURCE and (name.endswith(SOURCES) or (len(parts) == 1 and name in MANIFESTS))

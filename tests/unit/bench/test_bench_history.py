@@ -1,0 +1,161 @@
+"""Which commits are replayed, how an ending is read, and how results are kept and counted."""
+
+import subprocess  # noqa: TID251 - git makes the commits that are read
+
+import pytest
+
+from replay.commits import Change, contract_of, find_changes, patch_of, read_change
+from replay.history import Replayed, summary
+from replay.place import find_source, prepare
+from replay.results import Results, share, table
+from replay.runner_times import CommandRun
+from replay.trial import Ending, read_ending
+
+FACT = {"name": "changed", "state": "holds", "weak": False}
+LANDED = {"outcome": "landed", "head_sha": "abc", "error": None}
+REFUSED = {"outcome": "gate_failed", "head_sha": None, "error": "new_failure in test"}
+IDLE = {"outcome": "contract_failed", "head_sha": None, "error": "nothing changed"}
+
+
+def status_of(*, status="completed", facts=(FACT,), attempts=(LANDED,), reason=None):
+    return {
+        "run": {"status": status, "reason": reason},
+        "goals": [{"facts": list(facts)}],
+        "actions": [{"attempts": list(attempts), "reason": None}],
+    }
+
+
+def ending_of(status, last=None):
+    return read_ending(status, {"last": last}, "printed", took=2.0, runs=())
+
+
+def test_what_landed_with_a_fact_that_is_not_weak_is_proven():
+    ending = ending_of(status_of())
+    assert (ending.outcome, ending.landed, ending.doubts) == ("proven", "abc", ())
+
+
+def test_the_strength_and_the_doubts_of_the_fact_are_read_where_it_has_them():
+    doubts = [{"code": "unexecuted", "text": "12 changed lines, 0 executed"}]
+    fact = {**FACT, "weak": True, "strength": "reviewed", "doubts": doubts}
+    ending = ending_of(status_of(facts=[fact]))
+    assert (ending.outcome, ending.doubts) == ("reviewed", ("unexecuted: 12 changed lines, 0 executed",))
+
+
+def test_a_weak_fact_without_doubts_has_the_reason_that_weak_always_had():
+    ending = ending_of(status_of(facts=[{**FACT, "weak": True}]))
+    assert ending.outcome == "weak"
+    assert ending.doubts[0].startswith("green-on-base")
+
+
+def test_a_refusal_has_the_reason_of_the_first_attempt_and_what_blocked_it():
+    gate = {"name": "test", "verdict": "new_failure", "tests": {"test_add": "new_failure"}, "detail": "1 failed"}
+    last = {"results": [{"name": "pytest", "verdict": "fail", "detail": "boom"}], "gates": [gate]}
+    ending = ending_of(status_of(status="failed", facts=[], attempts=[REFUSED, IDLE]), last)
+    assert (ending.outcome, ending.reason) == ("refused", "new_failure in test")
+    assert ending.failed == ("pytest: fail\nboom", "test: new_failure\n  new_failure test_add\n1 failed")
+
+
+def test_a_run_that_ended_before_any_attempt_judged_nothing():
+    ending = ending_of(status_of(status="failed", facts=[], attempts=[], reason="environment_not_ready: no pytest"))
+    assert (ending.outcome, ending.reason) == ("not_judged", "environment_not_ready: no pytest")
+
+
+def test_results_are_read_back_by_a_second_call(tmp_path):
+    Results(tmp_path / "results.jsonl", Replayed).add(line_of("proven"))
+    assert Results(tmp_path / "results.jsonl", Replayed).lines == [line_of("proven")]
+
+
+def test_the_summary_counts_by_project_and_names_what_did_not_land():
+    lines = [line_of("proven"), line_of("weak", doubts=("green-on-base: x",)), line_of("refused", reason="no\nway")]
+    text = summary([*lines, line_of("not_judged", reason="no pytest")])
+    assert "| acme/calc |       4 |      1 |        0 |    1 |       1 |          1 |        1.0 |" in text
+    assert "refused: 1 of 3 (33.3 %); weak: 1 of 2 (50.0 %) of what landed" in text
+    assert "  1 x green-on-base" in text
+    assert "no way" in text
+    assert "no pytest" in text
+
+
+def line_of(outcome, **fields):
+    landed = "abc" if outcome in {"proven", "weak"} else None
+    runs = (CommandRun(command="pytest", seconds=2.0),)
+    return Replayed(
+        project="acme/calc",
+        commit="abc",
+        subject="change",
+        kinds=(),
+        files=("a.py",),
+        checks=("pytest",),
+        ending=Ending(outcome=outcome, landed=landed, total_s=3.0, runs=runs, **fields),
+    )
+
+
+def test_a_table_lines_up_and_a_share_of_nothing_is_no_error():
+    assert table(["a", "b"], [["x", 10]]) == "| a |  b |\n|---|---:|\n| x | 10 |"
+    assert (share(1, 4), share(0, 0)) == ("1 of 4 (25.0 %)", "0 of 0")
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A clone of a repository whose last commits move a test, change documentation only, and add a folder."""
+    source = tmp_path / "acme+calc" / "repo"
+    source.mkdir(parents=True)
+
+    def git(*args):
+        subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@b.c", *args], cwd=source, check=True)
+
+    def commit(message, **files):
+        for path, text in files.items():
+            target = source / path.replace("__", "/").replace("_py", ".py").replace("_md", ".md")
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(text)
+        git("add", "-A")
+        git("commit", "-q", "-m", message)
+
+    git("init", "-q", "-b", "main")
+    commit("start", calc_py="def add(a, b):\n    return a + b\n", tests__test_calc_py="def test_add():\n    pass\n")
+    commit("subtract", calc_py="def add(a, b):\n    return a + b\n\n\nSUB = 1\n", tests__test_sub_py="# none\n")
+    git("mv", "tests/test_calc.py", "tests/test_add.py")
+    commit("move")
+    commit("explain", README_md="# Calc\n")
+    return prepare(tmp_path / "work", find_source(tmp_path, "acme/calc"), (), at="HEAD")
+
+
+def test_commits_of_code_are_chosen_and_then_older_ones_that_rename_or_remove(place):
+    assert [each.subject for each in find_changes(place, revisions="HEAD", last=1, removals=0)] == ["move"]
+    assert [each.subject for each in find_changes(place, revisions="HEAD~2", last=0, removals=5)] == []
+    assert [each.subject for each in find_changes(place, revisions="HEAD", last=2, removals=5)] == ["move", "subtract"]
+
+
+def test_a_change_names_its_paths_its_tests_and_what_is_notable(place):
+    move = read_change(place, "HEAD~1")
+    assert move.files == ("tests/test_add.py", "tests/test_calc.py")
+    assert (move.tests, move.kinds) == (("tests/test_add.py",), ("renames-files", "tests"))
+    assert read_change(place, "HEAD") is None
+
+
+def test_the_patch_of_a_commit_makes_its_tree(place):
+    change = read_change(place, "HEAD~1")
+    place.reset(change.base)
+    (place.repo / ".git" / "change.patch").write_bytes(patch_of(place, change.base, change.commit))
+    place.git("apply", "--index", str(place.repo / ".git" / "change.patch"))
+    assert place.git("write-tree") == place.git("rev-parse", f"{change.commit}^{{tree}}")
+
+
+def test_a_reset_leaves_the_environment_and_takes_what_a_run_left(place):
+    (place.repo / ".venv").mkdir()
+    (place.repo / ".scaffold").mkdir()
+    (place.repo / "scratch.py").touch()
+    place.git("branch", "session-1")
+    place.reset("HEAD~2")
+    assert sorted(path.name for path in place.repo.iterdir()) == [".git", ".venv", "calc.py", "tests"]
+    assert place.git("branch", "--format=%(refname:short)").split() == ["main"]
+
+
+def test_a_contract_is_about_the_tests_of_the_work_or_else_about_all():
+    words = {"focused": "pytest {files}", "whole": "pytest"}
+    assert contract_of(change_of("a.py", tests=("t.py", "u.py")), **words) == ("pytest t.py u.py",)
+    assert contract_of(change_of("a.py", tests=()), **words) == ("pytest",)
+
+
+def change_of(*files, tests):
+    return Change(commit="b", base="a", subject="s", files=files, tests=tests, kinds=())
