@@ -10,7 +10,7 @@ from replay.place import Place
 
 MOST_FILES = 60
 SOURCES = (".py", ".pyi", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx")
-MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "package.json", "tsconfig.json")
+MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "mypy.ini", "package.json", "tsconfig.json")
 NOT_SOURCE = ("docs", "doc", "examples", "benchmarks", ".github")
 """Folders whose files alone make no commit worth replaying."""
 TEST_FILE = re.compile(r"(test_.*|.*_tests?|tests?)\.py$|.*\.(test|spec)\.[cm]?[jt]sx?$")
@@ -60,7 +60,8 @@ def read_change(place: Place, commit: str) -> Change | None:
     rows = place.git("diff", "--raw", "--no-renames", "-z", base, commit).split("\0")[:-1]
     entries = list(zip(rows[::2], rows[1::2], strict=True))
     files = tuple(path for _, path in entries)
-    if not 0 < len(files) <= MOST_FILES or not any(map(_is_source, files)):
+    # One manifest alone is most often a new version of a dependency, or of the project itself.
+    if len(files) > MOST_FILES or not (any(map(_is_source, files)) or len(set(files) & set(MANIFESTS)) > 1):
         return None
     if any("160000" in row for row, _ in entries) or any(GLOB.search(path) for path in files):
         return None
@@ -108,5 +109,4 @@ def _tests_taken_out(diff: str) -> set[str]:
 
 def _is_source(path: str) -> bool:
     parts = PurePosixPath(path).parts
-    name = parts[-1]
-    return parts[0] not in NOT_SOURCE and (name.endswith(SOURCES) or (len(parts) == 1 and name in MANIFESTS))
+    return parts[0] not in NOT_SOURCE and parts[-1].endswith(SOURCES)

@@ -41,7 +41,7 @@ class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """As `git rev-list` takes them."""
     at: str = "HEAD"
     """The commit at which `setup` runs."""
-    last: int = 9
+    last: int = 7
     """How many of the last suitable commits are replayed."""
     removals: int = 6
     """How many older ones that remove or rename tests or files."""

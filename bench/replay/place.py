@@ -14,6 +14,8 @@ INSTALLED = ("/.venv", "/node_modules")
 PATCH = "change.patch"
 """The change to make, in the git directory: every sandbox shows it, read-only."""
 APPLY = f'git apply --whitespace=nowarn "$(git rev-parse --git-common-dir)/{PATCH}"'
+RUNS = ("scaffold", "worktrees")
+"""What runs keep in the git directory."""
 IDENTITY = {
     "GIT_AUTHOR_NAME": "Bench",
     "GIT_AUTHOR_EMAIL": "bench@example.org",
@@ -60,12 +62,14 @@ class Place:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr.decode(errors='replace').strip()}")
         return done.stdout
 
-    def reset(self, base: str) -> None:
-        """Check out `base` as `main`, and remove what an earlier run left; the environment stays."""
-        delete_path(self.home)
-        self.home.mkdir()
-        for left in (self.repo / ".scaffold", self.repo / ".git" / "scaffold", self.repo / ".git" / "worktrees"):
+    def forget(self) -> None:
+        """Remove what earlier runs stored: settings, results, worktrees."""
+        for left in (self.home, self.repo / ".scaffold", *(self.repo / ".git" / each for each in RUNS)):
             delete_path(left)
+        self.home.mkdir()
+
+    def reset(self, base: str) -> None:
+        """Check out `base` as the only branch, `main`; the environment stays."""
         self.git("checkout", "--quiet", "--force", "--detach", base)
         refs = self.git("for-each-ref", "--format=%(refname)", "refs/heads", "refs/scaffold").split()
         self.git("update-ref", "--stdin", text="".join(f"delete {ref}\n" for ref in refs))
@@ -83,10 +87,11 @@ def prepare(folder: Path, source: Path, setup: Sequence[str], *, at: str) -> Pla
         return place
     if folder.exists():
         delete_path(folder)
-    place.home.mkdir(parents=True)
+    folder.mkdir(parents=True)
     clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", str(source), str(place.repo)]
     subprocess.run(clone, env=dict(place.environ), check=True)
     (place.repo / ".git" / "info" / "exclude").write_text("".join(f"{name}\n" for name in INSTALLED))
+    place.forget()
     place.reset(place.commits("-1", at)[0])
     for command in setup:
         _install(command, place)

@@ -60,8 +60,13 @@ class Ending(Struct, frozen=True, kw_only=True):
         return sum(run.seconds for run in self.runs)
 
 
-def replay(work: Work, place: Place) -> Ending:
-    """Let an agent make the change on its base, and return how that ended."""
+def replay(work: Work, place: Place, *, keep: bool = False) -> Ending:
+    """Let an agent make the change on its base, and return how that ended.
+
+    With `keep`, results of earlier runs in the place stay known: what ran on the same base is not run there again.
+    """
+    if not keep:
+        place.forget()
     place.reset(work.base)
     (place.repo / ".git" / PATCH).write_bytes(work.patch)
     _write(place, "scaffold/config/config.yaml", dict(work.settings))
@@ -76,8 +81,7 @@ def replay(work: Work, place: Place) -> Ending:
         shells = watch(process)
     took = time.monotonic() - began
     status, contract = _asked(place, "status"), _asked(place, "contract", KEY)
-    gates = {gate["command"] for gate in _asked(place, "baseline").get("gates", ())}
-    runs = tuple(run for run in shells if run.command in {*gates, *work.checks})
+    runs = tuple(run for run in shells if run.command != APPLY)
     return read_ending(status, contract, output.read_text(errors="replace"), took=took, runs=runs)
 
 

@@ -141,12 +141,15 @@ def test_the_patch_of_a_commit_makes_its_tree(place):
     assert place.git("write-tree") == place.git("rev-parse", f"{change.commit}^{{tree}}")
 
 
-def test_a_reset_leaves_the_environment_and_takes_what_a_run_left(place):
-    (place.repo / ".venv").mkdir()
-    (place.repo / ".scaffold").mkdir()
+def test_what_a_run_left_is_removed_and_the_environment_stays(place):
+    for left in (".venv", ".scaffold", ".git/scaffold", "../home/scaffold"):
+        (place.repo / left).mkdir()
     (place.repo / "scratch.py").touch()
     place.git("branch", "session-1")
+    place.forget()
     place.reset("HEAD~2")
+    assert not (place.repo / ".git" / "scaffold").exists()
+    assert list(place.home.iterdir()) == []
     assert sorted(path.name for path in place.repo.iterdir()) == [".git", ".venv", "calc.py", "tests"]
     assert place.git("branch", "--format=%(refname:short)").split() == ["main"]
 

