@@ -11,9 +11,11 @@ from replay.place import Place
 MOST_FILES = 60
 SOURCES = (".py", ".pyi", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx")
 MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "mypy.ini", "package.json", "tsconfig.json")
-NOT_SOURCE = ("docs", "doc", "examples", "benchmarks", ".github")
-"""Folders whose files alone make no commit worth replaying."""
+BUILD_SCRIPTS = ("setup.py", "noxfile.py")
+NOT_SOURCE = ("docs", "doc", "examples", "bench", "benchmarks", "profiler", "fuzzer", "scripts", ".github")
+"""Folders whose files alone make no commit worth replaying; none of them has tests."""
 TEST_FILE = re.compile(r"(test_.*|.*_tests?|tests?)\.py$|.*\.(test|spec)\.[cm]?[jt]sx?$")
+REMOVALS = {"removes-files", "renames-files", "removes-tests"}
 GLOB = re.compile(r"[*?\[\]{}]")
 _TEST_IN_DIFF = re.compile(
     r"^([-+])\s*(?:async )?(?:def (test\w*)|(?:it|test|describe)\(\s*(['\"`].*?['\"`]))", re.MULTILINE
@@ -34,23 +36,32 @@ class Change(Struct, frozen=True, kw_only=True):
     """What is notable: `removes-files`, `renames-files`, `removes-tests`, `configuration`, `tests`."""
 
 
-def find_changes(place: Place, *, revisions: str, last: int, removals: int) -> list[Change]:
-    """Return the `last` suitable commits among `revisions`, then up to `removals` older ones that remove or rename."""
+class Wanted(Struct, frozen=True, kw_only=True):
+    """How many commits are chosen of each kind, the newest first."""
+
+    last: int
+    """Of source files."""
+    removals: int
+    """Further ones that remove or rename tests or files."""
+    configuration: int
+    """Of manifests and configuration, without a source file; none is older than the other two kinds."""
+
+
+def find_changes(place: Place, revisions: str, wanted: Wanted) -> list[Change]:
+    """Return the commits to replay among `revisions`."""
     chosen: list[Change] = []
-    more = removals
+    left = {"last": wanted.last, "removals": wanted.removals, "configuration": wanted.configuration}
     for commit in place.commits("--no-merges", "--min-parents=1", *revisions.split()):
-        if last <= 0 and more <= 0:
+        if not (left["last"] or left["removals"]):
             break
         change = read_change(place, commit)
-        if change is None:
-            continue
-        if last > 0:
-            last -= 1
-        elif not set(change.kinds) & {"removes-files", "renames-files", "removes-tests"}:
-            continue
-        else:
-            more -= 1
-        chosen.append(change)
+        kinds = () if change is None else ("configuration",)
+        if change and any(map(_is_source, change.files)):
+            kinds = ("last", "removals") if set(change.kinds) & REMOVALS else ("last",)
+        kind = next((kind for kind in kinds if left[kind]), None)
+        if change and kind:
+            left[kind] -= 1
+            chosen.append(change)
     return chosen
 
 
@@ -66,7 +77,7 @@ def read_change(place: Place, commit: str) -> Change | None:
     if any("160000" in row for row, _ in entries) or any(GLOB.search(path) for path in files):
         return None
     deleted = {path for row, path in entries if row.endswith(" D")}
-    tests = tuple(path for path in files if path not in deleted and TEST_FILE.fullmatch(PurePosixPath(path).name))
+    tests = tuple(path for path in files if path not in deleted and is_test(path))
     return Change(
         commit=place.git("rev-parse", commit).strip(),
         base=base,
@@ -87,6 +98,13 @@ def contract_of(change: Change, *, focused: str, whole: str) -> tuple[str, ...]:
     return (focused.format(files=" ".join(change.tests)),) if change.tests else (whole,)
 
 
+def is_test(path: str) -> bool:
+    """Return whether a file is one of tests, by its name and its place."""
+    return (
+        TEST_FILE.fullmatch(PurePosixPath(path).name) is not None and path.split("/", maxsplit=1)[0] not in NOT_SOURCE
+    )
+
+
 def _kinds(place: Place, base: str, commit: str, files: Sequence[str]) -> Iterator[str]:
     statuses = place.git("diff", "--name-status", "-M", base, commit).split("\n")[:-1]
     if any(line.startswith("D") for line in statuses):
@@ -97,7 +115,7 @@ def _kinds(place: Place, base: str, commit: str, files: Sequence[str]) -> Iterat
         yield "removes-tests"
     if any(PurePosixPath(path).name in MANIFESTS for path in files):
         yield "configuration"
-    if any(TEST_FILE.fullmatch(PurePosixPath(path).name) for path in files):
+    if any(map(is_test, files)):
         yield "tests"
 
 
@@ -109,4 +127,4 @@ def _tests_taken_out(diff: str) -> set[str]:
 
 def _is_source(path: str) -> bool:
     parts = PurePosixPath(path).parts
-    return parts[0] not in NOT_SOURCE and parts[-1].endswith(SOURCES)
+    return parts[0] not in NOT_SOURCE and path not in BUILD_SCRIPTS and path.endswith(SOURCES)

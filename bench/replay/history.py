@@ -17,7 +17,7 @@ from statistics import median
 import msgspec
 from msgspec import Struct
 
-from replay.commits import Change, contract_of, find_changes, patch_of, read_change
+from replay.commits import Change, Wanted, contract_of, find_changes, patch_of, read_change
 from replay.place import Place, SetupFailedError, find_source, prepare
 from replay.results import Results, share, table
 from replay.trial import Ending, Outcome, Work, replay
@@ -42,9 +42,9 @@ class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     at: str = "HEAD"
     """The commit at which `setup` runs."""
     last: int = 7
-    """How many of the last suitable commits are replayed."""
-    removals: int = 6
-    """How many older ones that remove or rename tests or files."""
+    removals: int = 5
+    configuration: int = 1
+    """How many commits are replayed, as `Wanted` says."""
     commits: tuple[str, ...] = ()
     """Further commits."""
 
@@ -123,7 +123,8 @@ def _chosen(project: Project, place: Place, only: Sequence[str]) -> Iterator[Cha
     if only:
         yield from (change for commit in only if (change := read_change(place, commit)))
         return
-    found = find_changes(place, revisions=project.revisions, last=project.last, removals=project.removals)
+    wanted = Wanted(last=project.last, removals=project.removals, configuration=project.configuration)
+    found = find_changes(place, project.revisions, wanted)
     named = [change for commit in project.commits if (change := read_change(place, commit))]
     yield from {change.commit: change for change in (*found, *named)}.values()
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from replay.commits import TEST_FILE
+from replay.commits import is_test
 from replay.instances import Instance, Patch, files_tested, only_paths, paths_of, without_paths
 from replay.oracle import DoesNotApplyError, commit_patch, run_tests
 from replay.place import Place
@@ -129,7 +129,7 @@ def _ids(outcomes: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
 def _own_tests(instance: Instance, patch: Patch, place: Place) -> dict[str, bytes]:
     """Return the test files of a patch as it leaves them, by a name that no other patch has."""
     text = patch.patch.encode()
-    paths = [path for path in paths_of(text) if TEST_FILE.fullmatch(PurePosixPath(path).name)]
+    paths = [path for path in paths_of(text) if is_test(path)]
     place.reset(instance.base)
     try:
         commit = commit_patch(place, only_paths(text, paths), "tests of a patch")

@@ -4,7 +4,7 @@ import subprocess  # noqa: TID251 - git makes the commits that are read
 
 import pytest
 
-from replay.commits import Change, contract_of, find_changes, patch_of, read_change
+from replay.commits import Change, Wanted, contract_of, find_changes, patch_of, read_change
 from replay.history import Replayed, summary
 from replay.place import find_source, prepare
 from replay.results import Results, share, table
@@ -121,9 +121,14 @@ def place(tmp_path):
 
 
 def test_commits_of_code_are_chosen_and_then_older_ones_that_rename_or_remove(place):
-    assert [each.subject for each in find_changes(place, revisions="HEAD", last=1, removals=0)] == ["move"]
-    assert [each.subject for each in find_changes(place, revisions="HEAD~2", last=0, removals=5)] == []
-    assert [each.subject for each in find_changes(place, revisions="HEAD", last=2, removals=5)] == ["move", "subtract"]
+    def subjects(revisions, **wanted):
+        found = find_changes(place, revisions, Wanted(**{"last": 0, "removals": 0, "configuration": 1, **wanted}))
+        return [each.subject for each in found]
+
+    assert subjects("HEAD", last=1) == ["move"]
+    assert subjects("HEAD~2", removals=5) == []
+    assert subjects("HEAD", last=2, removals=5) == ["move", "subtract"]
+    assert subjects("HEAD", last=1, removals=5) == ["move"]
 
 
 def test_a_change_names_its_paths_its_tests_and_what_is_notable(place):
