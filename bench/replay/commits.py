@@ -51,7 +51,8 @@ def find_changes(place: Place, revisions: str, wanted: Wanted) -> list[Change]:
     """Return the commits to replay among `revisions`."""
     chosen: list[Change] = []
     left = {"last": wanted.last, "removals": wanted.removals, "configuration": wanted.configuration}
-    for commit in place.commits("--no-merges", "--min-parents=1", *revisions.split()):
+    code = ["--", *(f"*{ending}" for ending in SOURCES), *MANIFESTS]
+    for commit in place.commits("--no-merges", "--min-parents=1", *revisions.split(), *code):
         if not (left["last"] or left["removals"]):
             break
         change = read_change(place, commit)

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from replay.commits import Change, Wanted, contract_of, find_changes, patch_of, read_change
+from replay.oracle import passes_by_itself
 from replay.place import Place, SetupFailedError, find_source, prepare
 from replay.results import Results, share, table
 from replay.trial import Ending, Outcome, Work, replay
@@ -138,6 +139,9 @@ def _replayed(project: Project, change: Change, place: Place) -> Replayed:
         checks=contract_of(change, focused=project.focused, whole=project.whole),
     )
     ending = replay(work, place)
+    if ending.outcome == "refused" and not passes_by_itself(place, change.commit, work.checks):
+        reason = f"its checks fail here without Scaffold, too; {ending.reason}"
+        ending = msgspec.structs.replace(ending, outcome="not_judged", reason=reason)
     return Replayed(
         project=project.repo,
         commit=change.commit,

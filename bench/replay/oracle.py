@@ -1,4 +1,4 @@
-"""Our own run of tests on a tree, apart from Scaffold: it tells whether a recorded verdict holds here."""
+"""Our own run of checks on a commit, apart from Scaffold: it tells what holds here."""
 
 import json
 import subprocess  # noqa: TID251 - the tests of the projects are run as their developers run them
@@ -33,32 +33,12 @@ def commit_patch(place: Place, patch: bytes, message: str) -> str:
 
 def run_tests(place: Place, commit: str, targets: Sequence[str]) -> Mapping[str, str]:
     """Return the outcome of each test in these files on a commit: `passed`, `failed`, `skipped`, `xfailed`."""
-    place.git("checkout", "--quiet", "--force", "--detach", commit)
-    place.git("clean", "--quiet", "-ffd")
+    words = ["python", "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "record_outcomes", *targets]
     with TemporaryDirectory() as folder:
         out = Path(folder) / "outcomes"
         out.touch()
-        words = ["python", "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "record_outcomes", *targets]
-        environ = {
-            **place.environ,
-            "PATH": f"{place.repo / '.venv' / 'bin'}:{place.environ['PATH']}",
-            "PYTHONPATH": str(PLUGIN),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONHASHSEED": "0",
-            "BENCH_OUTCOMES": str(out),
-            "TMPDIR": folder,
-        }
-        try:
-            subprocess.run(
-                [*_confined(place, folder), *words],
-                cwd=place.repo,
-                env=environ,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=TIMEOUT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+        variables = {"PYTHONPATH": str(PLUGIN), "BENCH_OUTCOMES": str(out)}
+        if _run(place, commit, words, folder=folder, variables=variables) is None:
             return {}
         # A test that passed its call and failed its tear-down has two lines; the worse one counts.
         outcomes: dict[str, str] = {}
@@ -68,12 +48,45 @@ def run_tests(place: Place, commit: str, targets: Sequence[str]) -> Mapping[str,
         return outcomes
 
 
-def _confined(place: Place, folder: str) -> list[str]:
-    """Return the words that keep what strangers' patches do from everything but the clone, and from the network."""
-    readable = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    writable = [word for path in (str(place.folder), folder) for word in ("--bind", path, path)]
-    readable += ["--ro-bind", str(PLUGIN), str(PLUGIN)]
-    return [str(bwrap_path()), *readable, *writable, "--unshare-net", "--unshare-pid", "--die-with-parent", "--"]
+def passes_by_itself(place: Place, commit: str, checks: Sequence[str]) -> bool:
+    """Return whether shell commands exit with 0 on a commit."""
+    with TemporaryDirectory() as folder:
+        return all(_run(place, commit, ["/bin/sh", "-c", check], folder=folder, variables={}) == 0 for check in checks)
+
+
+def _run(place: Place, commit: str, words: Sequence[str], *, folder: str, variables: Mapping[str, str]) -> int | None:
+    """Run a command on a commit, in the project's environment; return its exit code, None after a timeout.
+
+    What strangers' code does reaches the clone and `folder`, nothing else, and no network.
+    """
+    place.git("checkout", "--quiet", "--force", "--detach", commit)
+    place.git("clean", "--quiet", "-ffd")
+    own = [str(place.repo / programs) for programs in (".venv/bin", "node_modules/.bin")]
+    environ = {
+        **place.environ,
+        "PATH": ":".join([*own, place.environ["PATH"]]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "TMPDIR": folder,
+        **variables,
+    }
+    zone = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for path in (str(place.folder), folder):
+        zone += ["--bind", path, path]
+    zone += ["--ro-bind", str(PLUGIN), str(PLUGIN), "--unshare-net", "--unshare-pid", "--die-with-parent", "--"]
+    try:
+        done = subprocess.run(
+            [str(bwrap_path()), *zone, *words],
+            cwd=place.repo,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return done.returncode
 
 
 def _apply(place: Place, patch: bytes) -> None:

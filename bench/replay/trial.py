@@ -19,7 +19,7 @@ SHOWN_TESTS = 8
 SHOWN_LINES = 12
 
 Outcome = Literal["proven", "reviewed", "weak", "refused", "not_judged"]
-"""Landed with which strength of evidence | did not land | the run ended before any work: its baseline was not ready."""
+"""Landed with which strength of evidence | did not land | nothing can be told here, such as without a baseline."""
 
 
 class Work(Struct, frozen=True, kw_only=True):

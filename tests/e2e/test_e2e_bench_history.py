@@ -33,7 +33,7 @@ def unittest_of(name, value):
 
 
 def made_repository(folder):
-    """Make a repository whose last commits add a function with its test, and break another."""
+    """Make a repository whose last commits add a function, break another and delete its test, and break both."""
     folder.mkdir(parents=True)
 
     def commit(message, **files):
@@ -46,12 +46,18 @@ def made_repository(folder):
     subprocess.run(["git", "init", "-q", "-b", "main"], cwd=folder, check=True)
     commit("start", calc=ADD, test_add=unittest_of("add", 4))
     commit("subtract", calc=ADD + SUB, test_sub=unittest_of("sub", 2))
-    commit("break", calc=ADD.replace("+", "*") + SUB)
+    (folder / "test_add.py").unlink()
+    commit("break add", calc=ADD.replace("+", "*") + SUB)
+    commit("break sub", calc=ADD.replace("+", "*") + SUB.replace("-", "*"))
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_commits_are_replayed_as_work_and_a_second_call_replays_none_again(tmp_path):
-    """BX-22: what is right lands as proven, as exactly its commit's tree; what breaks a test is refused by name."""
+    """BX-22: what is right lands as proven, as exactly its commit's tree; what hides a failure is refused by name.
+
+    A commit that does not pass its own contract tells nothing.
+    """
     made_repository(tmp_path / "repos" / "acme+calc")
     (tmp_path / "projects.toml").write_text(PROJECTS)
     results = tmp_path / "results.jsonl"
@@ -61,11 +67,13 @@ def test_commits_are_replayed_as_work_and_a_second_call_replays_none_again(tmp_p
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     by_subject = {line["subject"]: line for line in map(json.loads, results.read_text().splitlines())}
-    assert len(results.read_text().splitlines()) == 2
-    right, wrong = by_subject["subtract"], by_subject["break"]
+    assert len(results.read_text().splitlines()) == 3
+    right, wrong, unfit = (by_subject[subject] for subject in ("subtract", "break add", "break sub"))
     assert (right["ending"]["outcome"], right["same_tree"]) == ("proven", True), right
     assert right["checks"] == ["python3 -m unittest -q test_sub.py"]
     assert {run["command"] for run in right["ending"]["runs"]} >= set(right["checks"])
     assert wrong["ending"]["outcome"] == "refused"
     assert "test_add" in "".join(wrong["ending"]["failed"])
+    assert unfit["ending"]["outcome"] == "not_judged"
+    assert unfit["ending"]["reason"].startswith("its checks fail here without Scaffold, too")
     assert "refused: 1 of 2 (50.0 %)" in done.stdout
