@@ -88,7 +88,9 @@ def paths_of(diff: bytes) -> tuple[str, ...]:
 
 
 def without_paths(diff: bytes, paths: Sequence[str]) -> bytes:
-    """Return the diff without the parts that touch one of these paths."""
+    """Return the diff without the parts that touch one of these paths; unchanged if it is not one of git's."""
+    if not FILE_DIFF.search(diff):
+        return diff
     return b"".join(part for part in _parts(diff) if not set(paths_of(part)) & set(paths))
 
 

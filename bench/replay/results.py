@@ -17,9 +17,12 @@ class Results(Generic[Line]):
     def __init__(self, path: Path, kind: type[Line]) -> None:
         self._path = path
         self._lock = threading.Lock()
-        text = path.read_bytes() if path.exists() else b""
-        self.lines = [msgspec.json.decode(line, type=kind) for line in text.splitlines() if line.strip()]
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        whole, newline, torn = path.read_bytes().rpartition(b"\n")
+        if torn:  # a bench was killed while it wrote
+            path.write_bytes(whole + newline)
+        self.lines = [msgspec.json.decode(line, type=kind) for line in whole.splitlines()]
 
     def add(self, line: Line) -> None:
         """Append a result."""

@@ -60,9 +60,13 @@ def test_a_run_that_ended_before_any_attempt_judged_nothing():
     assert (ending.outcome, ending.reason) == ("not_judged", "environment_not_ready: no pytest")
 
 
-def test_results_are_read_back_by_a_second_call(tmp_path):
-    Results(tmp_path / "results.jsonl", Replayed).add(line_of("proven"))
-    assert Results(tmp_path / "results.jsonl", Replayed).lines == [line_of("proven")]
+def test_results_are_read_back_by_a_second_call_without_a_line_that_was_cut_off(tmp_path):
+    path = tmp_path / "new" / "results.jsonl"
+    Results(path, Replayed).add(line_of("proven"))
+    with path.open("ab") as file:
+        file.write(b'{"project": "acme')
+    Results(path, Replayed).add(line_of("weak"))
+    assert Results(path, Replayed).lines == [line_of("proven"), line_of("weak")]
 
 
 def test_the_summary_counts_by_project_and_names_what_did_not_land():

@@ -65,6 +65,11 @@ def test_a_diff_is_taken_apart_by_its_paths():
     assert paths_of(without_paths(DIFF, ["tests/test_calc.py"])) == ("calc.py",)
 
 
+def test_a_diff_that_is_not_from_git_is_taken_whole():
+    plain = b"--- a/calc.py\n+++ b/calc.py\n@@ -1 +1 @@\n-a\n+b\n"
+    assert without_paths(plain, ["tests/test_calc.py"]) == plain
+
+
 @pytest.mark.parametrize(
     ("names", "passing"),
     [
