@@ -15,6 +15,7 @@ BUILD_SCRIPTS = ("setup.py", "noxfile.py")
 NOT_SOURCE = ("docs", "doc", "examples", "bench", "benchmarks", "profiler", "fuzzer", "scripts", ".github")
 """Folders whose files alone make no commit worth replaying; none of them has tests."""
 TEST_FILE = re.compile(r"(test_.*|.*_tests?|tests?)\.py$|.*\.(test|spec)\.[cm]?[jt]sx?$")
+TEST_FOLDERS = {"test", "tests", "testing"}
 REMOVALS = {"removes-files", "renames-files", "removes-tests"}
 GLOB = re.compile(r"[*?\[\]{}]")
 _TEST_IN_DIFF = re.compile(
@@ -97,6 +98,11 @@ def patch_of(place: Place, base: str, commit: str) -> bytes:
 def contract_of(change: Change, *, focused: str, whole: str) -> tuple[str, ...]:
     """Return the check that a planner would name: the tests that the work is about, else all."""
     return (focused.format(files=" ".join(change.tests)),) if change.tests else (whole,)
+
+
+def is_code(path: str) -> bool:
+    """Return whether a file is one of source and not of tests."""
+    return _is_source(path) and not is_test(path) and not TEST_FOLDERS & set(PurePosixPath(path).parts)
 
 
 def is_test(path: str) -> bool:

@@ -17,7 +17,17 @@ from statistics import median
 import msgspec
 from msgspec import Struct
 
-from replay.commits import Change, Wanted, contract_of, find_changes, patch_of, read_change
+from replay.commits import (
+    REMOVALS,
+    Change,
+    Wanted,
+    contract_of,
+    find_changes,
+    is_code,
+    is_test,
+    patch_of,
+    read_change,
+)
 from replay.oracle import passes_by_itself
 from replay.place import Place, SetupFailedError, find_source, prepare
 from replay.results import Results, share, table
@@ -171,7 +181,7 @@ def summary(lines: Sequence[Replayed]) -> str:
     landed = len(judged) - count["refused"]
     return "\n".join(
         [
-            table(HEADER, [*rows, _counted("all", lines)]),
+            table(HEADER, [*rows, *_by_kind(lines), _counted("all", lines)]),
             "",
             f"refused: {share(count['refused'], len(judged))}; weak: {share(count['weak'], landed)} of what landed",
             *_reasons(judged),
@@ -181,7 +191,23 @@ def summary(lines: Sequence[Replayed]) -> str:
     )
 
 
-HEADER = ("project", "commits", *(name.replace("_", " ") for name in OUTCOMES), "overhead s", "checks", "runners s")
+HEADER = (
+    "project or kind",
+    "commits",
+    *(name.replace("_", " ") for name in OUTCOMES),
+    "overhead s",
+    "checks",
+    "runners s",
+)
+
+
+def _by_kind(lines: Sequence[Replayed]) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each kind of commit; those of removals are among the others, too."""
+    kinds = [(line, any(map(is_code, line.files)), any(map(is_test, line.files))) for line in lines]
+    yield _counted("(code and tests)", [line for line, code, tests in kinds if code and tests])
+    yield _counted("(code alone)", [line for line, code, tests in kinds if code and not tests])
+    yield _counted("(no code)", [line for line, code, _ in kinds if not code])
+    yield _counted("(removals and renames)", [line for line in lines if REMOVALS & set(line.kinds)])
 
 
 def _counted(name: str, lines: Sequence[Replayed]) -> tuple[object, ...]:

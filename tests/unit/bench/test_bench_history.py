@@ -4,7 +4,7 @@ import subprocess  # noqa: TID251 - git makes the commits that are read
 
 import pytest
 
-from replay.commits import Change, Wanted, contract_of, find_changes, patch_of, read_change
+from replay.commits import Change, Wanted, contract_of, find_changes, is_code, is_test, patch_of, read_change
 from replay.history import Replayed, summary
 from replay.place import find_source, prepare
 from replay.results import Results, share, table
@@ -72,7 +72,8 @@ def test_results_are_read_back_by_a_second_call_without_a_line_that_was_cut_off(
 def test_the_summary_counts_by_project_and_names_what_did_not_land():
     lines = [line_of("proven"), line_of("weak", doubts=("green-on-base: x",)), line_of("refused", reason="no\nway")]
     text = summary([*lines, line_of("not_judged", reason="no pytest")])
-    assert "| acme/calc |       4 |      1 |        0 |    1 |       1 |          1 |        1.0 |" in text
+    assert "| acme/calc              |       4 |      1 |        0 |    1 |       1 |          1 |        1.0 |" in text
+    assert "| (code alone)           |       4 |" in text
     assert "refused: 1 of 3 (33.3 %); weak: 1 of 2 (50.0 %) of what landed" in text
     assert "  1 x green-on-base" in text
     assert "no way" in text
@@ -140,6 +141,12 @@ def test_a_change_names_its_paths_its_tests_and_what_is_notable(place):
     assert move.files == ("tests/test_add.py", "tests/test_calc.py")
     assert (move.tests, move.kinds) == (("tests/test_add.py",), ("renames-files", "tests"))
     assert read_change(place, "HEAD") is None
+
+
+def test_files_are_of_code_of_tests_or_of_neither():
+    paths = ["src/calc.py", "setup.py", "tests/test_calc.py", "tests/data/calc.py", "docs/conf.py", "a.test.ts", "a.md"]
+    assert [path for path in paths if is_code(path)] == ["src/calc.py"]
+    assert [path for path in paths if is_test(path)] == ["tests/test_calc.py", "a.test.ts"]
 
 
 def test_the_patch_of_a_commit_makes_its_tree(place):
