@@ -1,5 +1,6 @@
 """A clone of a project with its installed dependencies, reset to the base of each replayed change."""
 
+import fcntl
 import hashlib
 import os
 import subprocess  # noqa: TID251 - the tools of the projects are called as a developer calls them
@@ -81,6 +82,7 @@ class Place:
 def prepare(folder: Path, source: Path, setup: Sequence[str], *, at: str) -> Place:
     """Return a clone that shares the objects of `source`, in which `setup` ran once, at the commit `at`."""
     place = Place(folder, source)
+    _lock(folder)
     stamp = place.repo / ".git" / "bench-setup"
     wanted = hashlib.sha256("\0".join([str(source), at, *setup]).encode()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
@@ -97,6 +99,16 @@ def prepare(folder: Path, source: Path, setup: Sequence[str], *, at: str) -> Pla
         _install(command, place)
     stamp.write_text(wanted)
     return place
+
+
+def _lock(folder: Path) -> None:
+    """Keep other processes out until this one ends: two benches in one clone would spoil each other's results."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise SetupFailedError(f"another bench uses {folder}: wait for it, or give another --work") from None
 
 
 def _install(command: str, place: Place) -> None:

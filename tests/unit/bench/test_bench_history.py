@@ -1,6 +1,8 @@
 """Which commits are replayed, how an ending is read, and how results are kept and counted."""
 
 import subprocess  # noqa: TID251 - git makes the commits that are read
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from replay.results import Results, share, table
 from replay.runner_times import CommandRun
 from replay.trial import Ending, read_ending
 
+ROOT = Path(__file__).parents[3]
 FACT = {"name": "changed", "state": "holds", "weak": False}
 LANDED = {"outcome": "landed", "head_sha": "abc", "error": None}
 REFUSED = {"outcome": "gate_failed", "head_sha": None, "error": "new_failure in test"}
@@ -123,6 +126,12 @@ def place(tmp_path):
     commit("move")
     commit("explain", README_md="# Calc\n")
     return prepare(tmp_path / "work", find_source(tmp_path, "acme/calc"), (), at="HEAD")
+
+
+def test_a_place_is_used_by_one_process_at_a_time(place):
+    code = f"from replay.place import *; prepare(Path({str(place.folder)!r}), Path(), (), at='HEAD')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "bench", capture_output=True, text=True, check=False)
+    assert "SetupFailedError: another bench uses" in done.stderr
 
 
 def test_commits_of_code_are_chosen_and_then_older_ones_that_rename_or_remove(place):
