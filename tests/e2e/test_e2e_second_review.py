@@ -90,7 +90,7 @@ def test_lost_tests_that_the_second_reviewer_rejects_do_not_land(scenario):
     status = scenario.status()
     assert status["goals"][0]["facts"] == []
     assert scenario.git("show", f"{status['run']['session_branch']}:test_calc.py") == TESTS
-    assert "[fail] second review" in scenario.journal("g", "exact")
+    assert "The check `second review` failed" in scenario.journal("g", "exact")
     assert "Nobody asked for that." in status["actions"][0]["reason"]
     assert status["inbox"] == [], "a human is not asked to overrule it"
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.git.command import GitResult
+from scaffold.git.commits import TREE_OF
 from simulator.faults import FaultInjector
 from simulator.processes import Process
 
@@ -153,6 +154,9 @@ class MemoryGit:
         """Read from commits, without a cache."""
         return await self(*args, *commits)
 
+    def cache(self, *args: str, commits: Sequence[str], answer: GitResult) -> None:
+        """Cache nothing."""
+
     def _answer(self, args: tuple[str, ...], stdin: str, env: Mapping[str, str]) -> tuple[int, str]:
         objects = self._objects
         match args:
@@ -169,6 +173,8 @@ class MemoryGit:
                 files, conflicts = objects.merged(ours, theirs)
                 listed = "".join(f"{path}\0" for path in conflicts)
                 return (1, f"{objects.tree(files)}\0{listed}\0") if conflicts else (0, f"{objects.tree(files)}\0")
+            case (*words, commit) if tuple(words) == TREE_OF:
+                return 0, objects.commits[self._known(commit)].tree
             case ("commit-tree", *flags, "-F", "-", tree):
                 return 0, objects.commit(tree, tuple(flags[1::2]), stdin)
             case ("worktree", "list", *_):
@@ -195,7 +201,8 @@ class MemoryGit:
             ):
                 then, now = self._known(old), self._known(new)
                 return "".join(self._raw(path, then, now) for path in objects.differing(then, now))
-            case ("diff-tree", "-r", "-p", *_, old, new):
+            case ("diff-tree", "-r", "-p", *rest) if "--" in rest:
+                *_, old, new = rest[: rest.index("--")]
                 return "\n".join(f"+++ {path}" for path in objects.differing(old, new))
             case ("ls-tree", "-r", "-z", "--full-tree", commit):
                 found = sorted(objects.files(self._known(commit)).items())

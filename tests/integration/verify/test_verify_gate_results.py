@@ -191,7 +191,7 @@ async def test_gates_run_last_and_block_what_the_contract_allows(candidates):
     assert [gate.gate.name for gate in proven.broken_gates] == ["test"]
 
 
-FIND = "for rule in $(cat rules.cfg); do grep -Hn $rule *.py; done | sed 's/:[^:]*$/:1: E100 bad/'"
+FIND = "for rule in $(cat rules.cfg); do grep -Hns $rule *.py *.yaml; done | sed 's/:[^:]*$/:1: E100 bad/'"
 LINT = Gate(kind="lint", command=f"{FIND} | grep . && exit 1; true", runner="findings")
 
 
@@ -207,3 +207,7 @@ async def test_findings_of_changed_settings_in_unchanged_code_do_not_block(candi
     assert [name for name, verdict in lint.tests.items() if verdict == "new_failure"] == ["b.py: E100", "c.py: E100"]
     only_code = await candidates.commit({"rules.cfg": "print\n", "b.py": "print\n", "c.py": None})
     assert (await candidates.judge(captured, base, only_code))["lint"].blocks
+    in_settings = await candidates.commit({"rules.cfg": "exec print\n", "data.yaml": "exec\n", "b.py": "pass\n"})
+    lint = (await candidates.judge(captured, base, in_settings))["lint"]
+    found = [name for name, verdict in lint.tests.items() if verdict == "new_failure"]
+    assert found == ["data.yaml: E100"], "a changed file that is no code is the work's own, too"

@@ -88,7 +88,7 @@ async def test_a_rejection_goes_back_to_the_agent_with_its_citations(harness):
     answers = {"\\+one": [verdict("reject", note="it should say two")], "\\+two": [verdict()]}
     assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a", "echo two > a"], answers), CandidateReady)
     (_, back) = prompts(harness)
-    assert "[fail] second review" in back
+    assert "The check `second review` failed" in back
     assert "I read it.\n- a:1: it should say two" in back
     assert (verification(harness, run).strength, harness.attempts(run, "a")[0].iteration) == ("reviewed", 2)
 
@@ -100,7 +100,7 @@ async def test_work_that_stays_rejected_fails_with_that_reason(harness):
     ending = await run_reviewed(harness, run, "a", ["echo one > a", "echo two > a"], answers)
     assert isinstance(ending, AttemptEnd)
     assert ending.outcome == "contract_failed", ending
-    assert ending.error.startswith("[fail] second review\n")
+    assert ending.error.startswith("The check `second review` failed.")
     assert "Still wrong." in ending.error
 
 
@@ -109,7 +109,7 @@ async def test_an_agent_that_insists_on_rejected_work_does_not_land_it(harness):
     run = await begin(harness)
     ending = await run_reviewed(harness, run, "a", ["echo one > a", ""], [verdict("reject")])
     assert isinstance(ending, AttemptEnd)
-    assert ending.error.startswith("nothing changed after the checks failed: [fail] second review")
+    assert ending.error.startswith("nothing changed after the checks failed: The check `second review` failed")
 
 
 async def test_the_same_change_gets_no_second_chance_in_another_attempt(harness):

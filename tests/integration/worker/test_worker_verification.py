@@ -237,7 +237,7 @@ async def test_a_test_that_was_to_pass_cannot_be_skipped_removed_or_weakened(har
     """BX-5: it failed before the work, in the very check that the work had to make pass."""
     run = await begin_calc(harness, RUNS_TESTS.replace("test_calc.py", "test_*.py"))
     ending = await run_criticised(harness, run, "a", [turn], {})
-    assert ending.error.startswith("[fail] point of the contract")
+    assert ending.error.startswith("The check `point of the contract` failed")
     assert "- test_calc.py::test_sub " in ending.error
 
 

@@ -176,9 +176,11 @@ class _GateRunner:
         if before is None or run.gate.runner != "findings" or run.problem or not new_failures(before, run):
             return before
         try:
-            if not await lay_base_code(self._tree, before):
+            changed = await lay_base_code(self._tree, before)
+            if not changed:
                 return before
-            return with_findings_of(before, (await self._shown_by(self._tree, run.gate, before, ())).run)
+            settings = (await self._shown_by(self._tree, run.gate, before, ())).run
+            return with_findings_of(before, settings, changed)
         finally:
             await restore_tracked_files(self._tree)
 
