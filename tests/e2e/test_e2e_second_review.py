@@ -82,6 +82,7 @@ def test_lost_tests_land_as_reviewed_once_the_second_reviewer_agrees(scenario):
     assert "exact_there: 1 test gone that would fail: test_calc.py::test_odd_is_cut" in listed
 
 
+@pytest.mark.slow
 def test_lost_tests_that_the_second_reviewer_rejects_do_not_land(scenario):
     """AL-23: the agent reads why; the tests block as without a reviewer."""
     replies(scenario, text_entry("reviewer", verdict("reject", summary="Nobody asked for that.")))
@@ -225,6 +226,7 @@ def test_work_after_an_agreed_loss_is_not_blamed_for_it(scenario):
     assert set(strengths) == {"exact_there", "third_there"}
 
 
+@pytest.mark.slow
 def test_the_second_reviewer_decides_a_request_for_a_file_that_judges_the_work(scenario):
     """AL-9, AL-23: no human is asked, and what is granted counts when the work is checked and lands."""
     scenario.plan(plan_of(g=[action("exact", effects=["exact_there"], check=CHECK, files=["calc.py"])]))

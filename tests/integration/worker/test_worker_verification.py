@@ -232,7 +232,10 @@ CHEATS = {
 }
 
 
-@pytest.mark.parametrize("turn", CHEATS.values(), ids=[*CHEATS])
+@pytest.mark.parametrize(
+    "turn",
+    [pytest.param(turn, id=name, marks=[] if name == "skips" else pytest.mark.slow) for name, turn in CHEATS.items()],
+)
 async def test_a_test_that_was_to_pass_cannot_be_skipped_removed_or_weakened(harness, turn):
     """BX-5: it failed before the work, in the very check that the work had to make pass."""
     run = await begin_calc(harness, RUNS_TESTS.replace("test_calc.py", "test_*.py"))
@@ -251,6 +254,7 @@ HONEST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", HONEST.values(), ids=[*HONEST])
 async def test_a_test_that_was_to_pass_may_be_renamed_moved_and_parametrized(harness, turn):
     """BX-5, BX-22: it would pass as it was, too; and the work is restored afterwards."""
@@ -261,6 +265,7 @@ async def test_a_test_that_was_to_pass_may_be_renamed_moved_and_parametrized(har
     assert (attempt.verification.strength, attempt.verification.executed_lines.executed) == ("proven", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("turn", "why"),
     [
@@ -280,6 +285,7 @@ async def test_a_test_file_that_could_not_be_loaded_before_has_to_pass_as_it_was
     assert isinstance(found, CandidateReady) if why is None else f"- {why}" in found.error
 
 
+@pytest.mark.slow
 async def test_a_tester_may_change_the_tests_that_failed(harness):
     """BX-5: the tests are the work then."""
     for name, text in PYTHON_CALC.items():

@@ -67,8 +67,8 @@ class CheckResultCache(Struct, frozen=True):
         A check that is a gate, too, and passed before the run's work, counts as passing on what landed since: nothing
         lands that breaks a gate, and of a check that passes without the work nothing can be concluded.
         """
-        before = self._gate_before(check)
-        assumed = before if before is not None and before.exit_code == 0 else None
+        before, gate = self._gate_before(check), self.recall_gate(check, base)
+        assumed = before if before is not None and before.exit_code == 0 and gate is None else None
         return self.recall(check, base) or _as_check(assumed)
 
     def _gate_before(self, check: Check) -> GateRun | None:
