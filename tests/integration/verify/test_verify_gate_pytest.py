@@ -316,7 +316,7 @@ def test_c(held):
 @pytest.mark.parametrize("workers", ["", " -n 1"])
 async def test_assertions_that_outlive_a_test_are_recorded_as_replaced(tmp_path, workers):
     """BX-4: not those that the test restores itself."""
-    gate = structs.replace(PYTEST, command=f"python -m pytest -q{workers}")
+    gate = structs.replace(PYTEST, command=f"python -m pytest -q -p no:randomly{workers}")
     shown = await run_gate_once(
         write_files(tmp_path, {"test_a.py": REPLACING}), gate, PYTEST_DISABLE_PLUGIN_AUTOLOAD=""
     )

@@ -1,4 +1,4 @@
-from scaffold.core.errors import HumanDecisionRequired, ScaffoldError
+from scaffold.core.errors import EnvironmentNotReady, HumanDecisionRequired, ScaffoldError
 
 
 def test_an_error_on_one_line_is_two_sentences():
@@ -10,3 +10,8 @@ def test_waiting_for_a_human_names_the_inbox_item():
     """BX-13."""
     waits = HumanDecisionRequired("may I", "Decide.", item="abc123")
     assert (waits.item, waits.in_full) == ("abc123", "may I. Decide.")
+
+
+def test_an_environment_that_is_not_ready_keeps_the_output_that_shows_why():
+    error = EnvironmentNotReady("pytest cannot run", "Install it.", "No module named pytest")
+    assert (error.what, error.output) == ("pytest cannot run", "No module named pytest")
