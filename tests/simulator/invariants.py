@@ -28,6 +28,7 @@ from scaffold.core.states import (
     status_of,
 )
 from scaffold.git import refs
+from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
 from scaffold.store.database import Store
 from simulator.database import Database
 from simulator.memory_git import Objects
@@ -298,6 +299,9 @@ def the_run_ends_as_its_goals_did(end: FinalState) -> Iterator[str]:
         expected = {"completed", "cancelled"} if "cancelled" in statuses else {"completed"}
     else:
         expected = {"cancelled"}
+    # A user may pause it after its last goal is over and before its final gates have run.
+    if end.run.state == Paused(PAUSE_REASONS["paused"]):
+        expected.add("paused")
     if status_of(end.run.state) not in expected:
         yield f"the run is {end.run.state}, but its goals are {sorted(statuses)}"
 
