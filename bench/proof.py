@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -13,7 +14,7 @@ from msgspec import Struct, structs
 from row import Row, medians, row
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
-from scaffold.core.ids import Commit
+from scaffold.core.ids import Commit, TreeId
 from scaffold.git import commits, worktree
 from scaffold.git.command import Git
 from scaffold.git.refs import resolve
@@ -62,8 +63,9 @@ class ChangedRepository(Struct, frozen=True):
     async def captured(self, *, known: bool) -> float:
         """Return how long it takes to capture the baseline, kept from before or not."""
         find = self.store.baselines.find if known else lambda *_: None
-        means = BaselineInputs(find_gate_run=find, slots=self.slots, on_gate_run=self._keep)
         base = structs.replace(self._tree, commit=self.base)
+        keep = partial(self._keep, await commits.tree_of(base.git, self.base))
+        means = BaselineInputs(find_gate_run=find, slots=self.slots, on_gate_run=keep)
         start = perf_counter()
         found = await capture_baseline(DetectedGates(kind="python", gates=(TEST,)), base, ENVIRONMENT, means)
         taken = perf_counter() - start
@@ -132,8 +134,9 @@ class ChangedRepository(Struct, frozen=True):
                     raise AssertionError(commit)
             return structs.replace(tree, commit=commit)
 
-        found = await prove_candidate(request, await clean_tree(self.head))
-        if await unstable_result(request, found, clean_tree):
+        proven = await clean_tree(self.head)
+        found = await prove_candidate(request, proven)
+        if await unstable_result(request, found, proven, clean_tree):
             raise AssertionError(found)
         tests = changed_tests(await commits.path_changes(tree.git, tree.base, tree.commit))
         await red_with_new_tests(contract, found.failed_on_base, tests, tree)
@@ -148,10 +151,10 @@ class ChangedRepository(Struct, frozen=True):
         git = Git(self.place, environ=os.environ, top=True, git_dir=self.registration)
         return Tree(git=git, base=self.base, commit=self.head, environ=child_environment(os.environ))
 
-    def _keep(self, run: GateRun, reused: bool) -> None:
+    def _keep(self, tree: TreeId, run: GateRun, reused: bool) -> None:
         if not reused:
             with self.store.transaction():
-                self.store.baselines.keep(run)
+                self.store.baselines.keep(run, tree)
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
