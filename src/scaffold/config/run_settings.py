@@ -135,7 +135,7 @@ def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> Rev
 def _other_size(settings: Settings, name: str) -> str | None:
     """Return the largest configured model, besides this one, at the same provider and address; None without one.
 
-    Nobody chose to show this run's code to another provider.
+    The user did not choose to show this run's code to another provider.
     """
     mine = parse_model(name)
     if mine.provider == "cassette":

@@ -158,7 +158,7 @@ class CandidateVerifier:
     async def _agreed(self, attempt: Attempt, merged: Commit, tip: Commit) -> Verification | None:
         """Return the verification that a reviewer or a human agreed to, if what would land is what they agreed to.
 
-        That is the same change on whatever tip: the same blobs before and after. None if nobody was asked.
+        A change is the same on any tip if its blobs are the same before and after. None if neither was asked.
         """
         found = attempt.verification
         if found is None or attempt.head_sha is None or not (found.reviewed or found.review):

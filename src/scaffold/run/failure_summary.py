@@ -1,4 +1,4 @@
-"""What is told of refused work: what failed, why, with names and files, and what its agent may do. Bounded.
+"""Describe refused work to its agent: what failed, why, with names and files, and what it may do. Bounded.
 
 Agents, planners and people read it, so it has none of the words of our code.
 """
@@ -174,7 +174,7 @@ def _of_check(result: CheckResult) -> Refusal:
     why, _, rest = result.detail.partition("\n")
     if result.exit_code is None and result.name in NAMED_REMEDIES:
         lines, remedies = rest.splitlines(), (NAMED_REMEDIES[result.name],)
-        # The files follow, one a line; of what is no list, such as an output, the end says most.
+        # A list has one file a line. In anything else, such as an output, the end says most.
         if all(line.startswith("- ") for line in lines):
             return Refusal(what=why, items=tuple(lines), remedies=remedies)
         # An error of git is not the output of a check.

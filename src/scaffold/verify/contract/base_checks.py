@@ -134,7 +134,7 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
 def recall_passed(contract: Contract, tree: TreeId, cache: CheckResultCache) -> CheckRunner | None:
     """Return what answers for the contract's commands if all are gates known to pass on a tree; None if not."""
     found = {check.command: cache.recall_gate(check, tree) for check in contract.commands}
-    # Of an exit code alone nobody knows whether any test ran, which a check has to.
+    # An exit code alone does not say whether any test ran, and a check that ran none must not pass.
     known = {
         command: run
         for command, run in found.items()
