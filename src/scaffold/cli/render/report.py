@@ -21,7 +21,7 @@ SUCCESSFUL_OUTCOMES = frozenset({"landed", "recorded"})
 STRENGTHS: Sequence[Strength] = ("weak", "reviewed", "proven")
 """In the order in which a reader should look at them."""
 AGREEMENTS = frozenset({"review", "human"})
-"""Kinds of evidence that somebody agreed to the work."""
+"""Kinds of evidence for an agreement: a reviewer or a human approved the work."""
 NARRATIVE_EVIDENCE = frozenset({"change", "review", "human"})
 """Kinds of evidence that are words instead of a command."""
 

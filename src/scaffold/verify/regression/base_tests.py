@@ -189,7 +189,7 @@ def fates_of_tests(
 ) -> dict[str, TestFate]:
     """Return what became of the base's tests in the `altered` files; those that simply pass as before are left out.
 
-    Tests that did not pass before are nobody's loss. A test that the base's version of its file no longer had was
+    Tests that did not pass before cannot be lost. A test that the base's version of its file no longer had was
     removed by work that landed earlier, and judged then.
     """
     gate, listed = before.gate, change.listed

@@ -275,7 +275,7 @@ class _GateRunner:
     async def _run(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
         """Run a gate once, with the tracked files as committed; tests run in a clean checkout."""
         await restore_tracked_files(self._tree)
-        # What an earlier run left behind, such as a new conftest.py, must not mend these tests.
+        # Files of an earlier run, such as a new conftest.py, must not make these tests pass.
         if gate.kind == "test":
             await clean_again(self._memory.check_environment, self._tree)
         return (await self._shown_by(self._tree, gate, before, only)).run
