@@ -141,10 +141,18 @@ class RecorderPlugin:
             self._stand_ins.begin_test()
         self._note("start", tidy(nodeid))
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logfinish(self) -> None:
-        """Look for replaced assertions, after the test's own replacements were undone."""
-        _replaced.look()
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: Any) -> None:
+        """Look for replaced assertions once the test's own fixtures are finished, before those of its module are."""
+        teardown = item.teardown  # the last that pytest calls for an item, before it goes on to the item's module
+
+        def look_after_teardown() -> None:
+            try:
+                teardown()
+            finally:
+                _replaced.look()
+
+        item.teardown = look_after_teardown
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_call(self, item: Any) -> Generator[None, Any, None]:
