@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from replay.place import Place
+from replay.trial import Contract
 
 MOST_FILES = 60
 SOURCES = (".py", ".pyi", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx")
@@ -33,6 +34,9 @@ class Change(Struct, frozen=True, kw_only=True):
     """All paths that it adds, changes or removes."""
     tests: tuple[str, ...]
     """The test files among them that exist afterwards."""
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    """What it adds and removes besides tests; of a renamed file, the new and the old path."""
     kinds: tuple[str, ...]
     """What is notable: `removes-files`, `renames-files`, `removes-tests`, `configuration`, `tests`."""
 
@@ -40,31 +44,41 @@ class Change(Struct, frozen=True, kw_only=True):
 class Wanted(Struct, frozen=True, kw_only=True):
     """How many commits are chosen of each kind, the newest first."""
 
-    last: int
-    """Of source files."""
+    tested: int
+    """Of source files and tests: what an agent is asked for, with the tests that show it."""
+    untested: int
+    """Of source files alone."""
     removals: int
     """Further ones that remove or rename tests or files."""
     configuration: int
-    """Of manifests and configuration, without a source file; none is older than the other two kinds."""
+    """Of manifests and configuration, without a source file; none is older than the other kinds."""
 
 
 def find_changes(place: Place, revisions: str, wanted: Wanted) -> list[Change]:
     """Return the commits to replay among `revisions`."""
     chosen: list[Change] = []
-    left = {"last": wanted.last, "removals": wanted.removals, "configuration": wanted.configuration}
+    left = structs.asdict(wanted)
     code = ["--", *(f"*{ending}" for ending in SOURCES), *MANIFESTS]
     for commit in place.commits("--no-merges", "--min-parents=1", *revisions.split(), *code):
-        if not (left["last"] or left["removals"]):
+        if not (left["tested"] or left["untested"] or left["removals"]):
             break
         change = read_change(place, commit)
-        kinds = () if change is None else ("configuration",)
-        if change and any(map(_is_source, change.files)):
-            kinds = ("last", "removals") if set(change.kinds) & REMOVALS else ("last",)
-        kind = next((kind for kind in kinds if left[kind]), None)
+        kind = next((kind for kind in _wanted_as(change) if left[kind]), None) if change else None
         if change and kind:
             left[kind] -= 1
             chosen.append(change)
     return chosen
+
+
+def _wanted_as(change: Change) -> Iterator[str]:
+    """Yield the fields of `Wanted` that count the change."""
+    if not any(map(_is_source, change.files)):
+        yield "configuration"
+        return
+    if any(map(is_code, change.files)):
+        yield "tested" if change.tests else "untested"
+    if set(change.kinds) & REMOVALS:
+        yield "removals"
 
 
 def read_change(place: Place, commit: str) -> Change | None:
@@ -86,6 +100,8 @@ def read_change(place: Place, commit: str) -> Change | None:
         subject=place.git("log", "-1", "--format=%s", commit).strip(),
         files=files,
         tests=tests,
+        added=tuple(path for row, path in entries if row.endswith(" A") and not is_test(path)),
+        removed=tuple(path for path in files if path in deleted and not is_test(path)),
         kinds=tuple(_kinds(place, base, commit, files)),
     )
 
@@ -95,9 +111,10 @@ def patch_of(place: Place, base: str, commit: str) -> bytes:
     return place.git_bytes("diff", "--binary", "--full-index", "--no-renames", "--no-ext-diff", base, commit)
 
 
-def contract_of(change: Change, *, focused: str, whole: str) -> tuple[str, ...]:
-    """Return the check that a planner would name: the tests that the work is about, else all."""
-    return (focused.format(files=" ".join(change.tests)),) if change.tests else (whole,)
+def contract_of(change: Change, *, focused: str, whole: str) -> Contract:
+    """Return what a planner would ask for: the tests that the work is about, else all, and the files by their names."""
+    check = focused.format(files=" ".join(change.tests)) if change.tests else whole
+    return Contract(commands=(check,), must_exist=change.added, must_not_exist=change.removed)
 
 
 def is_code(path: str) -> bool:

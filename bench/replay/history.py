@@ -31,7 +31,7 @@ from replay.commits import (
 from replay.oracle import passes_by_itself
 from replay.place import Place, SetupFailedError, find_source, prepare
 from replay.results import Results, share, table
-from replay.trial import Ending, Outcome, Work, replay
+from replay.trial import Contract, Ending, Outcome, Work, replay
 
 HERE = Path(__file__).parent
 OUTCOMES: tuple[Outcome, ...] = ("proven", "reviewed", "weak", "refused", "not_judged")
@@ -52,8 +52,9 @@ class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """As `git rev-list` takes them."""
     at: str = "HEAD"
     """The commit at which `setup` runs."""
-    last: int = 7
-    removals: int = 5
+    tested: int = 7
+    untested: int = 2
+    removals: int = 4
     configuration: int = 1
     """How many commits are replayed, as `Wanted` says."""
     commits: tuple[str, ...] = ()
@@ -68,7 +69,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
     subject: str
     kinds: tuple[str, ...]
     files: tuple[str, ...]
-    checks: tuple[str, ...]
+    contract: Contract
     ending: Ending
     same_tree: bool | None = None
     """Whether what landed is exactly the commit's tree; None if nothing landed."""
@@ -134,7 +135,7 @@ def _chosen(project: Project, place: Place, only: Sequence[str]) -> Iterator[Cha
     if only:
         yield from (change for commit in only if (change := read_change(place, commit)))
         return
-    wanted = Wanted(last=project.last, removals=project.removals, configuration=project.configuration)
+    wanted = msgspec.convert(project, Wanted, from_attributes=True)
     found = find_changes(place, project.revisions, wanted)
     named = [change for commit in project.commits if (change := read_change(place, commit))]
     yield from {change.commit: change for change in (*found, *named)}.values()
@@ -146,10 +147,10 @@ def _replayed(project: Project, change: Change, place: Place) -> Replayed:
         base=change.base,
         patch=patch_of(place, change.base, change.commit),
         files=change.files,
-        checks=contract_of(change, focused=project.focused, whole=project.whole),
+        contract=contract_of(change, focused=project.focused, whole=project.whole),
     )
     ending = replay(work, place)
-    if ending.outcome == "refused" and not passes_by_itself(place, change.commit, work.checks):
+    if ending.outcome == "refused" and not passes_by_itself(place, change.commit, work.contract.commands):
         reason = f"its checks fail here without Scaffold, too; {ending.reason}"
         ending = msgspec.structs.replace(ending, outcome="not_judged", reason=reason)
     return Replayed(
@@ -158,7 +159,7 @@ def _replayed(project: Project, change: Change, place: Place) -> Replayed:
         subject=change.subject,
         kinds=change.kinds,
         files=change.files,
-        checks=work.checks,
+        contract=work.contract,
         ending=ending,
         same_tree=None if ending.landed is None else not place.git("diff", "--stat", ending.landed, change.commit),
     )

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+import msgspec
 import yaml
 from msgspec import Struct
 
@@ -22,6 +23,14 @@ Outcome = Literal["proven", "reviewed", "weak", "refused", "not_judged"]
 """Landed with which strength of evidence | did not land | nothing can be told here, such as without a baseline."""
 
 
+class Contract(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The contract of the plan's action, under the names of a plan file."""
+
+    commands: tuple[str, ...]
+    must_exist: tuple[str, ...] = ()
+    must_not_exist: tuple[str, ...] = ()
+
+
 class Work(Struct, frozen=True, kw_only=True):
     """A change, and what is asked of it."""
 
@@ -30,8 +39,7 @@ class Work(Struct, frozen=True, kw_only=True):
     patch: bytes
     files: tuple[str, ...]
     """The paths that the action declares."""
-    checks: tuple[str, ...]
-    """The commands of the contract."""
+    contract: Contract
     settings: Mapping[str, Any] = {}
     """The user's configuration."""
 
@@ -145,7 +153,7 @@ def _plan(work: Work) -> dict[str, Any]:
         "description": work.task,
         "effects": [EFFECT],
         "files": list(work.files),
-        "contract": {"commands": list(work.checks)},
+        "contract": msgspec.to_builtins(work.contract),
     }
     goal = {"name": "replay", "description": work.task, "goal_state": [EFFECT], "actions": [action]}
     return {"version": 1, "goals": [goal]}

@@ -30,7 +30,7 @@ from replay.levels import (
 from replay.oracle import DoesNotApplyError, run_tests
 from replay.place import Place, SetupFailedError, find_source, prepare
 from replay.results import Results
-from replay.trial import Work, replay
+from replay.trial import Contract, Work, replay
 from replay.verifier_table import Judged, NotCounted, OwnRun, Stored, told, verifier_summary
 
 HERE = Path(__file__).parent
@@ -195,7 +195,7 @@ class ProblemBench:
             base=target.base,
             patch=place.git_bytes("diff", "--binary", "--full-index", "--no-renames", target.base, commit),
             files=tuple(files),
-            checks=(target.check,),
+            contract=Contract(commands=(target.check,)),
             settings=self._settings(),
         )
         # Patches of one base share its baseline, as the actions of a run do.

@@ -11,7 +11,7 @@ from replay.history import Replayed, summary
 from replay.place import find_source, prepare
 from replay.results import Results, share, table
 from replay.runner_times import CommandRun
-from replay.trial import Ending, read_ending
+from replay.trial import Contract, Ending, read_ending
 
 ROOT = Path(__file__).parents[3]
 FACT = {"name": "changed", "state": "holds", "weak": False}
@@ -92,7 +92,7 @@ def line_of(outcome, **fields):
         subject="change",
         kinds=(),
         files=("a.py",),
-        checks=("pytest",),
+        contract=Contract(commands=("pytest",)),
         ending=Ending(outcome=outcome, landed=landed, total_s=3.0, runs=runs, **fields),
     )
 
@@ -134,20 +134,22 @@ def test_a_place_is_used_by_one_process_at_a_time(place):
     assert "SetupFailedError: another bench uses" in done.stderr
 
 
-def test_commits_of_code_are_chosen_and_then_older_ones_that_rename_or_remove(place):
+def test_commits_are_chosen_by_what_they_change_the_newest_first(place):
     def subjects(revisions, **wanted):
-        found = find_changes(place, revisions, Wanted(**{"last": 0, "removals": 0, "configuration": 1, **wanted}))
-        return [each.subject for each in found]
+        none = {"tested": 0, "untested": 0, "removals": 0, "configuration": 1}
+        return [each.subject for each in find_changes(place, revisions, Wanted(**{**none, **wanted}))]
 
-    assert subjects("HEAD", last=1) == ["move"]
-    assert subjects("HEAD~2", removals=5) == []
-    assert subjects("HEAD", last=2, removals=5) == ["move", "subtract"]
-    assert subjects("HEAD", last=1, removals=5) == ["move"]
+    assert subjects("HEAD", tested=2) == ["subtract"]
+    assert subjects("HEAD", untested=2) == []
+    assert subjects("HEAD", removals=2) == ["move"]
+    assert subjects("HEAD~2", removals=2) == []
+    assert subjects("HEAD", tested=1, removals=1) == ["move", "subtract"]
 
 
 def test_a_change_names_its_paths_its_tests_and_what_is_notable(place):
     move = read_change(place, "HEAD~1")
     assert move.files == ("tests/test_add.py", "tests/test_calc.py")
+    assert (move.added, move.removed) == ((), ())
     assert (move.tests, move.kinds) == (("tests/test_add.py",), ("renames-files", "tests"))
     assert read_change(place, "HEAD") is None
 
@@ -179,11 +181,12 @@ def test_what_a_run_left_is_removed_and_the_environment_stays(place):
     assert place.git("branch", "--format=%(refname:short)").split() == ["main"]
 
 
-def test_a_contract_is_about_the_tests_of_the_work_or_else_about_all():
-    words = {"focused": "pytest {files}", "whole": "pytest"}
-    assert contract_of(change_of("a.py", tests=("t.py", "u.py")), **words) == ("pytest t.py u.py",)
-    assert contract_of(change_of("a.py", tests=()), **words) == ("pytest",)
+def test_a_contract_is_about_the_tests_of_the_work_or_else_about_all_and_about_the_files_by_name():
+    def contract(*files, **fields):
+        none = {"tests": (), "added": (), "removed": (), "kinds": ()}
+        change = Change(commit="b", base="a", subject="s", files=files, **{**none, **fields})
+        return contract_of(change, focused="pytest {files}", whole="pytest")
 
-
-def change_of(*files, tests):
-    return Change(commit="b", base="a", subject="s", files=files, tests=tests, kinds=())
+    tested = contract("a.py", tests=("t.py", "u.py"), added=("new.py",), removed=("old.py",))
+    assert tested == Contract(commands=("pytest t.py u.py",), must_exist=("new.py",), must_not_exist=("old.py",))
+    assert contract("a.py") == Contract(commands=("pytest",))
