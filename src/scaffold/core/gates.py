@@ -13,6 +13,7 @@ RunnerKind = Literal["pytest", "unittest", "go", "jest", "vitest", "node", "carg
 
 TestOutcome = Literal["passed", "failed", "skipped", "error", "flaky"]
 """The outcome of one test or finding (a finding is `failed`). `flaky`: failed, then passed without a change."""
+PASSING_OUTCOMES: frozenset[TestOutcome] = frozenset({"passed", "flaky"})
 TestVerdict = Literal["pass", "new_failure", "pre_existing", "fixed", "flaky", "skipped"]
 """A test compared with the baseline."""
 TestFate = Literal["moved", "removed", "changed", "lost"]
@@ -144,7 +145,7 @@ class GateRun(Struct, frozen=True, kw_only=True):
     detail: str = ""
     """The end of the output, with secrets removed."""
     log: str = ""
-    """The file with the whole output, if the run has a problem; relative to the user's checkout if it is there."""
+    """The file with the whole output, if the run cannot judge work; relative to the user's checkout if it is there."""
     duration_s: float = 0.0
     output_hash: str | None = None
     """SHA-256 of the whole standard output."""

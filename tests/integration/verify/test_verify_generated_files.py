@@ -13,7 +13,7 @@ CODE = {
     "src/calc/__init__.py": "from calc._version import version\n",
     "src/calc/words.po": "msgid\n",
     "src/calc/fast.py": "FROM = 'source'\n",
-    ".gitignore": ".venv\n_version.py\n*.mo\n*.so\nbuild\nlocal*.py\n__pycache__\n_made\n",
+    ".gitignore": ".venv\n_version.py\n*.mo\n*.so\nbuild\ngenerated\nlocal*.py\n__pycache__\n_made\n",
 }
 BUILD = (
     "mkdir -p .venv/bin build src/calc/__pycache__ src/calc/_made && touch .venv/bin/tool build/x.py .venv/x.py && "
@@ -83,12 +83,16 @@ async def test_version_files_and_compiled_files_of_the_users_checkout_are_copied
         ("No module named local_settings", "src/calc/local_settings.py"),
         ("ModuleNotFoundError: No module named 'requests'", None),
         ("ModuleNotFoundError: No module named 'calc.fast'", None),
+        ("Error: Cannot find module './generated/names'\n", "lib/generated/names.js"),
+        ("Error: Cannot find module '/elsewhere/lib/generated/names.js' imported from", "lib/generated/names.js"),
+        ("Error: Cannot find module 'leftpad'", None),
         ("", None),
     ],
 )
 async def test_a_module_that_only_the_users_checkout_has_is_recognised(project, output, found):
     """AL-10: the message then says how it comes to worktrees."""
     await project.harness.sh("echo 'KEY = 1' > src/calc/local_settings.py")
+    await project.harness.sh("mkdir -p lib/generated && touch lib/generated/names.js")
     assert await ignored_module(project.harness.context.git, output) == found
 
 

@@ -26,6 +26,9 @@ COMPILED = ("*.so", "*.pyd", "*.mo")
 """What compilers of modules and of message catalogs write next to sources."""
 EXTENSION_SUFFIXES = frozenset({".so", ".pyd"})
 CACHES = frozenset({"__pycache__", "build", "dist"})
+NOT_OWN = CACHES | {"site-packages", "node_modules"}
+PYTHON_ENDS = (".py", "/__init__.py")
+NODE_ENDS = ("", ".js", ".cjs", ".mjs", ".json", ".ts", "/index.js")
 VERSION_SETTINGS: Sequence[tuple[tuple[str, ...], tuple[str, ...]]] = (
     (("setuptools_scm",), ("version_file", "write_to")),
     (("setuptools-scm",), ("version_file", "write_to")),
@@ -37,7 +40,9 @@ VERSION_SETTINGS: Sequence[tuple[tuple[str, ...], tuple[str, ...]]] = (
 """Tables below `[tool]`, and their keys that name a file which a build writes the version to."""
 
 
-_NOT_FOUND = re.compile(r"(?:No module named|cannot import name) '?([\w.]+)'?")
+_MODULE = re.compile(r"(?:No module named|cannot import name) '?([\w.]+)'?")
+_FILE = re.compile(r"Cannot find module '(?:[^']*/)?([^/']+/[^/']+)'")
+"""What Node says of a file that is required by its path; the last two parts tell which."""
 
 
 class GeneratedFiles(Struct, frozen=True, kw_only=True):
@@ -86,13 +91,14 @@ async def left_in_checkout(
 
 async def ignored_module(git: Git, output: str) -> str | None:
     """Return the file of the user's checkout that git ignores and that output says cannot be imported; None if none."""
-    for name in dict.fromkeys(_NOT_FOUND.findall(output)):
-        path = name.replace(".", "/")
+    modules = [name.replace(".", "/") for name in _MODULE.findall(output)]
+    wanted = [*((name, PYTHON_ENDS) for name in modules), *((name, NODE_ENDS) for name in _FILE.findall(output))]
+    for name, ends in dict.fromkeys(wanted):
         listed = await git(
             *("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"),
-            *(f":(top,glob)**/{path}{end}" for end in (".py", "/__init__.py")),
+            *(f":(top,glob)**/{name.lstrip('./')}{end}" for end in ends),
         )
-        inside = [each for each in listed.records if CACHES.isdisjoint(each.split("/")) and "site-packages" not in each]
+        inside = [each for each in listed.records if NOT_OWN.isdisjoint(each.split("/"))]
         if inside:
             return min(inside, key=len)
     return None

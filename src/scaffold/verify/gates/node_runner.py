@@ -52,14 +52,20 @@ class TestPoint(Struct, frozen=True):
     """The lines of its YAML block, without their indentation."""
 
     @property
+    def is_file(self) -> bool:
+        """True for a file as a whole, which has a result of its own if its process fails."""
+        return self.name.startswith("/")
+
+    @property
     def said(self) -> str:
         """The error of a failed test, and what was printed before its line."""
         return f"{self.printed}{_yaml_text(self.details, 'error')}"
 
     def message(self, top: Path) -> str:
-        """Return its error, and where it is defined."""
+        """Return its error, and where it is defined; of a file that could not be loaded, what Node printed."""
         at = _yaml_text(self.details, "location").removeprefix(f"{top}/")
-        return "\n".join(filter(None, (failure_message(_yaml_text(self.details, "error")), at and f"at {at}")))
+        error = self.said if self.is_file else _yaml_text(self.details, "error")
+        return "\n".join(filter(None, (failure_message(error), at and f"at {at}")))
 
 
 _POINT = re.compile(r"(?P<indent> *)(?P<bad>not )?ok \d+ - (?P<name>.*?)(?: # (?P<mark>[A-Z]{4})\b.*)?")
@@ -85,6 +91,10 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     if isinstance(data, str):
         return unusable_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     text = data.decode(errors="replace")
+    return structs.replace(_read(text, ended), shown_output=text)
+
+
+def _read(text: str, ended: RunnerExit) -> RunnerResult:
     # The plan comes last, so a report without one was cut off.
     if _PLAN.search(text) is None:
         return unusable_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
@@ -124,7 +134,7 @@ def _unresolved(points: Sequence[TestPoint]) -> Iterator[tuple[str, UnresolvedNa
     for point in points:
         name = unresolved_name(point.said) if point.outcome == "failed" else None
         if name:
-            yield ANY_FILE if point.name.startswith("/") else point.name, UnresolvedName(name)
+            yield ANY_FILE if point.is_file else point.name, UnresolvedName(name)
 
 
 def _points(report: str) -> Iterator[TestPoint]:

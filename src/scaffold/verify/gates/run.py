@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import Gate, GateRun, RunnerKind, TestOutcome
+from scaffold.core.gates import PASSING_OUTCOMES, Gate, GateRun, RunnerKind, TestOutcome
 from scaffold.core.printable_text import utf8_safe
 from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.process.command import CommandResult, OutputCapture
@@ -91,6 +91,7 @@ async def observe_gate(
         result = result if adapter.selects_exactly else _selected_only(result, env)
         if tests is not None and result.problem is None and (written := await tests.touched()):
             result = unusable_result("error", tamper_message(written), result.outcomes)
+    printed = tree.clean(_printed(result, finished))
     run = GateRun(
         gate=gate,
         commit=tree.commit,
@@ -103,8 +104,8 @@ async def observe_gate(
         lines=result.lines,
         refused=_refused(result, tree, env),
         replaced=result.replaced,
-        detail=_detail(result, tree.clean(_printed(result, finished))),
-        log=_kept_log(gate, tree, finished) if result.problem else "",
+        detail=_detail(result, printed),
+        log=_kept_log(gate, tree, printed) if _cannot_judge(gate, result, env) else "",
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
@@ -181,10 +182,16 @@ def _detail(result: RunnerResult, printed: str) -> str:
     return utf8_safe("\n".join([result.why, *last]).strip())
 
 
-def _kept_log(gate: Gate, tree: Tree, finished: CommandResult) -> str:
-    """Keep the whole output of a run that could not judge, and return the path of the log."""
-    text = (finished.stdout + finished.stderr).decode(errors="replace")
-    return tree.keep_log(f"{gate.name}-{tree.commit[:12]}", f"$ {gate.command}\n{text}")
+def _cannot_judge(gate: Gate, result: RunnerResult, env: RunnerEnv) -> bool:
+    """Return True if the run has a problem, or if it runs all tests and none of them passes."""
+    if result.problem or not (gate.kind == "test" and env.whole):
+        return result.problem is not None
+    return PASSING_OUTCOMES.isdisjoint(result.outcomes.values())
+
+
+def _kept_log(gate: Gate, tree: Tree, printed: str) -> str:
+    """Keep the whole output of a run that cannot judge, and return the path of the log."""
+    return tree.keep_log(f"{gate.name}-{tree.commit[:12]}", f"$ {gate.command}\n{printed}\n")
 
 
 def _printed(result: RunnerResult, finished: CommandResult) -> str:

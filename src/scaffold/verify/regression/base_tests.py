@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec import Struct, structs
 
 from scaffold.core.contract import Doubt, DoubtCode
-from scaffold.core.gates import Gate, GateResult, GateRun, TestFate, TestOutcome
+from scaffold.core.gates import PASSING_OUTCOMES, Gate, GateResult, GateRun, TestFate, TestOutcome
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.git import commits
 from scaffold.verify.contract.checks import Tree, restore_tracked_files
@@ -21,7 +21,7 @@ from scaffold.verify.gates.runner_result import UnresolvedName
 from scaffold.verify.locate_tests import is_test_function, name_in_file, path_from_gate, path_of_test
 from scaffold.verify.paths.declared_paths import is_declared_path
 from scaffold.verify.regression.affected_tests import ChangeImpact
-from scaffold.verify.regression.comparison import MAX_TESTS, PASSING_OUTCOMES, lost_tests
+from scaffold.verify.regression.comparison import MAX_TESTS, lost_tests
 from scaffold.verify.regression.mentions import SHORTEST_NAME, mentioning, texts
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
 

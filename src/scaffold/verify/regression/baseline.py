@@ -5,11 +5,12 @@ A gate that cannot judge anything at the base is explained from its output.
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from msgspec import Struct, json, structs
 
 from scaffold.core.events import BaselineCaptured
-from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.core.gates import PASSING_OUTCOMES, Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import RunId
 from scaffold.git import commits
 from scaffold.host.slots import Slots
@@ -24,11 +25,14 @@ from scaffold.verify.request import GateRunLookup
 
 ADVISORY = "no check of the project's own set-up runs it"
 UNINFORMATIVE = "fails before the work and does not report individual tests, so it cannot tell good work from bad"
+MAX_FAILURES = 3
+"""Failed tests whose messages tell why no test passes."""
 MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(pattern, re.MULTILINE), words)
     for pattern, words in (
         (r"No module named '?([\w.]+)'?", "the Python module `{}` is not installed"),
         (r"cannot import name '(\w+)'", "the Python name `{}` cannot be imported"),
+        (r"Cannot find module '(\.{0,2}/[^']+)'", "the file {} is missing"),
         (r"Cannot find (?:module|package) '([^']+)'", "the Node module `{}` is not installed"),
         (r"missing go\.sum entry for module providing package (\S+?)[;:\s]", "go.sum has no entry for `{}`"),
         (r"no required module provides package (\S+?)[;:\s]", "the Go package `{}` is missing"),
@@ -117,7 +121,7 @@ async def capture_baseline(
 def baseline_event(run: GateRun, *, reused: bool) -> BaselineCaptured:
     """Return the event for a gate's result at the base."""
     failed = sum(outcome in FAILING_OUTCOMES for outcome in run.outcomes.values())
-    passed = sum(outcome in {"passed", "flaky"} for outcome in run.outcomes.values())
+    passed = sum(outcome in PASSING_OUTCOMES for outcome in run.outcomes.values())
     return BaselineCaptured(run.gate.name, run.commit, passed=passed, failed=failed, reused=reused)
 
 
@@ -207,14 +211,20 @@ def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> N
     return NotReady(
         what=f"the gate `{run.gate.name}` ({run.gate.command}) cannot judge any work: {problem}",
         fix=_fix(run, setup),
-        detail=run.detail,
+        detail=f"{_failures(run)}{run.detail}",
         log=run.log,
     )
 
 
+def _failures(run: GateRun) -> str:
+    """Return what the runner said of the first failed tests, unless the run's detail already contains it."""
+    said = dict.fromkeys(text for texts in run.messages.values() for text in texts if text not in run.detail)
+    return "".join(f"{text}\n" for text in islice(said, MAX_FAILURES))
+
+
 def _problem(run: GateRun) -> str | None:
     # The service first: its own output, which follows, names what it lacks, and so would look like the check's.
-    missing = _missing_service(run) or missing_dependency(run.detail)
+    missing = _missing_service(run) or missing_dependency(f"{_failures(run)}{run.detail}")
     match run.problem:
         case "timeout":
             return f"it timed out after {run.duration_s:.0f} s"
@@ -249,7 +259,7 @@ def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
     if run.gate.runner == "exit":
         # An unnamed failure may be one that the work is to fix; only a missing dependency makes the gate useless.
         return missing if run.exit_code != 0 else None
-    if any(outcome in {"passed", "flaky"} for outcome in run.outcomes.values()):
+    if not PASSING_OUTCOMES.isdisjoint(run.outcomes.values()):
         return None
     refused = f"; {describe_refused(run.refused)}" if run.refused else ""
     return missing or f"none of its tests pass ({len(run.outcomes)} ran){refused}"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from scaffold.core.gates import GateResult, GateRun, GateVerdict, TestOutcome, TestVerdict
+from scaffold.core.gates import PASSING_OUTCOMES, GateResult, GateRun, GateVerdict, TestOutcome, TestVerdict
 from scaffold.core.printable_text import join_limited
 from scaffold.verify.regression.regressions import regressions
 
@@ -22,7 +22,6 @@ VERDICTS_WORST_FIRST: Sequence[Literal["new_failure", "flaky", "pre_existing", "
 )
 """A gate gets the first of these verdicts that one of its tests has; without any it passes."""
 FAILING_OUTCOMES: frozenset[TestOutcome] = frozenset({"failed", "error"})
-PASSING_OUTCOMES: frozenset[TestOutcome] = frozenset({"passed", "flaky"})
 
 
 def always_expected(_: str) -> bool:
