@@ -21,7 +21,7 @@ from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_with_timings
 from scaffold.run.declaration import read_declaration
-from scaffold.run.failure_summary import Refusal, describe_refusals, refusals_by_others
+from scaffold.run.failure_summary import RefusalReason, describe_refusals, refusals_by_others
 from scaffold.run.lease import owner_transaction
 from scaffold.run.settled_tests import settled_tests
 from scaffold.verify.contract.checks import Tree
@@ -256,6 +256,6 @@ def _still_proven(
             yield RecheckResult(group=group, commit=verification.commit, gates=applied)
 
 
-def _refusals(tested: RecheckResult) -> tuple[Refusal, ...]:
+def _refusals(tested: RecheckResult) -> tuple[RefusalReason, ...]:
     facts = ", ".join(fact.assertion for fact in tested.group.facts)
     return refusals_by_others(facts, tested.group.action.key, tested.failures)

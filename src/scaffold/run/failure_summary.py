@@ -77,7 +77,7 @@ LOST_REMEDY = (
 GIVE_UP = "If the task cannot be done within these limits, change nothing more and say so, with the reason."
 
 
-class Refusal(Struct, frozen=True, kw_only=True):
+class RefusalReason(Struct, frozen=True, kw_only=True):
     """One reason why work is refused."""
 
     what: str
@@ -97,16 +97,16 @@ def summarize_failures(verification: Verification) -> str:
     return describe_refusals(refusals_of(verification))
 
 
-def refusals_of(verification: Verification) -> tuple[Refusal, ...]:
+def refusals_of(verification: Verification) -> tuple[RefusalReason, ...]:
     """Return why the work is refused: its blocking checks, then its blocking gates."""
     return (*map(_of_check, verification.failures), *map(_of_gate, verification.broken_gates))
 
 
-def refusals_by_others(facts: str, action: str, failures: Sequence[CheckResult]) -> tuple[Refusal, ...]:
+def refusals_by_others(facts: str, action: str, failures: Sequence[CheckResult]) -> tuple[RefusalReason, ...]:
     """Return why work is refused that breaks `facts`, which another action had shown by the checks that fail now."""
     remedy = f"Change the work so that the checks of `{action}` pass as well. They belong to other work and stay."
     return tuple(
-        Refusal(
+        RefusalReason(
             what=f"It breaks what `{action}` had shown ({facts}). {each.what}",
             items=each.items,
             output=each.output,
@@ -116,7 +116,7 @@ def refusals_by_others(facts: str, action: str, failures: Sequence[CheckResult])
     )
 
 
-def describe_refusals(refusals: Sequence[Refusal]) -> str:
+def describe_refusals(refusals: Sequence[RefusalReason]) -> str:
     """Return the refusals as paragraphs, then what the agent may do; at most FAILURES_CHARS characters."""
     known = dict.fromkeys(remedy for each in refusals for remedy in each.remedies)
     remedies = (*tuple(known)[:MAX_REMEDIES], GIVE_UP)
@@ -137,7 +137,7 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half} characters omitted …\n{text[-half:]}"
 
 
-def _paragraphs(refusals: Sequence[Refusal], left: int) -> str:
+def _paragraphs(refusals: Sequence[RefusalReason], left: int) -> str:
     """Return the refusals within `left` characters; of too many the last ones only by their first lines."""
     share = max(MIN_FAILURE_CHARS, min(FAILURE_CHARS, left // max(1, len(refusals))))
     # One piece is left for the names of the others.
@@ -149,7 +149,7 @@ def _paragraphs(refusals: Sequence[Refusal], left: int) -> str:
     return "\n\n".join(paragraphs)
 
 
-def _paragraph(refusal: Refusal, limit: int) -> str:
+def _paragraph(refusal: RefusalReason, limit: int) -> str:
     """Return a refusal within `limit` characters: as many items as fit into most of it, then the end of the output."""
     what = refusal.what if len(refusal.what) <= HEAD_CHARS else f"{refusal.what[:HEAD_CHARS]}…"
     lines, left = [what[:limit]], limit - len(what)
@@ -170,38 +170,38 @@ def _paragraph(refusal: Refusal, limit: int) -> str:
     return "\n".join(lines)
 
 
-def _of_check(result: CheckResult) -> Refusal:
+def _of_check(result: CheckResult) -> RefusalReason:
     why, _, rest = result.detail.partition("\n")
     if result.exit_code is None and result.name in NAMED_REMEDIES:
         lines, remedies = rest.splitlines(), (NAMED_REMEDIES[result.name],)
         # A list has one file a line. In anything else, such as an output, the end says most.
         if all(line.startswith("- ") for line in lines):
-            return Refusal(what=why, items=tuple(lines), remedies=remedies)
+            return RefusalReason(what=why, items=tuple(lines), remedies=remedies)
         # An error of git is not the output of a check.
         if result.verdict == "error":
-            return Refusal(what=result.detail, remedies=remedies)
-        return Refusal(what=why, output=rest.rstrip(), remedies=remedies)
+            return RefusalReason(what=result.detail, remedies=remedies)
+        return RefusalReason(what=why, output=rest.rstrip(), remedies=remedies)
     kind, _, glob = result.name.partition(": ")
     if glob and kind in CONSTRAINTS:
         found = f" ({why})" if why else ""
-        return Refusal(what=f"Not so: {CONSTRAINTS[kind]} `{glob}`{found}.", remedies=(CONSTRAINT_REMEDY,))
+        return RefusalReason(what=f"Not so: {CONSTRAINTS[kind]} `{glob}`{found}.", remedies=(CONSTRAINT_REMEDY,))
     happened, remedy = COMMAND_PROBLEMS[result.verdict]
     what = f"The check `{result.name}` {happened}. {why}".rstrip()
-    return Refusal(what=what, output=rest.rstrip(), remedies=(remedy,))
+    return RefusalReason(what=what, output=rest.rstrip(), remedies=(remedy,))
 
 
-def _of_gate(gate: GateResult) -> Refusal:
+def _of_gate(gate: GateResult) -> RefusalReason:
     where = f" in {gate.gate.folder}" if gate.gate.folder else ""
     subject = f"{GATES[gate.gate.kind]} (`{gate.gate.command}`{where})"
     if gate.verdict != "new_failure":
         why, _, rest = gate.detail.partition("\n")
         happened, remedy = COMMAND_PROBLEMS[gate.verdict]
-        return Refusal(what=f"{subject} {happened}. {why}".rstrip(), output=rest.rstrip(), remedies=(remedy,))
+        return RefusalReason(what=f"{subject} {happened}. {why}".rstrip(), output=rest.rstrip(), remedies=(remedy,))
     if gate.gate.runner == "exit":
         what = f"{subject} succeeded before the work and fails now."
-        return Refusal(what=what, output=gate.detail.rstrip(), remedies=(REPAIR,))
+        return RefusalReason(what=what, output=gate.detail.rstrip(), remedies=(REPAIR,))
     told = gate.regressions or _named(gate)
-    return Refusal(
+    return RefusalReason(
         what=f"{subject}: {_counted(gate, told)}:",
         items=tuple(_regression_lines(told)),
         left_out=max(0, gate.counts.get("new_failure", 0) - len(told)),

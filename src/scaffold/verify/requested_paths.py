@@ -70,6 +70,7 @@ class _Classifier:
         self._layout = layout
 
     async def classified(self, entry: str) -> RequestedEntry:
+        """Return what a path is; a folder or glob is decided by all that is in it."""
         plain = normalized(entry)
         inside = sorted(path for path in self._layout.paths if path != plain and covers(entry, path))
         if inside or entry.endswith("/") or not _GLOB_CHARACTERS.isdisjoint(entry):

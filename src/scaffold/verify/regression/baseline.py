@@ -34,6 +34,7 @@ MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
         (r"cannot import name '(\w+)'", "the Python name `{}` cannot be imported"),
         (r"Cannot find module '(\.{0,2}/[^']+)'", "the file {} is missing"),
         (r"Cannot find (?:module|package) '([^']+)'", "the Node module `{}` is not installed"),
+        (r"pnpm add pnpm@([\d.]+)", "pnpm {}, which package.json asks for, is not installed"),
         (r"missing go\.sum entry for module providing package (\S+?)[;:\s]", "go.sum has no entry for `{}`"),
         (r"no required module provides package (\S+?)[;:\s]", "the Go package `{}` is missing"),
         (r"no matching package named `([^`]+)`", "the Rust package `{}` is missing"),

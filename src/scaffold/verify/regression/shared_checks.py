@@ -40,6 +40,7 @@ def changed_tests_runner(baseline: Baseline | None, tests: Sequence[str], slots:
     }
 
     async def run_changed(check: Check, tree: Tree) -> CheckResult:
+        """Run only `tests` of a check that is a passing gate of the baseline, and other checks whole."""
         before = passing.get(check.command)
         if baseline is None or before is None or check.expect != ExitCode(0) or not _can_select(before.gate, tests):
             return await run_check(check, tree)

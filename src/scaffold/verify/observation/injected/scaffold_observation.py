@@ -18,7 +18,7 @@ LOADER = sys.modules["_frozen_importlib_external"].SourceLoader
 RUNNERS = {"_pytest.config": "observe_pytest", "unittest.result": "observe_unittest"}
 
 
-class Observation:
+class ProcessObserver:
     """The files to observe in this process; `marked` are those that were."""
 
     def __init__(self, folder):
@@ -86,27 +86,27 @@ class Observation:
 
 def start(folder):
     """Observe this process."""
-    global _observation  # noqa: PLW0603 - one for the process
-    _observation = observation = Observation(folder)
+    global _observer  # noqa: PLW0603 - one for the process
+    _observer = observer = ProcessObserver(folder)
     original = LOADER.get_code
 
     def get_code(self, fullname):
-        return observation.observed(self, fullname, original(self, fullname))
+        return observer.observed(self, fullname, original(self, fullname))
 
     if hasattr(get_code.__code__, "replace"):
         # So that tracebacks leave it out, as they leave out the function that it replaces.
         get_code.__code__ = get_code.__code__.replace(co_filename=original.__code__.co_filename)
     LOADER.get_code = get_code
     pid = os.getpid()
-    atexit.register(observation.end, pid)
-    observation.note(NOTES, "start {} {}".format(pid, os.getppid()))
+    atexit.register(observer.end, pid)
+    observer.note(NOTES, "start {} {}".format(pid, os.getppid()))
 
 
 def run_module(fullname, names):
     """Run a module of a test runner in its names, then add ours to it."""
-    exec(_observation.parts.pop(fullname), names)  # noqa: S102 - the module's own code
+    exec(_observer.parts.pop(fullname), names)  # noqa: S102 - the module's own code
     try:
-        getattr(_observation.load("scaffold_observation_tests"), RUNNERS[fullname])(names, _observation)
+        getattr(_observer.load("scaffold_observation_tests"), RUNNERS[fullname])(names, _observer)
     except Exception:  # noqa: BLE001, S110 - the tests must run as they would
         pass
 
@@ -117,4 +117,4 @@ def child_seconds():
     return times.children_user + times.children_system
 
 
-_observation = None
+_observer = None

@@ -18,19 +18,19 @@ SOURCE_TO_CODE = sys.modules["_frozen_importlib_external"].SourceLoader.source_t
 LISTS = ("body", "orelse", "finalbody")
 
 
-def marked_code(observation, loader, fullname, code):
+def marked_code(observer, loader, fullname, code):
     """Return the code of a file with marks, if its content is that of a changed file."""
     path = loader.get_filename(fullname)
     data = loader.get_data(path)
     real = os.path.realpath(path)
     # Copies of a changed file count as well; of several equal files each has its own marks.
-    for _, numbers in sorted(observation.files[os.path.basename(path)], key=lambda each: each[0] != real):
+    for _, numbers in sorted(observer.files[os.path.basename(path)], key=lambda each: each[0] != real):
         size, checksum, first, *lines = numbers
         # A loader that compiles in its own way would not see the marks, or would be disturbed by them.
         if (len(data), crc32(data)) == (size, checksum) and type(loader).source_to_code is SOURCE_TO_CODE:
-            share(observation.folder)
+            share(observer.folder)
             code = with_marks(data, path, dict(zip(lines, range(first, first + len(lines)))))
-            observation.marked.add(real)
+            observer.marked.add(real)
             return code
     return code
 

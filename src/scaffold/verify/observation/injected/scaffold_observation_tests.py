@@ -59,7 +59,7 @@ class OutcomePlugin:
         self._write(outcome, os.path.join(self._root, path) + separator + name)
 
 
-def observe_pytest(names, observation):
+def observe_pytest(names, observer):
     """Give each plugin manager of pytest our plugin, unless pytest runs already."""
     manager = names["PytestPluginManager"]
     original = manager.__init__
@@ -68,7 +68,7 @@ def observe_pytest(names, observation):
     def init(self, *args, **options):
         original(self, *args, **options)
         if not OutcomePlugin.running:
-            self.register(OutcomePlugin(writer(observation.note), only(observation.folder)), "scaffold_observation")
+            self.register(OutcomePlugin(writer(observer.note), only(observer.folder)), "scaffold_observation")
 
     manager.__init__ = init
 
@@ -82,9 +82,9 @@ def only(folder):
         return set()
 
 
-def observe_unittest(names, observation):
+def observe_unittest(names, observer):
     """Make the class of all results write down what it is told."""
-    write = writer(observation.note)
+    write = writer(observer.note)
     for name, outcome in UNITTEST_OUTCOMES.items():
         setattr(names["TestResult"], name, observed(getattr(names["TestResult"], name), outcome, write))
     names["TestResult"].addSubTest = observed_subtest(names["TestResult"].addSubTest, write)
