@@ -185,7 +185,9 @@ def summary(lines: Sequence[Replayed]) -> str:
             table(HEADER, [*rows, *_by_kind(lines), _counted("all", lines)]),
             "",
             f"refused: {share(count['refused'], len(judged))}; weak: {share(count['weak'], landed)} of what landed",
+            f"asked a human: {share(sum(bool(line.ending.asked) for line in judged), len(judged))}",
             *_reasons(judged),
+            *(f"ASKED A HUMAN {told(line)}" for line in lines if line.ending.asked),
             *(told(line) for line in lines if line.ending.outcome in {"refused", "not_judged"}),
             *(f"{told(line)} LANDED ANOTHER TREE" for line in lines if line.same_tree is False),
         ]

@@ -18,6 +18,8 @@ KEY = "change"
 EFFECT = "changed"
 SHOWN_TESTS = 8
 SHOWN_LINES = 12
+OUTPUT = "output"
+"""The file in the home of a place with what the last command printed."""
 
 Outcome = Literal["proven", "reviewed", "weak", "refused", "not_judged"]
 """Landed with which strength of evidence | did not land | nothing can be told here, such as without a baseline."""
@@ -59,6 +61,8 @@ class Ending(Struct, frozen=True, kw_only=True):
     total_s: float = 0.0
     runs: tuple[CommandRun, ...] = ()
     """Every execution of a check or gate, wherever it happened."""
+    asked: tuple[str, ...] = ()
+    """What a human was asked and agreed to: the loss of tests. The author of the change stands for that human."""
     printed: str = ""
     """The end of what the command printed; empty if the work landed."""
 
@@ -78,19 +82,35 @@ def replay(work: Work, place: Place, *, keep: bool = False) -> Ending:
     place.reset(work.base)
     (place.repo / ".git" / PATCH).write_bytes(work.patch)
     _write(place, "scaffold/config/config.yaml", dict(work.settings))
-    plan, cassette = _write(place, "plan.yaml", _plan(work)), _write(place, "cassette.yaml", _cassette())
-    output = place.home / "output"
+    plan, cassette = _write(place, "plan.yaml", _plan(work)), _write(place, "cassette.yaml", _cassette(attempt=1))
     began = time.monotonic()
-    with output.open("wb") as out:
-        command = _scaffold("run", "--plan", plan, "--model", f"cassette:{cassette}", "--yes")
-        process = subprocess.Popen(
-            command, cwd=place.repo, env=dict(place.environ), stdin=subprocess.DEVNULL, stdout=out, stderr=out
-        )
-        shells = watch(process)
+    shells = _finished(place, "run", "--plan", plan, "--model", f"cassette:{cassette}", "--yes")
+    asked = dict(_questions(_json(place, "status")))
+    if asked:
+        _finished(place, "approve", *asked)
+        again = _write(place, "cassette-again.yaml", _cassette(attempt=2))
+        shells += _finished(place, "resume", "--model", f"cassette:{again}")
     took = time.monotonic() - began
-    status, contract = _asked(place, "status"), _asked(place, "contract", KEY)
     runs = tuple(run for run in shells if run.command != APPLY)
-    return read_ending(status, contract, output.read_text(errors="replace"), took=took, runs=runs)
+    printed = (place.home / OUTPUT).read_text(errors="replace")
+    ending = read_ending(_json(place, "status"), _json(place, "contract", KEY), printed, took=took, runs=runs)
+    return msgspec.structs.replace(ending, asked=tuple(asked.values()))
+
+
+def _finished(place: Place, *args: str) -> tuple[CommandRun, ...]:
+    """Run a command of Scaffold to its end, and return what it executed; its output is kept in the home."""
+    with (place.home / OUTPUT).open("wb") as out:
+        process = subprocess.Popen(
+            _scaffold(*args), cwd=place.repo, env=dict(place.environ), stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        )
+        return watch(process)
+
+
+def _questions(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the id and the text of each question about lost tests that a run waits for; none if it waits for others."""
+    waiting = status["inbox"] if status["run"]["status"] == "paused" else []
+    if all("lost" in item["detail"] for item in waiting):
+        yield from ((item["id"], item["text"]) for item in waiting)
 
 
 def read_ending(
@@ -159,10 +179,10 @@ def _plan(work: Work) -> dict[str, Any]:
     return {"version": 1, "goals": [goal]}
 
 
-def _cassette() -> dict[str, Any]:
-    """Return the replies of a worker that makes the change at once, and does nothing when asked again."""
+def _cassette(*, attempt: int) -> dict[str, Any]:
+    """Return the replies of a worker that makes the change at once in an attempt, and nothing when asked again."""
     make = {"name": "shell", "args": {"command": APPLY, "timeout_s": 60}}
-    first = {"when": {"action": KEY, "turn": 1, "attempt": 1}, "tool_calls": [make]}
+    first = {"when": {"action": KEY, "turn": 1, "attempt": attempt}, "tool_calls": [make]}
     return {"version": 1, "replies": [first, {"when": {"action": KEY}, "text": "It is done."}]}
 
 
@@ -174,7 +194,7 @@ def _write(place: Place, name: str, value: Mapping[str, Any]) -> str:
     return str(path)
 
 
-def _asked(place: Place, *args: str) -> dict[str, Any]:
+def _json(place: Place, *args: str) -> dict[str, Any]:
     """Return what a command of Scaffold prints as JSON; empty if it fails."""
     command = _scaffold(*args, "--json")
     done = subprocess.run(command, cwd=place.repo, env=dict(place.environ), capture_output=True, check=False)

@@ -77,7 +77,7 @@ def test_the_summary_counts_by_project_and_names_what_did_not_land():
     text = summary([*lines, line_of("not_judged", reason="no pytest")])
     assert "| acme/calc              |       4 |      1 |        0 |    1 |       1 |          1 |        1.0 |" in text
     assert "| (code alone)           |       4 |" in text
-    assert "refused: 1 of 3 (33.3 %); weak: 1 of 2 (50.0 %) of what landed" in text
+    assert "refused: 1 of 3 (33.3 %); weak: 1 of 2 (50.0 %) of what landed\nasked a human: 0 of 3 (0.0 %)" in text
     assert "  1 x green-on-base" in text
     assert "no way" in text
     assert "no pytest" in text
