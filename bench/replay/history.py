@@ -34,7 +34,8 @@ from replay.results import Results, share, table
 from replay.trial import Contract, Ending, Outcome, Work, replay
 
 HERE = Path(__file__).parent
-OUTCOMES: tuple[Outcome, ...] = ("proven", "reviewed", "weak", "refused", "not_judged")
+OUTCOMES: tuple[Outcome, ...] = ("proven", "reviewed", "weak", "refused", "broken", "not_judged")
+UNCOUNTED: frozenset[Outcome] = frozenset({"broken", "not_judged"})
 
 
 class Project(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,9 +151,8 @@ def _replayed(project: Project, change: Change, place: Place) -> Replayed:
         contract=contract_of(change, focused=project.focused, whole=project.whole),
     )
     ending = replay(work, place)
-    if ending.outcome == "refused" and not passes_by_itself(place, change.commit, work.contract.commands):
-        reason = f"its checks fail here without Scaffold, too; {ending.reason}"
-        ending = msgspec.structs.replace(ending, outcome="not_judged", reason=reason)
+    if ending.outcome == "refused":
+        ending = _excused(ending, change, work, place, whole=project.whole)
     return Replayed(
         project=project.repo,
         commit=change.commit,
@@ -163,6 +163,21 @@ def _replayed(project: Project, change: Change, place: Place) -> Replayed:
         ending=ending,
         same_tree=None if ending.landed is None else not place.git("diff", "--stat", ending.landed, change.commit),
     )
+
+
+def _excused(ending: Ending, change: Change, work: Work, place: Place, *, whole: str) -> Ending:
+    """Return the ending of refused work: as it is, or with the commit itself or this machine to blame."""
+
+    def passes(commit: str, *commands: str) -> bool:
+        return passes_by_itself(place, commit, commands)
+
+    if passes(change.base, whole) and not passes(change.commit, whole):
+        reason = f"it breaks `{whole}` without Scaffold, too; {ending.reason}"
+        return msgspec.structs.replace(ending, outcome="broken", reason=reason)
+    if not passes(change.commit, *work.contract.commands):
+        reason = f"its checks fail here without Scaffold, too; {ending.reason}"
+        return msgspec.structs.replace(ending, outcome="not_judged", reason=reason)
+    return ending
 
 
 def told(line: Replayed) -> str:
@@ -177,7 +192,7 @@ def summary(lines: Sequence[Replayed]) -> str:
     """Return the table by project, the shares of all, the reasons, and each commit that did not land."""
     projects = sorted({line.project for line in lines})
     rows = [_counted(name, [line for line in lines if line.project == name]) for name in projects]
-    judged = [line for line in lines if line.ending.outcome != "not_judged"]
+    judged = [line for line in lines if line.ending.outcome not in UNCOUNTED]
     count = Counter(line.ending.outcome for line in judged)
     landed = len(judged) - count["refused"]
     return "\n".join(
@@ -188,7 +203,7 @@ def summary(lines: Sequence[Replayed]) -> str:
             f"asked a human: {share(sum(bool(line.ending.asked) for line in judged), len(judged))}",
             *_reasons(judged),
             *(f"ASKED A HUMAN {told(line)}" for line in lines if line.ending.asked),
-            *(told(line) for line in lines if line.ending.outcome in {"refused", "not_judged"}),
+            *(told(line) for line in lines if line.ending.outcome in {"refused", *UNCOUNTED}),
             *(f"{told(line)} LANDED ANOTHER TREE" for line in lines if line.same_tree is False),
         ]
     )

@@ -21,8 +21,8 @@ SHOWN_LINES = 12
 OUTPUT = "output"
 """The file in the home of a place with what the last command printed."""
 
-Outcome = Literal["proven", "reviewed", "weak", "refused", "not_judged"]
-"""Landed with which strength of evidence | did not land | nothing can be told here, such as without a baseline."""
+Outcome = Literal["proven", "reviewed", "weak", "refused", "broken", "not_judged"]
+"""Landed with which strength of evidence | did not land | did not land, and rightly so | nothing can be told here."""
 
 
 class Contract(Struct, frozen=True, kw_only=True, omit_defaults=True):
