@@ -135,8 +135,13 @@ INSTALL = (
 
 
 def adds_a_dependency(scenario):
-    """Let the work add a dependency to the manifest, and code that imports it."""
+    """Let the work add a dependency to the manifest, and code that imports it, which the project's own tests cover."""
     (scenario.repo / "requirements.txt").write_text("left\n")
+    (scenario.repo / "tests").mkdir(exist_ok=True)
+    test = (
+        "import unittest\n\nimport calc\n\n\nclass T(unittest.TestCase):\n    def test(self):\n        calc.add(1, 2)\n"
+    )
+    (scenario.repo / "tests" / "test_sums.py").write_text(test)
     scenario.commit("requirements")
     assert scenario.scaffold("config", "setup", INSTALL).returncode == 0
     check = "python -c 'import left, calc'"

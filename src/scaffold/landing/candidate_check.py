@@ -89,9 +89,11 @@ class CandidateVerifier:
             return ()
         base, gates = self._run.base_sha, self._run.settings.gates
         found = await environment_at(self._context, self._run, baseline.environment, tip)
+        # The tip may need packages that the base did not.
+        baseline = msgspec.structs.replace(baseline, environment=found.environment)
         async with self._checkout.tree(found.environment, base=base, commit=tip) as tree:
             request = ProofRequest(
-                baseline=msgspec.structs.replace(baseline, environment=found.environment),
+                baseline=baseline,
                 focused=False,
                 files=("**",),
                 landed_gates=self._landed_gates(),
