@@ -107,3 +107,27 @@ async def test_replaced_assertions_of_node_are_recorded(tmp_path):
     )
     shown = await _shown(folder, "node")
     assert (shown.problem, shown.replaced) == (None, ("assert.equal",)), shown.detail
+
+
+KNOWN_BUG = "require('node:test')('known bug', () => { if (BAD) throw new Error('it is back'); });\n"
+
+
+@needs("node")
+async def test_a_new_test_with_the_title_of_a_failing_one_is_told_from_it(tmp_path):
+    """BX-4: honest work is not refused for a failure that was there before."""
+    gate = Gate(kind="test", command="node --test", runner="node")
+    folder = write_files(tmp_path, {"test/old.test.js": KNOWN_BUG.replace("BAD", "true")})
+    before = await run_gate_once(folder, gate)
+    write_files(folder, {"test/new.test.js": KNOWN_BUG.replace("BAD", "false")})
+    after = await run_gate_once(folder, gate)
+    assert dict(before.outcomes) == {"known bug": "failed"}
+    assert dict(after.outcomes) == {"known bug": "failed", "known bug (2)": "passed"}
+
+
+@needs("node")
+async def test_files_without_tests_have_the_same_name_in_each_checkout(tmp_path):
+    """BX-4: Node counts each as a test."""
+    gate = Gate(kind="test", command="node --test", runner="node")
+    folder = write_files(tmp_path, {"test/helper.js": "exports.same = 1;\n", "test/broken.js": "throw new Error();\n"})
+    shown = await run_gate_once(folder, gate)
+    assert dict(shown.outcomes) == {"test/helper.js": "passed", "test/broken.js": "failed"}

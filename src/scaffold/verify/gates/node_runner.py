@@ -19,6 +19,7 @@ from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, R
 from scaffold.verify.gates.runner_result import (
     MAX_BYTES,
     MAX_MESSAGES,
+    OUTCOME_RANK,
     RunnerResult,
     UnresolvedName,
     failure_message,
@@ -50,11 +51,8 @@ class TestPoint(Struct, frozen=True):
     """What was printed before its line."""
     details: tuple[str, ...] = ()
     """The lines of its YAML block, without their indentation."""
-
-    @property
-    def is_file(self) -> bool:
-        """True for a file as a whole, which has a result of its own if its process fails."""
-        return self.name.startswith("/")
+    is_file: bool = False
+    """Whether it is a file as a whole, which has a result of its own if it has no tests, or if its process fails."""
 
     @property
     def said(self) -> str:
@@ -98,7 +96,7 @@ def _read(text: str, ended: RunnerExit) -> RunnerResult:
     # The plan comes last, so a report without one was cut off.
     if _PLAN.search(text) is None:
         return unusable_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
-    points = tuple(_points(text))
+    points = tuple(_points(text, ended.env.cwd))
     replaced = _replaced(ended.env.folder)
     numbered = tuple(_numbered(points))
     outcomes = {point.name: point.outcome for point in numbered}
@@ -137,8 +135,11 @@ def _unresolved(points: Sequence[TestPoint]) -> Iterator[tuple[str, UnresolvedNa
             yield ANY_FILE if point.is_file else point.name, UnresolvedName(name)
 
 
-def _points(report: str) -> Iterator[TestPoint]:
-    """Yield every test with its outcome and what was said of it, subtests first."""
+def _points(report: str, top: Path) -> Iterator[TestPoint]:
+    """Yield every test with its outcome and what was said of it, subtests first.
+
+    Node names files by absolute paths, which differ between checkouts; they become relative to `top`.
+    """
     parents: list[str] = []
     found: TestPoint | None = None
     yaml_indent = printed = ""
@@ -159,7 +160,8 @@ def _points(report: str) -> Iterator[TestPoint]:
             if found:
                 yield found
             outcome: TestOutcome = "skipped" if point["mark"] else "failed" if point["bad"] else "passed"
-            found, printed = TestPoint(printable_test_name(name), outcome, printed), ""
+            shown = printable_test_name(name.removeprefix(f"{top}/"))
+            found, printed = TestPoint(shown, outcome, printed, is_file=name.startswith("/")), ""
         # What a file printed before it failed to load; tests print there, too.
         elif line.startswith("# "):
             printed = f"{printed}{line[2:]}\n"[-MAX_SAID:]
@@ -180,9 +182,12 @@ def _yaml_text(lines: Sequence[str], key: str) -> str:
 
 
 def _numbered(points: Iterable[TestPoint]) -> Iterator[TestPoint]:
-    """Yield the tests with equal names numbered, because the report does not contain the files."""
+    """Yield the tests with equal names numbered, because the report does not contain the files.
+
+    Failed ones come first: by the order of the report, a new test of that name would take the number of an old one.
+    """
     seen: dict[str, int] = {}
-    for point in points:
+    for point in sorted(points, key=lambda each: -OUTCOME_RANK[each.outcome]):
         seen[point.name] = number = seen.get(point.name, 0) + 1
         yield point if number == 1 else structs.replace(point, name=f"{point.name} ({number})")
 
