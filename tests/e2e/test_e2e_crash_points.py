@@ -10,8 +10,8 @@ from e2e.test_e2e_supervision import TASK, expect_the_end, shop_and_docs
 from support.scenario import Scenario, action, plan_of, shell, write
 
 HARNESS = Path(__file__).parents[1] / "crash"
-PLANNED_PLACES = range(1, 54)
-REQUESTED_PLACES = range(1, 63)
+PLANNED_PLACES = range(1, 56)
+REQUESTED_PLACES = range(1, 65)
 """A few more than the places in the source at which such a run commits or has git change something.
 
 What is stored after one change is what is stored before the next. So one kind of run dies before each change, and the
