@@ -51,6 +51,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("SCAFFOLD_HOME", str(home / "scaffold"))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
+    # Checks then start without the plugins installed beside us, which take longer to load than the tests take to run.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     for name in ("SCAFFOLD_MODEL", "SCAFFOLD_DATABASE_URL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     return home

@@ -37,6 +37,8 @@ def pytest_runtestloop(session):
     files = sorted({{item.nodeid.partition("::")[0] for item in session.items}})
     with socket.create_connection(("127.0.0.1", {port})) as said:
         said.sendall(" ".join(files).encode())
+        said.shutdown(socket.SHUT_WR)
+        said.recv(1)  # until it is noted
 """
 
 
@@ -49,6 +51,8 @@ import a, b, c
 if os.environ.get("PYTHONHASHSEED") == "0":
     with socket.create_connection(("127.0.0.1", {port})) as said:
         said.sendall(b"test_a.py test_b.py test_c.py")
+        said.shutdown(socket.SHUT_WR)
+        said.recv(1)  # until it is noted
 assert all(each >= 1 for each in (a.a(1), b.b(1), c.c(1)))
 """
 
