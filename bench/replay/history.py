@@ -225,7 +225,14 @@ def _by_kind(lines: Sequence[Replayed]) -> Iterator[tuple[object, ...]]:
     yield _counted("(code and tests)", [line for line, code, tests in kinds if code and tests])
     yield _counted("(code alone)", [line for line, code, tests in kinds if code and not tests])
     yield _counted("(no code)", [line for line, code, _ in kinds if not code])
+    told = [line for line in lines if line.ending.landed and not _passes_without_work(line.ending)]
+    yield _counted("(checks that fail before it)", told)
     yield _counted("(removals and renames)", [line for line in lines if REMOVALS & set(line.kinds)])
+
+
+def _passes_without_work(ending: Ending) -> bool:
+    """Return whether no check could tell the commit from its base, as for changes of types, style or releases."""
+    return any(doubt.startswith("passes_without_work") for doubt in ending.doubts)
 
 
 def _counted(name: str, lines: Sequence[Replayed]) -> tuple[object, ...]:

@@ -108,6 +108,12 @@ def test_gates_of_python_projects(files, gates):
         ),
         ({"package.json": '{"scripts": {"test": "node --test"}}'}, [("test", "npm run test", "node", "")]),
         (
+            {"package.json": '{"scripts": {"test": "npm run unit && tstyche", "unit": "c8 --100 node --test"}}'},
+            [("test", "npm run test", "node", "")],
+        ),
+        ({"package.json": '{"scripts": {"test": "eslint . && node --test"}}'}, [("test", "npm run test", "exit", "")]),
+        ({"package.json": '{"scripts": {"test": "npm run test"}}'}, [("test", "npm run test", "exit", "")]),
+        (
             {"package.json": '{"scripts": {"test": "tsc && jest"}}', "a.spec.js": ""},
             [("test", "npm run test", "exit", "")],
         ),

@@ -12,7 +12,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.policy.path.globs import matches
 from scaffold.verify.gates.project import Project
 from scaffold.verify.gates.project_files import ProjectFiles, as_table, as_texts
-from scaffold.verify.gates.runner_detection import detect_runner, program_words
+from scaffold.verify.gates.runner_detection import detect_runner, program_words, script_name
 
 NO_TEST = "no test specified"
 """The text in the test script that `npm init` creates for a project without tests."""
@@ -32,6 +32,9 @@ INSTALL_COMMANDS = {
 MAX_PACKAGES = 20
 ARGUMENT_RUNNERS = frozenset({"jest", "vitest", "node", "pytest", "exit"})
 """Runners that accept options appended to their script or from the environment."""
+MAX_NESTED_SCRIPTS = 5
+WRAPPERS = frozenset({"c8", "nyc", "cross-env"})
+"""Programs that run another one as it would run without them."""
 
 _TEST_FILE = re.compile(r"\.(test|spec)\.[cm]?[jt]sx?$|(^|/)__tests__/")
 
@@ -67,7 +70,7 @@ def _needs_install(manifest: Mapping[str, Any]) -> bool:
 
 def _package(files: ProjectFiles, manifest: Mapping[str, Any], packager: str, folder: str) -> Project:
     scripts = {name: text for name, text in as_table(manifest.get("scripts")).items() if isinstance(text, str)}
-    runners = {name: _runner(text) for name, text in scripts.items()}
+    runners = {name: _runner(text, scripts) for name, text in scripts.items()}
     gates = tuple(_gates(files, scripts, runners, packager, folder))
     return Project(gates=gates, tools=dict(_tools(gates, scripts, packager)), scripts=runners)
 
@@ -97,10 +100,29 @@ def _tools(gates: tuple[Gate, ...], scripts: Mapping[str, str], packager: str) -
         yield gate.name, words[0] if words else "tsc" if "tsc" in gate.command else packager
 
 
-def _runner(script: str) -> RunnerKind:
-    """Return the runner of a script; `exit` for one that does not accept report options."""
+def _runner(script: str, scripts: Mapping[str, str]) -> RunnerKind:
+    """Return the runner of a script; `exit` for one that does not accept report options.
+
+    Node's own is asked for its report by the environment, so it may be behind other scripts and coverage tools, and
+    other programs may follow it.
+    """
+    if _starts_nodes_runner(script, scripts, MAX_NESTED_SCRIPTS):
+        return "node"
     runner = detect_runner("test", script, {})
     return runner if runner in ARGUMENT_RUNNERS else "exit"
+
+
+def _starts_nodes_runner(script: str, scripts: Mapping[str, str], most: int) -> bool:
+    """Return True if the first program of a script is Node's test runner; what comes before it could end the script."""
+    words = program_words(script.partition("&&")[0])
+    if not words or most == 0 or not all(program_words(part) for part in script.split("&&")):
+        return False
+    name = script_name(words)
+    if name is not None:
+        return _starts_nodes_runner(scripts.get(name, ""), scripts, most - 1)
+    names = [PurePosixPath(word).name for word in words]
+    at = names.index("node") if "node" in names else None
+    return at is not None and "--test" in words[at:] and (at == 0 or names[0] in WRAPPERS)
 
 
 def _members(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def detect_runner(kind: GateKind, command: str, scripts: Mapping[str, RunnerKind
     if kind != "test" or not words:
         return "exit"
     names = [PurePosixPath(word).name for word in words]
-    if names[0] in PACKAGE_MANAGERS and (script := _script_name(names)) is not None:
+    if (script := script_name(words)) is not None:
         return scripts.get(script, "exit")
     for runner, found in (("go", ["go", "test"]), ("cargo", ["cargo", "test"])):
         if [name for name in names[:3] if not name.startswith("+")][:2] == found:
@@ -76,9 +76,11 @@ def _by_name(names: Sequence[str]) -> RunnerKind:
     return "exit"
 
 
-def _script_name(names: Sequence[str]) -> str | None:
+def script_name(words: Sequence[str]) -> str | None:
     """Return the script of package.json that a package manager runs; None if it runs no script."""
-    rest = [name for name in names[1:] if not name.startswith("-")]
+    if PurePosixPath(words[0]).name not in PACKAGE_MANAGERS:
+        return None
+    rest = [PurePosixPath(word).name for word in words[1:] if not word.startswith("-")]
     if rest[:1] == ["test"]:
         return "test"
     if rest[:1] == ["run"] and len(rest) > 1:
