@@ -115,6 +115,26 @@ async def test_only_selected_unittest_tests_run(tmp_path):
     assert dict(alone.outcomes) == dict(by_file.outcomes)
 
 
+DOCTESTED = 'def double(x):\n    """Twice x.\n\n    >>> double(2)\n    4\n    """\n    return 2 * x\n'
+LOADS_DOCTESTS = """\
+import doctest
+
+import calc
+
+
+def load_tests(loader, tests, pattern):
+    return doctest.DocTestSuite(calc)
+"""
+
+
+async def test_doctests_that_another_file_loads_belong_to_their_source(tmp_path):
+    """BX-4: selected by it, they run; otherwise they would count as lost."""
+    write_files(tmp_path, {"calc.py": DOCTESTED, "test_calc.py": LOADS_DOCTESTS})
+    whole = await run_gate_once(tmp_path, UNITTEST)
+    of_source = await run_gate_once(tmp_path, UNITTEST, only=("calc.py",))
+    assert dict(whole.outcomes) == dict(of_source.outcomes) == {"calc.double": "passed"}
+
+
 async def test_findings_are_reported_without_line_numbers(tmp_path):
     """AL-9: findings are compared with earlier ones, wherever they have moved."""
     lines = "a.py:1:8: F401 os unused\\na.py:9:1: F401 os unused\\nsrc/b.py:3: error: no\\nFound 3 errors.\\n"

@@ -3,9 +3,11 @@
 Two canary tests run after the others. One of them must fail, which shows whether failures are reported at all.
 """
 
+import os
 import sys
 import traceback
 import unittest
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Iterator  # noqa: UP035 - that of collections.abc has no parameters before 3.9
 
@@ -114,13 +116,17 @@ class RecordingRunner(unittest.TextTestRunner):
 
 
 class SelectingLoader(unittest.TestLoader):
-    """Loads only the selected files, because loading a file can influence the others."""
+    """Loads only the selected files, because loading a file can influence the others.
+
+    It loads all if one of them is no test file: its doctests are loaded by another file.
+    """
 
     order: "dict[str, Any]"
 
     def _match_path(self, path: str, full_path: str, pattern: str) -> bool:
         only = self.order["only"]
-        selected = not all(each.endswith(".py") for each in only) or any(_same(full_path, each) for each in only)
+        found = all(fnmatch(os.path.basename(each), pattern) for each in only)  # noqa: PTH119 - few imports
+        selected = not found or any(_same(full_path, each) for each in only)
         matching: bool = super()._match_path(path, full_path, pattern)
         return matching and (selected or not only)
 
@@ -163,7 +169,9 @@ def name_of_test(test: Any) -> str:
 def is_selected(test: Any, only: "frozenset[str]") -> bool:
     """Return True if a test is selected by its name or file, or represents a module that failed to load."""
     module = sys.modules.get(type(test).__module__)
-    file = Path(getattr(module, "__file__", None) or "nowhere").resolve()
+    doctest = getattr(test, "_dt_test", None)
+    path = module and getattr(module, "__file__", None) if doctest is None else doctest.filename
+    file = Path(path or "nowhere").resolve()
     return (
         test.id().startswith(NOT_LOADED)
         or name_of_test(test) in only
