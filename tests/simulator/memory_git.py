@@ -179,7 +179,7 @@ class MemoryGit:
                 return 0, objects.commit(tree, tuple(flags[1::2]), stdin)
             case ("worktree", "list", *_):
                 return 0, f"worktree {self.cwd}\0HEAD {'0' * 40}\0\0"
-            case _ if "GIT_INDEX_FILE" in env:
+            case _ if "GIT_INDEX_FILE" in env and args[0] != "diff-tree":
                 return self._about_files(args, env["GIT_INDEX_FILE"])
             case _:
                 return 0, self._listed(args)

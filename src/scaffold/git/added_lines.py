@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
-from scaffold.git.commits import DIFF_OPTIONS
+from scaffold.git.commits import DIFF_OPTIONS, WITHOUT_ATTRIBUTES
 
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NEW_FILE = b"+++ b/"
@@ -18,8 +18,9 @@ async def added_lines(git: Git, old: Commit, new: Commit, suffixes: Sequence[str
     Files without such lines are left out: lines that were only deleted, or moved with their file, are none.
     """
     globs = [f":(top,glob)**/*{suffix}" for suffix in suffixes]
-    prefixes = ("--src-prefix=a/", "--dst-prefix=b/")
-    answer = await git("diff-tree", "-r", "-z", "-p", "--unified=0", *prefixes, *DIFF_OPTIONS, old, new, "--", *globs)
+    # Code may contain a NUL, in a comment of JavaScript for example, and git would take it for binary.
+    form = ("-p", "--unified=0", "--text", "--src-prefix=a/", "--dst-prefix=b/", *DIFF_OPTIONS)
+    answer = await git("diff-tree", "-r", "-z", *form, old, new, "--", *globs, env=WITHOUT_ATTRIBUTES)
     return _read_patch(answer.out)
 
 

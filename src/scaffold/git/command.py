@@ -20,6 +20,7 @@ from scaffold.host.process.command import CommandResult, OutputCapture, run_comm
 CONFIG_OVERRIDES: tuple[Setting, ...] = (
     ("commit.gpgSign", "false"),
     ("core.askPass", ""),
+    ("core.bigFileThreshold", "512m"),
     ("core.checkStat", "default"),
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),

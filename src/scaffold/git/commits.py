@@ -32,6 +32,8 @@ ALL_SUBMODULES = "--ignore-submodules=none"
 """Overrides `ignore` in .gitmodules, which a candidate may have changed."""
 DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--submodule=short", ALL_SUBMODULES)
 """Make the patch independent of the user's configuration."""
+WITHOUT_ATTRIBUTES = {"GIT_WORK_TREE": os.sep, "GIT_INDEX_FILE": "/nonexistent/index"}
+"""Variables with which git finds none of the repository's .gitattributes: `-diff` would hide the lines of a file."""
 TREE_OF = ("rev-list", "--max-count=1", "--no-commit-header", "--format=%T")
 
 NUMSTAT_TABS = 2
@@ -322,14 +324,15 @@ async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int, pat
 
     If `paths` are given, it has no others.
     """
-    only = [f":(top,literal){path}" for path in paths]
-    answer = await git("diff-tree", "-r", "-p", *DIFF_OPTIONS, old, new, "--", *only, limit_bytes=limit_bytes)
+    args = ("diff-tree", "-r", "-p", *DIFF_OPTIONS, old, new, "--", *(f":(top,literal){path}" for path in paths))
+    answer = await git(*args, env=WITHOUT_ATTRIBUTES, limit_bytes=limit_bytes)
     return answer.out.decode(errors="replace")
 
 
 async def changed_line_count(git: Git, old: Commit, new: Commit) -> int:
     """Return how many lines of text the change adds and deletes; a renamed file's unchanged lines do not count."""
-    records = (await git("diff-tree", "-r", "-z", "--numstat", *DIFF_OPTIONS, old, new)).records
+    args = ("diff-tree", "-r", "-z", "--numstat", *DIFF_OPTIONS, old, new)
+    records = (await git(*args, env=WITHOUT_ATTRIBUTES)).records
     # The paths of a renamed file are records of their own; a binary file has `-` for its counts.
     counts = (record.split("\t")[:2] for record in records if record.count("\t") >= NUMSTAT_TABS)
     return sum(int(number) for pair in counts for number in pair if number.isdecimal())

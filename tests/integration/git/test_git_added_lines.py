@@ -55,3 +55,11 @@ async def test_lines_that_are_new_or_changed_are_numbered_by_file(harness):
         "page.mjs": (1,),
     }
     assert await added_lines(harness.context.git, base, base, (".py",)) == {}
+
+
+async def test_attributes_of_the_repository_hide_no_lines(harness):
+    """BX-5: neither `-diff`, in whatever folder, nor a NUL makes code a binary file."""
+    base = await committed(harness, {"calc/a.py": "one\n", "b.js": "one\n"})
+    hidden = {".gitattributes": "*.py -diff\n", "calc/.gitattributes": "* binary\n"}
+    head = await committed(harness, {**hidden, "calc/a.py": "two\n", "b.js": "// \0\ntwo\n"})
+    assert await added_lines(harness.context.git, base, head, (".py", ".js")) == {"calc/a.py": (1,), "b.js": (1, 2)}

@@ -9,6 +9,7 @@ from scaffold.git import worktree
 from scaffold.git.commits import (
     batch_contents,
     blob_sizes,
+    changed_line_count,
     changed_paths,
     commit_all,
     commit_all_info,
@@ -154,6 +155,16 @@ async def test_a_patch_is_bounded_and_independent_of_the_users_configuration(pla
     short = await diff_text(place, head, commit, limit_bytes=200)
     assert "bytes omitted" in short
     assert len(short) < 300
+
+
+async def test_a_patch_shows_lines_that_attributes_of_the_repository_would_hide(place, sh, head, people):
+    """BX-5: a reviewer would read that binary files differ."""
+    await sh("echo '* binary' > .gitattributes; echo more >> a; printf 'x\\0' > image", cwd=place.cwd)
+    commit = await commit_all(place, "hide", **people)
+    patch = await diff_text(place, head, commit, limit_bytes=100_000)
+    assert "+more\n" in patch
+    assert "b/image differ" in patch
+    assert await changed_line_count(place, head, commit) == 2
 
 
 async def test_many_files_are_read_by_one_process(place, people):
