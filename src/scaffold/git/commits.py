@@ -28,6 +28,7 @@ from scaffold.git.worktree import remove_locks
 
 _FILE_MODE = "100"
 """Prefix of a regular file's octal mode; links and submodules have other prefixes."""
+_LINK_MODE = "120000"
 ALL_SUBMODULES = "--ignore-submodules=none"
 """Overrides `ignore` in .gitmodules, which a candidate may have changed."""
 DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--submodule=short", ALL_SUBMODULES)
@@ -383,8 +384,17 @@ async def listed_paths(git: Git, commit: Commit) -> tuple[str, ...]:
 
 async def listed_files(git: Git, commit: Commit) -> dict[str, str]:
     """Return {path: blob id} of the regular files in the commit's tree; no links, no submodules."""
+    return await _listed_blobs(git, commit, _FILE_MODE)
+
+
+async def listed_links(git: Git, commit: Commit) -> dict[str, str]:
+    """Return {path: blob id} of the symbolic links in the commit's tree; the blob contains the target."""
+    return await _listed_blobs(git, commit, _LINK_MODE)
+
+
+async def _listed_blobs(git: Git, commit: Commit, mode: str) -> dict[str, str]:
     entries = (record.partition("\t") for record in await _tree_records(git, commit))
-    return {path: details.split()[2] for details, _, path in entries if details.startswith(_FILE_MODE)}
+    return {path: details.split()[2] for details, _, path in entries if details.startswith(mode)}
 
 
 async def blob_sizes(git: Git, ids: Sequence[str]) -> tuple[int | None, ...]:

@@ -137,10 +137,33 @@ async def test_a_change_without_executable_lines_raises_no_doubt(tmp_path, work)
     assert lines is None
 
 
-async def test_a_file_of_another_language_version_is_not_judged(tmp_path):
-    work = {"calc.py": MORE, "later.py": "def f(:\n"}
-    _, seen, lines = await observed(tmp_path, {"calc.py": CALC}, work, "python -c ''")
-    assert (seen.complete, lines) == (True, None)
+async def test_a_file_that_is_no_code_is_not_judged_and_hides_no_other(tmp_path):
+    """BX-5: a template, or a file of another language version."""
+    broken = {"later.py": "def f(:\n"}
+    _, seen, lines = await observed(tmp_path, {"calc.py": CALC}, {"calc.py": MORE, **broken}, "python -c ''")
+    assert (seen.complete, lines) == (True, ExecutedLines(3, 0))
+
+
+async def test_alone_a_file_that_is_no_code_raises_no_doubt(tmp_path):
+    _, _, lines = await observed(tmp_path, {"calc.py": CALC}, {"later.py": "def f(:\n"}, "python -c ''")
+    assert lines is None
+
+
+@pytest.mark.parametrize(("command", "count"), [("import calc", 0), ("import calc; calc.sub(1, 2)", 2)])
+async def test_code_behind_a_link_is_observed(tmp_path, command, count):
+    """BX-5: the file has another suffix, and the link has the suffix of code."""
+    (tmp_path / "calc.py").symlink_to("calc.txt")
+    _, _, lines = await observed(tmp_path, {}, {"calc.txt": MORE}, f"python -c '{command}'")
+    assert lines == ExecutedLines(4, count)
+
+
+async def test_javascript_behind_a_link_is_observed(tmp_path):
+    (tmp_path / "calc.cjs").symlink_to("calc.txt")
+    code = "exports.sub = (a, b) => {\n  return a - b;\n};\n"
+    loads, runs = "node -e 'require(`./calc.cjs`)'", "node -e 'require(`./calc.cjs`).sub(1, 2)'"
+    _, _, loaded = await observed(tmp_path, {}, {"calc.txt": code}, loads)
+    _, _, ran = await observed(tmp_path, {"calc.txt": ""}, {"calc.txt": code}, runs)
+    assert (loaded.executed, ran.executed) == (0, 1)
 
 
 UNCHANGED = """\

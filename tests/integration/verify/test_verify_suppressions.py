@@ -33,3 +33,17 @@ async def test_a_doubt_counts_the_new_suppressions_of_each_file(repository):
     )
     assert await doubts_about_suppressions(tree, changes, [GateResult(gate=LINT, verdict="not_applicable")]) == ()
     assert await doubts_about_suppressions(tree, changes, []) == ()
+
+
+async def test_suppressions_behind_a_link_count(repository):
+    """BX-5: a link that was there before hides none either, and its unchanged lines are not new."""
+    base = await repository.commit({"old.txt": "import a  # noqa\n", "other.py": "import a  # noqa\n"})
+    (repository.harness.repo / "new.py").symlink_to("old.txt")
+    (repository.harness.repo / "alias.py").symlink_to("other.py")
+    linked = await repository.commit({})
+    later = await repository.commit({"old.txt": "import a  # noqa\nimport b  # noqa\n"})
+    for before, after in ((base, linked), (linked, later)):
+        tree = await repository.tree(before, after)
+        changes = await commits.path_changes(tree.git, before, after)
+        (doubt,) = await doubts_about_suppressions(tree, changes, [GateResult(gate=LINT, verdict="pass")])
+        assert doubt.text == "1 new suppression: new.py (1 noqa)"

@@ -61,3 +61,10 @@ async def test_tests_that_pass_while_the_functions_do_nothing_leave_a_doubt(proj
 )
 async def test_no_doubt_is_left_where_the_checks_tell_or_nobody_can(project, work, commands, more):
     assert await project.doubts({"calc.py": ADD, **work}, *commands, **more) == []
+
+
+async def test_functions_behind_a_link_are_emptied(project):
+    """BX-5: the module is a link to a file with another suffix."""
+    (project.harness.repo / "calc.py").symlink_to("calc.txt")
+    work = {"calc.txt": ADD, "test_calc.py": CALLS}
+    assert await project.doubts(work, RUN) == [("vacuous_tests", "the checks also pass if add does nothing")]

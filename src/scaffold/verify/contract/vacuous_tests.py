@@ -11,6 +11,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits, worktree
 from scaffold.git.commits import PathChange
+from scaffold.git.links import follow_links
 from scaffold.verify.contract.checks import Tree, required_names, restore_tracked_files, run_check
 from scaffold.verify.contract.emptied_functions import Emptied, empty_changed_functions
 from scaffold.verify.paths.conventions import is_test
@@ -49,14 +50,14 @@ async def doubts_about_new_tests(
 
 
 async def _emptied(code: Sequence[PathChange], tree: Tree) -> Emptied:
-    files = [each for each in code if each.path.endswith(".py") and not is_test(each.path) and not each.is_link]
-    old = [f"{tree.base}:{each.path}" for each in files if each.kind != "A"]
-    new = [each.path for each in files if each.kind != "D"]
-    before = await commits.batch_contents(tree.git, old)
-    after = await commits.batch_contents(tree.git, [f"{tree.commit}:{path}" for path in new])
+    followed = await follow_links(tree.git, tree.base, tree.commit, code)
+    files = [each for each in followed if each.path.endswith(".py") and not is_test(each.path) and not each.is_link]
+    new = [each for each in files if each.kind != "D"]
+    before = await commits.batch_contents(tree.git, [each.former_id for each in files if each.kind != "A"])
+    after = await commits.batch_contents(tree.git, [each.object_id for each in new])
     return empty_changed_functions(
         [source for source in before if source is not None],
-        {path: source for path, source in zip(new, after, strict=True) if source is not None},
+        {each.path: source for each, source in zip(new, after, strict=True) if source is not None},
     )
 
 

@@ -11,6 +11,8 @@ from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git.added_lines import added_lines
 from scaffold.git.command import Git
+from scaffold.git.commits import path_changes
+from scaffold.git.links import follow_links, linked_files
 from scaffold.host.files import read_untrusted
 from scaffold.verify.observation.node_coverage import SUFFIXES, SourceLines, code_lines
 from scaffold.verify.observation.python_lines import ExecutableLines, MarkedLines, executable_lines
@@ -36,7 +38,7 @@ class ChangedCode(Struct, frozen=True, kw_only=True):
     python: Mapping[str, PythonFile] = {}
     javascript: Mapping[str, SourceLines] = {}
     readable: bool = True
-    """False if there are changed files that cannot be read as code, so that nobody knows what of them ran."""
+    """False if the change is too large, so that nobody knows what of it ran."""
 
     @property
     def empty(self) -> bool:
@@ -64,22 +66,39 @@ async def changed_code(git: Git, base: Commit, head: Commit) -> ChangedCode:
     judged = {path: lines for path, lines in added.items() if not is_test(path)}
     if sum(map(len, judged.values())) > MAX_LINES:
         return ChangedCode(readable=False)
-    return await asyncio.to_thread(_read, git.cwd, judged)
+    linked = await _changed_links(git, base, head)
+    return await asyncio.to_thread(_read, git.cwd, judged, linked)
 
 
-def _read(top: Path, added: Mapping[str, tuple[int, ...]]) -> ChangedCode:
-    python, javascript, readable = dict[str, PythonFile](), dict[str, SourceLines](), True
-    for path, changed in added.items():
-        data = read_untrusted(top / path, MAX_FILE_BYTES)
-        lines = None if isinstance(data, str) else _lines_of(path, data, changed)
-        match lines:
-            case ExecutableLines() if isinstance(data, bytes):
+async def _changed_links(git: Git, base: Commit, head: Commit) -> dict[str, str]:
+    """Return {link: file} for links with the suffix of code to changed files without it, or changed links to such."""
+    linked = await linked_files(git, head)
+    if not linked:
+        return {}
+    changes = await follow_links(git, base, head, await path_changes(git, base, head))
+    code = (each.path for each in changes if each.path.endswith((PYTHON, *SUFFIXES)) and not is_test(each.path))
+    return {path: linked[path] for path in code if path in linked}
+
+
+def _read(top: Path, added: Mapping[str, tuple[int, ...]], linked: Mapping[str, str]) -> ChangedCode:
+    python, javascript = dict[str, PythonFile](), dict[str, SourceLines]()
+    for path in {**added, **linked}:
+        file = linked.get(path, path)
+        data = read_untrusted(top / file, MAX_FILE_BYTES)
+        if isinstance(data, str):
+            continue
+        # Behind a link all lines count: it may be the link that is new.
+        changed = range(1, data.count(b"\n") + 2) if path in linked else added[path]
+        match _lines_of(path, data, tuple(changed)):
+            case ExecutableLines() as lines:
                 python[path] = PythonFile(size=len(data), checksum=crc32(data), lines=lines)
-            case SourceLines():
-                javascript.update({path: lines} if lines.changed else {})
+            case SourceLines() as lines if lines.changed:
+                # Node names a file by where its link leads.
+                javascript[file] = lines
+            # A file that is no code, such as a template, says nothing about the others.
             case _:
-                readable = False
-    return ChangedCode(python=python, javascript=javascript, readable=readable)
+                pass
+    return ChangedCode(python=python, javascript=javascript)
 
 
 def _lines_of(path: str, data: bytes, changed: tuple[int, ...]) -> ExecutableLines | SourceLines | None:

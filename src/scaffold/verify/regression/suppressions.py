@@ -16,6 +16,7 @@ from scaffold.core.gates import Gate, GateKind, GateResult
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
 from scaffold.git import commits
 from scaffold.git.commits import PathChange
+from scaffold.git.links import follow_links
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.locate_tests import path_from_gate
 
@@ -76,9 +77,10 @@ async def doubts_about_suppressions(
 ) -> tuple[Doubt, ...]:
     """Return the doubt that the work's new suppressions leave; empty if it has none that one of the gates obeys."""
     judging = [result.gate for result in gates if result.verdict != "not_applicable" and result.gate.kind != "test"]
-    read = [change for change in changes if judging and _reader(change.path) and not change.is_gitlink]
-    before = await _texts(tree, tree.base, [change.path for change in read if change.kind != "A"])
-    after = await _texts(tree, tree.commit, [change.path for change in read if change.kind != "D"])
+    followed = await follow_links(tree.git, tree.base, tree.commit, changes) if judging else ()
+    read = [change for change in followed if _reader(change.path) and not change.is_gitlink]
+    before = await _texts(tree, {change.path: change.former_id for change in read if change.kind != "A"})
+    after = await _texts(tree, {change.path: change.object_id for change in read if change.kind != "D"})
     counted = {
         path: Counter({each.name: count for each, count in found.items() if is_obeyed(each, path, judging)})
         for path, found in new_suppressions(before, after).items()
@@ -135,9 +137,10 @@ def is_obeyed(suppression: Suppression, path: str, gates: Iterable[Gate]) -> boo
     )
 
 
-async def _texts(tree: Tree, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
-    contents = await commits.batch_contents(tree.git, [f"{commit}:{path}" for path in paths])
-    return {path: data.decode(errors="replace") for path, data in zip(paths, contents, strict=True) if data is not None}
+async def _texts(tree: Tree, blobs: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the contents of files, given as {path: blob id}."""
+    contents = await commits.batch_contents(tree.git, [*blobs.values()])
+    return {path: data.decode(errors="replace") for path, data in zip(blobs, contents, strict=True) if data is not None}
 
 
 def _found(path: str, text: str) -> Iterator[Found]:
