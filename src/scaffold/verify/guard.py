@@ -31,7 +31,7 @@ from scaffold.verify.paths.check_inputs import (
 )
 from scaffold.verify.paths.conventions import is_test, is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_by_name, is_declared_path, is_declared_specifically
-from scaffold.verify.paths.manifest import changed_check_settings, is_manifest
+from scaffold.verify.paths.manifest import changed_check_settings, has_settings
 from scaffold.verify.paths.shadow import find_shadows
 from scaffold.verify.request import ProofRequest
 
@@ -217,7 +217,7 @@ def _undeclared(reason: Reason, request: ProofRequest) -> bool:
 
 async def _check_input_reasons(change: PathChange, tree: Tree, base_layout: BaseLayout) -> AsyncIterator[Reason]:
     why = check_input_reason(change, base_layout)
-    if why is None and is_manifest(change.path):
+    if why is None and has_settings(change.path):
         before = None if change.kind == "A" else await commits.file_contents(tree.git, tree.base, change.path)
         after = None if change.kind == "D" else await commits.file_contents(tree.git, tree.commit, change.path)
         parts = changed_check_settings(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scaffold.verify.paths.manifest import changed_check_settings, is_manifest
+from scaffold.verify.paths.manifest import LOCAL_PART, changed_check_settings, has_settings
 
 PROJECT = '[project]\nname = "calc"\ndependencies = ["click"]\n\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
 PACKAGE = {"name": "web", "scripts": {"test": "npm run suite", "suite": "jest", "start": "node ."}, "jest": {}}
@@ -13,7 +13,9 @@ GO = "module x\n\ngo 1.22\n\nrequire a.b/c v1.0.0\n"
 
 
 def parts(path, before, after, **more):
-    return changed_check_settings(path, before if before is None else before.encode(), after and after.encode(), **more)
+    return changed_check_settings(
+        path, before if before is None else before.encode(), after if after is None else after.encode(), **more
+    )
 
 
 def package(**changed):
@@ -32,13 +34,29 @@ def package(**changed):
         ("package.json", package(), package(dependencies={"left-pad": "1"})),
         ("package.json", package(), package(scripts=PACKAGE["scripts"] | {"serve": "node s.js", "lint": "eslint ."})),
         ("package.json", package(), package(scripts=PACKAGE["scripts"] | {"start": "node server.js"})),
+        ("package.json", package(imports={"#a": "./a.js"}), package(imports={"#a": "./a.js", "#b": "./b.js"})),
+        ("package.json", package(), package(dependencies={"left": "~1.2.3", "tgz": "https://x.org/y.tgz"})),
+        ("package.json", package(), package(devDependencies={"own": "workspace:*", "it": "user/it"})),
+        ("pyproject.toml", PROJECT, PROJECT + '\n[tool.poetry.dependencies]\npath = "^16"\nx = "~1.2"\n'),
+        ("pyproject.toml", PROJECT.replace('"click"', '"x @ ./x"'), PROJECT),
+        (
+            "requirements.txt",
+            "click\n",
+            "click\n-e .[dev]  # itself\n-r more.txt\nx @ https://x.org/x-1-py3-none-any.whl\n",
+        ),
+        (
+            "requirements.txt",
+            "",
+            "--index-url https://x.org/simple\n-e git+https://x.org/y.git#egg=y\nrich>=1,<2 ; x\n",
+        ),
+        ("requirements.txt", "./lib\n", "click\n./lib\n"),
         ("Cargo.toml", CARGO, CARGO + 'rand = "1"\n'),
         ("go.mod", GO, GO + "require (\n\tx.y/z v1.2.3 // indirect\n)\n"),
     ],
 )
 def test_a_new_dependency_or_command_is_allowed(path, before, after):
     """AL-9: only the deciding sections of a manifest count."""
-    assert is_manifest(path)
+    assert has_settings(path)
     assert parts(path, before, after) == ()
 
 
@@ -67,10 +85,32 @@ def test_a_new_dependency_or_command_is_allowed(path, before, after):
             "pyproject.toml",
             PROJECT,
             PROJECT.replace('"click"', '"pytest @ file:///x/fake"'),
-            "dependencies from the repository itself",
+            LOCAL_PART,
         ),
+        ("pyproject.toml", PROJECT, PROJECT + '\n[dependency-groups]\ndev = ["x @ ./x"]\n', LOCAL_PART),
+        ("pyproject.toml", PROJECT, PROJECT + '\n[tool.poetry.group.dev.dependencies]\nx = {path = "x"}\n', LOCAL_PART),
+        (
+            "pyproject.toml",
+            PROJECT,
+            PROJECT + '\n[tool.pdm.dev-dependencies]\nd = ["-e file:///x#egg=x"]\n',
+            LOCAL_PART,
+        ),
+        ("requirements.txt", "click\n", "click\n./tools/checks-2.0.whl\n", LOCAL_PART),
+        ("requirements/dev.txt", "", "tools/checks-2.0-py3-none-any.whl\n", LOCAL_PART),
+        ("dev-requirements.in", None, "-e tools\n", LOCAL_PART),
+        ("constraints.txt", None, "checks @ file:///x/y\n", LOCAL_PART),
+        ("setup.cfg", "", "[options]\ninstall_requires =\n  x @ file:///x\n", LOCAL_PART),
+        ("package.json", package(), package(devDependencies={"chai": "file:./chai"}), LOCAL_PART),
+        ("package.json", package(), package(overrides={"mocha": {"chai": "link:../chai"}}), LOCAL_PART),
+        ("package.json", package(imports={"#a": "./a.js"}), package(imports={"#a": "./b.js"}), '"imports" #a'),
+        ("package.json", package(imports={"#*": "./*.js"}), package(imports={"#a": "./b.js"}), '"imports" #a'),
         ("pyproject.toml", PROJECT, PROJECT + '\n[tool.uv.sources]\npytest = {path = "x"}\n', "[tool.uv.sources]"),
         ("pyproject.toml", PROJECT, "[", "the whole file, which cannot be parsed"),
+        ("pyproject.toml", "", "[tool.pytest.ini_options]\n", "[tool.pytest]"),
+        ("pytest.ini", None, "", "[pytest]"),
+        (".pytest.ini", None, "# nothing\n", "[pytest]"),
+        ("tox.ini", "[tox]\n", "[tox]\n[pytest]\n", "[pytest]"),
+        ("setup.cfg", "", "[tool:pytest]\n", "[tool:pytest]"),
         ("pytest.ini", None, "[pytest]\naddopts = --co\n", "[pytest] addopts"),
         ("tox.ini", None, "[pytest]\npython_files = x\n", "[pytest] python_files"),
         ("setup.cfg", "", "[tool:pytest]\naddopts = --co\n", "[tool:pytest] addopts"),

@@ -8,6 +8,8 @@ import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from scaffold.verify.paths.local_dependencies import is_requirement_file, local_entries, local_lines
+
 MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", ".pytest.ini", "package.json")
 BUILD_MANIFESTS = ("cargo.toml", "go.mod")
 HARMLESS_TOOLS = frozenset(
@@ -31,9 +33,19 @@ PYTEST_CHECK_KEYS = frozenset(
 )
 """pytest settings that can deselect tests or load code."""
 
+PIN_TABLES = ("overrides", "resolutions", "pnpm")
+NODE_DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies", *PIN_TABLES)
+TOOL_DEPENDENCIES = ("dependencies", "dev-dependencies", "group")
+"""Keys below which Poetry, PDM and uv list dependencies."""
+
 SCRIPTS_KEY = '"scripts"'
+IMPORTS_KEY = '"imports"'
+"""Names that a Node package gives to modules for itself, tests included."""
 NAME_KEY = '"name"'
 """The name of a Node package. Its modules import the package itself by that name, even if another is installed."""
+
+LOCAL_PART = "dependencies from the repository itself"
+"""Such a dependency can replace an installed package by the candidate's own."""
 
 ManifestParts = Iterator[tuple[str, object]]
 
@@ -43,13 +55,17 @@ _CHECKING = re.compile(
 _HOOK = re.compile(r"(?:pre|post)(.+)")
 _REQUIRE = re.compile(r"^require\s*\([^)]*\)|^require\s+\S.*$", re.MULTILINE)
 _COMMENT = re.compile(r"//.*$", re.MULTILINE)
-_LOCAL = re.compile(r"[^\s\"'\[,]+\s*@\s*(?:file:|\.)[^\s\"']*")
 _PLUGIN = re.compile(r"pytest11")
 
 
 def is_manifest(path: str) -> bool:
     """Return True if only parts of the file decide checks, so that its contents must be compared."""
     return path.rpartition("/")[2].casefold() in {*MANIFESTS, *BUILD_MANIFESTS}
+
+
+def has_settings(path: str) -> bool:
+    """Return True for a manifest, and for files that list requirements, of which only local ones matter."""
+    return is_manifest(path) or is_requirement_file(path)
 
 
 def changed_check_settings(
@@ -66,6 +82,7 @@ def changed_check_settings(
     deselect pytest tests or load code.
     """
     name = path.rpartition("/")[2].casefold()
+    name = "requirements" if is_requirement_file(path) else name
     old, new = _parts(name, before, asked), _parts(name, after, asked)
     differing = [part for part in {**old, **new} if old.get(part) != new.get(part) and not _harmless(part, old, new)]
     if untested:
@@ -74,12 +91,30 @@ def changed_check_settings(
 
 
 def _harmless(part: str, old: Mapping[str, object], new: Mapping[str, object]) -> bool:
-    """Return True for the name of a new package, and a new script that is no hook: no existing command runs it."""
+    """Return True for a part that decides nothing that was there before.
+
+    That is the name of a new package, a new script that is no hook, a new name for a module, fewer local dependencies.
+    """
     key, _, name = part.partition(" ")
     if key == NAME_KEY:
         return part not in old or part not in new
+    if part == LOCAL_PART:
+        return _entries(new) <= _entries(old)
+    if key == IMPORTS_KEY:
+        return part not in old and not any(_is_covered(part, each) for each in old)
     # npm runs `pretest` with `test`, so a new hook does change what an existing command runs.
     return key == SCRIPTS_KEY and part not in old and _HOOK.fullmatch(name) is None
+
+
+def _entries(parts: Mapping[str, object]) -> frozenset[str]:
+    found = parts.get(LOCAL_PART, ())
+    return frozenset(found) if isinstance(found, tuple) else frozenset()
+
+
+def _is_covered(part: str, pattern: str) -> bool:
+    """Return True if Node would have used the pattern for a name that now has an entry of its own."""
+    begin, star, end = pattern.partition("*")
+    return bool(star) and part.startswith(begin) and part.endswith(end)
 
 
 def _parts(name: str, text: bytes | None, asked: Collection[str]) -> Mapping[str, object]:
@@ -100,11 +135,11 @@ def _pyproject(text: str) -> ManifestParts:
         if key not in {"project", "dependency-groups", "tool"}:
             yield f"[{key}]", value
     yield from _plugins("project", "entry-points", _table(data.get("project")))
-    # A dependency on a folder of the repository can replace an installed package by the candidate's own.
-    local = _LOCAL.findall(str(_table(data.get("project"))))
-    if local:
-        yield "dependencies from the repository itself", local
-    for tool, table in _table(data.get("tool")).items():
+    project, tools = _table(data.get("project")), _table(data.get("tool"))
+    listed = (_table(tools.get(tool)).get(key) for tool in HARMLESS_TOOLS for key in TOOL_DEPENDENCIES)
+    declared = (project.get("dependencies"), project.get("optional-dependencies"), data.get("dependency-groups"))
+    yield from _local([*declared, *listed])
+    for tool, table in tools.items():
         if tool == "pytest":
             yield from _pytest("[tool.pytest]", _table(table) | _table(_table(table).get("ini_options")))
         # An unknown tool may be one that checks: asking for a declaration is better than knowing every tool.
@@ -115,6 +150,17 @@ def _pyproject(text: str) -> ManifestParts:
             yield from _plugins(f"tool.{tool}", "plugins", _table(table))
 
 
+def _local(values: object) -> ManifestParts:
+    """Yield the dependencies that are taken from the repository itself, if there are any."""
+    local = tuple(sorted(local_entries(values)))
+    if local:
+        yield LOCAL_PART, local
+
+
+def _requirements(text: str) -> ManifestParts:
+    yield LOCAL_PART, local_lines(text)
+
+
 def _plugins(where: str, key: str, table: Mapping[str, Any]) -> ManifestParts:
     plugins = _table(table.get(key)).get("pytest11")
     if plugins is not None:
@@ -122,12 +168,17 @@ def _plugins(where: str, key: str, table: Mapping[str, Any]) -> ManifestParts:
 
 
 def _pytest(where: str, table: Mapping[str, object]) -> ManifestParts:
+    # pytest reads one configuration only: one without any setting may go before the one with all of them.
+    yield where, True
     yield from ((f"{where} {key}", value) for key, value in table.items() if key != "ini_options")
 
 
 def _ini(text: str) -> ManifestParts:
     parser = configparser.RawConfigParser(strict=False)
     parser.read_string(text)
+    required = parser.get("options", "install_requires", fallback="").splitlines()
+    extras = parser.items("options.extras_require") if parser.has_section("options.extras_require") else ()
+    yield from _local([*required, *(line for _, value in extras for line in value.splitlines())])
     for section in parser.sections():
         values = dict(parser.items(section))
         if section in {"pytest", "tool:pytest"}:
@@ -136,6 +187,12 @@ def _ini(text: str) -> ManifestParts:
             yield f"[{section}] pytest11", values.get("pytest11")
         elif section != "metadata" and section.partition(".")[0] != "options":
             yield f"[{section}]", values
+
+
+def _pytest_ini(text: str) -> ManifestParts:
+    # Such a file counts for pytest even if it is empty.
+    yield from _pytest("[pytest]", {})
+    yield from _ini(text)
 
 
 def _setup(text: str) -> ManifestParts:
@@ -148,6 +205,9 @@ def _package(text: str, called: Collection[str]) -> ManifestParts:
     data = _table(json.loads(text))
     yield NAME_KEY, data.get("name")
     yield from ((f'"{key}"', data[key]) for key in JS_TOOLS if key in data)
+    yield from _local([data.get(key) for key in NODE_DEPENDENCIES])
+    # As text, because Node takes the first condition that holds.
+    yield from ((f"{IMPORTS_KEY} {name}", json.dumps(to)) for name, to in _table(data.get("imports")).items())
     scripts = _table(data.get("scripts"))
     asked = {*called, *(word for command in scripts.values() for word in str(command).split())}
     for name, command in scripts.items():
@@ -182,8 +242,9 @@ _READERS: Mapping[str, Callable[[str], ManifestParts]] = {
     "setup.cfg": _ini,
     "setup.py": _setup,
     "tox.ini": _ini,
-    "pytest.ini": _ini,
-    ".pytest.ini": _ini,
+    "pytest.ini": _pytest_ini,
+    ".pytest.ini": _pytest_ini,
+    "requirements": _requirements,
     "cargo.toml": _cargo,
     "go.mod": _module,
 }
