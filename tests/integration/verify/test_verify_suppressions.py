@@ -47,3 +47,14 @@ async def test_suppressions_behind_a_link_count(repository):
         changes = await commits.path_changes(tree.git, before, after)
         (doubt,) = await doubts_about_suppressions(tree, changes, [GateResult(gate=LINT, verdict="pass")])
         assert doubt.text == "1 new suppression: new.py (1 noqa)"
+
+
+async def test_a_stub_beside_a_module_counts_and_one_of_a_compiled_module_does_not(repository):
+    """BX-5: mypy reads the stub and not the module."""
+    base = await repository.commit({"calc/basic.py": "x = 1\n"})
+    work = await repository.commit({"calc/basic.pyi": "x: int\n", "calc/fast.pyi": "x: int\n", "calc/fast.c": "x"})
+    tree = await repository.tree(base, work)
+    changes = await commits.path_changes(tree.git, base, work)
+    (doubt,) = await doubts_about_suppressions(tree, changes, [GateResult(gate=TYPES, verdict="pass")])
+    assert doubt.text == "1 new suppression: calc/basic.pyi (1 stub)"
+    assert await doubts_about_suppressions(tree, changes, [GateResult(gate=LINT, verdict="pass")]) == ()

@@ -138,3 +138,23 @@ def test_the_repositorys_own_installed_package_may_move_and_grow():
     moved = ["src/calc/__init__.py", "src/calc/basic.py"]
     assert taking(moved, FLAT, ["calc/__init__.py", "calc/basic.py"]) == []
     assert taking(["google/cloud/storage/more.py"], (*FLAT, "google/cloud/storage/__init__.py")) == []
+
+
+HELPED = ("calc/__init__.py", "tests/helpers.py", "tests/test_calc.py", "tests/conftest.py", "conftest.py")
+
+
+def test_a_module_shadows_one_whose_folder_is_no_longer_searched():
+    """BX-5: the tests become a package, and their helper is found at the top."""
+    assert hidden(["tests/__init__.py", "helpers.py"], HELPED) == {"helpers.py": False}
+    both = (*HELPED, "helpers.py")
+    (found,) = find_shadows(["tests/__init__.py"], both, [*both, "tests/__init__.py"])
+    assert (found.path, found.why) == ("tests/__init__.py", "makes tests import helpers instead of tests/helpers")
+
+
+@pytest.mark.parametrize("added", [["tests/__init__.py"], ["tests/__init__.py", "tests/unit/__init__.py"]])
+def test_tests_may_become_a_package(added):
+    assert hidden(added, HELPED) == {}
+
+
+def test_a_helper_may_move_out_of_tests_that_become_a_package():
+    assert hidden(["tests/__init__.py", "helpers.py"], HELPED, ["tests/helpers.py"]) == {}

@@ -20,10 +20,14 @@ def added(path, text):
 @pytest.mark.parametrize(
     ("path", "text", "names"),
     [
-        ("a.py", "import b  # noqa\nimport c  # NOQA\nimport d # noqa: F401\n", {"noqa": 2}),
+        ("a.py", "import b  # noqa\nimport c  # NOQA\nimport d # noqa: F401\n", {"noqa": 3}),
         ("a.py", "# ruff: noqa: F401\n# flake8: noqa\n", {"noqa": 2}),
         ("a.py", "x = f()  # type: ignore[no-untyped-call]  # noqa: E501\n", {"type: ignore": 1, "noqa": 1}),
         ("a.pyi", "# mypy: ignore-errors\n# mypy: disable-error-code=x\n# mypy: disallow-any-expr\n", {"mypy": 2}),
+        ("a.py", "# mypy: ignore_errors\n# mypy: check_untyped_defs=False, strict_optional = no\n", {"mypy": 2}),
+        ("a.py", "# mypy: always_false=X\n# mypy: strict, follow_imports=skip\n# MyPy and more\n", {"mypy": 2}),
+        ("a.py", "# mypy: strict\n# mypy: disallow_any_expr, warn-unreachable=True , check_untyped_defs\n", {}),
+        ("a.py", '# mypy: enable-error-code="a,b"\n', {}),
         ("a.py", "# pyright: basic\n# pyright: strict\nx = y  # pyright: ignore[x]\n", {"pyright": 2}),
         ("a.py", "def f(:  # noqa\n  '''\n", {"noqa": 1}),
         ("a.py", "x = '# noqa'\n'''\n# type: ignore\n'''\n# about noqa\n# type: int\n", {}),

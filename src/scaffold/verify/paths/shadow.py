@@ -1,5 +1,6 @@
 """Find new files that would be imported instead of existing modules: the standard library's, a runner's or others."""
 
+import posixpath
 import sys
 from collections.abc import Collection, Iterator
 
@@ -77,7 +78,8 @@ def _python(added: Collection[str], old: _ImportLayout, new: _ImportLayout, afte
         if same_module:
             yield same_module
         else:
-            yield from (Shadow(path, why) for why in _shadow_reasons(path, old, new))
+            yield from (Shadow(path, why) for why in _shadow_reasons(path, old, new, after))
+            yield from (Shadow(path, why) for why in _closing_reasons(path, old, new, after))
 
 
 def _same_module_shadow(path: str, layout: _ImportLayout, modules: dict[str, list[str]]) -> Shadow | None:
@@ -90,7 +92,7 @@ def _same_module_shadow(path: str, layout: _ImportLayout, modules: dict[str, lis
     return None if other is None else Shadow(path, f"has the same name as {other}", certain=True)
 
 
-def _shadow_reasons(path: str, old: _ImportLayout, new: _ImportLayout) -> Iterator[str]:
+def _shadow_reasons(path: str, old: _ImportLayout, new: _ImportLayout, after: frozenset[str]) -> Iterator[str]:
     """Yield the reasons why a new file would be imported instead of something else."""
     for root, name in _names(path, new.roots, new.packages):
         # A further file of a package that was there before shadows nothing new.
@@ -99,11 +101,29 @@ def _shadow_reasons(path: str, old: _ImportLayout, new: _ImportLayout) -> Iterat
         if name in RUNNER_MODULES or name in STDLIB_MODULES:
             shadowed = "a test tool" if name in RUNNER_MODULES else "the standard library"
             yield f"is imported instead of {shadowed}'s module `{name}`"
-        for other in (old.roots & new.roots) - {root}:
+        for other in old.roots - {root}:
             # pytest puts folders of tests at the front of the import path.
             goes_first = root in new.testing or other not in new.testing
-            if goes_first and name in old.names[other] and name in new.names[other]:
+            if goes_first and name in old.names[other] and _still_there(other, name, new, after):
                 yield f"is imported instead of {other}/{name}" if other else f"is imported instead of {name}"
+
+
+def _closing_reasons(path: str, old: _ImportLayout, new: _ImportLayout, after: frozenset[str]) -> Iterator[str]:
+    """Yield what a new `__init__.py` makes tests import: in a package, their folder is no longer an import root."""
+    folder, _, file = path.rpartition("/")
+    closed = old.testing - new.roots if file == INIT_FILE else ()
+    for root in (each for each in closed if each == folder or each.startswith(f"{folder}/")):
+        for other in old.roots & new.roots:
+            for name in sorted(old.names[root] & old.names[other]):
+                if not TEST_NAME.fullmatch(f"{name}.py") and _still_there(root, name, new, after):
+                    yield f"makes tests import {posixpath.join(other, name)} instead of {root}/{name}"
+
+
+def _still_there(root: str, name: str, layout: _ImportLayout, after: frozenset[str]) -> bool:
+    """Return True if the root has a module of that name, whether or not the root is still searched."""
+    if root in layout.roots:
+        return name in layout.names[root]
+    return f"{root}/{name}.py" in after or f"{root}/{name}/{INIT_FILE}" in after
 
 
 def _installed(

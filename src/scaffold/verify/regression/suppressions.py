@@ -40,10 +40,17 @@ def _suppression(name: str, pattern: str, silences: set[GateKind], *tools: str) 
     return Suppression(name, re.compile(pattern), frozenset(silences), frozenset(tools))
 
 
+_STRICTER = (
+    r"(?:(?:strict|warn|disallow|check)[\w-]*(?:\s*=\s*(?:true|yes|on|1))?"
+    r"|enable[_-]error[_-]code\s*=\s*(?:\"[^\"]*\"|[\w-]+))"
+)
+"""An option in a comment for mypy with which it reports more."""
 _PYTHON = (
-    _suppression("noqa", r"#\s*(?:(?:ruff|flake8)\s*[:=]\s*)?noqa\b", {"lint"}, "ruff", "flake8"),
+    _suppression("noqa", r"(?i)#\s*(?:(?:ruff|flake8)\s*[:=]\s*)?noqa\b", {"lint"}, "ruff", "flake8"),
     _suppression("type: ignore", r"#\s*type:\s*ignore\b", {"typecheck"}, "mypy", "dmypy", "pyright", "basedpyright"),
-    _suppression("mypy", r"#\s*mypy:.*\b(?:ignore|disable|allow|no)-", {"typecheck"}, "mypy", "dmypy"),
+    _suppression(
+        "mypy", rf"(?i)#\s*mypy:(?!\s*{_STRICTER}(?:\s*,\s*{_STRICTER})*\s*$)", {"typecheck"}, "mypy", "dmypy"
+    ),
     _suppression("pyright", r"#\s*pyright:(?!\s*strict)", {"typecheck"}, "pyright", "basedpyright"),
     _suppression("pylint: disable", r"#\s*pylint:\s*(?:disable|skip-file)", {"lint"}, "pylint"),
     _suppression("nosec", r"#\s*nosec\b", {"lint"}, "bandit", "ruff"),
@@ -58,6 +65,8 @@ _GO = (
     _suppression("lint:ignore", r"^//lint:(?:file-)?ignore\b", {"lint"}, "golangci-lint", "staticcheck"),
 )
 _RUST = (_suppression("allow", r"#!?\[\s*(?:cfg_attr\b[^\]]*\b)?(?:allow|expect)\s*\(", {"lint", "build"}, "cargo"),)
+_STUB = _suppression("stub", "", {"typecheck"}, "mypy", "dmypy")
+"""A stub beside a module: mypy reads it instead of the module's code."""
 OTHER_TOOLS = frozenset({"vet", "black", "isort"})
 """Linters that no comment of these silences."""
 TOOLS = OTHER_TOOLS.union(*(each.tools for each in (*_PYTHON, *_SCRIPT, *_GO, *_RUST)))
@@ -81,11 +90,21 @@ async def doubts_about_suppressions(
     read = [change for change in followed if _reader(change.path) and not change.is_gitlink]
     before = await _texts(tree, {change.path: change.former_id for change in read if change.kind != "A"})
     after = await _texts(tree, {change.path: change.object_id for change in read if change.kind != "D"})
+    found = {**new_suppressions(before, after)}
+    for path in await _new_stubs(tree, read):
+        found[path] = found.get(path, Counter()) + Counter((_STUB,))
     counted = {
-        path: Counter({each.name: count for each, count in found.items() if is_obeyed(each, path, judging)})
-        for path, found in new_suppressions(before, after).items()
+        path: Counter({each.name: count for each, count in kinds.items() if is_obeyed(each, path, judging)})
+        for path, kinds in found.items()
     }
     return _doubts({path: names for path, names in counted.items() if names})
+
+
+async def _new_stubs(tree: Tree, changes: Iterable[PathChange]) -> list[str]:
+    """Return the new stubs of Python modules whose code is beside them; most stubs are of compiled modules."""
+    stubs = [change.path for change in changes if change.kind == "A" and change.path.endswith(".pyi")]
+    paths = frozenset(await commits.listed_paths(tree.git, tree.commit)) if stubs else frozenset[str]()
+    return [path for path in stubs if path.removesuffix("i") in paths]
 
 
 def new_suppressions(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, Counter[Suppression]]:
