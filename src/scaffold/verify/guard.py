@@ -14,6 +14,7 @@ from scaffold.git import commits
 from scaffold.git.command import Git
 from scaffold.git.commits import PathChange
 from scaffold.git.common_dir import is_git_dir_by_names
+from scaffold.git.ignored import newly_ignored
 from scaffold.git.submodule import missing_gitlinks
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
@@ -31,6 +32,13 @@ from scaffold.verify.paths.check_inputs import (
 )
 from scaffold.verify.paths.conventions import is_test, is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_by_name, is_declared_path, is_declared_specifically
+from scaffold.verify.paths.exclusions import (
+    CODE_SUFFIXES,
+    IGNORE_FILES,
+    PACKAGE_LIST,
+    misleading_encoding,
+    new_exclusions,
+)
 from scaffold.verify.paths.manifest import changed_check_settings, has_settings
 from scaffold.verify.paths.shadow import find_shadows
 from scaffold.verify.request import ProofRequest
@@ -64,9 +72,10 @@ _REPOSITORIES_PROBLEM = (
     "declare the files:"
 )
 _ATTRIBUTES_PROBLEM = (
-    "With these git attributes users get other files than those that are checked, and the task does not declare the "
-    "files that set them:"
+    "With these settings users or linters get other files than those that are checked, and the task does not declare "
+    "the files that set them:"
 )
+_ENCODINGS_PROBLEM = "In these encodings other code may run than the text shows:"
 _LINKS_PROBLEM = "A symbolic link must point to a regular file in the repository that determines no check results:"
 
 
@@ -92,7 +101,9 @@ async def check_changed_paths(
     )
     found.append(_blocking_result("submodules", _SUBMODULES_PROBLEM, await _missing_submodules(tree, changes)))
     found += await _check_input_results(request, tree, changes)
-    found.append(_blocking_result("attributes", _ATTRIBUTES_PROBLEM, await _export_settings(request, tree, changes)))
+    hiding = [*await _export_settings(request, tree, changes), *await _exclusions(request, tree, changes)]
+    found.append(_blocking_result("attributes", _ATTRIBUTES_PROBLEM, hiding))
+    found.append(_blocking_result("encodings", _ENCODINGS_PROBLEM, await _encodings(tree, changes)))
     found.append(_undeclared_warning(changes, request))
     return tuple(each for each in found if each is not None)
 
@@ -137,6 +148,36 @@ async def _export_settings(request: ProofRequest, tree: Tree, changes: Sequence[
         settings = changed_export_settings(before, after, top)
         if settings and not is_declared_specifically(change.path, request.files):
             found.append((change.path, f"changes `{join_limited(settings, MAX_LISTED)}`"))
+    return found
+
+
+async def _exclusions(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
+    """Return the undeclared files of a packager, or of ignored files, that newly leave out code of the change."""
+    code = [each.path for each in changes if each.kind != "D" and each.path.endswith(CODE_SUFFIXES)]
+    code = [path for path in code if not is_test(path)]
+    free = [each for each in changes if each.kind != "D" and not is_declared_specifically(each.path, request.files)]
+    found = list[Reason]()
+    for change in free:
+        folder, _, name = change.path.rpartition("/")
+        if name == PACKAGE_LIST:
+            before = await commits.file_contents(tree.git, tree.base, change.path) or b""
+            after = await commits.file_contents(tree.git, tree.commit, change.path) or b""
+            lines = new_exclusions(before.decode(errors="replace"), after.decode(errors="replace"), folder, code)
+            found += [(change.path, f"leaves out changed code by `{line}`") for line in lines]
+    ignoring = [each.path for each in free if each.path.rpartition("/")[2] in IGNORE_FILES]
+    named = await newly_ignored(tree.git, tree.base, ignoring, code) if ignoring else {}
+    return found + [(source, f"names {path}, which is changed code") for path, source in named.items()]
+
+
+async def _encodings(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
+    """Return the Python files whose encoding, which they did not have before, gives ASCII another meaning."""
+    sources = [each for each in changes if each.kind != "D" and each.path.endswith((".py", ".pyi"))]
+    after = await commits.batch_contents(tree.git, [each.object_id for each in sources])
+    found = list[Reason]()
+    for change, source in zip(sources, after, strict=True):
+        name = misleading_encoding(source or b"")
+        if name and name != misleading_encoding(await commits.file_contents(tree.git, tree.base, change.path) or b""):
+            found.append((change.path, f"is in `{name}`"))
     return found
 
 

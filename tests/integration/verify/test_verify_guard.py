@@ -75,6 +75,17 @@ async def shown(tree, *, contract=None, **standard):
         ("ln -s ../tests/test_add.py calc/t.py", "links", "calc/t.py points to tests/test_add.py"),
         ("ln -s ../calc/basic.py tests/test_b.py", "links", "tests/test_b.py makes calc/basic.py a test"),
         ("rm -r tests; ln -s calc tests", "checks", "tests/test_add.py is an existing test"),
+        ("touch pytest.ini", "checks", "pytest.ini changes what determines check results: [pytest]"),
+        ("echo ./tools/x.whl > requirements.txt", "checks", "requirements.txt changes what determines check results"),
+        ("echo x > calc/Basic.py", "shadowing", "calc/Basic.py is in the place of calc/basic.py"),
+        ("echo 1 >> calc/basic.py; echo basic.py > calc/.gitignore", "attributes", "names calc/basic.py"),
+        ("echo 1 >> calc/basic.py; echo basic.py > calc/.ignore", "attributes", "names calc/basic.py"),
+        (
+            "echo 1 > calc/a.py; echo 'prune calc' > MANIFEST.in",
+            "attributes",
+            "leaves out changed code by `prune calc`",
+        ),
+        ("echo '# coding: unicode_escape' > calc/a.py", "encodings", "calc/a.py is in `unicode_escape`"),
         ("echo 'import calc' > tests/__init__.py", "checks", "tests/__init__.py runs before the tests in its folder"),
     ],
 )
@@ -131,6 +142,11 @@ async def test_paths_that_must_not_change_are_checked_first(changed):
         ("echo x > 'calc/data für alle.txt'", ()),
         ("echo x > sitecustomize.py", ("sitecustomize.py",)),
         ("echo x > json.py", ("json.py",)),
+        ("echo click > requirements.txt; echo 'x = 1' > setup.cfg.txt", ()),
+        ("printf '__pycache__/\\n*.log\\nbuild/\\n' > .gitignore; echo 1 >> calc/basic.py", ()),
+        ("echo 'global-exclude *.py[cod]' > MANIFEST.in; echo 'prune tests' >> MANIFEST.in; echo > calc/a.py", ()),
+        ("echo 1 >> calc/basic.py; echo basic.py > calc/.gitignore", ("calc/",)),
+        ("printf '# coding: gbk\\n# \\xc4\\xe3\\n' > calc/a.py; echo '# coding: latin-1' > calc/b.py", ()),
     ],
 )
 async def test_honest_work_passes_without_a_warning(changed, command, files):

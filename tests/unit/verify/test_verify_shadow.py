@@ -158,3 +158,19 @@ def test_tests_may_become_a_package(added):
 
 def test_a_helper_may_move_out_of_tests_that_become_a_package():
     assert hidden(["tests/__init__.py", "helpers.py"], HELPED, ["tests/helpers.py"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("added", "before", "gone", "found"),
+    [
+        ("calc/Basic.py", FLAT, (), True),
+        ("Calc/more.py", FLAT, (), True),
+        ("readme.MD", ("README.md",), (), True),
+        ("README.md", ("readme.md",), ("readme.md",), False),
+        ("Docs/b", ("Docs/a", "docs/a"), (), False),
+        ("tests/data/A", ("tests/data/a",), (), False),
+    ],
+)
+def test_a_name_that_differs_only_in_case_is_found(added, before, gone, found):
+    """BX-5: on other file systems one of the two replaces the other."""
+    assert hidden([added], before, gone) == ({added: False} if found else {})

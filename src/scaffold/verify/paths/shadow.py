@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
-from scaffold.verify.paths.conventions import TEST_NAME
+from scaffold.verify.paths.conventions import TEST_NAME, is_test
 
 RUNNER_MODULES = frozenset(
     {
@@ -64,6 +64,32 @@ def find_shadows(
         yield from _installed(added, before, new.roots, frozenset(installed))
     if any(path.endswith(SCRIPT_SUFFIXES) for path in added):
         yield from _scripts(added, before, frozenset(after))
+    if added:
+        yield from _equal_but_for_case(added, _names_in(before), _names_in(after))
+
+
+def _equal_but_for_case(added: Collection[str], before: frozenset[str], after: frozenset[str]) -> Iterator[Shadow]:
+    """Yield the added paths that, or a new folder of which, have the name of another one in other letters.
+
+    Data of tests may have such names on purpose.
+    """
+    wanted = {each: path for path in added if not is_test(path) for each in (path, *_folders(path))}
+    new = {each.casefold(): each for each in wanted if each not in before}
+    for other in sorted(after):
+        each = new.get(other.casefold(), other)
+        if each != other:
+            yield Shadow(wanted[each], f"is in the place of {other} wherever the case of letters does not count")
+
+
+def _names_in(paths: Collection[str]) -> frozenset[str]:
+    """Return the paths and all their folders."""
+    names = set(paths)
+    for path in paths:
+        for folder in _folders(path):
+            if folder in names:
+                break
+            names.add(folder)
+    return frozenset(names)
 
 
 def _python(added: Collection[str], old: _ImportLayout, new: _ImportLayout, after: frozenset[str]) -> Iterator[Shadow]:
