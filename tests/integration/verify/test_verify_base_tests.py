@@ -435,3 +435,52 @@ async def test_tests_of_node_that_do_not_tell_their_file_are_found_by_their_titl
     head = await candidates.commit({"calc.js": "exports.one = () => 1;\n"})
     test = (await candidates.judge(captured, base, head, files=("test/calc.test.js", "calc.js")))["test"]
     assert (test.blocks, test.counts, test.base_tests) == (False, {"pass": 2}, {"one": "moved", "two": "removed"})
+
+
+READS = """\
+import json
+from pathlib import Path
+
+from calc import add
+
+EXPECTED = {"sum": 3}
+if Path("tests/expected.json").exists():
+    EXPECTED |= json.loads(Path("tests/expected.json").read_text())
+
+
+def test_add():
+    assert add(1, 2) == EXPECTED["sum"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("added", "fates"),
+    [
+        ({"tests/expected.json": '{"sum": 0}'}, {"tests/test_add.py::test_add": "changed"}),
+        ({"conftest.py": "import calc\ncalc.add = lambda a, b: 3\n"}, {"tests/test_add.py::test_add": "changed"}),
+        ({"tests/__init__.py": "", "tests/test_more.py": "def test_it(): pass\n"}, {}),
+    ],
+)
+async def test_tests_that_pass_only_with_new_data_or_a_new_conftest_are_doubtful(candidates, added, fates):
+    """BX-5: as they were, they would fail. Work without such a file runs no test twice for this."""
+    base = await candidates.commit({"calc.py": CALC, "tests/test_add.py": READS})
+    captured = await candidates.capture(base)
+    code = CALC.replace("a + b", "0") if fates else CALC + "\n"
+    head = await candidates.commit({"calc.py": code, **added})
+    tree = await candidates.tree(base, head)
+    test = await candidates.judge_in(tree, captured)
+    assert (test.blocks, test.base_tests) == (False, fates)
+    assert (await tree.git("status", "--porcelain")).out == b""
+
+
+async def test_new_data_for_new_tests_leaves_no_doubt(candidates):
+    """BX-5: existing tests pass without it."""
+    base = await candidates.commit({"calc.py": CALC, "tests/test_add.py": READS})
+    captured = await candidates.capture(base)
+    uses = (
+        "from pathlib import Path\n\n\ndef test_it(given):\n    assert Path('tests/more.json').read_text() == given\n"
+    )
+    fixture = "import pytest\n\n\n@pytest.fixture\ndef given():\n    return '3'\n"
+    new = {"tests/more.json": "3", "tests/conftest.py": fixture, "tests/test_more.py": uses}
+    test = (await candidates.judge(captured, base, await candidates.commit(new)))["test"]
+    assert (test.verdict, test.base_tests) == ("pass", {})

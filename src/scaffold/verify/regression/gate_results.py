@@ -47,6 +47,7 @@ from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemor
 from scaffold.verify.regression.original_runner import with_original_runner
 from scaffold.verify.regression.regressions import MAX_REGRESSIONS, with_places
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
+from scaffold.verify.regression.unchanged_tests import fates_without_support, new_support_files, replaced_cases
 from scaffold.verify.request import ProofRequest
 
 FLAKY_ROUNDS = 3
@@ -156,9 +157,11 @@ class _GateRunner:
         if before is not None and not run.problem and gate.kind == "test":
             altered = changed_base_tests(gate, self._change, self._request.files)
             earlier = removed_earlier(before, run, altered=altered, change=self._change)
-            if altered and gate.runner != "exit":
-                run, fates = await self._with_base_tests(run, before, altered)
-            fates = {**checks_gone_with_sources(before, run, self._change, self._request.files), **fates}
+            support = new_support_files(gate, self._change)
+            if (altered or support) and gate.runner != "exit":
+                run, fates = await self._with_base_tests(run, before, altered, support)
+            sources = checks_gone_with_sources(before, run, self._change, self._request.files)
+            fates = {**replaced_cases(before, run, self._change), **sources, **fates}
         blocking = {name for name, fate in fates.items() if fate == "lost"} - self._request.accepted_losses
         accounted = fates.keys() | self._request.settled
 
@@ -185,11 +188,16 @@ class _GateRunner:
             await restore_tracked_files(self._tree)
 
     async def _with_base_tests(
-        self, run: GateRun, before: GateRun, altered: Sequence[str]
+        self, run: GateRun, before: GateRun, altered: Sequence[str], support: Sequence[str]
     ) -> tuple[GateRun, Mapping[str, TestFate]]:
-        """Return the run with the tests that are gone and pass in their base version, and the fates of all."""
-        laid = await self._laid(before, altered)
-        fates = fates_of_tests(before, run, laid, altered=altered, change=self._change)
+        """Return the run with the tests that are gone and pass in their base version, and the fates of all.
+
+        `support` are new files that may have made tests pass that did not change.
+        """
+        laid = await self._laid(before, (*altered, *support))
+        fates = fates_of_tests(before, run, laid, altered=altered, change=self._change) if altered else {}
+        if support:
+            fates = {**fates_without_support(before, run, laid, self._change), **fates}
         if self._request.landed_gates is not None:
             # One action may have moved a test, and a later one changed there what it expects.
             lost = [name for name, fate in fates.items() if fate == "lost"]

@@ -1,0 +1,59 @@
+"""Tests that the work did not change and that nevertheless say less than before: what they read or run is another."""
+
+from scaffold.core.gates import PASSING_OUTCOMES, Gate, GateRun, TestFate
+from scaffold.verify.locate_tests import path_from_gate, path_of_test
+from scaffold.verify.paths.conventions import PROSE_SUFFIXES
+from scaffold.verify.regression.affected_tests import ChangeImpact
+from scaffold.verify.regression.base_tests import LaidRun
+from scaffold.verify.regression.comparison import FAILING_OUTCOMES, lost_tests
+
+PACKAGE_FILE = "__init__.py"
+
+
+def new_support_files(gate: Gate, change: ChangeImpact) -> tuple[str, ...]:
+    """Return the new files that existing tests may load or read although they are no tests: conftest.py, data.
+
+    The guard knows what a new `__init__.py` may contain.
+    """
+    return tuple(
+        path
+        for path in sorted(change.added)
+        if change.is_test(path)
+        and not change.is_test_file(path)
+        and path.rpartition("/")[2] != PACKAGE_FILE
+        and path.rpartition(".")[2] not in PROSE_SUFFIXES
+        and path_from_gate(gate, path) is not None
+    )
+
+
+def fates_without_support(before: GateRun, now: GateRun, laid: LaidRun, change: ChangeImpact) -> dict[str, TestFate]:
+    """Return the tests that passed before and pass now, but fail on the work's code with the base's files for tests."""
+    both = (name for name, outcome in before.outcomes.items() if {outcome, now.outcomes.get(name)} <= PASSING_OUTCOMES)
+    return {name: "changed" for name in both if laid.outcome(before.gate, name, change.listed) in FAILING_OUTCOMES}
+
+
+def replaced_cases(before: GateRun, now: GateRun, change: ChangeImpact) -> dict[str, TestFate]:
+    """Return the cases of parametrised tests that are gone from unchanged files, and had others take their place.
+
+    Such cases come from the code, so the change took them away. A test of which no case is known any more has other
+    names in each run. Work that landed earlier may have taken away cases, too; then nothing is said.
+    """
+    helpers = (path for path in change.changed if change.is_test(path) and not change.is_test_file(path))
+    if change.changed_earlier or any(path not in change.added for path in helpers):
+        return {}
+    kept = {_test(name) for name in now.outcomes if name in before.outcomes}
+    gone = {
+        name
+        for name, outcome in before.outcomes.items()
+        if outcome in PASSING_OUTCOMES and "[" in name and name not in now.outcomes and _test(name) in kept
+    }
+    return {
+        name: "removed"
+        for name in sorted(gone - lost_tests(before, now))
+        if path_of_test(before.gate, name, change.listed) not in change.changed
+    }
+
+
+def _test(name: str) -> str:
+    """Return the name without its case."""
+    return name.partition("[")[0]
