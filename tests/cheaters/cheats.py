@@ -2,6 +2,7 @@
 
 from cheaters.assertions import ASSERTION_CHEATS
 from cheaters.attributes import ATTRIBUTE_CHEATS
+from cheaters.blind_spots import BLIND_SPOT_CHEATS
 from cheaters.case import BASE, BROKEN, DIV, IMPORTED, Case, breaks, divides
 from cheaters.check_commands import JUDGING
 from cheaters.declared_tests import DECLARED_CHEATS
@@ -393,4 +394,5 @@ CHEATS = (
     *SUPPRESSION_CHEATS,
     *UNSTABLE_CHEATS,
     *VACUOUS_CHEATS,
+    *BLIND_SPOT_CHEATS,
 )

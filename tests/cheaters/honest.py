@@ -2,6 +2,7 @@
 
 from cheaters.assertions import ASSERTION_HONEST
 from cheaters.attributes import ATTRIBUTE_HONEST
+from cheaters.blind_spots import BLIND_SPOT_HONEST
 from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
 from cheaters.declared_tests import DECLARED_HONEST
 from cheaters.point_of_contract import POINT_HONEST
@@ -224,5 +225,6 @@ HONEST = (
     *SUPPRESSION_HONEST,
     *UNSTABLE_HONEST,
     *VACUOUS_HONEST,
+    *BLIND_SPOT_HONEST,
     *POINT_HONEST,
 )

@@ -29,6 +29,7 @@ from scaffold.verify.paths.check_inputs import (
     is_inert,
     launched_commands,
     satisfiable_targets,
+    sourced_files,
 )
 from scaffold.verify.paths.conventions import is_test, is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_by_name, is_declared_path, is_declared_specifically
@@ -155,7 +156,8 @@ async def _exclusions(request: ProofRequest, tree: Tree, changes: Sequence[PathC
     """Return the undeclared files of a packager, or of ignored files, that newly leave out code of the change."""
     code = [each.path for each in changes if each.kind != "D" and each.path.endswith(CODE_SUFFIXES)]
     code = [path for path in code if not is_test(path)]
-    free = [each for each in changes if each.kind != "D" and not is_declared_specifically(each.path, request.files)]
+    # Who declared a folder did not mean that the code in it is left out.
+    free = [each for each in changes if each.kind != "D" and not is_declared_by_name(each.path, request.files)]
     found = list[Reason]()
     for change in free:
         folder, _, name = change.path.rpartition("/")
@@ -236,6 +238,7 @@ async def base_layout_of(request: ProofRequest, git: Git, base: Commit, before: 
     commands = [*(check.command for check in checks), *(run.gate.command for run in request.baseline_runs)]
     tests = files_with_tests(request.baseline_runs, before)
     targets: set[str] = set()
+    sourced: set[str] = set()
     base_layout = BaseLayout(before, commands, tests=tests)
     read: set[str] = set()
     # A script may run another one, which is a check input as well; each round follows one step further.
@@ -245,8 +248,9 @@ async def base_layout_of(request: ProofRequest, git: Git, base: Commit, before: 
             text = (await commits.file_contents(git, base, path) or b"").decode(errors="replace")
             commands += launched_commands(path, text)
             targets |= satisfiable_targets(path, text, base_layout.command_words)
+            sourced |= sourced_files(path, text)
         read |= set(more)
-        base_layout = BaseLayout(before, commands, tests=tests, targets=targets)
+        base_layout = BaseLayout(before, commands, tests=tests, targets=targets, sourced=sourced)
     return base_layout
 
 

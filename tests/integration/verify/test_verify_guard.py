@@ -145,7 +145,7 @@ async def test_paths_that_must_not_change_are_checked_first(changed):
         ("echo click > requirements.txt; echo 'x = 1' > setup.cfg.txt", ()),
         ("printf '__pycache__/\\n*.log\\nbuild/\\n' > .gitignore; echo 1 >> calc/basic.py", ()),
         ("echo 'global-exclude *.py[cod]' > MANIFEST.in; echo 'prune tests' >> MANIFEST.in; echo > calc/a.py", ()),
-        ("echo 1 >> calc/basic.py; echo basic.py > calc/.gitignore", ("calc/",)),
+        ("echo 1 >> calc/basic.py; echo basic.py > calc/.gitignore", ("calc/", "calc/.gitignore")),
         ("printf '# coding: gbk\\n# \\xc4\\xe3\\n' > calc/a.py; echo '# coding: latin-1' > calc/b.py", ()),
     ],
 )
@@ -258,3 +258,30 @@ async def test_an_empty_init_file_above_a_checking_module_is_protected(harness, 
     others, _ = await shown(tree, contract=Contract(commands=(Check(command="python -m other"),)))
     assert "tools/__init__.py runs before tools/accept.py" in ours["checks"].detail
     assert "checks" not in others
+
+
+@pytest.mark.parametrize(
+    ("recipe", "check", "added"),
+    [
+        (
+            "printf 'PYTHON = python\\n-include local.mk more.mk\\naccept:\\n\\t$(PYTHON) -V\\n' > Makefile",
+            "make accept",
+            "more.mk",
+        ),
+        (
+            "mkdir tools; echo 'if [ -f tools/set ]; then . tools/set; fi' > tools/run.sh",
+            "sh tools/run.sh",
+            "tools/set",
+        ),
+        ("mkdir tools; echo '[ -f set ] && source set' > tools/run.sh", "cd tools && sh run.sh", "tools/set"),
+    ],
+)
+async def test_a_new_file_that_a_check_would_read_is_protected(harness, changed, recipe, check, added):
+    """AL-9, BX-5: a makefile includes it, or a script sources it, once it is there."""
+    await harness.sh(f"{recipe}; git add -A; git commit -qm checks")
+    base = await refs.resolve(harness.context.git, "HEAD")
+    tree = await changed(f"mkdir -p tools; echo PYTHON=true > {added}; echo > tools/other.mk")
+    contract = Contract(commands=(Check(command=check),))
+    results, _ = await shown(msgspec.structs.replace(tree, base=base), contract=contract)
+    assert f"{added} is read by what checks the work" in results["checks"].detail
+    assert "other.mk" not in results["checks"].detail

@@ -55,6 +55,8 @@ _LAUNCHED = re.compile(
     r"|(?:^[ \t]*[@+-]*|[;&|\"(]\s*)([\w.-]+/[\w./-]+)",
     re.MULTILINE,
 )
+_SOURCED = re.compile(r"(?:\bsource|(?:^|[\s;&|])\.)[ \t]+([\w./-]+)", re.MULTILINE)
+_INCLUDED = re.compile(r"^[ \t]*[-s]?include[ \t]+([^\n#]+)", re.MULTILINE)
 _RULE = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)((?:\\\n|[^\n])*)", re.MULTILINE)
 _PHONY = re.compile(r"^\.PHONY[ \t]*:((?:\\\n|[^\n])*)", re.MULTILINE)
 _ELSEWHERE = re.compile(r"\b(?:cd|pushd|chdir)\s|\s(?:-C|--prefix|--cwd|--directory)\b")
@@ -71,15 +73,18 @@ class BaseLayout:
         *,
         tests: Collection[str] = (),
         targets: Collection[str] = (),
+        sourced: Collection[str] = (),
     ) -> None:
         """Take all `paths` of the base, the `commands` that judge the work, and the files in which `tests` were found.
 
-        `targets` are the make targets that a file of the same name would satisfy.
+        `targets` are the make targets that a file of the same name would satisfy, `sourced` the files that task files
+        and scripts read as part of themselves, whether they exist or not.
         """
         self.paths = paths
         self.commands = commands
         self.tests = tests
         self.targets = targets
+        self.sourced = sourced
         self._words = frozenset(_words(commands))
         # A command that changes its folder may mean any path that ends like one of its words.
         self._loose = frozenset(_words(filter(_ELSEWHERE.search, commands)))
@@ -192,6 +197,19 @@ def launched_commands(path: str, text: str) -> tuple[str, ...]:
     )
 
 
+def sourced_files(path: str, text: str) -> frozenset[str]:
+    """Return the files that the task file or script at `path` reads as part of itself, even if they are missing.
+
+    Names may be relative to the top or to the file's folder.
+    """
+    named = _SOURCED.findall(text)
+    if path.rpartition("/")[2].casefold() in TASK_RUNNER_FILES["make"]:
+        named = [word for words in _INCLUDED.findall(text) for word in words.split()]
+    return frozenset(
+        posixpath.normpath(posixpath.join(at, each)) for each in named for at in ("", posixpath.dirname(path))
+    )
+
+
 def satisfiable_targets(path: str, text: str, words: Collection[str]) -> frozenset[str]:
     """Return the make targets in `path` that a file of the same name would satisfy: those that are not phony.
 
@@ -216,18 +234,27 @@ def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
     # A new test guards nothing yet, so it is free; one that exists may be what fails on this work.
     if change.kind != "A" and layout.is_base_test(change.path):
         return "is an existing test or test data"
-    if change.kind == "A" and layout.satisfies_target(change.path):
-        return "has the same name as a `make` target, which `make` would then skip"
-    if change.kind == "A" and (other := layout.shadowed_module(change.path)):
-        return f"runs instead of {other}"
-    if change.kind == "A" and name == "package.json" and layout.has_scripts_to_test(posixpath.dirname(change.path)):
-        return "decides which package the existing tests in its folder belong to, and what they import by its name"
+    if change.kind == "A" and (why := _new_file_reason(change.path, name, layout)):
+        return why
     return (
         autorun_reason(change.path)
         or _config_reason(change, name, layout)
         or _checker_reason(change, name, layout)
         or _vendored_reason(change, layout)
     )
+
+
+def _new_file_reason(path: str, name: str, layout: BaseLayout) -> str | None:
+    """Return what a new file decides because something reads or finds it once it exists; None if nothing does."""
+    if path in layout.sourced:
+        return "is read by what checks the work, once it exists"
+    if layout.satisfies_target(path):
+        return "has the same name as a `make` target, which `make` would then skip"
+    if other := layout.shadowed_module(path):
+        return f"runs instead of {other}"
+    if name == "package.json" and layout.has_scripts_to_test(posixpath.dirname(path)):
+        return "decides which package the existing tests in its folder belong to, and what they import by its name"
+    return None
 
 
 def imported_before(change: PathChange, layout: BaseLayout) -> str | None:
