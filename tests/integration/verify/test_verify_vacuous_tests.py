@@ -18,7 +18,7 @@ ASSERTS = "import calc\n\nassert calc.add(1, 2) == 3\n"
 class Project(CandidateRepository):
     """A base and work on it, whose checks have passed."""
 
-    async def doubts(self, work, *commands, red=None, took=0.1):
+    async def doubts(self, work, *commands, red=None, took=0.1, must_exist=()):
         """Return the texts of the doubts."""
         base = await self.commit({"readme": "calc\n"})
         head = await self.commit(work)
@@ -28,7 +28,7 @@ class Project(CandidateRepository):
             await worktree.reset_and_clean(tree.git, commit)
             return tree
 
-        contract = Contract(commands=tuple(Check(command=each) for each in commands))
+        contract = Contract(commands=tuple(Check(command=each) for each in commands), must_exist=must_exist)
         results = tuple(CheckResult(name=each, verdict="pass", duration_s=took) for each in commands)
         passed = Verification(commit=head, results=results, failed_on_base=commands if red is None else red)
         changes = await commits.path_changes(tree.git, base, head)
@@ -46,6 +46,13 @@ async def test_tests_that_pass_while_the_functions_do_nothing_leave_a_doubt(proj
     """BX-5: the check failed before only because its test could not be imported."""
     work = {"calc.py": ADD, "test_calc.py": CALLS}
     assert await project.doubts(work, RUN) == [("vacuous_tests", "the checks also pass if add does nothing")]
+
+
+async def test_a_path_that_has_to_exist_shows_nothing_of_what_its_code_does(project):
+    """BX-5: it failed before the work, too."""
+    asked = {"must_exist": ("calc.py",), "red": (RUN, "must_exist: calc.py")}
+    (doubt,) = await project.doubts({"calc.py": ADD, "test_calc.py": CALLS}, RUN, **asked)
+    assert doubt[0] == "vacuous_tests"
 
 
 @pytest.mark.parametrize(
