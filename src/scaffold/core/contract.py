@@ -96,6 +96,8 @@ DoubtCode = Literal[
     "tests_lost",
     "suppressions",
     "vacuous_tests",
+    "tests_not_passed",
+    "flaky_tests",
 ]
 
 

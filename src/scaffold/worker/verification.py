@@ -6,9 +6,9 @@ from functools import partial
 
 import msgspec
 
-from scaffold.core.contract import CheckResult, Contract, Verification
+from scaffold.core.contract import Contract, Verification
 from scaffold.core.errors import BudgetExceeded
-from scaffold.core.gates import CheckEnvironment, Gate, GateRun
+from scaffold.core.gates import CheckEnvironment, Gate, GateRun, RunnerKind
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.ports import Model
 from scaffold.git import commits, worktree
@@ -25,9 +25,10 @@ from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
 from scaffold.verify.contract.checks import PASSES_WITHOUT_WORK, Tree, required_names
 from scaffold.verify.contract.exercised import with_executed_lines
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
-from scaffold.verify.contract.point_of_contract import check_point
+from scaffold.verify.contract.point_of_contract import PointOfContract, check_point
 from scaffold.verify.contract.vacuous_tests import doubts_about_new_tests
 from scaffold.verify.environment.provisioning import reprovision
+from scaffold.verify.gates.runner_detection import detect_runner
 from scaffold.verify.locate_tests import files_with_tests
 from scaffold.verify.observation.changed_code import changed_code
 from scaffold.verify.observation.observer import CheckObserver
@@ -39,6 +40,9 @@ from scaffold.verify.request import ProofRequest, with_environment
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract, try_write_contract_files
 from scaffold.worker.workspace import pinned_meanwhile
+
+OBSERVED_RUNNERS: frozenset[RunnerKind] = frozenset({"pytest", "unittest"})
+"""The runners whose tests are seen in the checks of a contract."""
 
 
 class AttemptVerifier:
@@ -125,20 +129,23 @@ class AttemptVerifier:
         found = await prove_candidate(request, tree)
         if request.contract is None or not found.passed:
             return found
-        if (missing := await self._point_missed(request.contract, tree)) is not None:
-            return msgspec.structs.replace(found, results=(*found.results, missing))
+        point = await self._point(request.contract, tree, found.failed_on_base)
+        if point.missed is not None:
+            return msgspec.structs.replace(found, results=(*found.results, point.missed))
+        found = msgspec.structs.replace(found, doubts=(*found.doubts, *point.doubts))
         return with_executed_lines(found, request.contract, observer)
 
-    async def _point_missed(self, contract: Contract, tree: Tree) -> CheckResult | None:
-        """Return the failing result for tests that the contract is about and that do not pass; None if all do."""
+    async def _point(self, contract: Contract, tree: Tree, failed_on_base: Collection[str]) -> PointOfContract:
+        """Return what became of the tests that the contract is about."""
         red = self._base_results.red_tests if self._base_results else {}
         if not red:
-            return None
+            return PointOfContract()
         changes = await commits.path_changes(tree.git, tree.base, tree.commit)
         if self._is_tests_alone(changes):
-            return None
+            return PointOfContract()
         async with pinned_meanwhile(self._context.run_context, self._context.task.attempt.id, tree.commit):
-            return await check_point(contract, red, changes, tree)
+            direct = [command for command in red if detect_runner("test", command, {}) in OBSERVED_RUNNERS]
+            return await check_point(contract, red, changes, tree, failed_on_base=failed_on_base, direct=direct)
 
     def _is_tests_alone(self, changes: Sequence[PathChange]) -> bool:
         """Return True if the tests are the work, and the code they test existed before."""

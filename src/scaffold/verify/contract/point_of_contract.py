@@ -3,21 +3,25 @@
 Work that makes such a check pass by skipping, removing or weakening them has not done what was asked for.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from scaffold.core.contract import Check, CheckResult, Contract
+from scaffold.core.contract import Check, CheckResult, Contract, Doubt, ExitCode
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import worktree
 from scaffold.git.commits import PathChange
 from scaffold.verify.contract.checks import Tree, restore_tracked_files, run_check
-from scaffold.verify.observation.observer import CheckObserver, Observation, ObservedOutcome
+from scaffold.verify.observation.observer import CheckObserver, Observation
+from scaffold.verify.observation.test_runs import ObservedOutcome
 
 POINT_CHECK = "point of the contract"
 """The name of the result."""
 MAX_TESTS = 20
 MAX_FILES = 5
+MAX_IN_DOUBT = 3
+FAILS_UNNOTICED = "fails, although its check passes"
+CUT_OFF = "did not run to its end"
 _HIDDEN: Mapping[ObservedOutcome, str] = {
     "skipped": "is skipped now",
     "xfailed": "is marked as an expected failure now",
@@ -25,37 +29,63 @@ _HIDDEN: Mapping[ObservedOutcome, str] = {
 
 
 class OutcomesNow(Struct, frozen=True):
-    """How the tests of one check end with the work."""
+    """How the tests of one check that passes end with the work."""
 
-    own: Mapping[str, ObservedOutcome]
+    own: Observation
     """With the work's own tests."""
-    before: Mapping[str, ObservedOutcome] | None
+    before: Observation | None
     """With the base's version of the changed files; None if that is not known."""
     replaced: frozenset[str]
     """The files that the work changed or removed."""
+    told_by_exit: bool = False
+    """Whether the exit code of the check is that of the one program that runs its tests, and failed on the base."""
+
+
+class PointOfContract(Struct, frozen=True):
+    """What became of the tests that a contract is about."""
+
+    missed: CheckResult | None = None
+    """The failing result if it can be shown that one does not pass."""
+    doubts: tuple[Doubt, ...] = ()
+    """The doubt if it cannot be shown that all of them pass."""
 
 
 async def check_point(
-    contract: Contract, red: Mapping[str, Sequence[str]], changes: Sequence[PathChange], tree: Tree
-) -> CheckResult | None:
-    """Return a failing result if a test that failed on the base does not pass with the work; None otherwise.
+    contract: Contract,
+    red: Mapping[str, Sequence[str]],
+    changes: Sequence[PathChange],
+    tree: Tree,
+    *,
+    failed_on_base: Collection[str] = (),
+    direct: Collection[str] = (),
+) -> PointOfContract:
+    """Return what became of the tests that failed on the base.
 
-    `red` are these tests by check; `tree` has observed the checks on the work, which is checked out before and after.
-    Changed files of such tests run once more as they were on the base, so a test may be renamed, split or moved.
+    `red` are these tests by check; `failed_on_base` names the checks that failed there, `direct` those that run a test
+    runner and nothing else. `tree` has observed the checks on the work, which is checked out before and after. Changed
+    files of such tests run once more as they were on the base, so a test may be renamed, split or moved.
     """
     if tree.observer is None:
-        return None
-    found = dict[str, str]()
+        return PointOfContract()
+    wrong, open_ = dict[str, str](), dict[str, str]()
     changed = frozenset(change.path for change in changes if change.kind != "A")
     for check in contract.commands:
-        seen = tree.observer.observations.get(check.command)
-        # Nothing is known of a check that was not observed, and an optional one need not pass.
-        if check.required and red.get(check.command) and seen is not None and seen.tests:
-            replaced = changed.intersection(_file(test) for test in red[check.command])
-            again = await _with_base_tests(check, sorted(replaced), tree) if replaced else None
-            now = OutcomesNow(seen.tests, again.tests if again is not None else None, replaced)
-            found.update(problems(red[check.command], now))
-    return _result(found) if found else None
+        names = red.get(check.command)
+        # An optional check need not pass.
+        if not check.required or not names:
+            continue
+        seen = tree.observer.observations.get(check.command, Observation())
+        if not seen.tests and not seen.began:
+            open_.update(dict.fromkeys(names, "was not seen"))
+            continue
+        replaced = changed.intersection(map(_file, names))
+        again = await _with_base_tests(check, sorted(replaced), tree) if replaced else None
+        red_exit = check.expect == ExitCode(0) and check.command in failed_on_base
+        now = OutcomesNow(seen, again, replaced, told_by_exit=red_exit and check.command in direct)
+        wrong.update(problems(names, now))
+        open_.update(unproven(names, now, red_exit=red_exit))
+    doubts = (_doubt(open_),) if open_ else ()
+    return PointOfContract(_result(wrong) if wrong else None, doubts)
 
 
 def problems(red: Sequence[str], now: OutcomesNow) -> Iterator[tuple[str, str]]:
@@ -63,39 +93,68 @@ def problems(red: Sequence[str], now: OutcomesNow) -> Iterator[tuple[str, str]]:
 
     One without `::` is a file that could not be loaded there.
     """
+    own = now.own.tests
     for test in red:
         file = _file(test)
-        if hidden := _HIDDEN.get(now.own.get(test, "passed")) or _HIDDEN.get(now.own.get(file, "passed")):
+        if hidden := _HIDDEN.get(own.get(test, "passed")) or _HIDDEN.get(own.get(file, "passed")):
             yield test, hidden
-        elif now.own.get(test) == "failed":
-            continue  # the check itself says whether that is allowed
+        elif own.get(test) == "failed":
+            # Of several programs, the check itself says whether that is allowed.
+            if now.told_by_exit:
+                yield test, FAILS_UNNOTICED
         elif test == file:
             yield from _problems_of_file(file, now)
         elif why := _problem_of_test(test, now):
             yield test, why
 
 
+def unproven(red: Sequence[str], now: OutcomesNow, *, red_exit: bool) -> Iterator[tuple[str, str]]:
+    """Yield each test that may be as it should be, though it did not pass, and why.
+
+    `red_exit`: the check failed on the base, with an exit code that tells what passes.
+    """
+    for test in red:
+        if red_exit and not now.told_by_exit and now.own.tests.get(test) == "failed":
+            yield test, FAILS_UNNOTICED
+        elif test == _file(test):
+            # Nobody knows whether they would have been skipped before the work.
+            for each, outcome in _of_file(test, _decisive(test, now).tests).items():
+                if outcome in _HIDDEN:
+                    yield each, _HIDDEN[outcome]
+
+
 def _problem_of_test(test: str, now: OutcomesNow) -> str | None:
+    gone = CUT_OFF if now.own.unfinished or test in now.own.not_run else "is gone"
     if now.before is None or _file(test) not in now.replaced:
-        return None if test in now.own else "is gone"
+        return None if test in now.own.tests else gone
     # A file that cannot be loaded as it was has none of its tests.
-    before = now.before.get(test) or now.before.get(_file(test))
+    before = now.before.tests.get(test) or now.before.tests.get(_file(test))
     if before == "failed":
         return "fails as it was before the work"
-    return None if before == "passed" or test in now.own else "is gone"
+    if before is None and (now.before.unfinished or test in now.before.not_run):
+        return CUT_OFF
+    return None if before == "passed" or test in now.own.tests else gone
 
 
 def _problems_of_file(file: str, now: OutcomesNow) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the tests of a file whose tests are not known from the base."""
-    replaced = file in now.replaced and now.before is not None
-    tests = _of_file(file, now.before if replaced and now.before is not None else now.own)
+    decisive = _decisive(file, now)
+    tests = _of_file(file, decisive.tests)
     if not any(outcome == "passed" for outcome in tests.values()):
+        replaced = decisive is not now.own
         yield file, "has no test that passes as it was before the work" if replaced else "has no test that passes"
     for test, outcome in tests.items():
         if outcome == "failed":
             yield test, "fails as it was before the work"
-        elif outcome == "passed" and (hidden := _HIDDEN.get(now.own.get(test, "passed"))):
+        elif outcome == "passed" and (hidden := _HIDDEN.get(now.own.tests.get(test, "passed"))):
             yield test, hidden
+    cut_off = [test for test in sorted(decisive.not_run) if _file(test) == file]
+    yield from ((test, CUT_OFF) for test in cut_off or ([file] if decisive.unfinished else ()))
+
+
+def _decisive(file: str, now: OutcomesNow) -> Observation:
+    """Return what was seen with the base's version of a file."""
+    return now.before if file in now.replaced and now.before is not None else now.own
 
 
 async def _with_base_tests(check: Check, files: Sequence[str], work: Tree) -> Observation | None:
@@ -117,6 +176,11 @@ def _file(test: str) -> str:
 
 def _of_file(file: str, outcomes: Mapping[str, ObservedOutcome]) -> dict[str, ObservedOutcome]:
     return {test: outcome for test, outcome in outcomes.items() if test.startswith(f"{file}::")}
+
+
+def _doubt(found: Mapping[str, str]) -> Doubt:
+    named = join_limited([f"{test} {why}" for test, why in found.items()], MAX_IN_DOUBT)
+    return Doubt("tests_not_passed", utf8_safe(f"not seen to pass after failing before the work: {named}"))
 
 
 def _result(found: Mapping[str, str]) -> CheckResult:

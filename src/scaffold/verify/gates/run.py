@@ -11,7 +11,13 @@ from scaffold.core.gates import PASSING_OUTCOMES, Gate, GateRun, RunnerKind, Tes
 from scaffold.core.printable_text import utf8_safe
 from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.process.command import CommandResult, OutputCapture
-from scaffold.verify.contract.checks import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, result_detail
+from scaffold.verify.contract.checks import (
+    COMMAND_NOT_EXECUTABLE,
+    COMMAND_NOT_FOUND,
+    Tree,
+    restore_tracked_files,
+    result_detail,
+)
 from scaffold.verify.contract.tamper_detection import snapshot_files, tamper_message
 from scaffold.verify.gates.findings import FINDINGS
 from scaffold.verify.gates.go_runner import GO
@@ -22,6 +28,8 @@ from scaffold.verify.gates.recorder import PYTEST, UNITTEST_ADAPTER
 from scaffold.verify.gates.refusals import sandbox_refusals
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit, StandInsOrder
 from scaffold.verify.gates.runner_result import EXIT_OUTCOME, MAX_BYTES, RunnerResult, UnresolvedName, unusable_result
+from scaffold.verify.gates.unreported_failures import with_observed_failures
+from scaffold.verify.observation.observer import FOLDER_VARIABLE, MARKER, CheckObserver, Observation
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
 
 OUTPUT_LIMIT_BYTES = 1_000_000
@@ -86,7 +94,7 @@ async def observe_gate(
             timeout_s=timeout_s,
             output=OutputCapture(limit_bytes=MAX_BYTES if adapter.reports_on_output else OUTPUT_LIMIT_BYTES),
         )
-        finished = await run_with_services(command, tree.services, tree.sandbox, top=tree.git.cwd)
+        finished, seen = await _finished(gate, command, tree)
         result = _result(adapter, env, order, finished)
         result = result if adapter.selects_exactly else _selected_only(result, env)
         if tests is not None and result.problem is None and (written := await tests.touched()):
@@ -109,7 +117,21 @@ async def observe_gate(
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
-    return ObservedRun(run, result.unresolved, finished)
+    return ObservedRun(with_observed_failures(run, seen, only=only), result.unresolved, finished)
+
+
+async def _finished(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[CommandResult, Observation | None]:
+    """Run the command; of a test gate that is judged by its exit code, also return what was seen of its tests."""
+    if gate.runner == "exit" and gate.kind == "test" and FOLDER_VARIABLE not in command.environ:
+        observer, parent = CheckObserver(), tree.sandbox.confinement.temporary if tree.sandbox else None
+        async with observer.watch(gate.command, tree.git.cwd, command.environ, parent) as variables:
+            watched = structs.replace(command, environ={**command.environ, **variables})
+            finished = await run_with_services(watched, tree.services, tree.sandbox, top=tree.git.cwd)
+        # The program may have stumbled over our observation.
+        if finished.exit_code == 0 or MARKER not in finished.stdout + finished.stderr:
+            return finished, observer.observations[gate.command]
+        await restore_tracked_files(tree)
+    return await run_with_services(command, tree.services, tree.sandbox, top=tree.git.cwd), None
 
 
 def _refused(result: RunnerResult, tree: Tree, env: RunnerEnv) -> dict[str, str]:

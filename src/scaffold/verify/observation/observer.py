@@ -4,17 +4,14 @@ What they write is not trusted: a wrong report can make work look more or less e
 """
 
 import asyncio
-import codecs
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal, get_args
 
 from msgspec import Struct
 
-from scaffold.core.printable_text import printable
 from scaffold.host.files import delete_folder_if_possible, read_untrusted
 from scaffold.verify.observation import node_coverage
 from scaffold.verify.observation.changed_code import NOTHING, ChangedCode
@@ -22,6 +19,7 @@ from scaffold.verify.observation.injected import scaffold_observation as injecte
 from scaffold.verify.observation.injected.scaffold_observation_lines import MARKS
 from scaffold.verify.observation.injected.scaffold_observation_tests import ONLY
 from scaffold.verify.observation.node_coverage import NodeLines, Report, SourceLines
+from scaffold.verify.observation.test_runs import ObservedOutcome, read_test_runs
 from scaffold.verify.paths.conventions import is_test
 
 INJECTED_FOLDER = Path(injected.__file__).resolve().parent
@@ -30,12 +28,6 @@ MARKER = b"scaffold_observation"
 """Part of every name that ours has inside of a process: output with it may come from a program that we disturbed."""
 NODE_FOLDER = "node"
 MAX_NOTES_BYTES = 1_000_000
-MAX_TESTS_BYTES = 20_000_000
-MAX_TEST_FILES = 200
-
-ObservedOutcome = Literal["passed", "skipped", "xfailed", "failed"]
-"""From good to bad: a test counts by its worst phase. `xfailed`: marked as an expected failure, whatever happened."""
-_OUTCOMES: tuple[ObservedOutcome, ...] = get_args(ObservedOutcome)
 
 
 class Observation(Struct, frozen=True, kw_only=True):
@@ -51,6 +43,12 @@ class Observation(Struct, frozen=True, kw_only=True):
     """The changed lines of JavaScript files that are inside of functions, as far as these files were loaded."""
     tests: Mapping[str, ObservedOutcome] = {}
     """By file and name as pytest writes them; a file that could not be loaded, or skips itself, by its path."""
+    not_run: frozenset[str] = frozenset()
+    """The tests that pytest collected, and of which no outcome was seen."""
+    began: bool = False
+    """Whether a run of pytest or unittest began in the checkout; runs inside of tests aside."""
+    unfinished: bool = False
+    """Whether one of them did not end."""
 
 
 class CheckObserver:
@@ -109,12 +107,16 @@ class CheckObserver:
         if executed is None:
             executed, complete = {}, False
         node = _read_node(folder / NODE_FOLDER, top, self.code.javascript)
+        runs = read_test_runs(folder, top)
         return Observation(
             seen=python_seen or node.seen,
             complete=complete and node.complete,
             executed=executed | {path: each.executed for path, each in node.lines.items()},
             in_functions={path: each.in_functions for path, each in node.lines.items() if each.loaded},
-            tests=dict(_read_tests(folder, top)),
+            tests=runs.outcomes,
+            not_run=runs.not_run,
+            began=runs.began,
+            unfinished=runs.unfinished,
         )
 
     def _executed_python(self, marks: Path) -> dict[str, frozenset[int]] | None:
@@ -168,26 +170,3 @@ def _runs_files(reports: tuple[Report, ...], top: Path) -> bool:
     tools = any("node_modules" in path.parts and "npm" not in path.parts for path in loaded)
     own = (path.relative_to(top) for path in loaded if path.is_relative_to(top))
     return not tools or any("node_modules" not in path.parts and is_test(path.as_posix()) for path in own)
-
-
-def _read_tests(folder: Path, top: Path) -> Iterator[tuple[str, ObservedOutcome]]:
-    """Yield the worst outcome of each test whose file is in the checkout."""
-    worst = dict[str, int]()
-    for path in sorted(folder.glob("tests-*"))[:MAX_TEST_FILES]:
-        data = read_untrusted(path, MAX_TESTS_BYTES)
-        for line in [] if isinstance(data, str) else data.decode(errors="replace").splitlines():
-            outcome, _, name = line.partition(" ")
-            test = _test_name(name, top)
-            if test and outcome in _OUTCOMES:
-                worst[test] = max(worst.get(test, 0), _OUTCOMES.index(outcome))
-    yield from ((test, _OUTCOMES[rank]) for test, rank in worst.items())
-
-
-def _test_name(escaped: str, top: Path) -> str | None:
-    """Return the name of a test with its file relative to the checkout; None for one elsewhere."""
-    try:
-        path, separator, name = codecs.decode(escaped, "unicode_escape").partition("::")
-        relative = os.path.relpath(os.path.realpath(path), top)
-    except (UnicodeError, ValueError, OSError):
-        return None
-    return None if relative.startswith("..") else printable(f"{relative}{separator}{name}").replace("\n", "\\n")

@@ -14,6 +14,7 @@ from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_g
 from scaffold.verify.gates.run import ObservedRun, observe_gate
 from scaffold.verify.gates.runner_adapter import StandInsOrder
 from scaffold.verify.gates.runner_result import UnresolvedName
+from scaffold.verify.gates.unreported_failures import unnoticed_only
 from scaffold.verify.locate_tests import path_from_gate
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test_file
 from scaffold.verify.regression.affected_tests import ChangeImpact, analyze_impact
@@ -150,6 +151,7 @@ class _GateRunner:
         if reason:
             return GateResult(gate=gate, verdict="not_applicable", detail=reason)
         run, only = await self._shown(gate, before)
+        run = unnoticed_only(run, self._change.added)
         before = await self._with_new_settings(before, run)
         expected = self._change.expected(gate, only)
         fates: Mapping[str, TestFate] = {}

@@ -19,6 +19,7 @@ from scaffold.verify.contract.checks import (
 )
 from scaffold.verify.environment.clean_checkout import is_clean
 from scaffold.verify.gates.run import ObservedRun, observe_gate, run_gate
+from scaffold.verify.gates.unreported_failures import with_observed_failures
 from scaffold.verify.observation.observer import MARKER
 from scaffold.verify.paths.conventions import is_test_file
 from scaffold.verify.regression.affected_tests import SELECTABLE_RUNNERS
@@ -133,7 +134,8 @@ class SharedChecks:
             async with tree.observer.watch(check.command, tree.git.cwd, tree.environ, parent) as variables:
                 found = await run(structs.replace(tree, environ={**tree.environ, **variables}))
             if MARKER not in found.finished.stdout + found.finished.stderr or found.run.problem is None:
-                return found
+                seen = tree.observer.observations[check.command]
+                return structs.replace(found, run=with_observed_failures(found.run, seen))
             # The program stumbled over our observation.
             tree.observer.observations.pop(check.command, None)
             await restore_tracked_files(tree)

@@ -1,4 +1,7 @@
-"""Write down what becomes of each test of pytest and unittest; results and reports stay as they are."""
+"""Write down what becomes of each test of pytest and unittest, and when their runs begin and end.
+
+Results and reports stay as they are.
+"""
 
 import functools
 import os
@@ -13,6 +16,7 @@ UNITTEST_OUTCOMES = {
     "addUnexpectedSuccess": "xfailed",
 }
 NOT_LOADED = "_FailedTest"
+MOST_ANCESTORS = 50
 ONLY = "only"
 """The files whose tests alone pytest is to run, one in hex per line; missing if it is to run all."""
 
@@ -24,16 +28,28 @@ class OutcomePlugin:
     """Whether pytest runs in this process; a run inside a test is none of the project's."""
 
     def __init__(self, write, only):
+        self._run = TestRun(write)
         self._write = write
         self._only = only
         self._root = ""
 
+    def pytest_load_initial_conftests(self, early_config):
+        OutcomePlugin.running = True
+        # The run of a worker of pytest-xdist is that of its controller.
+        if not is_xdist_worker():
+            self._run.begin(root_of(early_config))
+
     def pytest_sessionstart(self, session):
         OutcomePlugin.running = True
-        self._root = str(getattr(session.config, "rootpath", None) or session.config.rootdir)
+        self._root = root_of(session.config)
 
     def pytest_sessionfinish(self):
         OutcomePlugin.running = False
+        self._run.end()
+
+    def pytest_collection_finish(self, session):
+        for item in session.items:
+            self._note("collected", item.nodeid)
 
     def pytest_collectreport(self, report):
         if report.outcome != "passed" and report.nodeid:
@@ -59,8 +75,33 @@ class OutcomePlugin:
         self._write(outcome, os.path.join(self._root, path) + separator + name)
 
 
+class TestRun:
+    """One run of a test runner."""
+
+    begun = 0
+    """How many runs began in this process."""
+
+    def __init__(self, write):
+        self._write = write
+        self._number = 0
+
+    def begin(self, root):
+        """Note the beginning, the folder of the run, and the processes above this one."""
+        TestRun.begun += 1
+        self._number = TestRun.begun
+        self._write("began", "{} {} {}".format(self._number, ",".join(map(str, ancestors())), root))
+
+    def end(self):
+        """Note the end of a run that began."""
+        if self._number:
+            self._write("ended", str(self._number))
+
+
 def observe_pytest(names, observer):
     """Give each plugin manager of pytest our plugin, unless pytest runs already."""
+    # Before those of a project, which may end the process on purpose.
+    for hook in (OutcomePlugin.pytest_load_initial_conftests, OutcomePlugin.pytest_sessionfinish):
+        names["hookimpl"](tryfirst=True)(hook)
     manager = names["PytestPluginManager"]
     original = manager.__init__
 
@@ -82,32 +123,96 @@ def only(folder):
         return set()
 
 
+def root_of(config):
+    """Return the folder that pytest takes for the top of the project."""
+    return str(getattr(config, "rootpath", None) or config.rootdir)
+
+
+def is_xdist_worker():
+    """Return True below the code that pytest-xdist sends to its workers."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != "__channelexec__":
+        frame = frame.f_back
+    return frame is not None
+
+
+def ancestors():
+    """Return the ids of the processes above this one, as far as the system tells."""
+    found = [os.getppid()]
+    try:
+        while found[-1] > 1 and len(found) < MOST_ANCESTORS:
+            with open("/proc/{}/stat".format(found[-1]), "rb") as file:
+                found.append(int(file.read().rpartition(b")")[2].split()[1]))
+    except (OSError, ValueError, IndexError):  # not Linux, or it has ended
+        pass
+    return found
+
+
+class OuterResult:
+    """The result that unittest's own run reports to; others are of tests that run tests."""
+
+    def __init__(self, write):
+        self._write = write
+        self._run = TestRun(write)
+        self._result = None
+
+    def begin(self, result):
+        """Begin a run, unless one is under way."""
+        if self._result is None and not OutcomePlugin.running:
+            self._result = result
+            self._run.begin(os.getcwd())
+
+    def end(self, result):
+        """End the run of this result."""
+        if self._result is result:
+            self._run.end()
+            self._result = None
+
+    def write(self, result, outcome, test):
+        """Write the outcome of one of the run's tests."""
+        if not OutcomePlugin.running and self._result in (None, result):
+            write_test(self._write, outcome, test)
+
+
 def observe_unittest(names, observer):
     """Make the class of all results write down what it is told."""
-    write = writer(observer.note)
+    outer, kind = OuterResult(writer(observer.note)), names["TestResult"]
     for name, outcome in UNITTEST_OUTCOMES.items():
-        setattr(names["TestResult"], name, observed(getattr(names["TestResult"], name), outcome, write))
-    names["TestResult"].addSubTest = observed_subtest(names["TestResult"].addSubTest, write)
+        setattr(kind, name, observed(getattr(kind, name), outcome, outer))
+    kind.addSubTest = observed_subtest(kind.addSubTest, outer)
+    kind.startTestRun = observed_run(kind.startTestRun, outer.begin)
+    kind.stopTestRun = observed_run(kind.stopTestRun, outer.end)
 
 
-def observed(original, outcome, write):
+def observed_run(original, tell):
+    """Return a method of results that also tells of the beginning or the end of a run."""
+
+    @functools.wraps(original)
+    def method(self):
+        tell(self)
+        return original(self)
+
+    return method
+
+
+def observed(original, outcome, outer):
     """Return a method of results that also writes the outcome."""
 
     @functools.wraps(original)
     def method(self, test, *args, **options):
-        write_test(write, outcome, test)
+        outer.write(self, outcome, test)
         return original(self, test, *args, **options)
 
     return method
 
 
-def observed_subtest(original, write):
+def observed_subtest(original, outer):
     """Return the method for subtests, which also writes those that failed."""
 
     @functools.wraps(original)
     def method(self, test, subtest, error):
         if error is not None:
-            write_test(write, "failed", test)
+            outer.write(self, "failed", test)
         return original(self, test, subtest, error)
 
     return method

@@ -1,0 +1,103 @@
+"""Read what test runners in the processes of a check wrote: the outcomes of their tests, and whether they ended."""
+
+import codecs
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from scaffold.core.printable_text import printable
+from scaffold.host.files import read_untrusted
+
+MAX_BYTES = 20_000_000
+MAX_PROCESSES = 200
+PREFIX = "tests-"
+
+ObservedOutcome = Literal["passed", "skipped", "xfailed", "failed"]
+"""From good to bad: a test counts by its worst phase. `xfailed`: marked as an expected failure, whatever happened."""
+_OUTCOMES: tuple[ObservedOutcome, ...] = get_args(ObservedOutcome)
+
+
+class TestRuns(Struct, frozen=True, kw_only=True):
+    """What the runners of one check said, those that ran inside of tests aside."""
+
+    outcomes: Mapping[str, ObservedOutcome]
+    """The worst of each test whose file is in the checkout."""
+    not_run: frozenset[str]
+    """The tests in the checkout that were collected, and have no outcome."""
+    began: bool
+    """Whether a run began in the checkout."""
+    unfinished: bool
+    """Whether one of them did not end."""
+
+
+class _Process(Struct, frozen=True):
+    """What one process wrote."""
+
+    pid: str
+    lines: Sequence[tuple[str, str]]
+    """The first word of each line, and the rest."""
+
+    def began(self) -> Iterator[tuple[str, frozenset[str], str]]:
+        """Yield the number of each run, the processes above it, and its folder."""
+        for word, rest in self.lines:
+            number, _, more = rest.partition(" ")
+            above, _, root = more.partition(" ")
+            if word == "began":
+                yield number, frozenset(above.split(",")), root
+
+
+def read_test_runs(folder: Path, top: Path) -> TestRuns:
+    """Return what the runners wrote into `folder`, with files relative to `top`."""
+    processes = list(_processes(folder))
+    runners = frozenset(each.pid for each in processes if any(each.began()))
+    # A test that starts a runner, such as one of a plugin, expects of it what it likes.
+    own = [each for each in processes if not any(above & runners for _, above, _ in each.began())]
+    outcomes = dict(_outcomes(own, top))
+    collected = {_test_name(rest, top) for each in own for word, rest in each.lines if word == "collected"}
+    return TestRuns(
+        outcomes=outcomes,
+        not_run=frozenset(test for test in collected if test is not None and test not in outcomes),
+        began=any(_runs(each, top) for each in own),
+        unfinished=any(_runs(each, top) - _ended(each) for each in own),
+    )
+
+
+def _processes(folder: Path) -> Iterator[_Process]:
+    for path in sorted(folder.glob(f"{PREFIX}*"))[:MAX_PROCESSES]:
+        data = read_untrusted(path, MAX_BYTES)
+        lines = [] if isinstance(data, str) else data.decode(errors="replace").splitlines()
+        parts = (line.partition(" ") for line in lines)
+        yield _Process(path.name.removeprefix(PREFIX), [(word, rest) for word, _, rest in parts])
+
+
+def _runs(process: _Process, top: Path) -> frozenset[str]:
+    """Return the numbers of the runs in the checkout."""
+    return frozenset(number for number, _, root in process.began() if _test_name(root, top) is not None)
+
+
+def _ended(process: _Process) -> frozenset[str]:
+    return frozenset(rest for word, rest in process.lines if word == "ended")
+
+
+def _outcomes(processes: Sequence[_Process], top: Path) -> Iterator[tuple[str, ObservedOutcome]]:
+    """Yield the worst outcome of each test whose file is in the checkout."""
+    worst = dict[str, int]()
+    for process in processes:
+        for outcome, name in process.lines:
+            test = _test_name(name, top) if outcome in _OUTCOMES else None
+            if test and outcome in _OUTCOMES:
+                worst[test] = max(worst.get(test, 0), _OUTCOMES.index(outcome))
+    yield from ((test, _OUTCOMES[rank]) for test, rank in worst.items())
+
+
+def _test_name(escaped: str, top: Path) -> str | None:
+    """Return the name of a test with its file relative to the checkout; None for one elsewhere."""
+    try:
+        path, separator, name = codecs.decode(escaped, "unicode_escape").partition("::")
+        relative = os.path.relpath(os.path.realpath(path), top)
+    except (UnicodeError, ValueError, OSError):
+        return None
+    return None if relative.startswith("..") else printable(f"{relative}{separator}{name}").replace("\n", "\\n")
