@@ -1,9 +1,11 @@
 """Baselines and candidates of a real repository, with real pytest."""
 
 import pytest
+from msgspec import structs
 
 from integration.verify.builders import CALC, TEST, TEST_CALC
 from scaffold.core.gates import Gate
+from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.verify.proof import prove_candidate
 from scaffold.verify.readiness import NotReady
 from scaffold.verify.regression.baseline import BaselineResult
@@ -40,6 +42,35 @@ async def test_a_new_failure_that_passes_unchanged_is_flaky_and_does_not_block(c
     head = await candidates.commit({"test_flaky.py": FLAKY.format(mark=str(tmp_path / "mark"))})
     test = (await candidates.judge(captured, base, head))["test"]
     assert (test.tests["test_flaky.py::test_sometimes"], test.blocks) == ("flaky", False)
+
+
+WRONG_AT_FIRST = """\
+import os
+import tempfile
+
+
+def add(a, b):
+    seen = os.path.join(tempfile.gettempdir(), "seen")
+    first = not os.path.exists(seen)
+    open(seen, "w").close()
+    return 0 if first else a + b
+
+
+def sub(a, b):
+    return a - b
+"""
+
+
+async def test_a_failure_is_repeated_without_what_it_left_in_the_temporary_folder(candidates, tmp_path):
+    """BX-4: work that is wrong in the first process that uses it is not flaky."""
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"calc.py": WRONG_AT_FIRST})
+    tree = await candidates.tree(base, head)
+    confinement = Confinement(writable=(tree.git.cwd,), temporary=tmp_path / "temporary" / "first")
+    tree = structs.replace(tree, sandbox=SandboxSpec("none", confinement))
+    found = await candidates.judge_in(tree, captured)
+    assert (found.tests["test_calc.py::test_add"], found.blocks) == ("new_failure", True)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from integration.verify.builders import TEST, CandidateRepository
 from scaffold.core.contract import Check, CheckResult, Contract, Verification
 from scaffold.core.gates import Baseline, CheckEnvironment, GateResult, GateRun
 from scaffold.git import worktree
+from scaffold.verify.regression.newly_flaky import doubts_about_flaky_tests
 from scaffold.verify.regression.stability import unstable_result
 from scaffold.verify.request import ProofRequest
 
@@ -33,6 +34,25 @@ class Project(CandidateRepository):
         found = await unstable_result(ProofRequest(contract=contract, baseline=baseline), passed, tree, clean_tree)
         assert (await tree.git("rev-parse", "HEAD")).out.decode().strip() == head
         return None if found is None else (found.name, found.verdict, found.detail)
+
+    async def flaky(self, base, work, tests):
+        """Return the doubts about tests of the gate that were flaky with the work."""
+        base = await self.commit(base)
+        head = await self.commit(work)
+        tree = await self.tree(base, head)
+
+        async def clean_tree(commit):
+            await worktree.reset_and_clean(tree.git, commit)
+            return structs.replace(tree, commit=commit)
+
+        outcomes = {"test_a.py::test_a": "passed", "test_a.py::test_b": "passed", "test_a.py::test_c": "flaky"}
+        run = GateRun(gate=TEST, commit=base, environment="e", exit_code=0, outcomes=outcomes)
+        known = Baseline(environment=CheckEnvironment(fingerprint="e"), runs=(run,))
+        gates = (GateResult(gate=TEST, verdict="flaky", tests=dict.fromkeys(tests, "flaky"), duration_s=0.1),)
+        passed = Verification(commit=head, results=(), gates=gates)
+        found = await doubts_about_flaky_tests(ProofRequest(contract=None, baseline=known), passed, tree, clean_tree)
+        assert (await tree.git("rev-parse", "HEAD")).out.decode().strip() == head
+        return [(doubt.code, doubt.text) for doubt in found]
 
 
 @pytest.fixture
@@ -87,3 +107,14 @@ async def test_expensive_checks_are_repeated_less_often(project, tmp_path, took,
     assert await project.unstable({"a": "base"}, {"a": "work"}, command, took=took) is None
     log = tmp_path / "log"
     assert (len(log.read_text()) if log.exists() else 0) == times
+
+
+async def test_tests_that_are_flaky_with_the_work_alone_leave_a_doubt(project, tmp_path):
+    """BX-4: one that fails on the base as well, if it runs often enough, says nothing about the work."""
+    often = f"import pathlib\n\nRUNS = pathlib.Path({str(tmp_path / 'runs')!r})\n\n\ndef test_b():\n"
+    often += "    RUNS.open('a').write('.')\n    assert len(RUNS.read_text()) % 3\n"
+    base = {"test_a.py": f"{often}\n\ndef test_a():\n    pass\n"}
+    tests = [f"test_a.py::test_{name}" for name in "abc"]
+    found = await project.flaky(base, {"work": "work"}, tests)
+    assert found == [("flaky_tests", "failed and then passed unchanged, as never without the work: test_a.py::test_a")]
+    assert await project.flaky({"work": "base"}, {"work": "more"}, tests[1:]) == []

@@ -1,6 +1,10 @@
 """Whether a checkout is still clean after commands ran in it, and how to clean it again."""
 
 import asyncio
+import tempfile
+from pathlib import Path
+
+from msgspec import structs
 
 from scaffold.core.gates import CheckEnvironment
 from scaffold.git import worktree
@@ -32,3 +36,16 @@ async def clean_again(environment: CheckEnvironment, tree: Tree) -> None:
     if not await is_clean(environment, tree):
         async with reprovision(environment, tree.git.cwd):
             await worktree.reset_and_clean(tree.git, tree.commit)
+
+
+def with_new_temporary_folder(tree: Tree) -> Tree:
+    """Return the tree with another temporary folder for its commands, which is empty; without a sandbox the same tree.
+
+    What an earlier run left in the other one, it does not find.
+    """
+    if tree.sandbox is None:
+        return tree
+    confinement = tree.sandbox.confinement
+    folder = Path(tempfile.mkdtemp(prefix="", dir=confinement.temporary.parent)).resolve()
+    sandbox = structs.replace(tree.sandbox, confinement=structs.replace(confinement, temporary=folder))
+    return structs.replace(tree, sandbox=sandbox)

@@ -9,7 +9,7 @@ from scaffold.git import commits
 from scaffold.host.slots import slot_taken
 from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
 from scaffold.verify.environment.check_env import program_folders
-from scaffold.verify.environment.clean_checkout import clean_again
+from scaffold.verify.environment.clean_checkout import clean_again, with_new_temporary_folder
 from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_gates
 from scaffold.verify.gates.run import ObservedRun, observe_gate
 from scaffold.verify.gates.runner_adapter import StandInsOrder
@@ -267,9 +267,11 @@ class _GateRunner:
         """Run a gate, then repeat known flaky tests and new failures."""
 
         async def rerun(names: Sequence[str]) -> GateRun:
-            return await self._run(gate, before, names or only)
+            # A test that fails once, and leaves a file there to pass the next time, is not flaky but broken.
+            return await self._run(gate, before, names or only, with_new_temporary_folder(self._tree))
 
-        run = self._memory.find(gate, only, self._timeout_s(gate, before)) or await rerun(())
+        run = self._memory.find(gate, only, self._timeout_s(gate, before))
+        run = run or await self._run(gate, before, only, self._tree)
         if gate.kind == "test" and not run.problem:
             flaky = _flaky(before)
             run = await retry_known_flaky(run, flaky, rerun, rounds=FLAKY_ROUNDS)
@@ -282,13 +284,13 @@ class _GateRunner:
     def _timeout_s(self, gate: Gate, before: GateRun | None) -> float:
         return gate_timeout_s(gate, before, self._request.gate_timeout_s)
 
-    async def _run(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
+    async def _run(self, gate: Gate, before: GateRun | None, only: Sequence[str], tree: Tree) -> GateRun:
         """Run a gate once, with the tracked files as committed; tests run in a clean checkout."""
         await restore_tracked_files(self._tree)
         # Files of an earlier run, such as a new conftest.py, must not make these tests pass.
         if gate.kind == "test":
             await clean_again(self._memory.check_environment, self._tree)
-        return (await self._shown_by(self._tree, gate, before, only)).run
+        return (await self._shown_by(tree, gate, before, only)).run
 
     async def _shown_by(
         self,
