@@ -5,6 +5,7 @@ import sys
 import pytest
 from msgspec import structs
 
+from builders import needs
 from integration.verify.builders import CALC, PYTEST, TEST_CALC, CandidateRepository
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import Gate
@@ -171,3 +172,31 @@ async def test_a_failure_that_such_a_gate_always_hid_is_left_alone(candidates):
     head = await candidates.commit({"calc.py": CALC + DIV, "test_more.py": "def test_more():\n    assert 0\n"})
     found = (await candidates.judge(captured, base, head))["test"]
     assert (found.blocks, dict(found.tests)) == (False, {"test_calc.py::test_known_to_fail": "pre_existing"})
+
+
+NODE = Gate(kind="test", command="node --test", runner="node")
+NODE_TESTS = {
+    name: "const test = require('node:test');\nconst assert = require('node:assert');\n"
+    f"const calc = require('../calc');\n\ntest('{name}', () => assert.equal(calc.{name}(6, 3), {found}));\n"
+    for name, found in (("add", 9), ("div", 2))
+}
+
+
+@needs("node")
+@pytest.mark.parametrize(
+    ("work", "blocks"),
+    [
+        ({"calc.js": "exports.add = (a, b) => a + b;\nexports.div = () => process.exit(0);\n"}, True),
+        ({"calc.js": "exports.add = (a, b) => a + b;\nexports.div = (a, b) => a / b;\n"}, False),
+        ({"calc.js": "exports.add = (a, b) => a + b;\n", "test/div.test.js": None}, False),
+    ],
+    ids=["ends the process", "honest", "removes the test"],
+)
+async def test_a_failed_test_of_node_must_not_vanish(candidates, work, blocks):
+    """BX-4: Node reports nothing of a test that ends its process."""
+    tests = {f"test/{name}.test.js": text for name, text in NODE_TESTS.items()}
+    base = await candidates.commit({"calc.js": "exports.add = (a, b) => a + b;\n", **tests})
+    captured = await candidates.capture(base, NODE)
+    head = await candidates.commit(work)
+    found = (await candidates.judge(captured, base, head))["test"]
+    assert (found.blocks, found.tests.get("div") == "new_failure") == (blocks, blocks), found.detail

@@ -63,6 +63,11 @@ class ChangeImpact(Struct, frozen=True, kw_only=True):
         return is_test_file(path) or path in self.found_tests
 
     @property
+    def alters_tests(self) -> bool:
+        """True if tests, or data of tests, of the baseline are other ones now."""
+        return any(self.is_test(path) for path in self.changed_since_baseline - self.added)
+
+    @property
     def listed(self) -> frozenset[str]:
         """All files that exist now or existed at the baseline."""
         return self.paths | self.changed_since_baseline

@@ -353,6 +353,15 @@ def describe_lost(names: Sequence[str]) -> str:
     )
 
 
+def describe_vanished(names: Sequence[str]) -> str:
+    """Return what is said of tests that failed before the work and have no result now, although no test changed."""
+    return (
+        f"Failed before the work, and without a result now, although their files are the same: "
+        f"{join_limited(names, MAX_NAMED)}. They have to run to their end; code that they call must not end the "
+        "process.\n"
+    )
+
+
 async def for_each(tree: Tree, words: Sequence[str], paths: Sequence[str]) -> None:
     """Have git apply a command to each of the paths, which may be many."""
     if paths:

@@ -77,6 +77,21 @@ def lost_tests(before: GateRun | None, now: GateRun) -> frozenset[str]:
     return frozenset(name for name in lost if "[" not in name or passes[_test(name)] < was[_test(name)])
 
 
+def vanished_failures(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
+    """Return the tests that failed before and have no result now, sorted; for a report that a process may leave early.
+
+    Files that could not be loaded are left out: they have no result of their own once they can be.
+    """
+    if before is None or now.problem:
+        return ()
+    failed = (name for name, outcome in before.outcomes.items() if outcome in FAILING_OUTCOMES)
+    return tuple(
+        sorted(
+            name for name in failed if name not in now.outcomes and not name.endswith((".js", ".cjs", ".mjs", ".ts"))
+        )
+    )
+
+
 def with_renamed_files(run: GateRun, renamed: Mapping[str, str]) -> GateRun:
     """Return the run with its tests and findings renamed after the files: `renamed` maps old to new paths.
 

@@ -1,6 +1,6 @@
 """Run the gates that a change affects, compare them with the baseline, and repeat new failures."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import structs
 
@@ -24,6 +24,7 @@ from scaffold.verify.regression.base_tests import (
     checks_gone_with_sources,
     confirmed,
     describe_lost,
+    describe_vanished,
     fates_of_tests,
     judged_by_landings,
     lay_base_tests,
@@ -40,6 +41,7 @@ from scaffold.verify.regression.comparison import (
     compare_gate_runs,
     new_failures,
     renamed_name,
+    vanished_failures,
     with_renamed_files,
 )
 from scaffold.verify.regression.flaky_retry import retry_known_flaky, retry_new_failures
@@ -172,7 +174,10 @@ class _GateRunner:
 
         result = compare_gate_runs(before, run, expected=missed)
         shown = dict(sorted(fates.items(), key=lambda each: (FATES_BY_WEIGHT.index(each[1]), each[0]))[:MAX_TESTS])
-        result = _with_lost(result, blocking, known=before.outcomes if before else {})
+        result = _with_lost(result, blocking, describe_lost, known=before.outcomes if before else {})
+        if gate.runner == "node" and not self._change.alters_tests:
+            # Its report ends where a test ends the process, and the exit code says nothing of it.
+            result = _with_lost(result, vanished_failures(before, run), describe_vanished)
         result = structs.replace(result, focused=bool(only), base_tests=shown, new_tests=new_tests(before, run, fates))
         return await with_places(result, self._tree)
 
@@ -308,7 +313,13 @@ class _GateRunner:
             return structs.replace(observed, run=with_original_runner(before, observed.run))
 
 
-def _with_lost(result: GateResult, blocking: Collection[str], *, known: Collection[str]) -> GateResult:
+def _with_lost(
+    result: GateResult,
+    blocking: Collection[str],
+    describe: Callable[[Sequence[str]], str],
+    *,
+    known: Collection[str] = (),
+) -> GateResult:
     """Return the result with the tests that are lost named as new failures, with what to do.
 
     Those that landed earlier in this run are not `known` to the baseline, and so not compared with it.
@@ -318,7 +329,7 @@ def _with_lost(result: GateResult, blocking: Collection[str], *, known: Collecti
     unknown = [name for name in blocking if name not in known]
     counts = {**result.counts, "new_failure": result.counts.get("new_failure", 0) + len(unknown)}
     tests: dict[str, TestVerdict] = {**dict.fromkeys(sorted(unknown), "new_failure"), **result.tests}
-    detail = f"{describe_lost(sorted(blocking))}{result.detail}"
+    detail = f"{describe(sorted(blocking))}{result.detail}"
     verdict = result.verdict if result.blocks else "new_failure"
     told = (*result.regressions, *(Regression(name=name, kind="missing") for name in sorted(unknown)[:MAX_REGRESSIONS]))
     return structs.replace(result, tests=tests, counts=counts, detail=detail, verdict=verdict, regressions=told)
