@@ -98,6 +98,7 @@ DoubtCode = Literal[
     "vacuous_tests",
     "tests_not_passed",
     "flaky_tests",
+    "ended_early",
 ]
 
 

@@ -30,7 +30,9 @@ from scaffold.verify.proof import may_run, proof_key, prove_candidate
 from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.request import ProofRequest, with_environment
 
-WORKER_DOUBTS: frozenset[DoubtCode] = frozenset({"not_executed", "vacuous_tests", "tests_not_passed", "flaky_tests"})
+WORKER_DOUBTS: frozenset[DoubtCode] = frozenset(
+    {"not_executed", "vacuous_tests", "tests_not_passed", "flaky_tests", "ended_early"}
+)
 """Doubts from checks that are run again only where the work was done."""
 
 

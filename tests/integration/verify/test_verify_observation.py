@@ -166,6 +166,52 @@ async def test_javascript_behind_a_link_is_observed(tmp_path):
     assert (loaded.executed, ran.executed) == (0, 1)
 
 
+POOL = "import multiprocessing, sys, ends; pool = multiprocessing.get_context(sys.argv[1]).Pool(1); "
+POOL += "pool.map(ends.again, [1]); pool.terminate()"
+ENDS = {
+    "exit": 'import sys\n\n\ndef end(code=0):\n    """End."""\n    sys.exit(code)\n',
+    "_exit": "import os\n\n\ndef end(code=0):\n    os._exit(code)\n",
+    "exec": "import os\n\n\ndef end():\n    os.execv('/bin/true', ['true'])\n",
+    "O": "import os\nimport sys\n\n\ndef end():\n"
+    "    __debug__ and os.execv(sys.executable, [sys.executable, '-O', *sys.orig_argv[1:]])\n",
+    "parser": "import argparse\n\n\ndef end(*words):\n    argparse.ArgumentParser().parse_args(words)\n",
+    "main": "import sys\n\n\ndef main():\n    return 0\n\n\nif __name__ == '__main__':\n    sys.exit(main())\n",
+    "no": "def end():\n    'Nothing.'\n    yield from ()\n    return 1\n\n\ndef again(value):\n    return value + 1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "ended"),
+    [
+        ("exit", "python -c 'import ends; assert ends.end() == 1'", True),
+        ("exit", "printf 'import ends\\nends.end()\\nassert 0' | python", True),
+        ("_exit", "python -c 'import ends; assert ends.end() == 1'", True),
+        ("exec", "python -c 'import ends; assert ends.end() == 1'", True),
+        ("O", "python -c 'import ends; assert ends.end() == 1'", True),
+        ("exit", "python -c 'import ends; ends.end(3)'; test $? = 3", False),
+        ("exit", "python -c 'import ends, contextlib\nwith contextlib.suppress(SystemExit): ends.end()'", False),
+        ("_exit", "python -c 'import os; pid = os.fork()\nif pid: os.wait()\nelse: import ends; ends.end()'", False),
+        ("parser", "python -m pytest -q -p no:cacheprovider test_ends.py", False),
+        ("parser", "printf 'import ends; ends.end(\"--help\")' > run.py; python run.py | grep usage", False),
+        ("exit", 'python -c \'import pytest; pytest.main(["-pno:cacheprovider", "test_ends.py"])\'', False),
+        ("exit", "python -m pytest -q -p no:cacheprovider -p xdist -n 1 test_ends.py", False),
+        ("no", f"python -c {POOL!r} fork", False),
+        ("no", f"python -c {POOL!r} spawn", False),
+        ("no", f"python -c {POOL!r} forkserver", False),
+        ("main", "python -m ends", False),
+        ("main", "python ends.py", False),
+        ("no", "python -c 'import ends; list(ends.end())'", False),
+    ],
+)
+async def test_a_text_program_that_the_change_ends_is_seen(tmp_path, kind, command, ended):
+    """BX-5: what comes after in it has checked nothing; a program of the project may end as it likes."""
+    test = "import ends\nimport pytest\n\n\ndef test_help():\n    with pytest.raises(SystemExit):\n        {}\n"
+    test = test.format("ends.end('--help')" if kind == "parser" else "ends.end(0)")
+    work = {"ends.py": ENDS[kind], "test_ends.py": test}
+    result, seen, _ = await observed(tmp_path, {"readme": "ends\n"}, work, command)
+    assert (result.verdict, seen.ended_by_work) == ("pass", ended), result.detail
+
+
 UNCHANGED = """\
 import doctest, inspect, os, sys, traceback
 import calc

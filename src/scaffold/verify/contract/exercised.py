@@ -6,16 +6,29 @@ from collections.abc import Collection, Iterable, Mapping
 from msgspec import structs
 
 from scaffold.core.contract import Contract, Doubt, ExecutedLines, Verification
-from scaffold.core.printable_text import count_of
+from scaffold.core.printable_text import count_of, join_limited, utf8_safe
 from scaffold.verify.contract.tamper_detection import runs_tests
 from scaffold.verify.observation.changed_code import ChangedCode
 from scaffold.verify.observation.observer import CheckObserver, Observation
 
 _INTERPRETER = re.compile(r"\b(?:python[\d.]*|node|npm|npx|pnpm|yarn|uv|poetry|docker|podman)\b")
 
+MAX_NAMED = 3
+
 
 def with_executed_lines(verification: Verification, contract: Contract, observer: CheckObserver) -> Verification:
-    """Return the verification with what the required checks executed of the change, and a doubt if it is nothing."""
+    """Return the verification with what the required checks executed of the change, and a doubt if it is nothing.
+
+    Another doubt is left if the change ended one of them.
+    """
+    ended = [
+        check.command
+        for check in contract.commands
+        if check.required and observer.observations.get(check.command, Observation()).ended_by_work
+    ]
+    if ended:
+        text = utf8_safe(f"the changed code ended the program of its check: {join_limited(ended, MAX_NAMED)}")
+        verification = structs.replace(verification, doubts=(*verification.doubts, Doubt("ended_early", text)))
     found = executed_lines(contract, observer.code, observer.observations)
     if found is None:
         return verification

@@ -6,6 +6,7 @@ What they write is not trusted: a wrong report can make work look more or less e
 import asyncio
 import os
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -37,6 +38,8 @@ class Observation(Struct, frozen=True, kw_only=True):
     """Whether any process was observed."""
     complete: bool = False
     """Whether nothing is known to have run unobserved."""
+    ended_by_work: bool = False
+    """Whether a program that is text of the check was ended by the change, with success or without a trace."""
     executed: Mapping[str, frozenset[int]] = {}
     """The changed lines that ran, by file."""
     in_functions: Mapping[str, frozenset[int]] = {}
@@ -102,14 +105,16 @@ class CheckObserver:
         (folder / MARKS).write_bytes(bytes(max(first, 1)))
 
     def _read(self, folder: Path, top: Path) -> Observation:
-        python_seen, complete = _read_notes(folder / injected.NOTES)
+        notes = _read_notes(folder / injected.NOTES)
+        complete = notes.complete
         executed = self._executed_python(folder / MARKS)
         if executed is None:
             executed, complete = {}, False
         node = _read_node(folder / NODE_FOLDER, top, self.code.javascript)
         runs = read_test_runs(folder, top)
         return Observation(
-            seen=python_seen or node.seen,
+            seen=notes.seen or node.seen,
+            ended_by_work=notes.ended_by_work,
             complete=complete and node.complete,
             executed=executed | {path: each.executed for path, each in node.lines.items()},
             in_functions={path: each.in_functions for path, each in node.lines.items() if each.loaded},
@@ -140,17 +145,36 @@ class _NodeObservation(Struct, frozen=True):
     lines: Mapping[str, NodeLines]
 
 
-def _read_notes(path: Path) -> tuple[bool, bool]:
-    """Return whether a Python process was observed, and whether all of them were as far as is known."""
+class _Notes(Struct, frozen=True):
+    """What the Python processes of a check noted."""
+
+    seen: bool
+    """Whether there was one."""
+    complete: bool
+    """Whether all were observed as far as is known."""
+    ended_by_work: bool = False
+    """Whether the change ended one of those whose program is text of the check."""
+
+
+def _read_notes(path: Path) -> _Notes:
     data = read_untrusted(path, MAX_NOTES_BYTES)
     if isinstance(data, str):
-        return path.exists(), not path.exists()
+        return _Notes(seen=path.exists(), complete=not path.exists())
     notes = [line.split() for line in data.decode(errors="replace").splitlines()]
-    parents = {note[2] for note in notes if len(note) == 3 and note[0] == "start"}
+    started = {note[1]: note[2] for note in notes if len(note) == 3 and note[0] == "start"}
+    parents = frozenset(started.values())
     ends = [note[1:] for note in notes if len(note) == 4 and note[0] == "end"]
     # Children none of which was observed may have run anything.
     unseen = any(children != "0" and pid not in parents for pid, children, _ in ends)
-    return bool(notes), not unseen and all(unmarked == "0" for _, _, unmarked in ends)
+    # Not workers of multiprocessing and the like, whose programs are text as well.
+    outer = [note for note in notes if len(note) == 2 and note[1] in started and started[note[1]] not in started]
+    # A process that becomes another program keeps its number.
+    without_end = Counter(pid for word, pid in outer if word == "text") - Counter(pid for pid, *_ in ends)
+    return _Notes(
+        seen=bool(notes),
+        complete=not unseen and all(unmarked == "0" for _, _, unmarked in ends),
+        ended_by_work=bool(without_end) or any(word == "exits" for word, _ in outer),
+    )
 
 
 def _read_node(folder: Path, top: Path, files: Mapping[str, SourceLines]) -> _NodeObservation:
