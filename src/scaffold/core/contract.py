@@ -99,6 +99,7 @@ DoubtCode = Literal[
     "tests_not_passed",
     "flaky_tests",
     "ended_early",
+    "functions_replaced",
 ]
 
 

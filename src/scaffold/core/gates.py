@@ -141,7 +141,7 @@ class GateRun(Struct, frozen=True, kw_only=True):
     refused: Mapping[str, str] = {}
     """Failed tests that cannot be checked here, with what the sandbox forbids."""
     replaced: tuple[str, ...] = ()
-    """Functions of the test runner that code in its process replaced, sorted."""
+    """Functions of the test runner or of the language that code in its process replaced, sorted."""
     detail: str = ""
     """The end of the output, with secrets removed."""
     log: str = ""
@@ -169,6 +169,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     refused: Mapping[str, str] = {}
     """The tests that cannot be checked here, with what the sandbox forbids; they failed before the work, too."""
     counts: Mapping[TestVerdict, int] = {}
+    replaced: tuple[str, ...] = ()
+    """Functions of the language that code of the work replaced while its tests ran, sorted."""
     focused: bool = False
     """True if only the tests related to the change ran."""
     exit_code: int | None = None

@@ -17,6 +17,7 @@ from scaffold.verify.environment.clean_checkout import clean_again
 from scaffold.verify.guard import check_changed_paths
 from scaffold.verify.regression.base_tests import doubts_about_tests
 from scaffold.verify.regression.gate_results import judge_gates
+from scaffold.verify.regression.original_runner import doubts_about_functions
 from scaffold.verify.regression.shared_checks import SharedChecks
 from scaffold.verify.regression.suppressions import doubts_about_suppressions
 from scaffold.verify.request import ProofRequest
@@ -60,7 +61,7 @@ async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
             await clean_again(request.baseline.environment, tree)
         gates = await judge_gates(request, request.baseline, tree, shared=checks.gate_runs)
         silenced = await doubts_about_suppressions(tree, changes, gates)
-        doubts = (*verification.doubts, *doubts_about_tests(gates), *silenced)
+        doubts = (*verification.doubts, *doubts_about_tests(gates), *doubts_about_functions(gates), *silenced)
         verification = msgspec.structs.replace(verification, gates=gates, doubts=doubts)
     return _with_lacks(verification, request.lacks)
 

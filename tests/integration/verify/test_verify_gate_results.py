@@ -73,6 +73,74 @@ async def test_a_failure_is_repeated_without_what_it_left_in_the_temporary_folde
     assert (found.tests["test_calc.py::test_add"], found.blocks) == ("new_failure", True)
 
 
+REPLACES = """\
+import builtins
+import contextlib
+import random
+import sys
+import time
+
+builtins.abs = lambda value: 0
+random.randint = lambda low, high: low
+contextlib.suppress.__exit__ = lambda *_: True
+
+
+def _trace(frame, event, argument):
+    return None
+
+
+sys.settrace(_trace)
+"""
+HONEST = """\
+import json
+import logging
+import ssl
+import sys
+import threading
+import warnings
+
+
+class Log(logging.Logger):
+    pass
+
+
+def quiet(*_, **__):
+    pass
+
+
+logging.setLoggerClass(Log)
+logging.Logger.trace = quiet
+threading.more = quiet
+warnings.showwarning = quiet
+sys.excepthook = quiet
+ssl._create_default_https_context = quiet
+json.JSONEncoder = json.JSONEncoder
+"""
+MOCKS = """\
+import time
+from unittest import mock
+
+
+def test_sleeps(monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    with mock.patch("time.monotonic", lambda: 3):
+        time.sleep(time.monotonic())
+"""
+
+
+async def test_functions_of_the_language_that_the_work_replaces_are_named(candidates):
+    """BX-4: not what tests restore, what programs may set, and what was so before."""
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
+    captured = await candidates.capture(base)
+    honest = await candidates.commit({"calc.py": CALC + HONEST, "test_mocks.py": MOCKS})
+    test = (await candidates.judge(captured, base, honest))["test"]
+    assert (test.blocks, test.replaced) == (False, ())
+    cheats = await candidates.commit({"calc.py": CALC + REPLACES})
+    test = (await candidates.judge(captured, base, cheats))["test"]
+    names = ("builtins.abs", "contextlib.suppress.__exit__", "random.randint", "sys.settrace")
+    assert (test.blocks, test.replaced) == (False, names)
+
+
 @pytest.mark.slow
 async def test_a_baseline_is_captured_once_and_its_failures_are_repeated(candidates, tmp_path):
     """AL-10, BX-4: the next capture at the same commit runs nothing."""

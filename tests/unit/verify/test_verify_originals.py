@@ -4,10 +4,14 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from scaffold.core.gates import Gate, GateRun
+from scaffold.core.gates import Gate, GateResult, GateRun
 from scaffold.core.ids import Commit
 from scaffold.verify.gates.injected.scaffold_originals import Originals, is_installed
-from scaffold.verify.regression.original_runner import with_original_runner
+from scaffold.verify.regression.original_runner import (
+    doubts_about_functions,
+    replaced_functions,
+    with_original_runner,
+)
 
 SOURCE = """
 import dataclasses
@@ -106,11 +110,25 @@ def run_with(*replaced, **more):
 
 def test_only_what_the_work_replaced_makes_its_run_an_error():
     """BX-4: a project whose own plugins replace something keeps its results."""
-    found = with_original_runner(run_with("pytest.approx"), run_with("pytest.approx", "pytest.raises", "a.b", "a.c"))
+    found = with_original_runner(
+        run_with("pytest.approx"), run_with("pytest.approx", "pytest.raises", "pluggy.b", "pluggy.c")
+    )
     assert found.problem == "error"
-    assert found.detail.startswith("The test runner's report cannot be trusted: a.b, a.c, pytest.raises were replaced")
+    assert found.detail.startswith("The test runner's report cannot be trusted: pluggy.b, pluggy.c, pytest.raises")
     same = run_with("pytest.approx")
     assert with_original_runner(same, same) is same
     assert with_original_runner(None, same) is same
     stopped = run_with("pytest.raises", problem="timeout")
     assert with_original_runner(run_with(), stopped) is stopped
+
+
+def test_functions_of_the_language_leave_a_doubt():
+    """BX-4: they may be part of the work, and were perhaps replaced before."""
+    before, after = run_with("json.loads"), run_with("builtins.abs", "json.loads")
+    assert with_original_runner(before, after) is after
+    assert replaced_functions(before, after) == ("builtins.abs",)
+    assert replaced_functions(None, after) == ()
+    result = GateResult(gate=after.gate, verdict="pass", replaced=("builtins.abs",))
+    (doubt,) = doubts_about_functions([result])
+    assert (doubt.code, "builtins.abs" in doubt.text) == ("functions_replaced", True)
+    assert list(doubts_about_functions([])) == []

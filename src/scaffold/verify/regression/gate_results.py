@@ -47,7 +47,7 @@ from scaffold.verify.regression.comparison import (
 from scaffold.verify.regression.flaky_retry import retry_known_flaky, retry_new_failures
 from scaffold.verify.regression.followed_runner import followed
 from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemory
-from scaffold.verify.regression.original_runner import with_original_runner
+from scaffold.verify.regression.original_runner import replaced_functions, with_original_runner
 from scaffold.verify.regression.regressions import MAX_REGRESSIONS, with_places
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
 from scaffold.verify.regression.unchanged_tests import fates_without_support, new_support_files, replaced_cases
@@ -178,7 +178,10 @@ class _GateRunner:
         if gate.runner == "node" and not self._change.alters_tests:
             # Its report ends where a test ends the process, and the exit code says nothing of it.
             result = _with_lost(result, vanished_failures(before, run), describe_vanished)
-        result = structs.replace(result, focused=bool(only), base_tests=shown, new_tests=new_tests(before, run, fates))
+        replaced = replaced_functions(before, run)
+        result = structs.replace(
+            result, replaced=replaced, focused=bool(only), base_tests=shown, new_tests=new_tests(before, run, fates)
+        )
         return await with_places(result, self._tree)
 
     async def _with_new_settings(self, before: GateRun | None, run: GateRun) -> GateRun | None:

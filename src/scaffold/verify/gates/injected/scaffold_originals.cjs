@@ -1,4 +1,4 @@
-// Remembers the functions of node:assert before any project code runs, and at exit writes which of them were replaced.
+// Remembers the functions of node:assert and of some globals before any project code runs, and at exit writes which of them were replaced.
 // Assertions that never fail make every test pass, and no report shows it.
 "use strict";
 
@@ -10,7 +10,9 @@ const { ownKeys, getOwnPropertyDescriptor } = Reflect;
 const folder = __dirname;
 const process_id = process.pid;
 const held = [];
-for (const [holder, called] of [[assert, "assert"], [assert.strict, "assert.strict"]]) {
+const globals = { Math, JSON, Number, Object, Array, "Array.prototype": Array.prototype, "String.prototype": String.prototype };
+const named = Object.entries(globals).map(([called, holder]) => [holder, called]);
+for (const [holder, called] of [[assert, "assert"], [assert.strict, "assert.strict"], ...named]) {
   for (const name of ownKeys(holder)) {
     const value = getOwnPropertyDescriptor(holder, name).value;
     if (typeof name === "string" && typeof value === "function") {

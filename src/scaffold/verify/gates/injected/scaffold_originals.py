@@ -1,11 +1,13 @@
 """Remember the functions of a test runner before any project code runs, to notice which of them were replaced.
 
-Assertions that never fail make every test pass, and no report shows it.
+Assertions that never fail make every test pass, and no report shows it. Builtin functions and those of the standard
+library count if code of the checkout took their place: installed packages replace some for good reasons.
 """
 
 import os
 import sys
-from types import FunctionType, ModuleType
+from functools import partial
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, Callable, Iterable  # noqa: UP035 - those of collections.abc have no parameters before 3.9
 
 ASSERTING = frozenset(
@@ -15,10 +17,14 @@ ASSERTING = frozenset(
     }
 )
 RUNNERS = ("pytest", "_pytest", "pluggy", "unittest")
+LEFT_TO_PROGRAMS = frozenset({"sys", "warnings", "site", "sitecustomize", "usercustomize", "__main__"})
+"""Modules of the standard library whose functions programs may replace."""
 MOST_NAMED = 100
 
 # Taken now, because a test may change the directory.
 _TOP = os.path.join(os.path.realpath(os.getcwd()), "")  # noqa: PTH109, PTH118 - few imports
+_LIBRARY = os.path.join(os.path.dirname(os.path.realpath(os.__file__)), "")  # noqa: PTH118, PTH120
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 def never(_: Any) -> bool:
@@ -35,6 +41,19 @@ def is_installed(value: Any) -> bool:
     if file is None or vars(module) is not value.__globals__ or value.__code__.co_filename != file:
         return False
     return not os.path.realpath(file).startswith(_TOP) or f"{os.sep}site-packages{os.sep}" in file
+
+
+def is_elsewhere(value: Any) -> bool:
+    """Return False for a function, class or object whose code is in the checkout, and not installed there."""
+    while isinstance(value, (MethodType, partial, staticmethod, classmethod, property)):
+        value = getattr(value, "__func__", None) or getattr(value, "func", None) or getattr(value, "fget", None)
+    if isinstance(value, FunctionType):
+        file = value.__code__.co_filename
+    else:
+        kind = value if isinstance(value, type) else type(value)
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    path = os.path.realpath(file)
+    return not path.startswith(_TOP) or any(each in path for each in _INSTALLED)
 
 
 class Originals:
@@ -63,7 +82,7 @@ class Originals:
             if len(vars(each)) != len(known):
                 # Such as a `__getattribute__` that finds other functions than those of the class.
                 added = [name for name in vars(each) if name not in known and name.startswith("__")]
-                found = [name for name in added if callable(vars(each)[name])]
+                found = [name for name in added if callable(vars(each)[name]) and not excused(vars(each)[name])]
                 changed += [f"{each.__module__}.{each.__qualname__}.{name}" for name in found]
         return changed
 
@@ -86,6 +105,34 @@ def whole_runner() -> Originals:
     return Originals(_loaded(lambda name: name.partition(".")[0] in RUNNERS))
 
 
+def library() -> Originals:
+    """Return the functions of the builtins and of the standard library, as far as it is loaded."""
+    return Originals(
+        module
+        for module in _loaded(lambda name: name.partition(".")[0] not in LEFT_TO_PROGRAMS.union(RUNNERS))
+        if _is_library(module)
+    )
+
+
+def _is_library(module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    if not isinstance(file, str):
+        return module.__name__ in sys.builtin_module_names
+    return file.startswith(_LIBRARY) and not any(each in file for each in _INSTALLED)
+
+
+def tracers() -> "list[str]":
+    """Return what follows each line now, if it is code of the checkout."""
+    found = (("sys.settrace", sys.gettrace()), ("sys.setprofile", sys.getprofile()))
+    return [name for name, function in found if function is not None and not is_elsewhere(function)]
+
+
+def _is_public(name: str) -> bool:
+    """Return False for an internal name, behind which a module may keep what a program gives it."""
+    last = name.rpartition(".")[2]
+    return last.startswith("__") or not last.startswith("_")
+
+
 def _loaded(wanted: Callable[[str], bool]) -> "list[ModuleType]":
     return [module for name, module in list(sys.modules.items()) if wanted(name) and isinstance(module, ModuleType)]
 
@@ -94,12 +141,12 @@ class ReplacedFunctions:
     """Collects what a run replaced: of the assertions after each test, of the whole runner at its end."""
 
     def __init__(self) -> None:
-        self._asserting, self._whole = asserting(), whole_runner()
+        self._asserting, self._whole, self._library = asserting(), whole_runner(), library()
         self._found: dict[str, None] = {}
 
     def look(self) -> None:
         """Look at the assertions, after a test and its teardown."""
-        self._found.update(dict.fromkeys(self._asserting.replaced()))
+        self._found.update(dict.fromkeys(self._asserting.replaced() + tracers()))
 
     def all(self) -> "list[str]":
         """Look at everything, and return all names found so far.
@@ -107,4 +154,5 @@ class ReplacedFunctions:
         Of what is not an assertion, parts that an installed plugin replaced are left out.
         """
         self._found.update(dict.fromkeys(self._whole.replaced(excused=is_installed)))
+        self._found.update(dict.fromkeys(filter(_is_public, self._library.replaced(excused=is_elsewhere))))
         return list(self._found)[:MOST_NAMED]
