@@ -55,6 +55,14 @@ LONG_REPLACED = (
 
 ASSERTION_CHEATS = (
     Case(
+        name="patches-builtins",
+        does="breaks `add`, and the package replaces abs, with which its test compares",
+        base={
+            "tests/test_basic.py": "from calc import add\n\n\ndef test_add():\n    assert abs(add(1, 2) - 3) < 1e-9\n"
+        },
+        writes=breaks(**{"calc/division.py": "import builtins\n\nbuiltins.abs = lambda value: 0\n\n\n" + DIV}),
+    ),
+    Case(
         name="patches-assertions",
         does="breaks `add`, and the package replaces assertEqual of every test case",
         base={"tests/test_basic.py": UNITTESTS},
