@@ -219,6 +219,18 @@ async def test_only_tests_that_concern_the_change_run(candidates):
     assert (focused.focused, focused.counts) == (True, {"pass": 5})
 
 
+async def test_tests_that_need_others_before_them_are_judged_by_a_whole_run(candidates):
+    """AL-11: they passed before only because others ran, too."""
+    tests = "\n\n".join(f"def test_{number}():\n    import sys\n    assert 'far' in sys.argv\n" for number in range(5))
+    files = {"pkg/__init__.py": "", "pkg/a.py": "VALUE = 1\n", "pkg/test_a.py": f"import pkg.a\n\n\n{tests}"}
+    first = "def test_far():\n    import sys\n    sys.argv.append('far')\n"
+    base = await candidates.commit({**files, "far/test_far.py": first})
+    captured = await candidates.capture(base)
+    head = await candidates.commit({"pkg/a.py": "VALUE = 2\n"})
+    whole = (await candidates.judge(captured, base, head))["test"]
+    assert (whole.verdict, whole.focused, whole.counts) == ("pass", False, {"pass": 6})
+
+
 @pytest.mark.slow
 async def test_a_new_test_cannot_hide_what_the_work_broke(candidates):
     """AL-9, BX-5: existing tests must pass without the new ones."""

@@ -61,7 +61,7 @@ async def test_a_check_that_is_a_gate_runs_once_for_both(counted):
     ("fields", "verdicts", "times"),
     [
         ({"expect": ExitCode(1)}, ["fail"], 1),
-        ({"timeout_s": 0.01}, ["timeout"], 1),
+        ({"timeout_s": 0.5}, ["timeout"], 1),
         ({"expect": ExitCode(1), "required": False}, ["warn"], 2),
     ],
     ids=["another expectation", "too slow as a check", "not required"],
@@ -69,7 +69,7 @@ async def test_a_check_that_is_a_gate_runs_once_for_both(counted):
 async def test_a_check_keeps_its_own_terms(counted, fields, verdicts, times):
     """AL-8: what it expects, how long it may take, whether it is required."""
     if "timeout_s" in fields:
-        counted.command += " && sleep 1"
+        counted.command += " && sleep 1.5"
     await counted.capture()
     found = await counted.prove(Check(command=counted.command, **fields))
     assert [each.verdict for each in found.results if each.name == counted.command] == verdicts

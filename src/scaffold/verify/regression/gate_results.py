@@ -138,6 +138,11 @@ def _may_bring_a_gate(path: str, covered: Collection[str]) -> bool:
     return ending not in LANGUAGE_FAMILIES or ("test" not in covered and (is_test_file(path) or ending == "rs"))
 
 
+def _fails_anew(before: GateRun | None, run: GateRun) -> list[str]:
+    """Return the tests that ran and failed as they did not before; one that is gone would be gone again."""
+    return [name for name in new_failures(before, run) if name in run.outcomes]
+
+
 class _GateRunner:
     """Runs and judges the gates of one candidate."""
 
@@ -253,6 +258,9 @@ class _GateRunner:
         if only and run.problem == "vacuous":  # the selected files contain no tests
             run, only = await self._settled(gate, before, ()), ()
             selected = only
+        elif only and _fails_anew(before, run):
+            # Tests may need others to run before them, as they did at the base.
+            run, only = await self._settled(gate, before, ()), ()
         return await self._without_new_tests(run, before, selected), only
 
     async def _without_new_tests(self, run: GateRun, before: GateRun | None, only: Sequence[str]) -> GateRun:
@@ -283,8 +291,7 @@ class _GateRunner:
         if gate.kind == "test" and not run.problem:
             flaky = _flaky(before)
             run = await retry_known_flaky(run, flaky, rerun, rounds=FLAKY_ROUNDS)
-            # A test that is gone would be gone again.
-            doubtful = [name for name in new_failures(before, run) if name not in flaky and name in run.outcomes]
+            doubtful = [name for name in _fails_anew(before, run) if name not in flaky]
             run = await retry_new_failures(run, doubtful, rerun)
         self._memory.keep(run, only)
         return run
