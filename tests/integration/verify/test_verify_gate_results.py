@@ -274,7 +274,6 @@ async def test_tests_that_landed_earlier_run_too(candidates):
     tip = await candidates.commit({"pkg/test_a.py": landed, "pkg/test_old.py": None})
     head = await candidates.commit({"pkg/a.py": CALC.replace("a - b", "b - a")})
     test = (await candidates.judge(captured, tip, head))["test"]
-    assert test.focused
     assert dict(test.tests) == {"pkg/test_a.py::test_it": "new_failure"}
 
 

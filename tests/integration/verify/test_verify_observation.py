@@ -157,6 +157,7 @@ async def test_code_behind_a_link_is_observed(tmp_path, command, count):
     assert lines == ExecutedLines(4, count)
 
 
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
 async def test_javascript_behind_a_link_is_observed(tmp_path):
     (tmp_path / "calc.cjs").symlink_to("calc.txt")
     code = "exports.sub = (a, b) => {\n  return a - b;\n};\n"

@@ -39,6 +39,7 @@ from scaffold.verify.regression.comparison import (
     FAILING_OUTCOMES,
     MAX_TESTS,
     compare_gate_runs,
+    lost_tests,
     new_failures,
     renamed_name,
     vanished_failures,
@@ -179,7 +180,7 @@ class _GateRunner:
 
         result = compare_gate_runs(before, run, expected=missed)
         shown = dict(sorted(fates.items(), key=lambda each: (FATES_BY_WEIGHT.index(each[1]), each[0]))[:MAX_TESTS])
-        result = _with_lost(result, blocking, describe_lost, known=before.outcomes if before else {})
+        result = _with_lost(result, blocking, describe_lost, counted=lost_tests(before, run))
         if gate.runner == "node" and not self._change.alters_tests:
             # Its report ends where a test ends the process, and the exit code says nothing of it.
             result = _with_lost(result, vanished_failures(before, run), describe_vanished)
@@ -328,20 +329,20 @@ def _with_lost(
     blocking: Collection[str],
     describe: Callable[[Sequence[str]], str],
     *,
-    known: Collection[str] = (),
+    counted: Collection[str] = (),
 ) -> GateResult:
     """Return the result with the tests that are lost named as new failures, with what to do.
 
-    Those that landed earlier in this run are not `known` to the baseline, and so not compared with it.
+    Not `counted` yet are those that landed earlier in this run, and cases of a test of which as many pass as before.
     """
     if not blocking:
         return result
-    unknown = [name for name in blocking if name not in known]
-    counts = {**result.counts, "new_failure": result.counts.get("new_failure", 0) + len(unknown)}
-    tests: dict[str, TestVerdict] = {**dict.fromkeys(sorted(unknown), "new_failure"), **result.tests}
+    more = [name for name in blocking if name not in counted]
+    counts = {**result.counts, "new_failure": result.counts.get("new_failure", 0) + len(more)}
+    tests: dict[str, TestVerdict] = {**dict.fromkeys(sorted(more), "new_failure"), **result.tests}
     detail = f"{describe(sorted(blocking))}{result.detail}"
     verdict = result.verdict if result.blocks else "new_failure"
-    told = (*result.regressions, *(Regression(name=name, kind="missing") for name in sorted(unknown)[:MAX_REGRESSIONS]))
+    told = (*result.regressions, *(Regression(name=name, kind="missing") for name in sorted(more)[:MAX_REGRESSIONS]))
     return structs.replace(result, tests=tests, counts=counts, detail=detail, verdict=verdict, regressions=told)
 
 
