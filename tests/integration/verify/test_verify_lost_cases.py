@@ -1,0 +1,25 @@
+"""Cases of parametrised tests that the work took out."""
+
+from integration.verify.builders import CALC
+
+CASES = """\
+import pytest
+
+import calc
+
+
+@pytest.mark.parametrize("loud", [True, False])
+def test_sub(loud):
+    assert calc.sub(3, 1) == (2 if not loud else calc.LOUD)
+"""
+
+
+async def test_a_case_that_is_taken_out_is_named_although_as_many_pass_as_before(candidates):
+    """AL-10, BX-4: the case that is left counts once by its new name, and once by its old one."""
+    base = await candidates.commit({"calc.py": f"{CALC}\n\nLOUD = 2\n", "test_calc.py": CASES})
+    captured = await candidates.capture(base)
+    plain = "import calc\n\n\ndef test_sub():\n    assert calc.sub(3, 1) == 2\n"
+    head = await candidates.commit({"calc.py": f"{CALC}\n\nLOUD = 3\n", "test_calc.py": plain})
+    test = (await candidates.judge(captured, base, head, files=("calc.py", "test_calc.py")))["test"]
+    assert test.base_tests == {"test_calc.py::test_sub[True]": "lost", "test_calc.py::test_sub[False]": "moved"}
+    assert (test.tests, test.counts["new_failure"]) == ({"test_calc.py::test_sub[True]": "new_failure"}, 1)
