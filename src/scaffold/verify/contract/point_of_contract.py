@@ -117,7 +117,7 @@ def unproven(red: Sequence[str], now: OutcomesNow, *, red_exit: bool) -> Iterato
         if red_exit and not now.told_by_exit and now.own.tests.get(test) == "failed":
             yield test, FAILS_UNNOTICED
         elif test == _file(test):
-            # Nobody knows whether they would have been skipped before the work.
+            # It is unknown whether they would have been skipped before the work.
             for each, outcome in _of_file(test, _decisive(test, now).tests).items():
                 if outcome in _HIDDEN:
                     yield each, _HIDDEN[outcome]

@@ -38,7 +38,7 @@ class ChangedCode(Struct, frozen=True, kw_only=True):
     python: Mapping[str, PythonFile] = {}
     javascript: Mapping[str, SourceLines] = {}
     readable: bool = True
-    """False if the change is too large, so that nobody knows what of it ran."""
+    """False if the change is too large to tell which of its lines ran."""
 
     @property
     def empty(self) -> bool:

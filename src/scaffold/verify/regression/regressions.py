@@ -1,4 +1,4 @@
-"""What is told of new failures: which test or finding, where it is, and what the runner said of it."""
+"""Describe new failures: the test or finding, its place, and the runner's message."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ def _findings(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regre
         return
     new = Counter(said) - known or Counter(said)
     lines: Sequence[int | None] = now.lines.get(name) or [None] * len(said)
-    # Of equal texts nobody knows which one is new, so the last ones are shown: added code is rarely at the top.
+    # Which of several equal texts is new cannot be told, so the last ones are shown: added code is rarely at the top.
     for text, line in sorted(zip(said, lines, strict=False), key=lambda each: each[1] or 0, reverse=True):
         if new[text] > 0:
             new[text] -= 1

@@ -146,7 +146,7 @@ def _doubts(counted: Mapping[str, Mapping[str, int]]) -> tuple[Doubt, ...]:
 
 
 def is_obeyed(suppression: Suppression, path: str, gates: Iterable[Gate]) -> bool:
-    """Return True if one of the gates checks the file and obeys the suppression, as far as its command shows."""
+    """Return True if the command of one of the gates checks the file and obeys the suppression."""
     return any(
         gate.kind in suppression.silences
         and path_from_gate(gate, path) is not None

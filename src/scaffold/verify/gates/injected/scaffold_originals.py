@@ -106,7 +106,7 @@ def whole_runner() -> Originals:
 
 
 def library() -> Originals:
-    """Return the functions of the builtins and of the standard library, as far as it is loaded."""
+    """Return the builtin functions, and those of the loaded modules of the standard library."""
     return Originals(
         module
         for module in _loaded(lambda name: name.partition(".")[0] not in LEFT_TO_PROGRAMS.union(RUNNERS))

@@ -125,7 +125,7 @@ def _text(path: object) -> "str | None":
 
 
 def message_of(text: object) -> str:
-    """Return the message of a failure, of limited length; empty if it is no text."""
+    """Return the message of a failure, of limited length; empty if it is not text."""
     return text[:LONGEST_MESSAGE] if type(text) is str else ""
 
 

@@ -175,7 +175,7 @@ class OuterResult:
 
 
 def observe_unittest(names, observer):
-    """Make the class of all results write down what it is told."""
+    """Make the base class of all results record each outcome that it receives."""
     outer, kind = OuterResult(writer(observer.note)), names["TestResult"]
     for name, outcome in UNITTEST_OUTCOMES.items():
         setattr(kind, name, observed(getattr(kind, name), outcome, outer))
