@@ -15,7 +15,7 @@ MAX_STEPS = 40
 """Most links on the way to a file, as in Linux."""
 
 
-class _Tree(Struct, frozen=True):
+class _FilesAndLinks(Struct, frozen=True):
     """The files of a commit, and the links to them."""
 
     files: Mapping[str, str]
@@ -54,13 +54,13 @@ def _change(path: str, old: str, new: str) -> PathChange:
     return PathChange(path, "A", object_id=new) if new else PathChange(path, "D", mode="000000", former_id=old)
 
 
-async def _read(git: Git, commit: Commit) -> _Tree:
+async def _read(git: Git, commit: Commit) -> _FilesAndLinks:
     files = await commits.listed_files(git, commit)
     links = await commits.listed_links(git, commit)
     targets = await commits.batch_contents(git, [*links.values()])
     texts = {path: os.fsdecode(text) for path, text in zip(links, targets, strict=True) if text is not None}
     found = {path: resolved_path(path, texts) for path in texts}
-    return _Tree(
+    return _FilesAndLinks(
         files=files,
         linked={
             link: path
