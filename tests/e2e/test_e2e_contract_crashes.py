@@ -3,15 +3,14 @@
 import hashlib
 import json
 import sqlite3
-from pathlib import Path
 
 import pytest
 import yaml
 
+from support.crash_points import CrashPoint
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
 from support.scenario import Scenario, text_entry, wait_until, write
 
-HARNESS = Path(__file__).parents[1] / "crash"
 LINE, SECOND, THERE = "grep -q one kept.txt", "grep -q two kept.txt", "test -d ."
 BARE = {
     "key": "kept",
@@ -56,22 +55,15 @@ def tape(scenario):
 def crashed(scenario, phase, number, *, victim):
     """Execute a request whose worker, or owner, dies at that point; continue, and return the points passed."""
     tape(scenario)
-    counter, owner, environ_before = scenario.home / "points", scenario.home / "owner", dict(scenario.environ)
-    counter.write_text("")
-    scenario.environ |= {
-        "PYTHONPATH": str(HARNESS),
-        "CRASH_COUNTER": str(counter),
-        "CRASH_AT": str(number),
-        "CRASH_PHASE": phase,
-        **({"CRASH_OWNER": str(owner)} if victim == "owner" else {}),
-    }
-    done = scenario.request("a text", "--tier", "builder", "--yes")
-    scenario.environ = environ_before
+    owner = {"CRASH_OWNER": scenario.home / "owner"} if victim == "owner" else {}
+    point = CrashPoint(scenario, number, CRASH_PHASE=phase, **owner)
+    with point.armed():
+        done = scenario.request("a text", "--tier", "builder", "--yes")
     assert done.returncode == (-9 if victim == "owner" else 0), done.stdout + done.stderr
     if victim == "owner":
         done = scenario.scaffold("resume", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    return counter.read_text().splitlines()
+    return point.passed()
 
 
 def commands_in(document):

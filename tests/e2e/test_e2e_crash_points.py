@@ -2,26 +2,18 @@
 
 import re
 import sqlite3
-from pathlib import Path
 
 import pytest
 
 from e2e.test_e2e_supervision import TASK, expect_the_end, shop_and_docs
+from support.crash_points import SHARES, CrashPoint, try_every_point
 from support.scenario import Scenario, action, plan_of, shell, write
 
-HARNESS = Path(__file__).parents[1] / "crash"
-PLANNED_PLACES = range(1, 56)
-REQUESTED_PLACES = range(1, 65)
-"""A few more than the places in the source at which such a run commits or has git change something.
 
-What is stored after one change is what is stored before the next. So one kind of run dies before each change, and the
-other kind after each.
-"""
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
+def planned(folder):
+    """Return a repository with a plan of two goals and four actions."""
+    folder.mkdir(exist_ok=True)
+    made = Scenario(folder)
     (made.repo / "list.txt").write_text("[]\n")
     made.commit("a list")
     made.plan(
@@ -45,9 +37,12 @@ def scenario(tmp_path):
     return made
 
 
-@pytest.fixture
-def bare(tmp_path):
-    return Scenario(tmp_path)
+def requested(folder):
+    """Return a repository with replies to a request of two goals."""
+    folder.mkdir(exist_ok=True)
+    made = Scenario(folder)
+    shop_and_docs(made, pause="0")
+    return made
 
 
 def crashed_at(scenario, number, command, **harness):
@@ -55,23 +50,15 @@ def crashed_at(scenario, number, command, **harness):
 
     `harness` are further variables for the harness.
     """
-    counter = scenario.home / "points"
-    counter.write_text("")
-    environ_before = dict(scenario.environ)
-    scenario.environ |= {"PYTHONPATH": str(HARNESS), "CRASH_COUNTER": str(counter), "CRASH_AT": str(number), **harness}
-    first = scenario.call(command)
-    scenario.environ = environ_before
+    point = CrashPoint(scenario, number, **harness)
+    with point.armed():
+        first = scenario.call(command)
     said = first.stdout
     if first.returncode == -9 and (scenario.status()["run"] or {}).get("status") != "completed":
         again = scenario.call(command)
         assert again.returncode == 0, again.stdout + again.stderr
     assert first.returncode in {0, -9}, first.stdout + first.stderr
-    return said, counter.read_text().splitlines()
-
-
-def expect_every_place_is_tried(places, number, numbers):
-    """Check that the last point kills no process, so that every point was tried."""
-    assert number < numbers[-1] or len(places) < number, f"raise the numbers: there are more places, like {places[-1]}"
+    return said, point.passed()
 
 
 def expect_invariants(scenario, said):
@@ -102,37 +89,53 @@ def expect_invariants(scenario, said):
 
 
 @pytest.mark.parametrize("number", [111])
-def test_a_kill_at_a_persisted_transition_does_not_change_the_outcome(scenario, number):
+def test_a_kill_at_a_persisted_transition_does_not_change_the_outcome(tmp_path, number):
     """BX-15, BX-2, BX-8, SC-16: a sample of the points."""
+    scenario = planned(tmp_path)
     said, points = crashed_at(scenario, number, scenario.run_command("--yes"))
     assert len(points) >= number, "the point was never passed"
     expect_invariants(scenario, said)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", PLANNED_PLACES)
-def test_a_kill_at_any_persisted_transition_does_not_change_the_outcome(scenario, number):
-    """BX-15, BX-2, BX-8, SC-16: after the first change of every place in the source."""
-    said, places = crashed_at(scenario, number, scenario.run_command("--yes"), CRASH_DISTINCT="after")
-    expect_every_place_is_tried(places, number, PLANNED_PLACES)
-    expect_invariants(scenario, said)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("share", SHARES)
+def test_a_kill_at_any_persisted_transition_does_not_change_the_outcome(tmp_path, share):
+    """BX-15, BX-2, BX-8, SC-16: after the first change of every place in the source.
+
+    What is stored after one change is what is stored before the next. So this kind of run dies after each change, and
+    the other kind before each.
+    """
+
+    def trial(number):
+        scenario = planned(tmp_path / str(number))
+        said, places = crashed_at(scenario, number, scenario.run_command("--yes"), CRASH_DISTINCT="after")
+        expect_invariants(scenario, said)
+        return places
+
+    try_every_point(share, trial)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [131])
-def test_a_kill_during_planning_supervision_or_landing_does_not_change_the_outcome(bare, number):
+def test_a_kill_during_planning_supervision_or_landing_does_not_change_the_outcome(tmp_path, number):
     """BX-15, SC-16: the process that passes the point dies: planner, supervisor, worker or owner."""
-    shop_and_docs(bare, pause="0")
-    _, points = crashed_at(bare, number, bare.request_command(TASK, "--yes"))
+    scenario = requested(tmp_path)
+    _, points = crashed_at(scenario, number, scenario.request_command(TASK, "--yes"))
     assert len(points) >= number, "the point was never passed"
-    expect_the_end(bare)
+    expect_the_end(scenario)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", REQUESTED_PLACES)
-def test_a_kill_at_any_point_of_a_request_does_not_change_the_outcome(bare, number):
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("share", SHARES)
+def test_a_kill_at_any_point_of_a_request_does_not_change_the_outcome(tmp_path, share):
     """BX-15, SC-16: before the first change of every place in the source."""
-    shop_and_docs(bare, pause="0")
-    _, places = crashed_at(bare, number, bare.request_command(TASK, "--yes"), CRASH_DISTINCT="before")
-    expect_every_place_is_tried(places, number, REQUESTED_PLACES)
-    expect_the_end(bare)
+
+    def trial(number):
+        scenario = requested(tmp_path / str(number))
+        _, places = crashed_at(scenario, number, scenario.request_command(TASK, "--yes"), CRASH_DISTINCT="before")
+        expect_the_end(scenario)
+        return places
+
+    try_every_point(share, trial)

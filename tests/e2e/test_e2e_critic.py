@@ -1,14 +1,11 @@
 """Critiqued work from a request to landed commits: no single opinion ends it, and it ends."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 
+from support.crash_points import CrashPoint
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
 from support.scenario import Scenario, action, text_entry, wait_until, write
-
-HARNESS = Path(__file__).parents[1] / "crash"
 
 
 @pytest.fixture
@@ -97,17 +94,11 @@ def test_a_worker_killed_during_a_critique_loses_nothing(scenario, phase):
     cassette.write_text(yaml.safe_dump({**content, "replies": [*critics, *content["replies"]]}))
     made = action("kept", effects=["kept_there"], check="grep -q one kept.txt")
     model = add_planner(cassette, [create_goal_call("texts", "kept_there")], [create_actions_call("texts", made)])
-    counter = scenario.home / "points"
-    counter.write_text("")
-    scenario.environ |= {
-        "PYTHONPATH": str(HARNESS),
-        "CRASH_COUNTER": str(counter),
-        "CRASH_AT": "1",
-        "CRASH_PHASE": phase,
-    }
-    done = scenario.scaffold("run", "a text", "--model", model, "--yes")
+    point = CrashPoint(scenario, 1, CRASH_PHASE=phase)
+    with point.armed():
+        done = scenario.scaffold("run", "a text", "--model", model, "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(counter.read_text().splitlines()) == 2, "killed once, and not stopped by it"
+    assert len(point.passed()) == 2, "killed once, and not stopped by it"
     (kept,) = [each for each in scenario.status()["actions"] if each["key"] == "kept"]
     assert [attempt["outcome"] for attempt in kept["attempts"]] == ["lost", "landed"]
     assert kept["attempts"][1]["score"]["total"] == 8

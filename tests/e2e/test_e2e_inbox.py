@@ -6,10 +6,10 @@ import signal
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
+from support.crash_points import SHARES, CrashPoint, try_every_point
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 MAKE = "echo made > made.txt"
@@ -17,18 +17,20 @@ NO_SANDBOX = ("--yes", "--sandbox", "off")
 ANY_SANDBOX = ("--yes", "--sandbox", "auto")
 """The default; with it a scenario leaves the approvals to the test, also on a machine without a sandbox."""
 WAITS = 3
-HARNESS = Path(__file__).parents[1] / "crash"
-PLACES = range(1, 56)
-"""A few more than the places in the source at which these commands commit or have git change something."""
 MOST_STEPS = 8
 
 
 @pytest.fixture
 def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    set_wait_s(made, 0.2)
+    made = waiting_briefly(tmp_path)
     yield made
     assert made.processes() == [], "a process was left behind"
+
+
+def waiting_briefly(folder):
+    made = Scenario(folder)
+    set_wait_s(made, 0.2)
+    return made
 
 
 def set_wait_s(scenario, seconds):
@@ -305,24 +307,20 @@ def carried_on(scenario, number, **harness):
 
     `harness` are further variables for the harness.
     """
-    counter = scenario.home / "points"
-    counter.write_text("")
-    crashing = {"PYTHONPATH": str(HARNESS), "CRASH_COUNTER": str(counter), "CRASH_AT": str(number), **harness}
-    environ_before = dict(scenario.environ)
+    point = CrashPoint(scenario, number, **harness)
     for _ in range(MOST_STEPS):
         status = scenario.status()
         if (status["run"] or {}).get("status") == "completed":
             break
-        scenario.environ = environ_before | crashing
-        if status["run"] is None:
-            scenario.run(*NO_SANDBOX)
-        elif status["inbox"]:
-            scenario.scaffold("approve", status["inbox"][0]["id"])
-        else:
-            scenario.scaffold("resume")
-        scenario.environ = environ_before
+        with point.armed():
+            if status["run"] is None:
+                scenario.run(*NO_SANDBOX)
+            elif status["inbox"]:
+                scenario.scaffold("approve", status["inbox"][0]["id"])
+            else:
+                scenario.scaffold("resume")
         assert wait_until(lambda: scenario.processes() == [], seconds=20)
-    return counter.read_text().splitlines()
+    return point.passed()
 
 
 def expect_asked_once_and_landed(scenario):
@@ -341,10 +339,19 @@ def test_a_kill_on_the_way_to_an_approval_asks_nothing_twice(scenario, number):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", PLACES)
-def test_a_kill_at_any_point_on_the_way_to_an_approval_asks_nothing_twice(scenario, number):
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("share", SHARES)
+def test_a_kill_at_any_point_on_the_way_to_an_approval_asks_nothing_twice(tmp_path, share):
     """BX-13, BX-15: after the first change of every place in the source."""
-    one_that_asks(scenario)
-    places = carried_on(scenario, number, CRASH_DISTINCT="after")
-    assert number < PLACES[-1] or len(places) < number, f"raise the numbers: there are more places, like {places[-1]}"
-    expect_asked_once_and_landed(scenario)
+
+    def trial(number):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        scenario = waiting_briefly(folder)
+        one_that_asks(scenario)
+        places = carried_on(scenario, number, CRASH_DISTINCT="after")
+        expect_asked_once_and_landed(scenario)
+        assert scenario.processes() == [], "a process was left behind"
+        return places
+
+    try_every_point(share, trial)

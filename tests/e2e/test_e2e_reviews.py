@@ -1,13 +1,12 @@
 """Reviews as actions of a plan: the real command, on a cassette."""
 
 import json
-from pathlib import Path
 
 import pytest
 
+from support.crash_points import CrashPoint
 from support.scenario import Scenario, action, plan_of, shell, write
 
-HARNESS = Path(__file__).parents[1] / "crash"
 CITED = [{"file": "first.txt", "line": 1, "note": "it is whole"}]
 
 
@@ -101,14 +100,11 @@ SAMPLE = (88, 109)
 )
 def test_a_kill_during_a_review_or_its_record_does_not_change_the_outcome(scenario, number):
     """BX-15, BX-2, SC-16: no ref moves, so nothing can be half done."""
-    counter = scenario.home / "points"
-    counter.write_text("")
-    environ_before = dict(scenario.environ)
-    scenario.environ |= {"PYTHONPATH": str(HARNESS), "CRASH_COUNTER": str(counter), "CRASH_AT": str(number)}
-    first = played(scenario, verdict())
-    scenario.environ = environ_before
+    point = CrashPoint(scenario, number)
+    with point.armed():
+        first = played(scenario, verdict())
     assert first.returncode in {0, -9}, first.stdout + first.stderr
-    assert len(counter.read_text().splitlines()) >= number, "the point was never passed"
+    assert len(point.passed()) >= number, "the point was never passed"
     if first.returncode == -9 and scenario.status()["run"]["status"] != "completed":
         again = scenario.run("--yes")
         assert again.returncode == 0, again.stdout + again.stderr

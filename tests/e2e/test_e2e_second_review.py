@@ -1,14 +1,13 @@
 """Work that no program can decide about, by the real command: read by a second reviewer or left to a human."""
 
 import json
-from pathlib import Path
 
 import pytest
 import yaml
 
+from support.crash_points import CrashPoint
 from support.scenario import Scenario, action, plan_of, text_entry, wait_until, write
 
-HARNESS = Path(__file__).parents[1] / "crash"
 CALC = "def half(number):\n    return number // 2\n"
 EXACT = "def half(number):\n    return number / 2\n"
 TESTS = (
@@ -175,14 +174,10 @@ def test_a_plan_without_a_tier_has_no_second_reviewer(scenario):
 def test_a_verdict_survives_the_process_that_got_it(scenario, victim):
     """AL-23, BX-15: killed right after it, with the work still to be handed in; nobody is asked again."""
     replies(scenario, text_entry("reviewer", verdict(), attempt=1))
-    counter, owner = scenario.home / "points", scenario.home / "owner"
-    counter.write_text("")
-    scenario.environ |= {"PYTHONPATH": str(HARNESS), "CRASH_COUNTER": str(counter), "CRASH_PHASE": "critiquing"}
+    owner = {"CRASH_OWNER": scenario.home / "owner"} if victim == "run" else {}
     # The reviewer is asked, it has answered, and the critic has scored the work when the third is passed.
-    scenario.environ["CRASH_AT"] = "2"
-    if victim == "run":
-        scenario.environ["CRASH_OWNER"] = str(owner)
-    done = scenario.run(*BUILDER)
+    with CrashPoint(scenario, 2, CRASH_PHASE="critiquing", **owner).armed():
+        done = scenario.run(*BUILDER)
     if victim == "run":
         assert done.returncode != 0
         assert wait_until(lambda: scenario.processes() == [], 20)
