@@ -49,7 +49,7 @@ def run_case(case: Case, folder: Path) -> TrialResult:
 def _laid_out(case: Case, folder: Path) -> Scenario:
     """Return a repository with the case's files, a plan of one action, and the worker's replies."""
     scenario = Scenario(folder)
-    scenario.configure()
+    scenario.configure(inbox={"wait_s": 0.2})  # nobody answers here
     for path, text in {**case.ground, **case.base}.items():
         target = scenario.repo / path
         target.parent.mkdir(parents=True, exist_ok=True)
