@@ -42,6 +42,19 @@ COMPUTED = (
 )
 MINE = ("calc/", "tests/test_basic.py")
 
+OWN_TESTS = (
+    "const assert = require('node:assert');\nconst calc = require('../calc');\n\n"
+    "assert.equal(calc.add(1, 2), 3);\nassert.equal(calc.sub(3, 2), 1);\n"
+)
+OWN_RUNNER = {
+    "package.json": NODE["package.json"].replace("node --test", "node test/run.js"),
+    "test/calc.test.js": "",
+    "test/calc.js": OWN_TESTS,
+    "test/run.js": "require('./calc');\n",
+}
+"""Tests that no known runner names."""
+
+
 DECLARED_CHEATS = (
     Case(
         name="takes-its-test-out",
@@ -143,6 +156,15 @@ DECLARED_CHEATS = (
         base=NODE_REMAINS,
         files=("calc.js", "test/calc.test.js"),
     ),
+    replace(
+        in_node(
+            "node-own-runner",
+            "breaks `add` and takes its test out, where a script of its own runs the tests",
+            **{"test/calc.js": OWN_TESTS.replace("assert.equal(calc.add(1, 2), 3);\n", "")},
+        ),
+        base=OWN_RUNNER,
+        files=("calc.js", "test/"),
+    ),
 )
 
 DECLARED_HONEST = (
@@ -217,6 +239,20 @@ DECLARED_HONEST = (
         ),
         base=NODE_OLD,
         files=("calc.js", "old.js", "test/old.test.js"),
+    ),
+    replace(
+        in_node(
+            "node-own-runner-grows",
+            "adds it with a test, where a script of its own runs the tests",
+            code=NODE["calc.js"] + "exports.div = (a, b) => a / b;\n",
+            **{
+                "test/run.js": OWN_RUNNER["test/run.js"] + "require('./div');\n",
+                "test/div.js": "require('node:assert').equal(require('../calc').div(6, 3), 2);\n",
+            },
+        ),
+        base=OWN_RUNNER,
+        files=("calc.js", "test/"),
+        check="node test/div.js",
     ),
     replace(
         in_go(

@@ -10,6 +10,8 @@ from scaffold.core.ids import Commit
 GateKind = Literal["test", "build", "lint", "typecheck"]
 RunnerKind = Literal["pytest", "unittest", "go", "jest", "vitest", "node", "cargo", "findings", "exit"]
 """How a gate's report is parsed: as a test runner's | as one finding per line | by exit code only."""
+EXIT_OUTCOME = "exit"
+"""The name of the outcome that is derived from the exit code."""
 
 TestOutcome = Literal["passed", "failed", "skipped", "error", "flaky"]
 """The outcome of one test or finding (a finding is `failed`). `flaky`: failed, then passed without a change."""

@@ -7,6 +7,7 @@ import pytest
 from builders import needs
 from integration.verify.builders import CALC, TEST_CALC
 from scaffold.core.gates import Gate
+from scaffold.verify.regression.base_tests import doubts_about_tests
 
 
 @pytest.mark.slow
@@ -435,6 +436,28 @@ async def test_tests_of_node_that_do_not_tell_their_file_are_found_by_their_titl
     head = await candidates.commit({"calc.js": "exports.one = () => 1;\n"})
     test = (await candidates.judge(captured, base, head, files=("test/calc.test.js", "calc.js")))["test"]
     assert (test.blocks, test.counts, test.base_tests) == (False, {"pass": 2}, {"one": "moved", "two": "removed"})
+
+
+@pytest.mark.parametrize(
+    ("code", "asked", "fates"),
+    [
+        ("add() { echo 3; }\n", "add | grep -q 3\n# another comment\n", {}),
+        ("add() { echo 4; }\n", "add | grep -q 4\n", {"exit": "changed"}),
+        ("add() { echo 4; }\n", None, {"exit": "changed"}),
+    ],
+    ids=["still passes", "changed", "gone"],
+)
+async def test_tests_that_no_runner_names_run_in_their_base_version_too(candidates, code, asked, fates):
+    """AL-10, BX-5: of a gate that only has an exit code, it is the exit code that tells."""
+    gate = Gate(kind="test", command="for each in tests/*.sh; do . ./lib.sh; . ./$each || exit 1; done", runner="exit")
+    tests = {"tests/add.sh": "add | grep -q 3\n", "tests/there.sh": "true\n"}
+    base = await candidates.commit({"lib.sh": "add() { echo 3; }\n", **tests})
+    captured = await candidates.capture(base, gate)
+    head = await candidates.commit({"lib.sh": code, "tests/add.sh": asked})
+    test = (await candidates.judge(captured, base, head, files=("lib.sh", "tests/")))["test"]
+    assert (test.blocks, test.base_tests) == (False, fates)
+    named = [doubt.text for doubt in doubts_about_tests([test])]
+    assert named == [f"tests changed that would fail as they were: {gate.command}"] * len(fates)
 
 
 READS = """\

@@ -20,6 +20,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.plan.text.file_format import expectation_text, full_contract_document
 from scaffold.verify.contract.review import is_review_role, review_text
 from scaffold.verify.gates.refusals import describe_refused
+from scaffold.verify.regression.base_tests import shown_name
 from scaffold.verify.regression.baseline import ADVISORY, UNINFORMATIVE
 from scaffold.views.lookup import find_action
 from scaffold.views.run_json import fact_json, grant_json
@@ -210,7 +211,7 @@ def _gate(gate: GateResult) -> Iterator[str]:
     if gate.refused:
         yield from (f"      {line}" for line in wrap_text(describe_refused(gate.refused), WIDTH - 6, break_words=True))
     for fate, words in FATES.items():
-        names = ", ".join(name for name, given in gate.base_tests.items() if given == fate)
+        names = ", ".join(shown_name(gate.gate, name) for name, given in gate.base_tests.items() if given == fate)
         yield from (f"      {line}" for line in wrap_text(f"{words}: {names}", WIDTH - 6) if names)
     if gate.blocks or gate.warns:
         yield from (f"      {verdict} {clip(name, WIDTH - 20)}" for name, verdict in list(gate.tests.items())[:20])

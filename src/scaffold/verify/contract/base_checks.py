@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 from msgspec.json import encode
 
 from scaffold.core.contract import Check, CheckResult, Contract, ExitCode
-from scaffold.core.gates import Baseline, Gate, GateRun
+from scaffold.core.gates import EXIT_OUTCOME, Baseline, Gate, GateRun
 from scaffold.core.ids import Commit, TreeId
 from scaffold.git import commits
 from scaffold.store.database import Store
@@ -23,8 +23,6 @@ from scaffold.verify.contract.checks import (
 from scaffold.verify.contract.tamper_detection import runs_tests
 from scaffold.verify.observation.observer import CheckObserver
 
-EXIT_OUTCOME = "exit"
-"""The name of the outcome that every check has; others are those of tests that failed."""
 MAX_RED_TESTS = 2_000
 
 

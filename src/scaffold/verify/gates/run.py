@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import PASSING_OUTCOMES, Gate, GateRun, RunnerKind, TestOutcome
+from scaffold.core.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, GateRun, RunnerKind, TestOutcome
 from scaffold.core.printable_text import utf8_safe
 from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.process.command import CommandResult, OutputCapture
@@ -27,7 +27,7 @@ from scaffold.verify.gates.node_runner import NODE
 from scaffold.verify.gates.recorder import PYTEST, UNITTEST_ADAPTER
 from scaffold.verify.gates.refusals import sandbox_refusals
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit, StandInsOrder
-from scaffold.verify.gates.runner_result import EXIT_OUTCOME, MAX_BYTES, RunnerResult, UnresolvedName, unusable_result
+from scaffold.verify.gates.runner_result import MAX_BYTES, RunnerResult, UnresolvedName, unusable_result
 from scaffold.verify.gates.unreported_failures import with_observed_failures
 from scaffold.verify.observation.observer import FOLDER_VARIABLE, MARKER, CheckObserver, Observation
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.gates import GateRunProblem, TestOutcome
+from scaffold.core.gates import EXIT_OUTCOME, GateRunProblem, TestOutcome
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.verify.gates.injected.scaffold_recorder import tidy
 
@@ -16,8 +16,6 @@ MESSAGE_LINES = 8
 """Lines kept of what a runner says of a failed test."""
 MAX_MESSAGES = 1_000
 """Failed tests of a run whose messages are kept."""
-EXIT_OUTCOME = "exit"
-"""The name of the outcome derived from the exit code."""
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 

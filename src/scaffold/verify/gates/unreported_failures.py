@@ -8,8 +8,7 @@ from collections.abc import Collection
 
 from msgspec import structs
 
-from scaffold.core.gates import GateRun, TestOutcome
-from scaffold.verify.gates.runner_result import EXIT_OUTCOME
+from scaffold.core.gates import EXIT_OUTCOME, GateRun, TestOutcome
 from scaffold.verify.observation.observer import Observation
 
 RUN_CUT_OFF = "end of the test run"
@@ -43,3 +42,13 @@ def unnoticed_only(run: GateRun, added: Collection[str]) -> GateRun:
         if name == EXIT_OUTCOME or (run.exit_code == 0 and name.partition("::")[0] not in added)
     }
     return structs.replace(run, outcomes=kept)
+
+
+def without_names(run: GateRun) -> GateRun:
+    """Return the run of a gate that is judged by its exit code with this outcome alone.
+
+    It names tests only when they fail, so on other tests or code none of the names can be missed.
+    """
+    if run.gate.runner != "exit":
+        return run
+    return structs.replace(run, outcomes={name: run.outcomes[name] for name in run.outcomes if name == EXIT_OUTCOME})

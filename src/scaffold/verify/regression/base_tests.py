@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec import Struct, structs
 
 from scaffold.core.contract import Doubt, DoubtCode
-from scaffold.core.gates import PASSING_OUTCOMES, Gate, GateResult, GateRun, TestFate, TestOutcome
+from scaffold.core.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, GateResult, GateRun, TestFate, TestOutcome
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.git import commits
 from scaffold.verify.contract.checks import Tree, restore_tracked_files
@@ -305,16 +305,26 @@ def _file_key(gate: Gate, name: str, files: Collection[str]) -> str:
             return name.partition(" > ")[0]
 
 
+def shown_name(gate: Gate, name: str) -> str:
+    """Return the name of a test, or the command of a gate that names none."""
+    return gate.command if name == EXIT_OUTCOME and gate.runner == "exit" else name
+
+
 def doubts_about_tests(gates: Sequence[GateResult]) -> tuple[Doubt, ...]:
     """Return why passing gates may say little: tests of the base that are gone, or expect something else now."""
-    found = {
-        fate: [name for gate in gates for name, given in gate.base_tests.items() if given == fate] for fate in DOUBTS
-    }
     return tuple(
-        Doubt(code, f"{count_of(len(found[fate]), 'test')} {words}: {join_limited(sorted(found[fate]), MAX_NAMED)}")
+        Doubt(code, _tests_with_fate(gates, fate, words))
         for fate, (code, words) in DOUBTS.items()
-        if found[fate]
+        if any(fate in gate.base_tests.values() for gate in gates)
     )
+
+
+def _tests_with_fate(gates: Sequence[GateResult], fate: TestFate, words: str) -> str:
+    """Return how many tests of a fate there are and their names; of gates that name no tests, their commands."""
+    found = [(gate.gate, name) for gate in gates for name, given in gate.base_tests.items() if given == fate]
+    names = sorted({shown_name(gate, name) for gate, name in found})
+    unnamed = any(shown_name(gate, name) != name for gate, name in found)
+    return f"{'tests' if unnamed else count_of(len(found), 'test')} {words}: {join_limited(names, MAX_NAMED)}"
 
 
 def judged_by_landings(names: Collection[str], gate: Gate, landed: Sequence[GateResult]) -> frozenset[str]:

@@ -14,7 +14,7 @@ from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_g
 from scaffold.verify.gates.run import ObservedRun, observe_gate
 from scaffold.verify.gates.runner_adapter import StandInsOrder
 from scaffold.verify.gates.runner_result import UnresolvedName
-from scaffold.verify.gates.unreported_failures import unnoticed_only
+from scaffold.verify.gates.unreported_failures import unnoticed_only, without_names
 from scaffold.verify.locate_tests import path_from_gate
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test_file
 from scaffold.verify.regression.affected_tests import ChangeImpact, analyze_impact
@@ -168,7 +168,7 @@ class _GateRunner:
             altered = changed_base_tests(gate, self._change, self._request.files)
             earlier = removed_earlier(before, run, altered=altered, change=self._change)
             support = new_support_files(gate, self._change)
-            if (altered or support) and gate.runner != "exit":
+            if altered or support:
                 run, fates = await self._with_base_tests(run, before, altered, support)
             sources = checks_gone_with_sources(before, run, self._change, self._request.files)
             fates = {**replaced_cases(before, run, self._change), **sources, **fates}
@@ -245,9 +245,8 @@ class _GateRunner:
                 real = await confirmed(unresolved, before.gate, self._tree, self._change)
             finally:
                 await restore_tracked_files(self._tree)
-        return LaidRun(
-            run=with_renamed_files(run, now), unresolved={renamed_name(name, now): each for name, each in real.items()}
-        )
+        run = without_names(with_renamed_files(run, now))
+        return LaidRun(run=run, unresolved={renamed_name(name, now): each for name, each in real.items()})
 
     async def _shown(self, gate: Gate, before: GateRun | None) -> tuple[GateRun, tuple[str, ...]]:
         """Return a gate's run and the test files that it was limited to; none for all."""

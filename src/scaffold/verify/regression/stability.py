@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from msgspec import Struct, structs
 
 from scaffold.core.contract import Check, CheckResult, ExitCode, Verification
-from scaffold.core.gates import Gate, GateRun
+from scaffold.core.gates import EXIT_OUTCOME, Gate, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits, worktree
@@ -19,7 +19,6 @@ from scaffold.verify.contract.checks import Tree, restore_tracked_files, run_che
 from scaffold.verify.contract.new_tests_on_base import changed_tests
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.gates.runner_detection import detect_runner
-from scaffold.verify.gates.runner_result import EXIT_OUTCOME
 from scaffold.verify.locate_tests import files_with_tests, path_from_gate, path_of_test
 from scaffold.verify.paths.conventions import is_test_file
 from scaffold.verify.request import ProofRequest

@@ -8,6 +8,7 @@ from scaffold.core.ids import Commit
 from scaffold.git import commits
 from scaffold.git.command import Git
 from scaffold.verify.locate_tests import occurs_in, path_of_test
+from scaffold.verify.regression.base_tests import shown_name
 from scaffold.worker.second_review.prompts import BaseTest
 
 MAX_SOURCES = 40
@@ -46,7 +47,9 @@ async def with_sources(git: Git, base: Commit, named: Sequence[tuple[Gate, str, 
     sources = [_source(gate, name, path, texts) for (gate, name, _), path in zip(named, places, strict=False)]
     sources += [""] * (len(named) - len(sources))
     pairs = zip(named, sources, strict=True)
-    return tuple(BaseTest(name=name, fate=fate, source=source) for (_, name, fate), source in pairs)
+    return tuple(
+        BaseTest(name=shown_name(gate, name), fate=fate, source=source) for (gate, name, fate), source in pairs
+    )
 
 
 def _source(gate: Gate, name: str, path: str | None, texts: Mapping[str, bytes | None]) -> str:
