@@ -8,7 +8,7 @@ from msgspec import Struct
 from scaffold.core.ids import Commit
 
 GateKind = Literal["test", "build", "lint", "typecheck"]
-RunnerKind = Literal["pytest", "unittest", "go", "jest", "vitest", "node", "cargo", "findings", "exit"]
+RunnerKind = Literal["pytest", "unittest", "go", "jest", "vitest", "mocha", "node", "cargo", "findings", "exit"]
 """How a gate's report is parsed: as a test runner's | as one finding per line | by exit code only."""
 EXIT_OUTCOME = "exit"
 """The name of the outcome that is derived from the exit code."""

@@ -6,10 +6,14 @@ from collections.abc import Collection, Sequence
 from scaffold.core.gates import Gate, GateRun
 from scaffold.verify.gates.jest import TITLE_SEPARATOR
 
-RUNNERS_NAMING_FILES = frozenset({"pytest", "unittest", "jest", "vitest"})
+RUNNERS_NAMING_FILES = frozenset({"pytest", "unittest", "jest", "vitest", "mocha"})
 """The runners whose test names contain the file, and that keep tests in separate files."""
 
-PATH_SEPARATORS = {"pytest": "::", "jest": TITLE_SEPARATOR, "vitest": TITLE_SEPARATOR, "cargo": ": ", "findings": ": "}
+PATH_SEPARATORS = {
+    "pytest": "::",
+    **dict.fromkeys(("jest", "vitest", "mocha"), TITLE_SEPARATOR),
+    **dict.fromkeys(("cargo", "findings"), ": "),
+}
 """The text between the file and the rest of a test name, by runner."""
 LINT_PLUGINS = frozenset({"black", "flake8", "isort", "mypy", "pylint", "ruff", "pycodestyle", "pydocstyle", "format"})
 """The names under which pytest plugins report their one result per file."""

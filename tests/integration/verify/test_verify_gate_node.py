@@ -25,13 +25,18 @@ HEADERS = {"jest": "", "vitest": "import { describe, expect, test } from 'vitest
 @pytest.fixture(params=["jest", "vitest"])
 async def installed(request, tmp_path):
     """A folder with a runner in it, and the runner's name."""
-    folder = write_files(tmp_path, {"package.json": _manifest(request.param)})
-    words = ["npm", "install", "--no-audit", "--no-fund", "--save-dev", request.param]
+    return await _with_runner(tmp_path, request.param), request.param
+
+
+async def _with_runner(place: Path, runner: str) -> Path:
+    """Return a folder in which npm has installed the runner, of any version that is given."""
+    folder = write_files(place, {"package.json": _manifest(runner.partition("@")[0])})
+    words = ["npm", "install", "--no-audit", "--no-fund", "--save-dev", runner]
     npm = await run_command(words, cwd=folder, env=child_environment(os.environ), timeout_s=100)
     if npm.exit_code != 0:
         last = npm.stderr.decode(errors="replace").strip().splitlines()[-1:]
         pytest.skip(f"`{' '.join(words)}` failed with exit code {npm.exit_code}: {''.join(last)}")
-    return folder, request.param
+    return folder
 
 
 def _manifest(runner: str) -> str:
@@ -65,6 +70,53 @@ async def test_outcomes_are_those_of_the_runners_own_report(installed):
     write_files(folder, {"src/other.test.js": "import './nothing-like-it.js'\n"})
     broken = await _shown(folder, runner)
     assert (broken.problem, dict(broken.outcomes)) == ("error", {"src/other.test.js": "error"}), broken.detail
+
+
+MOCHA = """
+const assert = require("assert")
+{header}
+describe("cart", function () {{
+  it("adds", function () {{ assert.equal(1 + 1, 2) }})
+  it("sums", function () {{ assert.equal(1 + 1, 3) }})
+  it.skip("waits", function () {{}})
+}})
+describe("till", function () {{
+  before("opens", function () {{ throw new Error("it is stuck") }})
+  it("rings", function () {{}})
+}})
+"""
+
+
+@pytest.mark.slow
+@needs("npm")
+@pytest.mark.timeout(500)
+@pytest.mark.parametrize(("version", "hooked"), [("3", ""), ("latest", ' for "rings"')])
+async def test_outcomes_of_mocha_are_those_that_it_tells_our_reporter(tmp_path, version, hooked):
+    """BX-4: per test and failed hook; a file that cannot be loaded, or that ends the run, leaves no result."""
+    folder = await _with_runner(tmp_path, f"mocha@{version}")
+    none = await _shown(folder, "mocha")
+    assert none.problem in {"vacuous", "error"}, none.detail
+    write_files(folder, {"test/cart.js": MOCHA.format(header="")})
+    whole = await _shown(folder, "mocha")
+    assert (whole.problem, dict(whole.outcomes)) == (
+        None,
+        {
+            "test/cart.js > cart > adds": "passed",
+            "test/cart.js > cart > sums": "failed",
+            "test/cart.js > cart > waits": "skipped",
+            f'test/cart.js > till > "before all" hook: opens{hooked}': "failed",
+        },
+    ), whole.detail
+    assert "it is stuck" in whole.detail
+    one = await _shown(folder, "mocha", only=("test/cart.js > cart > adds",))
+    assert (one.problem, dict(one.outcomes)) == (None, {"test/cart.js > cart > adds": "passed"}), one.detail
+    write_files(folder, {"test/cart.js": MOCHA.format(header="assert.equal = () => {}")})
+    replaced = await _shown(folder, "mocha")
+    assert (replaced.problem, replaced.replaced) == (None, ("assert.equal",)), replaced.detail
+    write_files(folder, {"test/other.js": "require('./nothing-like-it.js')\n"})
+    assert (await _shown(folder, "mocha")).problem == "error"
+    write_files(folder, {"test/other.js": "after(function () { process.exit(0) })\n"})
+    assert (await _shown(folder, "mocha")).problem == "error"
 
 
 OWN = """

@@ -241,6 +241,7 @@ def test_setup_commands_are_detected(files, setup):
         ("cargo +nightly test", "cargo"),
         ("npx jest --ci", "jest"),
         ("pnpm exec vitest run", "vitest"),
+        ("nyc mocha --recursive", "mocha"),
         ("npm test", "jest"),
         ("npm run unit", "exit"),
         ("", "exit"),

@@ -22,7 +22,7 @@ MAX_LISTED = 3
 """Most files named in a message."""
 
 _RUNS_TESTS = re.compile(
-    r"\b(?:pytest|py\.test|unittest|jest|vitest|tox|nox|(?:go|cargo|hatch) test)\b|\bnode\b.*--test\b"
+    r"\b(?:pytest|py\.test|unittest|jest|vitest|mocha|tox|nox|(?:go|cargo|hatch) test)\b|\bnode\b.*--test\b"
     r"|\b(?:make|just|task|rake|npm|pnpm|yarn|bun)\b.*\btests?\b|\btests?\.sh\b"
 )
 _COMPILES_NONE = re.compile(r"^(?!.*\s-\w*[IE]).*\b(?:pytest|py\.test|unittest)\b", re.DOTALL)

@@ -23,6 +23,7 @@ _JEST_RESULT = re.compile(rb"^\s*Tests:?\s{2,}.*$", re.MULTILINE)
 _JEST_RAN = re.compile(rb"\d (?:passed|failed)\b")
 _JEST_NOTHING = re.compile(rb"^No test(?:s| files) found, exiting with code 0", re.MULTILINE)
 _NODE_PASSED = re.compile(rb"^(?:#|\xe2\x84\xb9) (?:pass|fail) (\d+)$", re.MULTILINE)
+_MOCHA_RAN = re.compile(rb"^ *(\d+) (?:passing|failing)\b", re.MULTILINE)
 _NODE_FILE = re.compile(rb"^(?:ok \d+ -|\xe2\x9c\x94) /\S+\.[cm]?[jt]s\b", re.MULTILINE)
 """A file without tests, which Node counts as one passed test."""
 
@@ -64,6 +65,11 @@ def _jest(finished: CommandResult) -> bool:
     return _JEST_NOTHING.search(printed) is not None or (bool(results) and not any(map(_JEST_RAN.search, results)))
 
 
+def _mocha(finished: CommandResult) -> bool:
+    ran = _MOCHA_RAN.findall(finished.stdout)
+    return bool(ran) and not any(map(int, ran))
+
+
 def _node(finished: CommandResult) -> bool:
     ran = _NODE_PASSED.findall(finished.stdout)
     return bool(ran) and sum(map(int, ran)) <= len(_NODE_FILE.findall(finished.stdout))
@@ -76,5 +82,6 @@ _IDLE: Sequence[tuple[re.Pattern[str], Callable[[CommandResult], bool]]] = (
     (re.compile(r"\bgo\s+test\b"), _go),
     (re.compile(r"\bcargo\s+(?:\S+\s+)?test\b"), _cargo),
     (re.compile(rf"\b(?:jest|vitest)\b{_SCRIPTS}"), _jest),
+    (re.compile(rf"\bmocha\b{_SCRIPTS}"), _mocha),
     (re.compile(rf"\bnode\b.*--test\b{_SCRIPTS}"), _node),
 )

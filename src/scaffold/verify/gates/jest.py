@@ -66,9 +66,14 @@ def build_command(command: str, env: RunnerEnv, runner: Literal["jest", "vitest"
         words = f"--json --outputFile={report}" + (" --runTestsByPath" if files else "")
     else:
         words = f"--run --reporter=json --outputFile={report}"
+    return RunnerCommand(command=with_options(command, words, *map(shlex.quote, files)))
+
+
+def with_options(command: str, *options: str) -> str:
+    """Return the command, or the script that it runs, with options of its runner."""
     # npm keeps options for itself unless they follow `--`; pnpm, yarn and bun pass them on.
     through_npm = " --" if command.split()[:1] == ["npm"] and " -- " not in command else ""
-    return RunnerCommand(command=" ".join((f"{command}{through_npm}", words, *map(shlex.quote, files))))
+    return " ".join((f"{command}{through_npm}", *options))
 
 
 def read_report(ended: RunnerExit) -> RunnerResult:

@@ -30,7 +30,7 @@ INSTALL_COMMANDS = {
     "bun": "bun install --frozen-lockfile",
 }
 MAX_PACKAGES = 20
-ARGUMENT_RUNNERS = frozenset({"jest", "vitest", "node", "pytest", "exit"})
+ARGUMENT_RUNNERS = frozenset({"jest", "vitest", "mocha", "node", "pytest", "exit"})
 """Runners that accept options appended to their script or from the environment."""
 MAX_NESTED_SCRIPTS = 5
 WRAPPERS = frozenset({"c8", "nyc", "cross-env"})
@@ -89,8 +89,8 @@ def _gates(
 
 
 def _has_tests(files: ProjectFiles, script: str, runner: RunnerKind) -> bool:
-    needs_no_files = runner in {"exit", "node"}  # the files of these runners' tests cannot be recognised by name
-    return NO_TEST not in script and (needs_no_files or any(_TEST_FILE.search(path) for path in files.paths))
+    any_name = runner in {"exit", "mocha", "node"}  # the files of these runners' tests cannot be recognised by name
+    return NO_TEST not in script and (any_name or any(_TEST_FILE.search(path) for path in files.paths))
 
 
 def _tools(gates: tuple[Gate, ...], scripts: Mapping[str, str], packager: str) -> Iterator[tuple[str, str]]:

@@ -73,14 +73,16 @@ _PLAN = re.compile(r"1\.\.\d+")
 
 def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
     """Return the command with a report in our folder; it always runs all tests."""
+    report = f"--test-reporter=tap {_quoted(f'--test-reporter-destination={env.folder / REPORT}')}"
+    return RunnerCommand(command=command, variables={"NODE_OPTIONS": f"{report} {load_originals(env.folder)}"})
+
+
+def load_originals(folder: Path) -> str:
+    """Return the option by which each process of Node tells in our folder which assertions were replaced in it."""
     # A copy in our folder, because the script writes next to itself.
-    script = env.folder / ORIGINALS
+    script = folder / ORIGINALS
     script.write_bytes((INJECTED / ORIGINALS).read_bytes())
-    options = (
-        f"--test-reporter=tap {_quoted(f'--test-reporter-destination={env.folder / REPORT}')} "
-        f"--require {_quoted(str(script))}"
-    )
-    return RunnerCommand(command=command, variables={"NODE_OPTIONS": options})
+    return f"--require {_quoted(str(script))}"
 
 
 def read_report(ended: RunnerExit) -> RunnerResult:
@@ -97,7 +99,7 @@ def _read(text: str, ended: RunnerExit) -> RunnerResult:
     if _PLAN.search(text) is None:
         return unusable_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
     points = tuple(_points(text, ended.env.cwd))
-    replaced = _replaced(ended.env.folder)
+    replaced = replaced_assertions(ended.env.folder)
     numbered = tuple(_numbered(points))
     outcomes = {point.name: point.outcome for point in numbered}
     said = [(each.name, (each.message(ended.env.cwd),)) for each in numbered if each.outcome == "failed"]
@@ -115,7 +117,7 @@ def _quoted(option: str) -> str:
     return f'"{escaped}"'
 
 
-def _replaced(folder: Path) -> tuple[str, ...]:
+def replaced_assertions(folder: Path) -> tuple[str, ...]:
     """Return the assertions that any process of the run replaced; what cannot be read counts as one, too."""
     names: set[str] = set()
     for path in sorted(folder.glob(REPLACED))[:MAX_PROCESSES]:

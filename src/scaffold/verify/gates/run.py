@@ -23,6 +23,7 @@ from scaffold.verify.gates.findings import FINDINGS
 from scaffold.verify.gates.go_runner import GO
 from scaffold.verify.gates.jest import JEST, TITLE_SEPARATOR, VITEST
 from scaffold.verify.gates.libtest import CARGO
+from scaffold.verify.gates.mocha import MOCHA
 from scaffold.verify.gates.node_runner import NODE
 from scaffold.verify.gates.recorder import PYTEST, UNITTEST_ADAPTER
 from scaffold.verify.gates.refusals import sandbox_refusals
@@ -50,6 +51,7 @@ ADAPTERS: Mapping[RunnerKind, RunnerAdapter] = {
     "go": GO,
     "jest": JEST,
     "vitest": VITEST,
+    "mocha": MOCHA,
     "node": NODE,
     "cargo": CARGO,
     "findings": FINDINGS,

@@ -71,7 +71,7 @@ def _by_name(names: Sequence[str]) -> RunnerKind:
             return "pytest"
         if name == "unittest" and names[at - 1] == "-m" and PYTHON_PROGRAM.fullmatch(names[at - 2] if at > 1 else ""):
             return "unittest"
-        if name in {"jest", "vitest"} and (at == 0 or not names[at - 1].startswith("-")):
+        if name in {"jest", "vitest", "mocha"} and (at == 0 or not names[at - 1].startswith("-")):
             return name  # type: ignore[return-value]
     return "exit"
 
