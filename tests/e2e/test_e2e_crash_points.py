@@ -88,6 +88,7 @@ def expect_invariants(scenario, said):
     assert scenario.processes() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [111])
 def test_a_kill_at_a_persisted_transition_does_not_change_the_outcome(tmp_path, number):
     """BX-15, BX-2, BX-8, SC-16: a sample of the points."""

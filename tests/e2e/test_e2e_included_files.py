@@ -35,6 +35,7 @@ def scenario(tmp_path):
     assert made.processes() == [], "a process was left behind"
 
 
+@pytest.mark.slow
 def test_trusted_files_are_copied_to_worktrees_and_never_land(scenario):
     """BX-10: even if an agent stops ignoring them; a secret is copied only if a line names it."""
     before = scenario.checkout()

@@ -45,6 +45,7 @@ def scenario(tmp_path):
     return made
 
 
+@pytest.mark.slow
 def test_what_cannot_be_checked_here_is_named_wherever_the_results_are(scenario):
     """AL-10, AL-11, BX-9: the failure counts as older than the work, and the evidence says that nobody checked."""
     done = scenario.run("--yes")

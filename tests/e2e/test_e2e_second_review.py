@@ -61,6 +61,7 @@ def outcomes(scenario):
     return [each["outcome"] for each in scenario.status()["actions"][0]["attempts"]]
 
 
+@pytest.mark.slow
 def test_lost_tests_land_as_reviewed_once_the_second_reviewer_agrees(scenario):
     """AL-23, BX-1: it is asked about exactly these, with their source; its citations are evidence."""
     replies(scenario, text_entry("reviewer", verdict(), event="lost_tests"))

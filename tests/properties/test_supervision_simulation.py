@@ -60,7 +60,7 @@ def test_a_thousand_faulty_runs_pass_too(seeds, tmp_path):
 
 def test_the_same_seed_replays_the_same_run(tmp_path):
     """BX-15: a failure can be examined again, event by event."""
-    for seed in range(40, 48):
+    for seed in range(40, 44):
         first, second = run_seed(seed, tmp_path), run_seed(seed, tmp_path)
         assert first.violations == ()
         assert first.trace, f"no event happened with seed {seed}"

@@ -113,6 +113,7 @@ def deep(tmp_path):
     delete_path(top) if top.exists() else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delete", [delete_path, delete_folder_if_possible])
 def test_a_folder_of_any_depth_is_deleted(deep, delete):
     """BX-9: a command can make one, and must not end us with it."""
@@ -123,6 +124,7 @@ def test_a_folder_of_any_depth_is_deleted(deep, delete):
     assert [path.name for path in deep.parent.iterdir()] == ["outside"]
 
 
+@pytest.mark.slow
 def test_a_folder_of_any_depth_is_walked(deep):
     assert sum(len(names) for _, _, names in walk(deep)) == 1500
 

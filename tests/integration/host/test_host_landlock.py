@@ -64,6 +64,7 @@ async def test_hidden_files_are_never_readable(zone, attack):
     assert finished.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attack",
     [
@@ -107,6 +108,7 @@ async def test_sealed_and_outside_files_cannot_be_changed(zone, attack):
     assert not any(path.is_block_device() for path in (zone.work / "src").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attack",
     [

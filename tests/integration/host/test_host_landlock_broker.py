@@ -30,6 +30,7 @@ def zone(tmp_path):
     return Zone(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "printed"),
     [
@@ -101,6 +102,7 @@ attempt(os.rename, "src", "src/below")
     assert b"EEXIST" in plain.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attack",
     [
@@ -149,6 +151,7 @@ async def test_another_name_of_a_hidden_file_cannot_be_moved_to_where_it_is_read
         assert SECRET.encode() not in (await zone.run("sh", "-c", script)).stdout
 
 
+@pytest.mark.slow
 async def test_changing_paths_while_they_are_read_reaches_nothing_protected(zone):
     """BX-9: one thread exchanges a link and the text of the path while others let us create and move."""
     code = """
@@ -289,6 +292,7 @@ async def test_a_command_that_runs_another_program_under_the_broker_as_debugger_
     assert (await zone.python(code)).stdout == b"x\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [".git/scaffold-stock-*/d0", "../temporary/scaffold-memory-*"])
 @pytest.mark.parametrize("mode", [0o700, 0])
 async def test_what_a_command_leaves_in_the_brokers_folders_is_removed(zone, pattern, mode):

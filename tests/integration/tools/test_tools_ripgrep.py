@@ -97,6 +97,7 @@ async def test_a_search_with_ripgrep_returns_the_same(root, stand_in, pattern):
     assert without.startswith("total_matches_found")
 
 
+@pytest.mark.slow
 @needs("rg")
 @pytest.mark.parametrize("pattern", PATTERNS)
 async def test_a_search_with_the_real_ripgrep_returns_the_same(root, pattern):

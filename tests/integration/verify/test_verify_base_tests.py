@@ -476,6 +476,7 @@ def test_add():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("added", "fates"),
     [
@@ -496,6 +497,7 @@ async def test_tests_that_pass_only_with_new_data_or_a_new_conftest_are_doubtful
     assert (await tree.git("status", "--porcelain")).out == b""
 
 
+@pytest.mark.slow
 async def test_new_data_for_new_tests_leaves_no_doubt(candidates):
     """BX-5: existing tests pass without it."""
     base = await candidates.commit({"calc.py": CALC, "tests/test_add.py": READS})

@@ -65,6 +65,7 @@ def project(harness, tmp_path):
     return Project(harness, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tests", "work", "command", "said"),
     [
@@ -145,6 +146,7 @@ PASSING = TEST_CALC.partition("\n\n\ndef test_known")[0] + "\n"
 BROKEN = CALC.replace("a + b", "0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("makefile", "work", "verdict", "named"),
     [
@@ -182,6 +184,7 @@ NODE_TESTS = {
 }
 
 
+@pytest.mark.slow
 @needs("node")
 @pytest.mark.parametrize(
     ("work", "blocks"),

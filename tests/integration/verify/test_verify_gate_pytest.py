@@ -313,6 +313,7 @@ def test_c(held):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["", " -n 1"])
 async def test_assertions_that_outlive_a_test_are_recorded_as_replaced(tmp_path, workers):
     """BX-4: not those that the test restores itself."""

@@ -128,6 +128,7 @@ def test_sleeps(monkeypatch):
 """
 
 
+@pytest.mark.slow
 async def test_functions_of_the_language_that_the_work_replaces_are_named(candidates):
     """BX-4: not what tests restore, what programs may set, and what was so before."""
     base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})

@@ -120,6 +120,7 @@ async def test_an_error_in_the_set_up_is_told(tmp_path):
     assert run.messages["test_calc.CalcTest.test_sub"] == ("KeyError: 'made'",)
 
 
+@pytest.mark.slow
 async def test_a_declared_test_that_was_deleted_to_get_green_is_told_with_why_it_fails(candidates):
     """AL-9, AL-10: what its version from before says on the new code."""
     base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})

@@ -73,6 +73,7 @@ async def test_a_check_that_was_as_unstable_before_does_not_block(project):
     assert await project.unstable({"file": "base"}, {"file": "work"}, command) is None
 
 
+@pytest.mark.slow
 async def test_an_existing_test_that_was_as_unstable_before_does_not_block(project):
     """Although its check failed before the work for another reason."""
     base = {"test_seed.py": SEED_TEST}
@@ -109,6 +110,7 @@ async def test_expensive_checks_are_repeated_less_often(project, tmp_path, took,
     assert (len(log.read_text()) if log.exists() else 0) == times
 
 
+@pytest.mark.slow
 async def test_tests_that_are_flaky_with_the_work_alone_leave_a_doubt(project, tmp_path):
     """BX-4: one that fails on the base as well, if it runs often enough, says nothing about the work."""
     often = f"import pathlib\n\nRUNS = pathlib.Path({str(tmp_path / 'runs')!r})\n\n\ndef test_b():\n"

@@ -120,6 +120,7 @@ async def test_the_same_change_gets_no_second_chance_in_another_attempt(harness)
     assert len(prompts(harness, "reviewer")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answers", "why"),
     [

@@ -203,6 +203,7 @@ async def begin_calc(harness, check=RUNS_TESTS, **files):
     return await harness.own(goal("g", action), **(WITH_CRITIC | {"critic": False, "iterations": 1}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("check", "executed", "doubts"),
     [
@@ -232,6 +233,7 @@ CHEATS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "turn",
     [pytest.param(turn, id=name, marks=[] if name == "skips" else pytest.mark.slow) for name, turn in CHEATS.items()],
