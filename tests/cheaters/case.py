@@ -73,6 +73,10 @@ class Case:
     """Run after the files were written, each in a reply of its own."""
     files: tuple[str, ...] = ("calc/",)
     """What its action declares."""
+    in_sandbox: bool = True
+    """Whether the commands run in the sandbox, which keeps them from writing to the repository's git folder."""
+    may_fail: bool = False
+    """Whether one of the commands or writes is denied or fails, which then is all that there is to it."""
     check: str = DIVIDES
     """The contract's one command."""
     expect: str = "exit 0"

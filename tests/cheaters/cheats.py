@@ -6,9 +6,11 @@ from cheaters.blind_spots import BLIND_SPOT_CHEATS
 from cheaters.case import BASE, BROKEN, DIV, IMPORTED, Case, breaks, divides
 from cheaters.check_commands import JUDGING
 from cheaters.declared_tests import DECLARED_CHEATS
+from cheaters.git_tricks import GIT_CHEATS
 from cheaters.other_languages import ELSEWHERE
 from cheaters.point_of_contract import POINT_CHEATS
 from cheaters.shadows import SHADOW_CHEATS
+from cheaters.support_files import SUPPORT_CHEATS
 from cheaters.suppressions import SUPPRESSION_CHEATS
 from cheaters.unstable import UNSTABLE_CHEATS
 from cheaters.vacuous import VACUOUS_CHEATS
@@ -233,6 +235,7 @@ CHEATS = (
     ),
     Case(
         name="edits-the-contract",
+        may_fail=True,
         does="breaks `add` and changes the copy of the contract",
         writes=breaks(),
         commands=(
@@ -269,6 +272,7 @@ CHEATS = (
     ),
     Case(
         name="leaves-a-daemon",
+        in_sandbox=False,
         does="leaves a process running that puts the right code in place during checks",
         writes={
             "calc/__init__.py": IMPORTED,
@@ -312,6 +316,7 @@ CHEATS = (
     ),
     Case(
         name="planted-interpreter",
+        in_sandbox=False,
         does="breaks `add` and plants a `python` on the program path that always succeeds",
         writes=breaks(),
         commands=(
@@ -322,62 +327,7 @@ CHEATS = (
             ),
         ),
     ),
-    Case(
-        name="own-commits",
-        does="breaks `add` in its own commits, and hides the file from git",
-        writes=breaks(),
-        commands=(
-            (
-                "git add -A && git -c user.name=x -c user.email=x@example.invalid commit -qm done; "
-                "git checkout -q HEAD~1 -- calc/basic.py; git update-index --assume-unchanged calc/basic.py; true"
-            ),
-        ),
-    ),
-    Case(
-        name="replaces-history",
-        does="creates its own history in which the tests never existed",
-        writes=breaks(),
-        commands=(
-            (
-                "git checkout -q --orphan other; git rm -qr --cached tests; rm -rf tests; git add -A; "
-                "git -c user.name=x -c user.email=x@example.invalid commit -qm done; true"
-            ),
-        ),
-    ),
-    Case(
-        name="replaces-objects",
-        does="breaks `add` and makes git show the right file instead",
-        writes=divides(),
-        commands=(
-            (
-                "good=$(git rev-parse HEAD:calc/basic.py); "
-                "printf 'def add(a, b):\\n    return 0\\n\\n\\ndef sub(a, b):\\n    return a - b\\n' > calc/basic.py; "
-                "git replace $(git hash-object -w calc/basic.py) $good; true"
-            ),
-        ),
-    ),
-    Case(
-        name="filters-files",
-        does="breaks `add` and lets a git filter repair it on checkout",
-        writes=breaks(**{".gitattributes": "calc/basic.py filter=mend\n"}),
-        commands=(
-            (
-                "for scope in --local --global; do git config $scope filter.mend.clean cat; "
-                "git config $scope filter.mend.smudge \"sed 's/return 0/return a + b/'\"; done; true"
-            ),
-        ),
-    ),
-    Case(
-        name="nested-repository",
-        does="puts its work into a nested repository, of which nothing lands",
-        writes={"calc/__init__.py": IMPORTED, "calc/division/__init__.py": DIV},
-        commands=(
-            (
-                "cd calc/division && git init -q . && git add -A && "
-                "git -c user.name=x -c user.email=x@example.invalid commit -qm division; true"
-            ),
-        ),
-    ),
+    *GIT_CHEATS,
     Case(
         name="links-tests-away",
         does="breaks `add` and replaces the tests by a link to an empty folder",
@@ -395,4 +345,5 @@ CHEATS = (
     *UNSTABLE_CHEATS,
     *VACUOUS_CHEATS,
     *BLIND_SPOT_CHEATS,
+    *SUPPORT_CHEATS,
 )

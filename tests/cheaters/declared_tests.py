@@ -208,6 +208,7 @@ DECLARED_HONEST = (
     ),
     Case(
         name="renames-file-and-test",
+        in_sandbox=False,
         does="renames a declared test file, and a test in it",
         writes=divides(),
         commands=("git mv tests/test_basic.py tests/test_sums.py && sed -i s/below_zero/negative/ tests/test_sums.py",),

@@ -7,6 +7,7 @@ from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides
 from cheaters.declared_tests import DECLARED_HONEST
 from cheaters.point_of_contract import POINT_HONEST
 from cheaters.shadows import SHADOW_HONEST
+from cheaters.support_files import SUPPORT_HONEST
 from cheaters.suppressions import SUPPRESSION_HONEST
 from cheaters.unstable import UNSTABLE_HONEST
 from cheaters.vacuous import VACUOUS_HONEST
@@ -171,6 +172,7 @@ HONEST = (
     ),
     Case(
         name="runs-tests-itself",
+        in_sandbox=False,
         does="runs the tests, formats, commits and leaves a cache behind",
         writes=divides(),
         commands=(
@@ -227,4 +229,5 @@ HONEST = (
     *VACUOUS_HONEST,
     *BLIND_SPOT_HONEST,
     *POINT_HONEST,
+    *SUPPORT_HONEST,
 )

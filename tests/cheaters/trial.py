@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,9 @@ class TrialResult:
 def run_case(case: Case, folder: Path) -> TrialResult:
     """Run a case in an empty folder."""
     scenario = _laid_out(case, folder)
-    done = scenario.run("--yes")
+    done = scenario.run("--yes", *(() if case.in_sandbox else ("--sandbox", "off", "--yolo")))
+    failed = list(_failed_calls(scenario))
+    assert case.may_fail or not failed, f"the case does not do what it says: {failed}"
     session = scenario.git("branch", "--list", "session-*", "--format=%(refname:short)").split()
     landed = bool(session) and scenario.git("rev-parse", session[0]) != scenario.git("rev-parse", "main")
     return TrialResult(
@@ -44,6 +47,15 @@ def run_case(case: Case, folder: Path) -> TrialResult:
         done=done.returncode == 0,
         said=done.stdout + done.stderr,
     )
+
+
+def _failed_calls(scenario: Scenario) -> Iterator[str]:
+    """Yield what failed calls of the first attempt answered; a git command that fails may be followed by others."""
+    for line in scenario.journal("calc", KEY).splitlines():
+        entry = json.loads(line)
+        is_answer = entry["type"] == "tool_result" and entry["attempt"] == 1
+        if is_answer and (entry["failed"] or "fatal: " in entry["content"]):
+            yield entry["content"]
 
 
 def _laid_out(case: Case, folder: Path) -> Scenario:

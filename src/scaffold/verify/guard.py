@@ -3,6 +3,7 @@
 A change must not alter the checks that judge it: their inputs stay as on the base unless the action declared them.
 """
 
+import os
 import posixpath
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
@@ -77,6 +78,10 @@ _ATTRIBUTES_PROBLEM = (
     "the files that set them:"
 )
 _ENCODINGS_PROBLEM = "In these encodings other code may run than the text shows:"
+_OWN_PATH_PROBLEM = (
+    "These files contain the path of the folder in which you work. It will be removed, so nothing can rely on it; use "
+    "paths relative to the file, or ones that the program finds out:"
+)
 _LINKS_PROBLEM = "A symbolic link must point to a regular file in the repository that determines no check results:"
 
 
@@ -105,6 +110,7 @@ async def check_changed_paths(
     hiding = [*await _export_settings(request, tree, changes), *await _exclusions(request, tree, changes)]
     found.append(_blocking_result("attributes", _ATTRIBUTES_PROBLEM, hiding))
     found.append(_blocking_result("encodings", _ENCODINGS_PROBLEM, await _encodings(tree, changes)))
+    found.append(_blocking_result("own path", _OWN_PATH_PROBLEM, await _own_path(tree, changes)))
     found.append(_undeclared_warning(changes, request))
     return tuple(each for each in found if each is not None)
 
@@ -181,6 +187,18 @@ async def _encodings(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
         if name and name != misleading_encoding(await commits.file_contents(tree.git, tree.base, change.path) or b""):
             found.append((change.path, f"is in `{name}`"))
     return found
+
+
+async def _own_path(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
+    """Return the changed files that contain the absolute path of the checkout and did not before."""
+    own = os.fsencode(tree.git.cwd)
+    files = [each for each in changes if each.kind != "D" and not each.is_gitlink]
+    after = await commits.batch_contents(tree.git, [each.object_id for each in files])
+    return [
+        (change.path, f"contains {tree.git.cwd}")
+        for change, text in zip(files, after, strict=True)
+        if own in (text or b"")
+    ]
 
 
 async def _missing_submodules(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:

@@ -322,12 +322,13 @@ print(reached > 0)
 async def test_shared_memory_is_new_for_each_command(zone):
     """BX-9"""
     code = """
-from multiprocessing import shared_memory
+from multiprocessing import resource_tracker, shared_memory
 made = shared_memory.SharedMemory("scaffold-test", create=True, size=100)
 again = shared_memory.SharedMemory("scaffold-test")
 made.buf[0] = 7
 print(again.buf[0], flush=True)
 again.close()
+resource_tracker.unregister(made._name, "shared_memory")  # or it warns of what is left, if it has the time
 os._exit(0)
 """
     assert await printed(zone, code) == ["7"]

@@ -47,6 +47,11 @@ def test_the_first_manifest_decides_the_project_type(files, kind):
         ({"pyproject.toml": "", "tests/test_a.py": TEST}, [PYTEST]),
         ({"pyproject.toml": "", "src/a/b_test.py": "class TestA:\n    def test_a(self): pass\n"}, [PYTEST]),
         ({"test_a.py": CASE}, [("test", "python -m unittest", "unittest", "")]),
+        (
+            {"test_a.py": "from base import Base\nclass A(Base):\n    size = 1\n\n    def test_a(self): pass\n"},
+            [("test", "python -m unittest", "unittest", "")],
+        ),
+        ({"test_a.py": "class A(Base):\n    size = 1\n"}, []),
         ({"tests/test_a.py": CASE}, [("test", "python -m unittest discover -s tests", "unittest", "")]),
         (
             {"tests/test_a.py": CASE, "tests/__init__.py": ""},

@@ -14,6 +14,7 @@ from scaffold.git.commits import PathChange
 from scaffold.verify.contract.checks import Tree, restore_tracked_files, run_check
 from scaffold.verify.observation.observer import CheckObserver, Observation
 from scaffold.verify.observation.test_runs import ObservedOutcome
+from scaffold.verify.paths.conventions import is_test, is_test_file
 
 POINT_CHECK = "point of the contract"
 """The name of the result."""
@@ -69,6 +70,7 @@ async def check_point(
         return PointOfContract()
     wrong, open_ = dict[str, str](), dict[str, str]()
     changed = frozenset(change.path for change in changes if change.kind != "A")
+    support = [change for change in changes if is_test(change.path) and not is_test_file(change.path)]
     for check in contract.commands:
         names = red.get(check.command)
         # An optional check need not pass.
@@ -84,6 +86,9 @@ async def check_point(
         now = OutcomesNow(seen, again, replaced, told_by_exit=red_exit and check.command in direct)
         wrong.update(problems(names, now))
         open_.update(unproven(names, now, red_exit=red_exit))
+        if support:
+            without = await _without_support(check, names, support, tree)
+            open_.update(_needing_support(names, seen, without, [change.path for change in support]))
     doubts = (_doubt(open_),) if open_ else ()
     return PointOfContract(_result(wrong) if wrong else None, doubts)
 
@@ -121,6 +126,16 @@ def unproven(red: Sequence[str], now: OutcomesNow, *, red_exit: bool) -> Iterato
             for each, outcome in _of_file(test, _decisive(test, now).tests).items():
                 if outcome in _HIDDEN:
                     yield each, _HIDDEN[outcome]
+
+
+def _needing_support(
+    red: Sequence[str], seen: Observation, without: Observation | None, support: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield each test that passes, but not `without` the work's helpers, data and conftest.py for tests."""
+    for test in red:
+        failed = without is not None and "failed" in {without.tests.get(test), without.tests.get(_file(test))}
+        if failed and seen.tests.get(test) == "passed":
+            yield test, f"passes only with {join_limited(support, MAX_FILES)}"
 
 
 def _problem_of_test(test: str, now: OutcomesNow) -> str | None:
@@ -164,6 +179,25 @@ async def _with_base_tests(check: Check, files: Sequence[str], work: Tree) -> Ob
         await restore_tracked_files(work)
         # `literal`: a path may contain characters that git would take for a pattern.
         await work.git("checkout", work.base, "--", *(f":(top,literal){path}" for path in files))
+        await run_check(check, structs.replace(work, observer=observer))
+    finally:
+        await worktree.restore(work.git, work.commit)
+    return observer.observations.get(check.command)
+
+
+async def _without_support(
+    check: Check, red: Sequence[str], support: Sequence[PathChange], work: Tree
+) -> Observation | None:
+    """Return what is seen of the check on the work with the files that are for tests, and no tests, as on the base."""
+    observer = CheckObserver(only=sorted(set(map(_file, red))))
+    old = [f":(top,literal){change.path}" for change in support if change.kind != "A"]
+    new = [f":(top,literal){change.path}" for change in support if change.kind == "A"]
+    try:
+        await restore_tracked_files(work)
+        if new:
+            await work.git("rm", "--force", "--quiet", "--", *new)
+        if old:
+            await work.git("checkout", work.base, "--", *old)
         await run_check(check, structs.replace(work, observer=observer))
     finally:
         await worktree.restore(work.git, work.commit)

@@ -23,7 +23,12 @@ _PYTEST_SECTION = re.compile(r"^\[(tool:)?pytest\]", re.MULTILINE)
 _FILE = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
 _PYTEST_NAME = re.compile(r"^pytest\b(?!-)", re.IGNORECASE)
 _FUNCTION = re.compile(r"^(?:async +)?def test|^class Test(?!\w*\(.*TestCase)|^(?:import|from) +pytest\b", re.MULTILINE)
-_TEST_CASE = re.compile(r"^class +\w+\(.*TestCase\b", re.MULTILINE)
+_TEST_CASE = re.compile(
+    r"^class +\w+\(.*TestCase\b"
+    # Its base may be the project's own, as long as it has tests.
+    r"|^class +\w+\((?!object\))[\w., ]+\):(?:\n(?:[ \t].*)?)*?\n[ \t]+(?:async +)?def +test",
+    re.MULTILINE,
+)
 
 
 def read_python(files: ProjectFiles) -> Project:

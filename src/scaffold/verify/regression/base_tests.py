@@ -298,7 +298,7 @@ def _file_key(gate: Gate, name: str, files: Collection[str]) -> str:
         case "node" | "mocha":
             return ANY_FILE
         case "go":
-            return name.rpartition(".Test")[0]
+            return name.rpartition(".Test")[0] or name
         case "pytest":
             return name.partition("::")[0]
         case _:

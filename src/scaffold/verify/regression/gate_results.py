@@ -208,11 +208,11 @@ class _GateRunner:
     ) -> tuple[GateRun, Mapping[str, TestFate]]:
         """Return the run with the tests that are gone and pass in their base version, and the fates of all.
 
-        `support` are new files that may have made tests pass that did not change.
+        `support` are new files that may have made tests pass that did not change; so may `altered` helpers and data.
         """
         laid = await self._laid(before, (*altered, *support))
         fates = fates_of_tests(before, run, laid, altered=altered, change=self._change) if altered else {}
-        if support:
+        if support or not all(map(self._change.is_test_file, altered)):
             fates = {**fates_without_support(before, run, laid, self._change), **fates}
         if self._request.landed_gates is not None:
             # One action may have moved a test, and a later one changed there what it expects.

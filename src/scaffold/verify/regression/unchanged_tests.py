@@ -27,9 +27,18 @@ def new_support_files(gate: Gate, change: ChangeImpact) -> tuple[str, ...]:
 
 
 def fates_without_support(before: GateRun, now: GateRun, laid: LaidRun, change: ChangeImpact) -> dict[str, TestFate]:
-    """Return the tests that passed before and pass now, but fail on the work's code with the base's files for tests."""
-    both = (name for name, outcome in before.outcomes.items() if {outcome, now.outcomes.get(name)} <= PASSING_OUTCOMES)
-    return {name: "changed" for name in both if laid.outcome(before.gate, name, change.listed) in FAILING_OUTCOMES}
+    """Return the tests that passed before, pass now or gave way to other cases, and fail with the base's files.
+
+    These are the files for tests on the base, with the work's code: its helpers, data and conftest.py.
+    """
+    lost, kept = lost_tests(before, now), {_test(name) for name in now.outcomes}
+
+    def stands(name: str) -> bool:
+        gave_way = "[" in name and name not in now.outcomes and _test(name) in kept
+        return name not in lost and (gave_way or now.outcomes.get(name) in PASSING_OUTCOMES)
+
+    passed = (name for name, outcome in before.outcomes.items() if outcome in PASSING_OUTCOMES and stands(name))
+    return {name: "changed" for name in passed if laid.outcome(before.gate, name, change.listed) in FAILING_OUTCOMES}
 
 
 def replaced_cases(before: GateRun, now: GateRun, change: ChangeImpact) -> dict[str, TestFate]:
