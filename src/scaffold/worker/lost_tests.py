@@ -33,8 +33,9 @@ async def human_decision(context: AttemptContext, found: Verification, lost: tup
     HumanDecisionRequired if no decision comes in time.
     """
     key = context.task.action.key
-    others = [doubt.text for doubt in found.doubts if doubt.code != "tests_lost"]
-    more = f" Also: {'; '.join(others)}." if others else ""
+    # Without what differs from run to run: an answer holds for exactly this text.
+    others = sorted({doubt.code for doubt in found.doubts} - {"tests_lost"})
+    more = f" `scaffold contract {key}` has other doubts, too: {', '.join(others)}." if others else ""
     text = f"{key} loses {count_of(len(lost), 'test')} that would fail now: {named(lost)}.{more}"
     detail = {
         "action": key,
