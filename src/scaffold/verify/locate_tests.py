@@ -15,8 +15,11 @@ PATH_SEPARATORS = {
     **dict.fromkeys(("cargo", "findings"), ": "),
 }
 """The text between the file and the rest of a test name, by runner."""
-LINT_PLUGINS = frozenset({"black", "flake8", "isort", "mypy", "pylint", "ruff", "pycodestyle", "pydocstyle", "format"})
+LINT_PLUGINS = frozenset(
+    {"black", "flake8", "isort", "mypy", "pylint", "ruff", "pycodestyle", "pydocstyle", "format", "codespell"}
+)
 """The names under which pytest plugins report their one result per file."""
+PYTHON_SOURCES = (".py", ".pyi", ".pyx")
 _FUNCTION = re.compile(r"\.(?:Test|Example|Fuzz|Benchmark)")
 """The boundary between package and function in the name of a Go test."""
 _NUMBERED = re.compile(r" \(\d+\)$")
@@ -78,7 +81,8 @@ def occurs_in(text: str, gate: Gate, name: str) -> bool:
 def files_with_tests(runs: Sequence[GateRun], paths: Collection[str]) -> frozenset[str]:
     """Return the files in which runners found test functions, whatever the files are called.
 
-    Doctests and the per-file results of plugins do not make a module a test file.
+    Doctests and the per-file results of plugins do not make a Python module a test file. Doctests do so with other
+    files, such as README.md: what they expect stands nowhere else.
     """
     naming = [run for run in runs if run.gate.kind == "test" and run.gate.runner in RUNNERS_NAMING_FILES]
     functions = ((run.gate, name) for run in naming for name in run.outcomes if is_test_function(run.gate, name))
@@ -86,11 +90,17 @@ def files_with_tests(runs: Sequence[GateRun], paths: Collection[str]) -> frozens
 
 
 def is_test_function(gate: Gate, name: str) -> bool:
-    """Return True if the name is that of a test function; for pytest that excludes doctests and plugin results."""
+    """Return True if the name is that of a test function or of a text with doctests.
+
+    For pytest that excludes doctests in Python source and the results of plugins.
+    """
     if gate.runner != "pytest":
         return True
-    *_, function = name.partition("[")[0].split("::")
-    return function.isidentifier() and function.casefold() not in LINT_PLUGINS
+    path, _, rest = name.partition("[")[0].partition("::")
+    function = (rest or path).rpartition("::")[2]
+    if function.casefold() in LINT_PLUGINS:
+        return False
+    return function.isidentifier() or (path != "" and not path.endswith(PYTHON_SOURCES))
 
 
 def path_from_top(gate: Gate, path: str) -> str:

@@ -62,13 +62,14 @@ def test_cases_of_changed_tests_and_data_are_judged_elsewhere(change, found):
 
 
 def test_new_files_beside_tests_may_support_them():
-    """BX-5: no tests, no documents, no packages."""
+    """BX-5: no tests, no packages; a text is data, too."""
     added = ("tests/expected.json", "tests/conftest.py", "conftest.py", "tests/test_b.py", "tests/__init__.py")
     change = structs.replace(CHANGE, added=frozenset({*added, "tests/notes.md", "data/x.json", "web/tests/x.json"}))
     assert new_support_files(TEST, change) == (
         "conftest.py",
         "tests/conftest.py",
         "tests/expected.json",
+        "tests/notes.md",
         "web/tests/x.json",
     )
     assert new_support_files(structs.replace(TEST, folder="web"), change) == ("web/tests/x.json",)

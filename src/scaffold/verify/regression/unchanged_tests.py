@@ -2,7 +2,6 @@
 
 from scaffold.core.gates import PASSING_OUTCOMES, Gate, GateRun, TestFate
 from scaffold.verify.locate_tests import path_from_gate, path_of_test
-from scaffold.verify.paths.conventions import PROSE_SUFFIXES
 from scaffold.verify.regression.affected_tests import ChangeImpact
 from scaffold.verify.regression.base_tests import LaidRun
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES, lost_tests
@@ -21,7 +20,6 @@ def new_support_files(gate: Gate, change: ChangeImpact) -> tuple[str, ...]:
         if change.is_test(path)
         and not change.is_test_file(path)
         and path.rpartition("/")[2] != PACKAGE_FILE
-        and path.rpartition(".")[2] not in PROSE_SUFFIXES
         and path_from_gate(gate, path) is not None
     )
 
