@@ -9,18 +9,16 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from scaffold.core.contract import CheckResult, Contract
-from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits
-from scaffold.git.command import Git
 from scaffold.git.commits import PathChange
 from scaffold.git.common_dir import is_git_dir_by_names
 from scaffold.git.ignored import newly_ignored
 from scaffold.git.submodule import missing_gitlinks
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
+from scaffold.verify.base_layout import base_layout_of
 from scaffold.verify.contract.checks import Tree, check_constraints, check_read_only_paths
-from scaffold.verify.locate_tests import files_with_tests
 from scaffold.verify.paths.attributes import ATTRIBUTES_FILE, changed_export_settings, is_attributes_file
 from scaffold.verify.paths.check_inputs import (
     BaseLayout,
@@ -28,9 +26,6 @@ from scaffold.verify.paths.check_inputs import (
     check_input_reason,
     imported_before,
     is_inert,
-    launched_commands,
-    satisfiable_targets,
-    sourced_files,
 )
 from scaffold.verify.paths.conventions import is_test, is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_by_name, is_declared_path, is_declared_specifically
@@ -52,9 +47,6 @@ SHOWN_COMMIT_CHARS = 12
 
 MAX_LISTED = 20
 """Most paths listed per finding."""
-
-MAX_TASK_FILES = 20
-"""Most task files (Makefile, package.json, ...) read for the scripts that they run."""
 
 Reason = tuple[str, str]
 """(path, problem): together they read as one sentence."""
@@ -248,28 +240,6 @@ async def _check_input_results(
         _blocking_result("shadowing", _SHADOWS_PROBLEM, shadowing),
         _blocking_result("links", _LINKS_PROBLEM, links),
     ]
-
-
-async def base_layout_of(request: ProofRequest, git: Git, base: Commit, before: frozenset[str]) -> BaseLayout:
-    """Return the layout of the base. What its task files and check scripts run counts as commands, too."""
-    checks = request.contract.commands if request.contract else ()
-    commands = [*(check.command for check in checks), *(run.gate.command for run in request.baseline_runs)]
-    tests = files_with_tests(request.baseline_runs, before)
-    targets: set[str] = set()
-    sourced: set[str] = set()
-    base_layout = BaseLayout(before, commands, tests=tests)
-    read: set[str] = set()
-    # A script may run another one, which is a check input as well; each round follows one step further.
-    while more := sorted(filter(base_layout.is_executed, before - read))[: MAX_TASK_FILES - len(read)]:
-        for path in more:
-            # From the base: the candidate could remove from a script the line that names the next one.
-            text = (await commits.file_contents(git, base, path) or b"").decode(errors="replace")
-            commands += launched_commands(path, text)
-            targets |= satisfiable_targets(path, text, base_layout.command_words)
-            sourced |= sourced_files(path, text)
-        read |= set(more)
-        base_layout = BaseLayout(before, commands, tests=tests, targets=targets, sourced=sourced)
-    return base_layout
 
 
 def _undeclared(reason: Reason, request: ProofRequest) -> bool:

@@ -14,8 +14,8 @@ from scaffold.git.command import Git
 from scaffold.git.commits import PathChange
 from scaffold.policy.path.globs import matches
 from scaffold.policy.path.protected_files import protected_entry
+from scaffold.verify.base_layout import base_layout_of
 from scaffold.verify.contract.checks import check_read_only_paths
-from scaffold.verify.guard import base_layout_of
 from scaffold.verify.paths.attributes import is_attributes_file
 from scaffold.verify.paths.check_inputs import BaseLayout, autorun_reason, check_input_reason, imported_before, is_inert
 from scaffold.verify.paths.conventions import is_test

@@ -118,6 +118,30 @@ async def test_a_script_that_a_makefile_runs_is_protected_like_the_makefile(harn
     assert not verification.passed
 
 
+@pytest.mark.parametrize(
+    ("settings", "check", "protected"),
+    [
+        ('printf \'{"scripts": {"proof": "node -r ./etc/x.js --test"}}\' > package.json', "npm run proof", True),
+        ("printf 'proof:\\n\\ttrue --config etc/x.js\\nrun:\\n\\ttrue\\n' > Makefile", "make proof", True),
+        ("printf 'proof:\\n\\ttrue\\nrun:\\n\\ttrue --config etc/x.js\\n' > Makefile", "make proof", False),
+        (
+            'printf \'{"extends": "./etc/a"}\' > .eslintrc.json; printf \'{"extends": "./x"}\' > etc/a.json',
+            "true",
+            True,
+        ),
+        ("true", "true --config=etc/x.js", True),
+        ("true", "true", False),
+    ],
+)
+async def test_a_file_that_a_command_or_setting_loads_is_protected(harness, changed, settings, check, protected):
+    """AL-9, BX-5: whatever its name, also if a file that is loaded names it; not if only other targets do."""
+    await harness.sh(f"mkdir etc; echo 1 > etc/x.js; {settings}; git add -A; git commit -qm settings")
+    tree = await changed("echo 2 > etc/x.js")
+    tree = msgspec.structs.replace(tree, base=await refs.resolve(harness.context.git, "HEAD~1"))
+    results, _ = await shown(tree, contract=Contract(commands=(Check(command=check),)))
+    assert ("checks" in results and "etc/x.js is loaded" in results["checks"].detail) == protected
+
+
 async def test_paths_that_must_not_change_are_checked_first(changed):
     """AL-9: no command of the contract runs on a forbidden change."""
     contract = Contract(commands=(Check(command="true"),), must_not_change=("calc/**", "tests/**"))

@@ -4,7 +4,7 @@ import pytest
 
 from scaffold.git.commits import PathChange
 from scaffold.verify.paths.check_inputs import BaseLayout, check_input_reason, launched_commands, satisfiable_targets
-from scaffold.verify.paths.conventions import is_test
+from scaffold.verify.paths.conventions import is_test, is_test_file
 
 BASE = frozenset({"calc.py", "tests/test_calc.py", "Makefile", "check.sh", "main.py"})
 
@@ -19,6 +19,7 @@ def why(path, kind="A", *, base=BASE, commands=()):
         *("test_a.py", "pkg/a_test.py", "app/tests.py", "tests/data/big.json", "test/x.txt", "a_test.go"),
         *("web/a.test.ts", "web/a.spec.jsx", "web/__tests__/a.js", "web/__snapshots__/a.snap", "tests/it.rs"),
         *("pkg/testdata/golden.txt", "src/test/java/ATest.java", "spec/models/a_spec.rb"),
+        *("spec/calcSpec.js", "packages/a/specs/help.ts", "src/playerSpec.js", "test.js", "web/tests.mjs", "test-a.js"),
     ],
 )
 def test_existing_tests_and_their_data_are_protected_and_new_ones_are_allowed(path):
@@ -27,7 +28,20 @@ def test_existing_tests_and_their_data_are_protected_and_new_ones_are_allowed(pa
     assert {kind: bool(why(path, kind)) for kind in "AMDT"} == {"A": False, "M": True, "D": True, "T": True}
 
 
-@pytest.mark.parametrize("path", ["contest.py", "latest.py", "src/testing.py", "docs/test.md", "attest/a.py", "a.ts"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("contest.py", "latest.py", "src/testing.py", "docs/test.md", "attest/a.py", "a.ts", "spec.js", "latest.js"),
+        *(
+            "spec/openapi.yaml",
+            "specs/a.md",
+            "spec/a.py",
+            "src/spec/index.ts",
+            "lib/commands/test.js",
+            "src/PodSpec.ts",
+        ),
+    ],
+)
 def test_a_name_that_only_resembles_a_test_is_none(path):
     assert not is_test(path)
     assert why(path, "M") is None
@@ -41,6 +55,7 @@ def test_a_name_that_only_resembles_a_test_is_none(path):
         *("node_modules/jest/index.js", ".venv/lib/x.py", "calc.pyc", "__pycache__/calc.cpython-311.pyc"),
         *(".env", ".env.test", "jest.config.js", "vitest.config.ts", ".cargo/config.toml", ".coveragerc"),
         *("sub/mypy.ini", "ruff.toml", "tsconfig.json", "eslint.config.mjs", "__mocks__/fs.js", ".npmrc"),
+        *("spec/support/jasmine.json", ".taprc", ".labrc.js", "bunfig.toml", ".mocharc.cjs", "ava.config.mjs"),
         *("node_modules", ".venv", "src/setupTests.ts", "build.rs", ".python-version"),
     ],
 )
@@ -105,6 +120,24 @@ def test_files_in_which_a_runner_found_tests_are_tests():
     assert check_input_reason(PathChange("specs/check_a.py", "M"), outset) == "is an existing test or test data"
     assert check_input_reason(PathChange("specs/check_b.py", "A"), outset) is None
     assert not BaseLayout({"specs/check_a.py"}, (), tests={"specs/check_a.py"}).has_no_tests
+
+
+@pytest.mark.parametrize(
+    ("path", "runnable"),
+    [
+        *(("test.js", True), ("spec/calcSpec.js", True), ("web/test.mjs", True)),
+        *(("lib/commands/test.js", False), ("test/test-utils.js", False), ("spec/helper.js", False)),
+    ],
+)
+def test_helpers_and_programs_are_no_test_files_to_run_alone(path, runnable):
+    assert is_test_file(path) == runnable
+
+
+def test_files_that_checks_load_are_protected_whatever_they_are_called():
+    """AL-9: an option names no part of the program."""
+    outset = BaseLayout(BASE, (), loaded={"calc.py"})
+    assert check_input_reason(PathChange("calc.py", "M"), outset) == "is loaded by what checks the work"
+    assert check_input_reason(PathChange("main.py", "M"), outset) is None
 
 
 @pytest.mark.parametrize(

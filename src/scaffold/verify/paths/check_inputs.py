@@ -23,6 +23,7 @@ CONFIG_FILES = (
     *(".swcrc", "rust-toolchain", "rust-toolchain.toml", "clippy.toml", ".clippy.toml", "go.work"),
     *(".golangci.*", "ruff.toml", ".ruff.toml", "mypy.ini", ".mypy.ini", ".flake8", ".pylintrc", "pylintrc"),
     *(".pylintrc.toml", "pyrightconfig.json", "tsconfig*.json", ".eslintrc*", "eslint.config.*", ".eslintignore"),
+    *("jasmine.json", "jasmine.mjs", ".taprc", ".labrc.*", "bunfig.toml", "web-test-runner.config.*", ".istanbul.yml"),
     *("biome.json", "biome.jsonc", ".bandit", ".npmrc", ".yarnrc*", ".pnpmfile.cjs", "config.toml", "config"),
 )
 """Names of files that configure or select test runners, linters, type checkers and builds; `config` and `config.toml`
@@ -74,17 +75,20 @@ class BaseLayout:
         tests: Collection[str] = (),
         targets: Collection[str] = (),
         sourced: Collection[str] = (),
+        loaded: Collection[str] = (),
     ) -> None:
         """Take all `paths` of the base, the `commands` that judge the work, and the files in which `tests` were found.
 
         `targets` are the make targets that a file of the same name would satisfy, `sourced` the files that task files
-        and scripts read as part of themselves, whether they exist or not.
+        and scripts read as part of themselves, whether they exist or not, `loaded` those that options of commands and
+        settings name.
         """
         self.paths = paths
         self.commands = commands
         self.tests = tests
         self.targets = targets
         self.sourced = sourced
+        self.loaded = loaded
         self._words = frozenset(_words(commands))
         # A command that changes its folder may mean any path that ends like one of its words.
         self._loose = frozenset(_words(filter(_ELSEWHERE.search, commands)))
@@ -217,13 +221,18 @@ def satisfiable_targets(path: str, text: str, words: Collection[str]) -> frozens
     """
     if path.rpartition("/")[2].casefold() not in TASK_RUNNER_FILES["make"]:
         return frozenset()
+    phony = {word for found in _PHONY.findall(text) for word in found.split()}
+    return requested_targets(text, words) - phony
+
+
+def requested_targets(text: str, words: Collection[str]) -> frozenset[str]:
+    """Return the targets of a makefile that are named in `words`, or else the first, with their prerequisites."""
     rules = [(target, needs.split()) for names, needs in _RULE.findall(text) for target in names.split()]
     # Plain `make` makes the first target.
     requested = {target for target, _ in rules if target in words} or {target for target, _ in rules[:1]}
     while more := {each for target, needs in rules if target in requested for each in needs} - requested:
         requested |= more
-    phony = {word for found in _PHONY.findall(text) for word in found.split()}
-    return frozenset(target for target, _ in rules if target in requested) - phony
+    return frozenset(target for target, _ in rules if target in requested)
 
 
 def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
@@ -239,6 +248,7 @@ def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
     return (
         autorun_reason(change.path)
         or _config_reason(change, name, layout)
+        or _loaded_reason(change, layout)
         or _checker_reason(change, name, layout)
         or _vendored_reason(change, layout)
     )
@@ -310,6 +320,11 @@ def _config_reason(change: PathChange, name: str, layout: BaseLayout) -> str | N
     if change.kind == "A" and layout.has_no_tests:
         return None
     return "configures how the work is checked"
+
+
+def _loaded_reason(change: PathChange, layout: BaseLayout) -> str | None:
+    # By an option, which names no part of the program, whatever the file is called.
+    return "is loaded by what checks the work" if change.path in layout.loaded and change.kind != "A" else None
 
 
 def _vendored_reason(change: PathChange, layout: BaseLayout) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 from scaffold.verify.paths.local_dependencies import is_requirement_file, local_entries, local_lines
 
 MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", ".pytest.ini", "package.json")
+DENO_MANIFESTS = ("deno.json", "deno.jsonc")
 BUILD_MANIFESTS = ("cargo.toml", "go.mod")
 HARMLESS_TOOLS = frozenset(
     {"poetry", "uv", "pdm", "commitizen", "towncrier", "semantic_release", "bumpversion", "setuptools_scm", "flit"}
@@ -22,6 +23,7 @@ JS_TOOLS = (
     *("jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "babel", "swc", "ts-node", "tsd", "xo", "standard"),
     *("eslintConfig", "eslintIgnore", "stylelint", "wallaby"),
 )
+HARMLESS_DENO_KEYS = frozenset({"name", "version", "license", "description", "exports", "publish", "imports", "tasks"})
 CARGO_PARTS = ("lib", "test", "profile", "lints", "patch", "replace")
 HARMLESS_WORKSPACE_KEYS = frozenset({"dependencies", "package", "metadata"})
 """Keys of a Cargo workspace that do not decide checks."""
@@ -60,7 +62,7 @@ _PLUGIN = re.compile(r"pytest11")
 
 def is_manifest(path: str) -> bool:
     """Return True if only parts of the file decide checks, so that its contents must be compared."""
-    return path.rpartition("/")[2].casefold() in {*MANIFESTS, *BUILD_MANIFESTS}
+    return path.rpartition("/")[2].casefold() in {*MANIFESTS, *DENO_MANIFESTS, *BUILD_MANIFESTS}
 
 
 def has_settings(path: str) -> bool:
@@ -218,6 +220,17 @@ def _package(text: str, called: Collection[str]) -> ManifestParts:
             yield f"{SCRIPTS_KEY} {name}", command
 
 
+def _deno(text: str) -> ManifestParts:
+    data = _table(json.loads(text))
+    yield from ((f'"{key}"', value) for key, value in data.items() if key not in HARMLESS_DENO_KEYS)
+    yield from ((f"{SCRIPTS_KEY} {name}", task) for name, task in _table(data.get("tasks")).items())
+    # Another version of a package is ordinary work, a file of the repository in its place is not.
+    imports = _table(data.get("imports")).items()
+    yield from (
+        (f"{IMPORTS_KEY} {name}", to if str(to).startswith((".", "/", "file:")) else "") for name, to in imports
+    )
+
+
 def _cargo(text: str) -> ManifestParts:
     data = tomllib.loads(text)
     yield from ((f"[{key}]", data[key]) for key in CARGO_PARTS if key in data)
@@ -245,6 +258,7 @@ _READERS: Mapping[str, Callable[[str], ManifestParts]] = {
     "pytest.ini": _pytest_ini,
     ".pytest.ini": _pytest_ini,
     "requirements": _requirements,
+    **dict.fromkeys(DENO_MANIFESTS, _deno),
     "cargo.toml": _cargo,
     "go.mod": _module,
 }

@@ -7,6 +7,7 @@ from msgspec import structs
 from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, Regression, TestFate, TestVerdict
 from scaffold.git import commits
 from scaffold.host.slots import slot_taken
+from scaffold.verify.base_layout import base_layout_of
 from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
 from scaffold.verify.environment.check_env import program_folders
 from scaffold.verify.environment.clean_checkout import clean_again, with_new_temporary_folder
@@ -56,6 +57,7 @@ from scaffold.verify.request import ProofRequest
 
 FLAKY_ROUNDS = 3
 """How often a test that was flaky before the work is repeated."""
+NAMELESS_RUNNERS = frozenset({"exit", "node"})
 FATES_BY_WEIGHT: Sequence[TestFate] = ("lost", "removed", "changed", "moved")
 """Which are kept if there are too many to keep them all."""
 
@@ -87,10 +89,20 @@ async def judge_gates(
         former=former,
         earlier=await commits.changed_paths(tree.git, runs[0].commit, tree.base) if landed else (),
     )
+    found = change.found_tests | await _tests_named_by_commands(request, tree)
+    change = structs.replace(change, found_tests=found)
     stored = GateRunMemory(request, baseline.environment, tree, await commits.tree_of(tree.git, tree.commit), shared)
     runner = _GateRunner(request, tree, change, stored)
     known = [await runner.judged(run.gate, run) for run in before]
     return (*known, *[await runner.judged(gate, None) for gate in new])
+
+
+async def _tests_named_by_commands(request: ProofRequest, tree: Tree) -> frozenset[str]:
+    """Return the test files of the base that the commands of runners name whose results name no files."""
+    if all(run.gate.kind != "test" or run.gate.runner not in NAMELESS_RUNNERS for run in request.baseline_runs):
+        return frozenset()
+    paths = frozenset(await commits.listed_paths(tree.git, tree.base))
+    return frozenset((await base_layout_of(request, tree.git, tree.base, paths)).tests)
 
 
 def gate_timeout_s(gate: Gate, before: GateRun | None, otherwise_s: float) -> float:
