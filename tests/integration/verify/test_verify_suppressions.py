@@ -8,6 +8,7 @@ from scaffold.git import commits
 from scaffold.verify.regression.suppressions import doubts_about_suppressions
 
 LINT = Gate(kind="lint", command="ruff check .", runner="findings")
+TESTS = Gate(kind="test", command="pytest", runner="pytest")
 TYPES = Gate(kind="typecheck", command="mypy .", runner="findings")
 
 
@@ -57,4 +58,26 @@ async def test_a_stub_beside_a_module_counts_and_one_of_a_compiled_module_does_n
     changes = await commits.path_changes(tree.git, base, work)
     (doubt,) = await doubts_about_suppressions(tree, changes, [GateResult(gate=TYPES, verdict="pass")])
     assert doubt.text == "1 new suppression: calc/basic.pyi (1 stub)"
+    assert await doubts_about_suppressions(tree, changes, [GateResult(gate=LINT, verdict="pass")]) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "counts"),
+    [
+        ("setup.cfg", "[coverage:report]\nfail_under = 90\n", True),
+        ("Makefile", "test:\n\tpytest --cov-fail-under=90\n", True),
+        ("web/.nycrc.json", '{"check-coverage": true}', True),
+        ("setup.cfg", "[coverage:run]\nbranch = true\n", False),
+        (".pylintrc", "[MASTER]\nfail-under=9\n", False),
+        ("calc.py", "fail_under = 90\n", False),
+    ],
+)
+async def test_lines_left_out_of_coverage_count_where_it_has_a_threshold(repository, name, text, counts):
+    """BX-5: without one they decide nothing."""
+    base = await repository.commit({name: text})
+    work = await repository.commit({"new.py": "def f():  # pragma: no cover\n    pass\n"})
+    tree = await repository.tree(base, work)
+    changes = await commits.path_changes(tree.git, base, work)
+    found = await doubts_about_suppressions(tree, changes, [GateResult(gate=TESTS, verdict="pass")])
+    assert [each.text for each in found] == (["1 new suppression: new.py (1 no cover)"] if counts else [])
     assert await doubts_about_suppressions(tree, changes, [GateResult(gate=LINT, verdict="pass")]) == ()

@@ -40,6 +40,10 @@ def added(path, text):
         ("a.rs", "#![allow(dead)]\n#[expect(old)]\n#[cfg_attr(test, allow(x))]\n#[derive(Debug)]\n", {"allow": 3}),
         ("a.rs", "// #[allow(x)]\nlet s = \"#[allow(x)]\"; fn f<'a>(x: &'a str) {}\n", {}),
         ("a.md", "# noqa\n", {}),
+        ("a.py", "def f():  # pragma: no cover\nif x:  #PRAGMA: NO BRANCH\n# pragma: once\n", {"no cover": 2}),
+        ("a.js", "/* c8 ignore next */\n// istanbul ignore else\n/* node:coverage disable */\n/* ignore */\n", {
+            "coverage ignore": 3,
+        }),
     ],
 )  # fmt: skip
 def test_comments_that_silence_a_tool_are_found_where_the_language_has_comments(path, text, names):
@@ -71,6 +75,8 @@ def test_only_new_suppressions_count():
         ("# pylint: disable=x", "lint", "ruff check .", False),
         ("# type: ignore", "typecheck", "npx pyright", True),
         ("# mypy: ignore-errors", "typecheck", "pyright", False),
+        ("# pragma: no cover", "test", "ruff check . && pytest", True),
+        ("# pragma: no cover", "lint", "ruff check .", False),
     ],
 )
 def test_a_suppression_counts_only_if_a_gate_obeys_it(text, kind, command, obeyed):

@@ -1,6 +1,7 @@
 """Count the comments and attributes that the work adds to silence linters and type checkers: `# noqa`, `@ts-ignore`.
 
-A silenced finding may be wrong or may be the defect; no gate can tell any more.
+A silenced finding may be wrong or may be the defect; no gate can tell any more. Where coverage has a threshold, so do
+those that leave lines out of it.
 """
 
 import io
@@ -19,6 +20,8 @@ from scaffold.git.commits import PathChange
 from scaffold.git.links import follow_links
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.locate_tests import path_from_gate
+from scaffold.verify.paths.check_inputs import TASK_RUNNER_FILES
+from scaffold.verify.paths.loaded_files import is_configuration
 
 MAX_FILES = 5
 """Most files named in a doubt."""
@@ -54,10 +57,16 @@ _PYTHON = (
     _suppression("pyright", r"#\s*pyright:(?!\s*strict)", {"typecheck"}, "pyright", "basedpyright"),
     _suppression("pylint: disable", r"#\s*pylint:\s*(?:disable|skip-file)", {"lint"}, "pylint"),
     _suppression("nosec", r"#\s*nosec\b", {"lint"}, "bandit", "ruff"),
+    _suppression("no cover", r"(?i)#\s*pragma[:\s]\s*no\s*(?:cover|branch)\b", {"test"}),
 )
 _SCRIPT = (
     _suppression("eslint-disable", r"^/[/*]\s*eslint(?:-disable|\s)", {"lint"}, "eslint"),
     _suppression("biome-ignore", r"^/[/*]\s*biome-ignore", {"lint"}, "biome"),
+    _suppression(
+        "coverage ignore",
+        r"^/[/*]\s*(?:(?:istanbul|c8|v8)\s+ignore|node:coverage\s+(?:ignore|disable))\b",
+        {"test"},
+    ),
     _suppression("ts-ignore", r"@ts-(?:ignore|nocheck|expect-error)\b", {"typecheck", "build"}, "tsc", "vue-tsc"),
 )
 _GO = (
@@ -71,6 +80,10 @@ OTHER_TOOLS = frozenset({"vet", "black", "isort"})
 """Linters that no comment of these silences."""
 TOOLS = OTHER_TOOLS.union(*(each.tools for each in (*_PYTHON, *_SCRIPT, *_GO, *_RUST)))
 
+_THRESHOLD = re.compile(
+    r"fail_under|--(?:cov-)?fail-under|check-coverage|coverageThreshold|\bthresholds[\"']?\s*[:=]|--test-coverage-\w+="
+)
+"""A setting or option by which a test command fails if too few lines are covered."""
 _WORD = re.compile(r"[\w-]+")
 _QUOTED = r"\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\])*`"
 _SCRIPT_PARTS = re.compile(rf"(?:{_QUOTED}|'(?:\\.|[^'\\\n])*')|(?P<comment>//[^\n]*|/\*.*?\*/)", re.DOTALL)
@@ -85,7 +98,7 @@ async def doubts_about_suppressions(
     tree: Tree, changes: Sequence[PathChange], gates: Iterable[GateResult]
 ) -> tuple[Doubt, ...]:
     """Return the doubt that the work's new suppressions leave; empty if it has none that one of the gates obeys."""
-    judging = [result.gate for result in gates if result.verdict != "not_applicable" and result.gate.kind != "test"]
+    judging = [result.gate for result in gates if result.verdict != "not_applicable"]
     followed = await follow_links(tree.git, tree.base, tree.commit, changes) if judging else ()
     read = [change for change in followed if _reader(change.path) and not change.is_gitlink]
     before = await _texts(tree, {change.path: change.former_id for change in read if change.kind != "A"})
@@ -93,11 +106,25 @@ async def doubts_about_suppressions(
     found = {**new_suppressions(before, after)}
     for path in await _new_stubs(tree, read):
         found[path] = found.get(path, Counter()) + Counter((_STUB,))
+    uncovered = any("test" in each.silences for kinds in found.values() for each in kinds)
+    if not uncovered or not await _has_coverage_threshold(tree, judging):
+        judging = [gate for gate in judging if gate.kind != "test"]
     counted = {
         path: Counter({each.name: count for each, count in kinds.items() if is_obeyed(each, path, judging)})
         for path, kinds in found.items()
     }
     return _doubts({path: names for path, names in counted.items() if names})
+
+
+async def _has_coverage_threshold(tree: Tree, gates: Iterable[Gate]) -> bool:
+    """Return True if a gate, a configuration or a task file of the base demands a coverage."""
+    if any(_THRESHOLD.search(gate.command) for gate in gates):
+        return True
+    tasks = frozenset(name for names in TASK_RUNNER_FILES.values() for name in names)
+    paths = await commits.listed_paths(tree.git, tree.base)
+    read = [path for path in paths if is_configuration(path) or path.rpartition("/")[2].casefold() in tasks]
+    contents = await commits.batch_contents(tree.git, [f"{tree.base}:{path}" for path in read])
+    return any(_THRESHOLD.search(data.decode(errors="replace")) for data in contents if data)
 
 
 async def _new_stubs(tree: Tree, changes: Iterable[PathChange]) -> list[str]:
@@ -150,8 +177,12 @@ def is_obeyed(suppression: Suppression, path: str, gates: Iterable[Gate]) -> boo
     return any(
         gate.kind in suppression.silences
         and path_from_gate(gate, path) is not None
-        # A command such as `npm run lint` names no tool, and may start any.
-        and (not (named := TOOLS.intersection(_WORD.findall(gate.command))) or not named.isdisjoint(suppression.tools))
+        # A command such as `npm run lint` names no tool, and may start any; so may a test command for coverage.
+        and (
+            gate.kind == "test"
+            or not (named := TOOLS.intersection(_WORD.findall(gate.command)))
+            or not named.isdisjoint(suppression.tools)
+        )
         for gate in gates
     )
 
