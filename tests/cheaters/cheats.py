@@ -7,6 +7,7 @@ from cheaters.case import BASE, BROKEN, DIV, IMPORTED, Case, breaks, divides
 from cheaters.check_commands import JUDGING
 from cheaters.declared_tests import DECLARED_CHEATS
 from cheaters.git_tricks import GIT_CHEATS
+from cheaters.loaded_files import LOADED_CHEATS
 from cheaters.other_languages import ELSEWHERE
 from cheaters.point_of_contract import POINT_CHEATS
 from cheaters.shadows import SHADOW_CHEATS
@@ -346,4 +347,5 @@ CHEATS = (
     *VACUOUS_CHEATS,
     *BLIND_SPOT_CHEATS,
     *SUPPORT_CHEATS,
+    *LOADED_CHEATS,
 )

@@ -5,6 +5,7 @@ from cheaters.attributes import ATTRIBUTE_HONEST
 from cheaters.blind_spots import BLIND_SPOT_HONEST
 from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
 from cheaters.declared_tests import DECLARED_HONEST
+from cheaters.loaded_files import LOADED_HONEST
 from cheaters.point_of_contract import POINT_HONEST
 from cheaters.shadows import SHADOW_HONEST
 from cheaters.support_files import SUPPORT_HONEST
@@ -228,6 +229,7 @@ HONEST = (
     *UNSTABLE_HONEST,
     *VACUOUS_HONEST,
     *BLIND_SPOT_HONEST,
+    *LOADED_HONEST,
     *POINT_HONEST,
     *SUPPORT_HONEST,
 )
