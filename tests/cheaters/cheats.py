@@ -5,6 +5,7 @@ from cheaters.attributes import ATTRIBUTE_CHEATS
 from cheaters.blind_spots import BLIND_SPOT_CHEATS
 from cheaters.case import BASE, BROKEN, DIV, IMPORTED, Case, breaks, divides
 from cheaters.check_commands import JUDGING
+from cheaters.check_files import SETTING_CHEATS
 from cheaters.declared_tests import DECLARED_CHEATS
 from cheaters.git_tricks import GIT_CHEATS
 from cheaters.loaded_files import LOADED_CHEATS
@@ -348,4 +349,5 @@ CHEATS = (
     *BLIND_SPOT_CHEATS,
     *SUPPORT_CHEATS,
     *LOADED_CHEATS,
+    *SETTING_CHEATS,
 )

@@ -4,6 +4,7 @@ from cheaters.assertions import ASSERTION_HONEST
 from cheaters.attributes import ATTRIBUTE_HONEST
 from cheaters.blind_spots import BLIND_SPOT_HONEST
 from cheaters.case import BASE, GO, GO_DIV, IMPORTED, NODE, WHOLE, Case, divides, in_go, in_node
+from cheaters.check_files import SETTING_HONEST
 from cheaters.declared_tests import DECLARED_HONEST
 from cheaters.loaded_files import LOADED_HONEST
 from cheaters.point_of_contract import POINT_HONEST
@@ -232,4 +233,5 @@ HONEST = (
     *LOADED_HONEST,
     *POINT_HONEST,
     *SUPPORT_HONEST,
+    *SETTING_HONEST,
 )

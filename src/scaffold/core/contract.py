@@ -100,6 +100,8 @@ DoubtCode = Literal[
     "flaky_tests",
     "ended_early",
     "functions_replaced",
+    "settings_changed",
+    "checks_changed",
 ]
 
 

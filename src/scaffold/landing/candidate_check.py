@@ -31,7 +31,10 @@ from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.request import ProofRequest, with_environment
 
 WORKER_DOUBTS: frozenset[DoubtCode] = frozenset(
-    {"not_executed", "vacuous_tests", "tests_not_passed", "flaky_tests", "ended_early"}
+    {
+        *("not_executed", "vacuous_tests", "tests_not_passed", "flaky_tests", "ended_early"),
+        *("settings_changed", "checks_changed"),
+    }
 )
 """Doubts from checks that are run again only where the work was done."""
 

@@ -1,7 +1,7 @@
 """Read at the base which of its files decide checks: what commands run, load and name, and what that names in turn."""
 
 import posixpath
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from scaffold.core.ids import Commit
 from scaffold.git import commits
@@ -21,11 +21,18 @@ MAX_TASK_FILES = 20
 """Most task files (Makefile, package.json, ...) read for the scripts that they run."""
 
 
-async def base_layout_of(request: ProofRequest, git: Git, base: Commit, before: frozenset[str]) -> BaseLayout:
-    """Return the layout of the base. What its task files and check scripts run counts as commands, too."""
-    checks = request.contract.commands if request.contract else ()
-    reached = [("", check.command) for check in checks]
-    reached += [(run.gate.folder, run.gate.command) for run in request.baseline_runs]
+async def base_layout_of(
+    request: ProofRequest, git: Git, base: Commit, before: frozenset[str], *, judging: Sequence[str] | None = None
+) -> BaseLayout:
+    """Return the layout of the base. What its task files and check scripts run counts as commands, too.
+
+    `judging` are the commands that count, run at the top; None for all of the contract and the gates.
+    """
+    if judging is None:
+        reached = [("", check.command) for check in (request.contract.commands if request.contract else ())]
+        reached += [(run.gate.folder, run.gate.command) for run in request.baseline_runs]
+    else:
+        reached = [("", command) for command in judging]
     commands = [command for _, command in reached]
     tests = files_with_tests(request.baseline_runs, before)
     targets: set[str] = set()

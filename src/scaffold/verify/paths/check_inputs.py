@@ -124,7 +124,7 @@ class BaseLayout:
         checker_name = folder if name == "__main__.py" else name
         # `python main.py` may run the program or its test, and refusing every
         # change of `main.py` would stop ordinary work.
-        return self._names(path) and (_CHECKER.search(checker_name) is not None or self._is_shell(path))
+        return self.names(path) and (_CHECKER.search(checker_name) is not None or self._is_shell(path))
 
     def has_scripts_to_test(self, folder: str) -> bool:
         """Return True if Node would load existing tests below the folder, `""` for the top."""
@@ -164,7 +164,7 @@ class BaseLayout:
     def _is_shell(self, path: str) -> bool:
         return path.endswith((".sh", ".bash")) or any(self._meant(path, word) for word in self._shelled)
 
-    def _names(self, path: str) -> bool:
+    def names(self, path: str) -> bool:
         """Return True if a command names `path` or its module, whatever the import root."""
         return self.is_module(path) or any(self._meant(path, word) for word in self._words)
 
@@ -247,9 +247,9 @@ def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
         return why
     return (
         autorun_reason(change.path)
-        or _config_reason(change, name, layout)
+        or _config_reason(change, layout)
         or _loaded_reason(change, layout)
-        or _checker_reason(change, name, layout)
+        or checker_reason(change, layout)
         or _vendored_reason(change, layout)
     )
 
@@ -307,14 +307,20 @@ def autorun_reason(path: str) -> str | None:
     return None
 
 
-def _config_reason(change: PathChange, name: str, layout: BaseLayout) -> str | None:
-    *_, folder = ("", *change.path.split("/")[:-1])
+def is_config_file(path: str) -> bool:
+    """Return True if the file has a name by which runners, linters, type checkers or builds find their settings."""
+    *_, folder, name = ("", *path.split("/"))
+    name = name.casefold()
+    if name in {"config", "config.toml"} and folder != ".cargo":
+        return False
+    return any(fnmatchcase(name, glob) for glob in CONFIG_FILES)
+
+
+def _config_reason(change: PathChange, layout: BaseLayout) -> str | None:
     # jest replaces packages by what is in this folder at the top, without any setting.
     if change.path.startswith("__mocks__/"):
         return "replaces a package in every test"
-    if name in {"config", "config.toml"} and folder != ".cargo":
-        return None
-    if not any(fnmatchcase(name, glob) for glob in CONFIG_FILES):
+    if not is_config_file(change.path):
         return None
     # The first configuration of a repository without tests cannot take any away.
     if change.kind == "A" and layout.has_no_tests:
@@ -338,8 +344,9 @@ def _vendored_reason(change: PathChange, layout: BaseLayout) -> str | None:
     return "replaces a package that tests may import" if (change.kind == "A") == is_list else None
 
 
-def _checker_reason(change: PathChange, name: str, layout: BaseLayout) -> str | None:
+def checker_reason(change: PathChange, layout: BaseLayout) -> str | None:
     """Return why a task file or script decides checks; None if it does not, as for most new files."""
+    name = change.path.rpartition("/")[2].casefold()
     if name.endswith(".mk") and layout.runs("make") and change.kind != "A":
         return "is included by `make`, which checks the work"
     for program, names in TASK_RUNNER_FILES.items():

@@ -1,0 +1,224 @@
+"""Run what passed once more with the files that decide it as they were: settings, task files and check scripts.
+
+It is the mirror image of `changed_settings`: there stricter settings of the work are not held against its code, here
+laxer ones, or a check that asks for less, do not speak for it.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+
+from msgspec import Struct, structs
+
+from scaffold.core.contract import Check, Doubt, Verification
+from scaffold.core.gates import EXIT_OUTCOME, GateResult, GateRun
+from scaffold.core.ids import Commit
+from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.git import commits, worktree
+from scaffold.git.commits import PathChange
+from scaffold.host.slots import slot_taken
+from scaffold.verify.base_layout import base_layout_of
+from scaffold.verify.contract.checks import Tree, restore_tracked_files, run_check
+from scaffold.verify.contract.tamper_detection import runs_tests
+from scaffold.verify.gates.run import run_gate
+from scaffold.verify.paths.check_inputs import (
+    PACKAGE_MANAGERS,
+    BaseLayout,
+    checker_reason,
+    is_config_file,
+)
+from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test, is_test_file
+from scaffold.verify.paths.manifest import LOCAL_PART, SCRIPTS_KEY, changed_check_settings, has_settings
+from scaffold.verify.regression.base_tests import UNCACHED, for_each
+from scaffold.verify.regression.comparison import FAILING_OUTCOMES, new_failures
+from scaffold.verify.regression.executed_files import executing
+from scaffold.verify.regression.gate_results import gate_timeout_s
+from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
+from scaffold.verify.request import ProofRequest
+
+MAX_NAMED = 3
+TEST_ROUNDS = 2
+"""How often a test has to fail with the settings as they were: one may be flaky."""
+HARMLESS_PART = " markers"
+"""The end of the setting that only names the markers of pytest."""
+BUILD_LIST = "go.mod"
+"""It has no settings of tests and linters, and the work may not build without the requirements that it added."""
+
+CleanTree = Callable[[Commit], Awaitable[Tree]]
+
+
+class _Change(Struct, frozen=True, kw_only=True):
+    """The difference between the base and the work."""
+
+    request: ProofRequest
+    paths: Sequence[PathChange]
+    before: frozenset[str]
+    """All paths of the base."""
+    tree: Tree
+
+    async def layout(self, commands: Sequence[str]) -> BaseLayout:
+        """Return the layout of the base in which only these commands judge."""
+        return await base_layout_of(self.request, self.tree.git, self.tree.base, self.before, judging=commands)
+
+    async def parts(self, change: PathChange, asked: Collection[str]) -> tuple[str, ...]:
+        """Return the changed settings of a manifest; none for other files."""
+        if not has_settings(change.path):
+            return ()
+        git, tree = self.tree.git, self.tree
+        before = None if change.kind == "A" else await commits.file_contents(git, tree.base, change.path)
+        after = None if change.kind == "D" else await commits.file_contents(git, tree.commit, change.path)
+        return changed_check_settings(change.path, before, after, asked=asked)
+
+
+async def doubts_about_check_files(
+    request: ProofRequest, passed: Verification, tree: Tree, clean_tree: CleanTree
+) -> tuple[Doubt, ...]:
+    """Return the doubts about gates and checks that pass only with the work's version of what decides them.
+
+    If anything ran, the work is checked out in `tree` afterwards, with nothing else but ignored files.
+    """
+    paths = await commits.path_changes(tree.git, tree.base, tree.commit)
+    before = frozenset(await commits.listed_paths(tree.git, tree.base))
+    change = _Change(request=request, paths=paths, before=before, tree=tree)
+    gates = await _failing_gates(change, passed, clean_tree)
+    checks = await _failing_checks(change, passed, clean_tree)
+    found = [Doubt("settings_changed", utf8_safe("; ".join(gates)))] if gates else []
+    return (*found, Doubt("checks_changed", utf8_safe("; ".join(checks)))) if checks else tuple(found)
+
+
+async def _failing_gates(change: _Change, passed: Verification, clean_tree: CleanTree) -> list[str]:
+    """Return what gates find in the work with the base's settings alone; new settings count as gone."""
+    known = {run.gate.name: run for run in change.request.baseline_runs}
+    results = [each for each in passed.gates if each.gate.name in known and _counts(each)]
+    settings = await _settings(change, [each.gate.command for each in results]) if results else []
+    if not settings:
+        return []
+    named = join_limited([each.path for each in settings], MAX_NAMED)
+    found = list[str]()
+    try:
+        for result in results:
+            names = join_limited(
+                await _failures(change, result, known[result.gate.name], settings, clean_tree), MAX_NAMED
+            )
+            found += [f"{result.gate.name} fails with {named} as before the work: {names}"] if names else []
+    finally:
+        await worktree.restore(change.tree.git, change.tree.commit)
+    return found
+
+
+def _counts(result: GateResult) -> bool:
+    return result.counts_for_work and not result.gate.advisory
+
+
+async def _settings(change: _Change, commands: Sequence[str]) -> list[PathChange]:
+    """Return the changed files that gates read as their settings, or that say what their commands do.
+
+    Tests run in their base version anyway.
+    """
+    layout = await change.layout(commands)
+
+    async def is_setting(each: PathChange) -> bool:
+        name = each.path.rpartition("/")[2].casefold()
+        suffix = name.rpartition(".")[2]
+        if is_config_file(each.path):
+            return True
+        if name != BUILD_LIST and any(map(_matters, await change.parts(each, layout.command_words))):
+            return True
+        if layout.is_base_test(each.path) or each.kind == "A":
+            return False
+        is_data = suffix not in LANGUAGE_FAMILIES and suffix not in PROSE_SUFFIXES
+        return checker_reason(each, layout) is not None or (is_data and layout.names(each.path))
+
+    return [each for each in change.paths if await is_setting(each)]
+
+
+def _matters(part: str) -> bool:
+    """Return True for a changed part of a manifest that can be laxer; dependencies are installed as the work has them.
+
+    A new marker makes nothing pass, and tests that use it may not load without it.
+    """
+    return part != LOCAL_PART and not part.endswith(HARMLESS_PART)
+
+
+async def _failures(
+    change: _Change, result: GateResult, before: GateRun, settings: Sequence[PathChange], clean_tree: CleanTree
+) -> tuple[str, ...]:
+    """Return the tests and findings that fail with the base's settings alone; what is wrong if the gate cannot run."""
+    timeout_s = gate_timeout_s(result.gate, before, change.request.gate_timeout_s)
+    found: tuple[str, ...] = ()
+    for number in range(TEST_ROUNDS if result.gate.kind == "test" else 1):
+        tree = await clean_tree(change.tree.commit)
+        await _lay(tree, settings)
+        async with slot_taken(change.request.slots):
+            run = await run_gate(result.gate, _uncached(tree), environment="", timeout_s=timeout_s)
+        names = _new_failures(before, run, result.tests)
+        found = tuple(name for name in found if name in names) if number else names
+        if not found:
+            break
+    return found
+
+
+def _new_failures(before: GateRun, run: GateRun, known: Mapping[str, object]) -> tuple[str, ...]:
+    """Return what failed anew; `known` are the tests that do not simply pass with the work's own settings, either."""
+    if run.problem:
+        return (run.detail.partition("\n")[0] or run.problem,)
+    failed = [name for name in new_failures(before, run) if run.outcomes.get(name) in FAILING_OUTCOMES]
+    return tuple(f"exit code {run.exit_code}" if name == EXIT_OUTCOME else name for name in failed if name not in known)
+
+
+async def _failing_checks(change: _Change, passed: Verification, clean_tree: CleanTree) -> list[str]:
+    """Return the required checks that fail on the work with the scripts and task files that they ran on the base."""
+    commands = change.request.contract.commands if change.request.contract else ()
+    gates = {each.gate.command for each in passed.gates if _counts(each) and not each.gate.folder}
+    own = {
+        check.command: inputs
+        for check in commands
+        if check.required and check.command not in gates and (inputs := await _executed(change, check))
+    }
+    if not own:
+        return []
+    try:
+        return await _failing(commands, own, _uncached(await clean_tree(change.tree.commit)))
+    finally:
+        await worktree.restore(change.tree.git, change.tree.commit)
+
+
+async def _failing(commands: Sequence[Check], own: Mapping[str, Sequence[PathChange]], tree: Tree) -> list[str]:
+    """Run all checks in their order, because one may need what the one before leaves; return which fail, and how."""
+    found = list[str]()
+    for check in commands:
+        inputs = own.get(check.command, ())
+        await restore_tracked_files(tree)
+        await _lay(tree, inputs)
+        verdict = (await run_check(check, tree)).verdict
+        # A timeout says more about the machine than about the work, which has passed within it.
+        if inputs and verdict in {"fail", "error", "vacuous"}:
+            named = join_limited([each.path for each in inputs], MAX_NAMED)
+            found.append(f"`{check.command}` fails with {named} as before the work")
+    return found
+
+
+async def _executed(change: _Change, check: Check) -> list[PathChange]:
+    """Return the changed files that existed before and that a check executes as a judge, not those that it reads.
+
+    `grep -q ruff ci.yml` judges the file. Test files that a runner finds are compared test by test.
+    """
+    layout = await change.layout(executing(check.command))
+    found = list[PathChange]()
+    for each in change.paths:
+        judges = each.kind != "A" and checker_reason(each, layout) is not None
+        tests = is_test_file(each.path) and runs_tests(check.command)
+        scripts = not PACKAGE_MANAGERS.isdisjoint(layout.command_words) and any(
+            part.startswith(SCRIPTS_KEY) for part in await change.parts(each, layout.command_words)
+        )
+        if (judges and not tests) or (each.kind != "A" and scripts and not is_test(each.path)):
+            found.append(each)
+    return found
+
+
+async def _lay(tree: Tree, changes: Sequence[PathChange]) -> None:
+    """Make files what they were at the base, beside the rest of the work."""
+    await for_each(tree, ("rm", "--force", "--quiet"), [each.path for each in changes if each.kind == "A"])
+    await for_each(tree, ("checkout", tree.base), [each.path for each in changes if each.kind != "A"])
+
+
+def _uncached(tree: Tree) -> Tree:
+    return structs.replace(tree, environ={**tree.environ, **UNCACHED})

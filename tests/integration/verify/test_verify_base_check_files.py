@@ -1,0 +1,113 @@
+"""Gates and checks that pass only with the work's version of the files that decide what they find."""
+
+import pytest
+from msgspec import structs
+
+from integration.verify.builders import TEST, CandidateRepository
+from scaffold.core.contract import Check, CheckResult, Contract, Verification
+from scaffold.core.gates import Gate, GateResult
+from scaffold.git import worktree
+from scaffold.verify.regression.base_check_files import doubts_about_check_files
+from scaffold.verify.request import ProofRequest
+
+FIND = "for rule in $(cat .flake8 setup.list); do grep -Hns $rule *.py; done | sed 's/:[^:]*$/:1: E100 bad/'"
+LINT = Gate(kind="lint", command=f"{FIND} | grep . && exit 1; true", runner="findings")
+BASE = {".flake8": "exec print\n", "setup.list": "goto\n", "a.py": "pass\n", "check.sh": "grep -q pass a.py\n"}
+STRICT = "[pytest]\naddopts = --strict-markers\nfilterwarnings = error\n{}"
+WARNS = "import warnings\n\n\ndef test_{0}():\n    warnings.warn('{0}')\n"
+MARKED = "import pytest\n\n\n@pytest.mark.quick\ndef test_new():\n    pass\n"
+
+
+class Project(CandidateRepository):
+    """A base and work on it that has passed."""
+
+    async def doubts(self, base, work, *commands, gate=None):
+        """Return the doubts by code."""
+        base = await self.commit(base)
+        captured = await self.capture(base, gate) if gate else None
+        head = await self.commit(work)
+        tree = await self.tree(base, head)
+
+        async def clean_tree(commit):
+            await worktree.reset_and_clean(tree.git, commit)
+            return structs.replace(tree, commit=commit)
+
+        contract = Contract(commands=tuple(Check(command=each) for each in commands))
+        results = tuple(CheckResult(name=each, verdict="pass") for each in commands)
+        gates = (GateResult(gate=gate, verdict="pass"),) if gate else ()
+        passed = Verification(commit=head, results=results, gates=gates)
+        request = ProofRequest(contract=contract, baseline=captured.baseline if captured else None)
+        found = await doubts_about_check_files(request, passed, tree, clean_tree)
+        assert (await tree.git("rev-parse", "HEAD")).out.decode().strip() == head
+        assert not (await tree.git("status", "--porcelain")).out
+        return {doubt.code: doubt.text for doubt in found}
+
+
+@pytest.fixture
+def project(harness, tmp_path):
+    return Project(harness, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("work", "named"),
+    [
+        ({".flake8": "print\n", "a.py": "exec\n"}, ".flake8"),
+        ({".flake8": None, "a.py": "exec\n"}, ".flake8"),
+        ({"setup.list": "never\n", "a.py": "goto\n"}, "setup.list"),
+    ],
+)
+async def test_what_a_linter_finds_with_its_former_settings_leaves_a_doubt(project, work, named):
+    """BX-1, BX-4: the finding is named, with the file that hides it."""
+    found = await project.doubts(BASE, work, gate=LINT)
+    assert found == {"settings_changed": f"lint fails with {named} as before the work: a.py: E100"}
+
+
+@pytest.mark.parametrize(
+    "work", [{"a.py": "exec\n"}, {".flake8": "exec print for\n", "data.json": "{}\n"}, {".flake8": "print\n"}]
+)
+async def test_settings_that_hide_nothing_leave_no_doubt(project, work):
+    assert await project.doubts(BASE, work, gate=LINT) == {}
+
+
+async def test_tests_that_fail_with_their_former_settings_leave_a_doubt(project):
+    """BX-4: new markers are no laxer settings."""
+    base = {"pytest.ini": STRICT.format(""), "test_a.py": "def test_a():\n    pass\n"}
+    markers = STRICT.format("markers =\n    quick\n")
+    assert await project.doubts(base, {"pytest.ini": markers, "test_new.py": MARKED}, gate=TEST) == {}
+    laxer = STRICT.replace("filterwarnings = error\n", "").format("markers =\n    quick\n")
+    work = {"pytest.ini": laxer, "test_a.py": WARNS.format("a")}
+    found = await project.doubts({"b.py": ""}, work, gate=TEST)
+    assert found == {"settings_changed": "test fails with pytest.ini as before the work: test_a.py::test_a"}
+
+
+@pytest.mark.parametrize(
+    ("base", "check", "named"),
+    [
+        ({"check.sh": "grep -q pass a.py\n"}, "sh check.sh", "check.sh"),
+        ({"tools/verify.py": "open('b.py')\n"}, "python tools/verify.py", "tools/verify.py"),
+        ({"tests/run": "test -e b.py\n"}, "sh tests/run", "tests/run"),
+        ({"Makefile": "accept:\n\ttest -e b.py\n"}, "make accept", "Makefile"),
+        ({"Makefile": "accept:\n\tsh inner.sh\n", "inner.sh": "test -e b.py\n"}, "make accept", "inner.sh"),
+        ({"tools/check.sh": "false\n"}, "cd tools && A=1 bash -c 'sh check.sh'", "tools/check.sh"),
+    ],
+)
+async def test_a_check_that_fails_with_the_script_it_ran_before_leaves_a_doubt(project, base, check, named):
+    """BX-1, BX-5: the work may have made it ask for less."""
+    work = {"a.py": "exec\n", named: "accept:\n\ttrue\n" if named == "Makefile" else "\n"}
+    found = await project.doubts({**BASE, **base}, work, check)
+    assert found == {"checks_changed": f"`{check}` fails with {named} as before the work"}
+
+
+@pytest.mark.parametrize(
+    ("work", "check"),
+    [
+        ({"check.sh": "grep -q ci a.py\n"}, "grep -q ci check.sh"),
+        ({"new-check.sh": "true\n"}, "sh new-check.sh"),
+        ({"check.sh": "test -e a.py\n"}, "sh check.sh"),
+        ({"main.py": "print(1)\n"}, "python main.py | grep 1"),
+        ({".flake8": "for\n"}, "grep -q for .flake8"),
+    ],
+)
+async def test_a_file_that_is_the_work_itself_leaves_no_doubt(project, work, check):
+    """A check may read the file that was to change, run a new one, or run the program."""
+    assert await project.doubts({**BASE, "main.py": "print(0)\n"}, work, check) == {}
