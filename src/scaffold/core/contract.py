@@ -102,6 +102,7 @@ DoubtCode = Literal[
     "functions_replaced",
     "settings_changed",
     "checks_changed",
+    "gates_weakened",
 ]
 
 

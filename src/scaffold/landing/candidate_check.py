@@ -199,6 +199,7 @@ class CandidateVerifier:
             failed_on_base=_failed_before(attempt.verification),
             baseline=baseline,
             tagged=settings.gates.tagged,
+            gates_given=settings.gates.given,
             gates_off=settings.gates.off,
             gate_timeout_s=settings.gates.timeout_s,
             slots=self._context.slots(self._run.settings.gates.slots),

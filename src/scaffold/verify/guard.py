@@ -39,6 +39,7 @@ from scaffold.verify.paths.exclusions import (
 from scaffold.verify.paths.manifest import changed_check_settings, has_settings
 from scaffold.verify.paths.shadow import find_shadows
 from scaffold.verify.request import ProofRequest
+from scaffold.verify.weakened_gates import weakened_gates
 
 PROTECTED_FILES_CHECK = "protected files"
 """The name of the result that refuses undeclared changes of protected files; it ends an attempt at once."""
@@ -229,6 +230,7 @@ async def _check_input_results(
         async for each in _check_input_reasons(change, tree, base_layout)
         if _undeclared(each, request)
     ]
+    deciding += (await weakened_gates(request, tree, changes)).undeclared
     shadowing = [
         (each.path, each.why)
         for each in find_shadows(added, before, after, request.installed)

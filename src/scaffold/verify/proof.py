@@ -21,6 +21,7 @@ from scaffold.verify.regression.original_runner import doubts_about_functions
 from scaffold.verify.regression.shared_checks import SharedChecks
 from scaffold.verify.regression.suppressions import doubts_about_suppressions
 from scaffold.verify.request import ProofRequest
+from scaffold.verify.weakened_gates import weakened_gates
 
 NOT_JUDGED_BY = frozenset({"failed_on_base", "slots", "find_gate_run", "store_gate_run", "pinned_meanwhile"})
 """The fields of a request that do not decide what passes."""
@@ -61,7 +62,9 @@ async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
             await clean_again(request.baseline.environment, tree)
         gates = await judge_gates(request, request.baseline, tree, shared=checks.gate_runs)
         silenced = await doubts_about_suppressions(tree, changes, gates)
-        doubts = (*verification.doubts, *doubts_about_tests(gates), *doubts_about_functions(gates), *silenced)
+        weakened = (await weakened_gates(request, tree, changes)).doubts
+        found = (*doubts_about_tests(gates), *doubts_about_functions(gates), *silenced, *weakened)
+        doubts = (*verification.doubts, *found)
         verification = msgspec.structs.replace(verification, gates=gates, doubts=doubts)
     return _with_lacks(verification, request.lacks)
 

@@ -43,6 +43,8 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """At the end of a run: the gate results of all that landed, in order. Else None."""
     tagged: tuple[TaggedTests, ...] = ()
     """Tests that are selected by their tags when certain paths change."""
+    gates_given: tuple[Gate, ...] = ()
+    """The gates that the settings name; what the repository's files say of their kinds does not count."""
     gates_off: tuple[str, ...] = ()
     """Kinds of gates not to run, even if the work adds one."""
     gate_timeout_s: float = 600.0

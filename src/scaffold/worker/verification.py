@@ -257,6 +257,7 @@ class AttemptVerifier:
             failed_on_base=base_results.failed_on_base if base_results else None,
             baseline=self._context.baseline if gates.enabled else None,
             tagged=gates.tagged,
+            gates_given=gates.given,
             gates_off=gates.off,
             gate_timeout_s=gates.timeout_s,
             slots=self._slots,

@@ -116,7 +116,7 @@ def _covered(words: Sequence[str], files: ProjectFiles) -> int:
     """Return how many modules the paths in a command contain; all if it names none."""
     modules = [path for path in files.paths if path.endswith((".py", ".pyi")) and not is_test(path)]
     paths = [word.removeprefix("./").rstrip("/") for word in words[1:] if not word.startswith("-")]
-    named = [path for path in paths if path != "." and _exists(path, files)]
+    named = [path for path in paths if path != "." and is_named(path, files)]
     if not named:
         return len(modules)
     return sum(any(each == path or each.startswith(f"{path}/") for path in named) for each in modules)
@@ -138,7 +138,7 @@ def _without_output_options(words: Sequence[str], files: ProjectFiles) -> list[s
             kept.append(word)
     return (
         kept
-        if all(_exists(word, files) for word in kept[1:] if "/" in word or word.endswith((".py", ".pyi")))
+        if all(is_named(word, files) for word in kept[1:] if "/" in word or word.endswith((".py", ".pyi")))
         else None
     )
 
@@ -172,11 +172,12 @@ def _selection(words: Sequence[str], files: ProjectFiles) -> Iterator[str]:
             yield word
             yield from () if given else rest[:1]
             rest = rest if given else rest[1:]
-        elif word in TEST_FLAGS or (not word.startswith("-") and _exists(word, files)):
+        elif word in TEST_FLAGS or (not word.startswith("-") and is_named(word, files)):
             yield word
 
 
-def _exists(word: str, files: ProjectFiles) -> bool:
+def is_named(word: str, files: ProjectFiles) -> bool:
+    """Return True if a word of a command is an option, the top, or a path or glob of the repository."""
     path = word.partition("::")[0].removeprefix("./").rstrip("/")
     if word.startswith("-") or path in {"", "."} or path in files.paths:
         return True

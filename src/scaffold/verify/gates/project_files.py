@@ -43,6 +43,14 @@ class ProjectFiles:
         paths = [path.removeprefix(f"{folder}/") for path in self.paths if path.startswith(f"{folder}/")]
         return ProjectFiles(paths, lambda path: self._read(f"{folder}/{path}"))
 
+    def with_versions_of(self, other: "ProjectFiles", paths: Collection[str]) -> "ProjectFiles":
+        """Return these files with some `paths` as they are in the other ones; those that are not there are gone."""
+        laid = frozenset(paths)
+        return ProjectFiles(
+            (self.paths - laid) | (other.paths & laid),
+            lambda path: (other if path in laid else self)._read(path),  # noqa: SLF001
+        )
+
     def has(self, *names: str) -> bool:
         """Return True if one of the files exists."""
         return not self.paths.isdisjoint(names)
@@ -102,7 +110,7 @@ def is_python_test(path: str) -> bool:
 async def files_at_commit(git: Git, commit: Commit) -> ProjectFiles:
     """Return the files of a commit, with the contents of manifests and of some test files, if not too large."""
     files = await listed_files(git, commit)
-    read_paths = [*filter(_is_read, files), *islice(filter(_may_test, files), MAX_TEST_FILES)]
+    read_paths = [*filter(decides_gates, files), *islice(filter(_may_test, files), MAX_TEST_FILES)]
     contents = await _contents(git, {path: files[path] for path in read_paths})
     return ProjectFiles(await listed_paths(git, commit), contents.get)
 
@@ -120,7 +128,8 @@ def _may_test(path: str) -> bool:
     return is_python_test(path) or (path.endswith(".rs") and _is_listed(path))
 
 
-def _is_read(path: str) -> bool:
+def decides_gates(path: str) -> bool:
+    """Return True if gates are detected from the contents of the file."""
     return (PurePosixPath(path).name in READ_FILES or path.startswith(f"{WORKFLOWS}/")) and _is_listed(path)
 
 
