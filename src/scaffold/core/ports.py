@@ -62,8 +62,9 @@ class Budget(Protocol):
         ...
 
 
-RequestOutcome = Literal["ok", "limited", "failed"]
-"""How a request ended: answered, rejected because of a rate limit or load, or failed otherwise."""
+RequestOutcome = Literal["ok", "limited", "unavailable", "failed"]
+"""How a request ended: answered | rejected because of a rate limit or load | the endpoint was down, out of reach, or
+broke off its reply | failed otherwise, which says nothing about the endpoint."""
 
 
 CooldownHandler = Callable[[float], None]
@@ -74,7 +75,10 @@ def ignore_cooldown(cooldown_s: float, /) -> None:
 
 
 class Throttle(Protocol):
-    """Admission to endpoints, shared by all agents of a user: one rate-limited request pauses all of them."""
+    """Admission to endpoints, shared by all agents of a user: one rate-limited request pauses all of them.
+
+    So do some requests in a row that find the endpoint unavailable. Then one request a period asks for all.
+    """
 
     async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
         """Return when a request may start; raise ModelError at once if that takes more than `timeout_s`.

@@ -12,9 +12,9 @@ from scaffold.core.throttling import (
     UNTHROTTLED,
     ThrottleState,
     admits,
-    after_rate_limit,
-    after_success,
+    after_request,
     cooldown_left_s,
+    is_unavailable,
     poll_delay_s,
 )
 from scaffold.host.identity import is_alive
@@ -54,7 +54,7 @@ class SharedThrottle:
             state, now_s = self._state(endpoint), self._now_s()
             cooldown_s = cooldown_left_s(state, now_s)
             if cooldown_s > timeout_s:
-                raise self._cooldown_error(endpoint, cooldown_s)
+                raise self._cooldown_error(endpoint, state, cooldown_s)
             if cooldown_s:
                 on_cooldown(cooldown_s)
                 # The caller hears of the first cooldown of a call only.
@@ -64,8 +64,9 @@ class SharedThrottle:
                 if state.max_in_flight is None or self._take(endpoint, ticket):
                     self._in_flight[ticket] = endpoint
                     return ticket
-            timeout_s -= cooldown_s
-            await self._clock.sleep(poll_delay_s(state, now_s, _jitter()))
+            delay_s = poll_delay_s(state, now_s, _jitter())
+            timeout_s -= min(cooldown_s, delay_s)
+            await self._clock.sleep(delay_s)
 
     def wait_s(self, endpoint: str) -> float:
         """Return the seconds left of the endpoint's cooldown; 0 if there is none."""
@@ -74,23 +75,18 @@ class SharedThrottle:
     def leave(self, ticket: Ticket, verdict: RequestOutcome, *, retry_after_s: float | None = None) -> None:
         """Report how the request ended; `retry_after_s` is the wait the endpoint asked for with `limited`, or None."""
         endpoint = self._in_flight.pop(ticket)
-        if (
-            verdict != "limited"
-            and self._states.get(endpoint, UNTHROTTLED).max_in_flight is None
-            and endpoint not in self._counted
-        ):
+        if verdict in {"ok", "failed"} and endpoint not in self._counted and self._state(endpoint) == UNTHROTTLED:
             return  # the request was never counted, even if other processes have hit a limit meanwhile
         with self._store.transaction():
             state, now_s = self._endpoints.state(endpoint), self._now_s()
             self._endpoints.give_back(ticket)
-            changed = state
-            if verdict == "limited":
+            if verdict in {"limited", "unavailable"}:
                 self._count(endpoint, again=state.max_in_flight is None)
-                # This request was in flight when it was refused, but its ticket has just been given back.
-                in_flight = self._endpoints.in_flight(endpoint) + 1
-                changed = after_rate_limit(state, now_s, retry_after_s, in_flight, _jitter())
-            elif verdict == "ok":
-                changed = after_success(state, now_s)
+            # This request was in flight when it ended, but its ticket has just been given back.
+            in_flight = self._endpoints.in_flight(endpoint) + 1
+            changed = after_request(
+                state, verdict, now_s, retry_after_s=retry_after_s, in_flight=in_flight, jitter=_jitter()
+            )
             self._endpoints.set_state(endpoint, changed)
         # Our own commits do not change the data version, so `_state` would go on returning the old value.
         self._states[endpoint] = changed
@@ -152,11 +148,15 @@ class SharedThrottle:
         """Return the wall-clock time, which all processes share."""
         return self._clock.now().timestamp()
 
-    def _cooldown_error(self, endpoint: str, cooldown_s: float) -> ModelError:
+    def _cooldown_error(self, endpoint: str, state: ThrottleState, cooldown_s: float) -> ModelError:
         until = self._clock.now() + timedelta(seconds=cooldown_s)
+        when = f"{until:%Y-%m-%d %H:%M:%S} UTC, in {cooldown_s:.0f} s"
+        down = is_unavailable(state)
         return ModelError(
-            f"{endpoint} accepts no requests until {until:%Y-%m-%d %H:%M:%S} UTC, in {cooldown_s:.0f} s",
-            "Continue after that time, or use another model.",
+            f"{endpoint} does not answer; asked again at {when}"
+            if down
+            else f"{endpoint} accepts no requests until {when}",
+            "Continue after that time, or use another model; `scaffold doctor --fix` asks at once.",
             limited=True,
             retry_after_s=cooldown_s,
         )

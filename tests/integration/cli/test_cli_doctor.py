@@ -3,14 +3,18 @@
 import asyncio
 import re
 import shutil
+from contextlib import closing
 
 import msgspec
 import pytest
 
 from builders import begin, bubblewrap_or_skip, git, make_context, make_run
 from scaffold.cli.commands.doctor.checks import prune_worktrees
+from scaffold.core.throttling import ThrottleState
+from scaffold.host.clock import SystemClock
 from scaffold.host.sandbox.landlock.command import has_broker
 from scaffold.host.user_dirs import user_dirs
+from scaffold.store.user_store import UserStore, user_database
 
 
 def checks(answer):
@@ -194,3 +198,32 @@ def test_fix_prunes_only_worktrees_with_missing_folders(repository, plan, scaffo
 
 async def test_fix_may_find_nothing_to_prune(repository, context):
     assert await prune_worktrees(context.repository) == []
+
+
+def park(state):
+    clock = SystemClock()
+    user = user_dirs().data
+    user.mkdir(parents=True, exist_ok=True)
+    with closing(UserStore.open(user_database(user), clock=clock)) as store, store.transaction():
+        store.endpoints.set_state("local http://127.0.0.1:1/v1", state)
+
+
+def test_a_parked_endpoint_is_shown_and_asked_again(repository, scaffold):
+    """AL-31: by its name and key, and until when."""
+    now_s = SystemClock().now().timestamp()
+    park(ThrottleState(cooldown_from_s=now_s, cooldown_until_s=now_s + 3600, max_in_flight=1, restore_at=4))
+    found = checks(scaffold("doctor", "--json"))["endpoint"]
+    assert found["status"] == "warn"
+    assert re.fullmatch(r"local http://127\.0\.0\.1:1/v1 is rate limited; asked again at .* UTC", found["message"])
+    assert found["fix"] == "`scaffold doctor --fix` lets the next request ask."
+    fixed = scaffold("doctor", "--fix", "--json")
+    assert "local http://127.0.0.1:1/v1 may be asked again" in fixed.err
+    assert "endpoint" not in checks(fixed)
+    assert "endpoint" not in checks(scaffold("doctor", "--json"))
+
+
+def test_an_endpoint_that_is_down_is_told_from_a_busy_one(repository, scaffold):
+    """AL-31"""
+    now_s = SystemClock().now().timestamp()
+    park(ThrottleState(cooldown_from_s=now_s, cooldown_until_s=now_s + 30, failures=3, max_in_flight=1))
+    assert "does not answer" in checks(scaffold("doctor", "--json"))["endpoint"]["message"]

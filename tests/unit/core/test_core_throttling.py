@@ -6,14 +6,18 @@ from scaffold.core.throttling import (
     MAX_COOLDOWN_S,
     MAX_RETRY_AFTER_S,
     MIN_POLL_S,
+    OUTAGE_FAILURES,
     POLL_JITTER_S,
     SUCCESSES_PER_STEP,
     UNTHROTTLED,
     ThrottleState,
     admits,
     after_rate_limit,
+    after_request,
     after_success,
+    after_unavailable,
     cooldown_left_s,
+    is_unavailable,
     poll_delay_s,
 )
 
@@ -59,7 +63,48 @@ def test_no_cooldown_lasts_longer_than_a_day() -> None:
     pace = after_rate_limit(UNTHROTTLED, NOW, 1e12, 1, 0.0)
     assert cooldown_left_s(pace, NOW) == MAX_RETRY_AFTER_S
     assert cooldown_left_s(after_rate_limit(pace, NOW, float("inf"), 1, 0.0), NOW) == MAX_RETRY_AFTER_S
-    assert cooldown_left_s(pace, NOW - 1e9) == MAX_RETRY_AFTER_S
+
+
+def test_a_cooldown_is_over_once_the_clock_is_set_back() -> None:
+    """AL-31: it would last as much longer."""
+    pace = after_rate_limit(UNTHROTTLED, NOW, 60.0, 1, 0.0)
+    assert cooldown_left_s(pace, NOW - 1) == 0
+    assert cooldown_left_s(pace, NOW + 1) == 59
+
+
+def test_failures_in_a_row_park_an_endpoint_and_one_request_asks_for_all() -> None:
+    """AL-31: an outage, with twenty agents."""
+    pace = UNTHROTTLED
+    for left in range(OUTAGE_FAILURES - 1, 0, -1):
+        pace = after_unavailable(pace, NOW, 20, 0.0)
+        assert (cooldown_left_s(pace, NOW), admits(pace, NOW, 1000)) == (0, True), left
+    pace = after_unavailable(pace, NOW, 20, 0.0)
+    assert is_unavailable(pace)
+    assert (cooldown_left_s(pace, NOW), admits(pace, NOW, 0)) == (4, False)
+    assert (admits(pace, NOW + 4, 0), admits(pace, NOW + 4, 1)) == (True, False)
+    # Requests that had started before fail, too, and do not lengthen the cooldown.
+    assert cooldown_left_s(after_unavailable(pace, NOW + 1, 19, 0.0), NOW + 1) == 3
+
+
+@pytest.mark.parametrize(("cooldowns", "park_s"), [(1, 8), (2, 16), (3, MAX_COOLDOWN_S), (2_000, MAX_COOLDOWN_S)])
+def test_an_unavailable_endpoint_is_asked_less_and_less_often(cooldowns: int, park_s: float) -> None:
+    """AL-31: exponential with jitter; RA-21: as a single request would ask."""
+    pace = ThrottleState(failures=OUTAGE_FAILURES, cooldowns=cooldowns, max_in_flight=1, restore_at=20)
+    assert cooldown_left_s(after_unavailable(pace, NOW, 1, 0.0), NOW) == park_s
+    assert cooldown_left_s(after_unavailable(pace, NOW, 1, 1.0), NOW) == park_s / 2
+
+
+def test_an_endpoint_that_is_back_gets_half_of_the_requests_at_once() -> None:
+    """AL-31: it was not overloaded before."""
+    pace = ThrottleState(failures=9, cooldowns=7, max_in_flight=1, restore_at=20)
+    back = after_success(pace, NOW)
+    assert (back.max_in_flight, back.failures, back.cooldowns) == (10, 0, 0)
+    assert after_success(ThrottleState(failures=2), NOW) == UNTHROTTLED
+
+
+def test_what_says_nothing_about_the_endpoint_changes_nothing() -> None:
+    pace = ThrottleState(failures=2)
+    assert after_request(pace, "failed", NOW, retry_after_s=None, in_flight=1, jitter=0.0) == pace
 
 
 def test_a_refusal_halves_the_concurrency() -> None:

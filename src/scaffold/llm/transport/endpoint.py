@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
+from msgspec.json import encode
 
 from scaffold.core.errors import UsageError
 from scaffold.llm.registry.model_name import ModelName
@@ -18,6 +20,8 @@ ANTHROPIC_VERSION = "2023-06-01"
 
 NO_KEY_HINT = "Or use a local server (`local:NAME@http://HOST:PORT/v1`), or try `scaffold demo`, which needs no key."
 
+KEY_CHARS = 8
+"""Hexadecimal digits of the hash that tells keys apart."""
 MIN_SECRET_CHARS = 6
 """Shorter keys, such as `none` for local servers, are not secret."""
 
@@ -31,7 +35,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """A provider's URL, headers and codec. `headers` contain the key; the repr never does."""
 
     name: str
-    """Provider and base URL; models with the same name share rate limits."""
+    """Provider, base URL and, by its hash, the key; models with the same name share rate limits and outages."""
     url: str
     headers: Mapping[str, str]
     codec: Codec
@@ -114,7 +118,9 @@ _ENDPOINTS: Mapping[str, Callable[[ModelName, Mapping[str, str]], Endpoint]] = {
 
 def _endpoint(model: ModelName, base: str, headers: Mapping[str, str], codec: Codec) -> Endpoint:
     fields = {"Content-Type": "application/json", "User-Agent": "scaffold", **headers}
-    return Endpoint(name=f"{model.provider} {base}", url=base + codec.path, headers=fields, codec=codec)
+    secrets = [headers[field] for field in _SECRET_FIELDS if field in headers]
+    key = f" (key {sha256(encode(secrets)).hexdigest()[:KEY_CHARS]})" if secrets else ""
+    return Endpoint(name=f"{model.provider} {base}{key}", url=base + codec.path, headers=fields, codec=codec)
 
 
 def _key(variable: str, environ: Mapping[str, str], alternative: str) -> str:

@@ -16,8 +16,7 @@ from scaffold.core.throttling import (
     UNTHROTTLED,
     ThrottleState,
     admits,
-    after_rate_limit,
-    after_success,
+    after_request,
     cooldown_left_s,
     poll_delay_s,
 )
@@ -70,13 +69,14 @@ class LocalThrottle:
     def leave(self, ticket: Ticket, verdict: RequestOutcome, *, retry_after_s: float | None = None) -> None:
         """Record how the request ended; `retry_after_s` is the endpoint's Retry-After if it was rate limited."""
         endpoint = self._endpoints.pop(ticket)
-        now = self._clock.monotonic()
-        state = self._state(endpoint)
-        if verdict == "limited":
-            jitter = self._rng.uniform(0.0, 1.0)
-            self._states[endpoint] = after_rate_limit(state, now, retry_after_s, self._in_flight[endpoint], jitter)
-        elif verdict == "ok" and state is not UNTHROTTLED:
-            self._states[endpoint] = after_success(state, now)
+        self._states[endpoint] = after_request(
+            self._state(endpoint),
+            verdict,
+            self._clock.monotonic(),
+            retry_after_s=retry_after_s,
+            in_flight=self._in_flight[endpoint],
+            jitter=self._rng.uniform(0.0, 1.0),
+        )
         self._in_flight[endpoint] -= 1
 
     def _state(self, endpoint: str) -> ThrottleState:
@@ -180,8 +180,8 @@ class RetryingModel:
                     raise _given_up(error, tried, wait_s) from error
             if listener.has_output:
                 listener(StreamReset(last.what))
-            # After a rate limit the throttle makes this request wait with the others and lets them return one by one.
-            if not last.limited:
+            # While the endpoint is parked, the throttle makes this request wait with the others, and one asks for all.
+            if not self._throttle.wait_s(self._inner.endpoint):
                 on_delta(RetryWait(wait_s, last.what))
                 await self._clock.sleep(wait_s)
 
@@ -200,17 +200,19 @@ class RetryingModel:
             reply = await self._inner.attempt(request, number, on_delta, silence_s=silence_s)
             verdict = "ok"
         except ModelError as error:
-            if error.limited and error.transient:
-                verdict, retry_after_s = "limited", error.retry_after_s
+            if error.transient:
+                verdict, retry_after_s = "limited" if error.limited else "unavailable", error.retry_after_s
             raise
         finally:
             self._throttle.leave(ticket, verdict, retry_after_s=retry_after_s)
         return reply
 
     def _wait_s(self, error: ModelError, tried: int) -> float:
-        """Return the seconds to wait; after a rate limit, the shared cooldown of the endpoint."""
+        """Return the seconds to wait; if the endpoint is parked, its shared cooldown."""
+        if parked_s := self._throttle.wait_s(self._inner.endpoint):
+            return parked_s
         if error.limited:
-            return self._throttle.wait_s(self._inner.endpoint)
+            return 0.0
         longest = min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** (tried - 1))
         return max(self._rng.uniform(longest / 2, longest), error.retry_after_s or 0.0)
 

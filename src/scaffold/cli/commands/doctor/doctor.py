@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from scaffold.cli.commands.doctor.checks import DoctorCheck, check_machine, check_repository, prune_worktrees
+from scaffold.cli.commands.doctor.endpoints import check_endpoints, lift_parked
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.style import print_json, status_mark
 from scaffold.core.errors import NotInRepository, RepositoryError
@@ -18,7 +19,11 @@ INDENT = " " * 7
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Remove git's records of Scaffold's worktrees whose folders are missing.")
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Remove git's records of Scaffold's worktrees whose folders are missing; ask endpoints again that are down.",
+)
 @json_option
 def doctor(*, fix: bool, as_json: bool) -> int:
     """Check this machine and this repository, and show how to fix problems.
@@ -40,7 +45,10 @@ def doctor(*, fix: bool, as_json: bool) -> int:
 
 
 async def _checks(*, fix: bool) -> Sequence[DoctorCheck]:
-    machine = await check_machine(os.environ)
+    if fix:
+        for name in lift_parked():
+            click.echo(f"{name} may be asked again", err=True)
+    machine = [*await check_machine(os.environ), *check_endpoints()]
     repository = await _repository()
     if isinstance(repository, DoctorCheck):
         return [*machine, repository]

@@ -1,0 +1,50 @@
+"""The endpoints of models that accept no requests at present."""
+
+from contextlib import closing
+from datetime import timedelta
+
+from scaffold.cli.commands.doctor.checks import DoctorCheck
+from scaffold.core.errors import StoreError
+from scaffold.core.throttling import ThrottleState, cooldown_left_s, is_unavailable
+from scaffold.host.clock import SystemClock
+from scaffold.host.user_dirs import user_dirs
+from scaffold.store.user_store import UserStore, user_database
+
+LIFTS = "`scaffold doctor --fix` lets the next request ask."
+
+
+def check_endpoints() -> list[DoctorCheck]:
+    """Return a warning for each parked endpoint; empty if there is none."""
+    if not user_database(user_dirs().data).exists():
+        return []
+    try:
+        return [_warning(name, state) for name, state in _parked().items()]
+    except StoreError as error:
+        return [DoctorCheck("user data", "fail", error.what, error.fix)]
+
+
+def lift_parked() -> list[str]:
+    """Let requests ask the parked endpoints again, and return their names."""
+    if not user_database(user_dirs().data).exists():
+        return []
+    with closing(_open()) as user, user.transaction():
+        return [name for name in _parked(user) if user.endpoints.lift(name)]
+
+
+def _parked(user: UserStore | None = None) -> dict[str, ThrottleState]:
+    if user is None:
+        with closing(_open()) as opened:
+            return _parked(opened)
+    now_s = SystemClock().now().timestamp()
+    return {name: state for name, state in user.endpoints.states().items() if cooldown_left_s(state, now_s) > 0.0}
+
+
+def _warning(name: str, state: ThrottleState) -> DoctorCheck:
+    now = SystemClock().now()
+    until = now + timedelta(seconds=cooldown_left_s(state, now.timestamp()))
+    why = "does not answer" if is_unavailable(state) else "is rate limited"
+    return DoctorCheck("endpoint", "warn", f"{name} {why}; asked again at {until:%Y-%m-%d %H:%M:%S} UTC", LIFTS)
+
+
+def _open() -> UserStore:
+    return UserStore.open(user_database(user_dirs().data), clock=SystemClock(), create=False)
