@@ -214,8 +214,8 @@ def test_a_parked_endpoint_is_shown_and_asked_again(repository, scaffold):
     park(ThrottleState(cooldown_from_s=now_s, cooldown_until_s=now_s + 3600, max_in_flight=1, restore_at=4))
     found = checks(scaffold("doctor", "--json"))["endpoint"]
     assert found["status"] == "warn"
-    assert re.fullmatch(r"local http://127\.0\.0\.1:1/v1 is rate limited; asked again at .* UTC", found["message"])
-    assert found["fix"] == "`scaffold doctor --fix` lets the next request ask."
+    assert found["message"] == "local http://127.0.0.1:1/v1 is rate limited"
+    assert re.fullmatch(r"It is asked again at .* UTC\. `scaffold doctor --fix` lets .*", found["fix"])
     fixed = scaffold("doctor", "--fix", "--json")
     assert "local http://127.0.0.1:1/v1 may be asked again" in fixed.err
     assert "endpoint" not in checks(fixed)

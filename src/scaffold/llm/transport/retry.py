@@ -187,7 +187,9 @@ class RetryingModel:
 
     async def _enter(self, timeout_s: float, last: ModelError | None, on_delta: DeltaHandler) -> Ticket:
         def on_cooldown(seconds: float) -> None:
-            on_delta(RetryWait(seconds, "the model's endpoint is rate limited" if last is None else last.what))
+            on_delta(
+                RetryWait(seconds, "the model's endpoint is busy or does not answer" if last is None else last.what)
+            )
 
         return await self._throttle.enter(self._inner.endpoint, timeout_s=timeout_s, on_cooldown=on_cooldown)
 

@@ -10,7 +10,7 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
 from scaffold.store.user_store import UserStore, user_database
 
-LIFTS = "`scaffold doctor --fix` lets the next request ask."
+LIFTS = "`scaffold doctor --fix` lets the next request ask at once."
 
 
 def check_endpoints() -> list[DoctorCheck]:
@@ -43,7 +43,9 @@ def _warning(name: str, state: ThrottleState) -> DoctorCheck:
     now = SystemClock().now()
     until = now + timedelta(seconds=cooldown_left_s(state, now.timestamp()))
     why = "does not answer" if is_unavailable(state) else "is rate limited"
-    return DoctorCheck("endpoint", "warn", f"{name} {why}; asked again at {until:%Y-%m-%d %H:%M:%S} UTC", LIFTS)
+    return DoctorCheck(
+        "endpoint", "warn", f"{name} {why}", f"It is asked again at {until:%Y-%m-%d %H:%M:%S} UTC. {LIFTS}"
+    )
 
 
 def _open() -> UserStore:
