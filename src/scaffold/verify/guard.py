@@ -15,6 +15,7 @@ from scaffold.git.commits import PathChange
 from scaffold.git.common_dir import is_git_dir_by_names
 from scaffold.git.ignored import newly_ignored
 from scaffold.git.submodule import missing_gitlinks
+from scaffold.host.files import read_untrusted
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.base_layout import base_layout_of
@@ -44,6 +45,9 @@ from scaffold.verify.weakened_gates import weakened_gates
 PROTECTED_FILES_CHECK = "protected files"
 """The name of the result that refuses undeclared changes of protected files; it ends an attempt at once."""
 
+SETTINGS_SUFFIXES = (".json", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".sh", ".mk")
+MOST_BYTES = 5_000_000
+"""A file that is longer is not looked into."""
 SHOWN_COMMIT_CHARS = 12
 
 MAX_LISTED = 20
@@ -103,7 +107,7 @@ async def check_changed_paths(
     hiding = [*await _export_settings(request, tree, changes), *await _exclusions(request, tree, changes)]
     found.append(_blocking_result("attributes", _ATTRIBUTES_PROBLEM, hiding))
     found.append(_blocking_result("encodings", _ENCODINGS_PROBLEM, await _encodings(tree, changes)))
-    found.append(_blocking_result("own path", _OWN_PATH_PROBLEM, await _own_path(tree, changes)))
+    found.append(_blocking_result("own path", _OWN_PATH_PROBLEM, _own_path(tree, changes)))
     found.append(_undeclared_warning(changes, request))
     return tuple(each for each in found if each is not None)
 
@@ -182,16 +186,14 @@ async def _encodings(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
     return found
 
 
-async def _own_path(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
-    """Return the changed files that contain the absolute path of the checkout and did not before."""
+def _own_path(tree: Tree, changes: Sequence[PathChange]) -> Iterator[Reason]:
+    """Yield the changed files of code and settings that contain the path of the checkout, as they are in it."""
     own = os.fsencode(tree.git.cwd)
-    files = [each for each in changes if each.kind != "D" and not each.is_gitlink]
-    after = await commits.batch_contents(tree.git, [each.object_id for each in files])
-    return [
-        (change.path, f"contains {tree.git.cwd}")
-        for change, text in zip(files, after, strict=True)
-        if own in (text or b"")
-    ]
+    for change in changes:
+        if change.kind != "D" and change.path.endswith((*CODE_SUFFIXES, *SETTINGS_SUFFIXES)):
+            text = read_untrusted(tree.git.cwd / change.path, MOST_BYTES)
+            if isinstance(text, bytes) and own in text:
+                yield change.path, f"contains {tree.git.cwd}"
 
 
 async def _missing_submodules(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
