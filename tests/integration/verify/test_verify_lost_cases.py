@@ -1,5 +1,7 @@
 """Cases of parametrised tests that the work took out."""
 
+import pytest
+
 from integration.verify.builders import CALC
 
 CASES = """\
@@ -23,3 +25,29 @@ async def test_a_case_that_is_taken_out_is_named_although_as_many_pass_as_before
     test = (await candidates.judge(captured, base, head, files=("calc.py", "test_calc.py")))["test"]
     assert test.base_tests == {"test_calc.py::test_sub[True]": "lost", "test_calc.py::test_sub[False]": "moved"}
     assert (test.tests, test.counts["new_failure"]) == ({"test_calc.py::test_sub[True]": "new_failure"}, 1)
+
+
+TIMED = """\
+import time
+
+import pytest
+
+import calc
+
+
+@pytest.mark.parametrize("value", ["always", str(time.time_ns())])
+def test_sub(value):
+    assert calc.sub(3, 1) == 2
+"""
+
+
+@pytest.mark.parametrize("altered", [False, True])
+async def test_cases_named_by_the_time_are_not_taken_out(candidates, altered):
+    """AL-10, BX-4: they have other names in each run, with and without the work."""
+    base = await candidates.commit({"calc.py": CALC, "test_calc.py": TIMED})
+    captured = await candidates.capture(base)
+    tests = {"test_calc.py": f"{TIMED}\n# changed\n"} if altered else {}
+    head = await candidates.commit({"calc.py": f"{CALC}\n# changed\n", **tests})
+    test = (await candidates.judge(captured, base, head, files=("calc.py", "test_calc.py")))["test"]
+    assert not test.blocks
+    assert set(test.base_tests.values()) <= {"moved"}, test.base_tests

@@ -16,7 +16,7 @@ from scaffold.verify.gates.run import ObservedRun, observe_gate
 from scaffold.verify.gates.runner_adapter import StandInsOrder
 from scaffold.verify.gates.runner_result import UnresolvedName
 from scaffold.verify.gates.unreported_failures import unnoticed_only, without_names
-from scaffold.verify.locate_tests import path_from_gate
+from scaffold.verify.locate_tests import path_from_gate, path_of_test
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test_file
 from scaffold.verify.regression.affected_tests import ChangeImpact, analyze_impact
 from scaffold.verify.regression.base_tests import (
@@ -52,7 +52,14 @@ from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemor
 from scaffold.verify.regression.original_runner import replaced_functions, with_original_runner
 from scaffold.verify.regression.regressions import MAX_REGRESSIONS, with_places
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
-from scaffold.verify.regression.unchanged_tests import fates_without_support, new_support_files, replaced_cases
+from scaffold.verify.regression.unchanged_tests import (
+    CASE,
+    fates_without_support,
+    new_support_files,
+    replaced_cases,
+    test_of,
+    tests_with_varying_cases,
+)
 from scaffold.verify.request import ProofRequest
 
 FLAKY_ROUNDS = 3
@@ -184,6 +191,7 @@ class _GateRunner:
                 run, fates = await self._with_base_tests(run, before, altered, support)
             sources = checks_gone_with_sources(before, run, self._change, self._request.files)
             fates = {**replaced_cases(before, run, self._change), **sources, **fates}
+            fates = await self._without_varying_names(before, run, fates)
         blocking = {name for name, fate in fates.items() if fate == "lost"} - self._request.accepted_losses
         accounted = fates.keys() | self._request.settled
 
@@ -235,6 +243,19 @@ class _GateRunner:
         # Of a test that is lost they say why it fails as it was.
         messages = {**laid.run.messages, **run.messages}
         return structs.replace(run, outcomes={**run.outcomes, **kept}, messages=messages), fates
+
+    async def _without_varying_names(
+        self, before: GateRun, run: GateRun, fates: Mapping[str, TestFate]
+    ) -> Mapping[str, TestFate]:
+        """Return the fates without those of cases that have another name in each run, such as the time of day."""
+        gone = [name for name in fates if CASE in name and name not in run.outcomes]
+        places = {path_of_test(before.gate, name, self._change.listed) for name in gone}
+        files = sorted(path for path in places if path is not None)
+        if not files:
+            return fates
+        # With the tests of the base: the work must not be what makes names vary.
+        varying = tests_with_varying_cases([(await self._laid(before, files)).run for _ in range(2)])
+        return {name: fate for name, fate in fates.items() if name not in gone or test_of(name) not in varying}
 
     async def _laid(self, before: GateRun, altered: Sequence[str]) -> LaidRun:
         """Run the base's tests in the altered files on the work's code."""

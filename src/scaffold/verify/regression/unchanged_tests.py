@@ -1,5 +1,7 @@
 """Tests that the work did not change and that nevertheless say less than before: what they read or run is another."""
 
+from collections.abc import Sequence
+
 from scaffold.core.gates import PASSING_OUTCOMES, Gate, GateRun, TestFate
 from scaffold.verify.locate_tests import path_from_gate, path_of_test
 from scaffold.verify.regression.affected_tests import ChangeImpact
@@ -7,6 +9,8 @@ from scaffold.verify.regression.base_tests import LaidRun
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES, lost_tests
 
 PACKAGE_FILE = "__init__.py"
+CASE = "["
+"""What separates the name of a test from that of its case."""
 
 
 def new_support_files(gate: Gate, change: ChangeImpact) -> tuple[str, ...]:
@@ -29,10 +33,10 @@ def fates_without_support(before: GateRun, now: GateRun, laid: LaidRun, change: 
 
     These are the files for tests on the base, with the work's code: its helpers, data and conftest.py.
     """
-    lost, kept = lost_tests(before, now), {_test(name) for name in now.outcomes}
+    lost, kept = lost_tests(before, now), {test_of(name) for name in now.outcomes}
 
     def stands(name: str) -> bool:
-        gave_way = "[" in name and name not in now.outcomes and _test(name) in kept
+        gave_way = CASE in name and name not in now.outcomes and test_of(name) in kept
         return name not in lost and (gave_way or now.outcomes.get(name) in PASSING_OUTCOMES)
 
     passed = (name for name, outcome in before.outcomes.items() if outcome in PASSING_OUTCOMES and stands(name))
@@ -48,11 +52,11 @@ def replaced_cases(before: GateRun, now: GateRun, change: ChangeImpact) -> dict[
     helpers = (path for path in change.changed if change.is_test(path) and not change.is_test_file(path))
     if change.changed_earlier or any(path not in change.added for path in helpers):
         return {}
-    kept = {_test(name) for name in now.outcomes if name in before.outcomes}
+    kept = {test_of(name) for name in now.outcomes if name in before.outcomes}
     gone = {
         name
         for name, outcome in before.outcomes.items()
-        if outcome in PASSING_OUTCOMES and "[" in name and name not in now.outcomes and _test(name) in kept
+        if outcome in PASSING_OUTCOMES and CASE in name and name not in now.outcomes and test_of(name) in kept
     }
     return {
         name: "removed"
@@ -61,6 +65,14 @@ def replaced_cases(before: GateRun, now: GateRun, change: ChangeImpact) -> dict[
     }
 
 
-def _test(name: str) -> str:
-    """Return the name without its case."""
-    return name.partition("[")[0]
+def tests_with_varying_cases(runs: Sequence[GateRun]) -> frozenset[str]:
+    """Return the parametrised tests whose cases do not have the same names in all runs; none if a run has no result."""
+    if any(run.problem for run in runs):
+        return frozenset()
+    names = [frozenset(name for name in run.outcomes if CASE in name) for run in runs]
+    return frozenset(test_of(name) for name in frozenset.union(*names) - frozenset.intersection(*names))
+
+
+def test_of(name: str) -> str:
+    """Return the name of a test without its case."""
+    return name.partition(CASE)[0]
