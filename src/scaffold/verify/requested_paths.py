@@ -32,7 +32,7 @@ from scaffold.verify.paths.shadow import Shadow, find_shadows
 from scaffold.verify.request import ProofRequest
 
 EntryClass = Literal["declared", "free", "judges", "forbidden"]
-"""Declared already | granted by rule | a reviewer or a human has to agree | refused whoever agrees."""
+"""Declared already | granted by rule | a reviewer or a human has to agree | always refused."""
 
 _GLOB_CHARACTERS = frozenset("*?[")
 

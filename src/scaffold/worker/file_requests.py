@@ -79,7 +79,7 @@ class FileRequests:
 
     async def _ask_human(self, question: DeclarationQuestion) -> DeclarationAnswer:
         if self._context.task.run.settings.permissions.yolo:
-            return DeclarationAnswer(False, "nobody answers questions in this run")
+            return DeclarationAnswer(False, "this run asks no human")
         named = join_limited(question.entries, MAX_NAMED)
         text = f"{question.action.key} asks to change files that judge its work: {named}"
         reasons = [f"{path} {why}" for path, why in question.judging.items()]

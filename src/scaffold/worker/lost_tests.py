@@ -1,4 +1,4 @@
-"""Tests that a change makes fail and of which no version is left: it lands only if somebody agrees to their loss."""
+"""Tests that a change makes fail and leaves no version of: it lands only if a reviewer or a human agrees to that."""
 
 from scaffold.core.contract import Verification
 from scaffold.core.gates import GateResult

@@ -68,7 +68,7 @@ async def change_hash(context: AttemptContext, head: Commit) -> str:
 
 
 def paths_for_reviewer(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the changed paths that somebody has to approve, as far as the second reviewer may: protected areas only.
+    """Return the changed paths that need approval and that the second reviewer may approve: protected areas only.
 
     Protected files, such as hooks of git, and everything in some tiers, are left to a human.
     """

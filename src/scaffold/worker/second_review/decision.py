@@ -42,8 +42,8 @@ class ChangeScope(Struct, frozen=True, kw_only=True):
 def review_reasons(doubts: Sequence[Doubt], scope: ChangeScope, *, sampled: bool) -> tuple[str, ...]:
     """Return why a change that passed needs a second review, as phrases; empty if it needs none.
 
-    A doubt always does, and so does a place that somebody has to agree to. Size and place alone do only if the change
-    is `sampled`.
+    A doubt always does, and so does a place that needs approval. Size and place alone do only if the change is
+    `sampled`.
     """
     reasons = [doubt.text for doubt in doubts]
     if scope.asked_about:
@@ -58,7 +58,7 @@ def review_reasons(doubts: Sequence[Doubt], scope: ChangeScope, *, sampled: bool
 
 
 def only_asks_for_place(doubts: Sequence[Doubt], scope: ChangeScope, reasons: Sequence[str]) -> bool:
-    """Return True if the change is reviewed only because somebody has to agree to a place that it touches."""
+    """Return True if the change is reviewed only because it touches a place that needs approval."""
     return bool(scope.asked_about) and not doubts and len(reasons) == 1
 
 

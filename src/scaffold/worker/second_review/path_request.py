@@ -16,7 +16,7 @@ from scaffold.worker.second_review.reviewer import ReviewQuestion, YesNoReviewer
 
 
 def declaration_reviewer(context: AttemptContext, model: Model) -> DeclarationReviewer:
-    """Return what decides requests for files that judge the work: the run's second reviewer, or nobody."""
+    """Return what decides requests for files that judge the work: the run's second reviewer, or `no_reviewer`."""
     reviewer = second_reviewer(context, model)
     if reviewer is None:
         return no_reviewer
