@@ -61,6 +61,16 @@ async def verify_contract(contract: Contract | None, tree: Tree) -> Verification
     return await verify_changes(contract, tree, await commits.changed_paths(tree.git, tree.base, tree.commit))
 
 
+def cleaned(tree):
+    """Return the function that checks a commit out in the tree's checkout, without what earlier commands left."""
+
+    async def clean_tree(commit):
+        await worktree.reset_and_clean(tree.git, commit)
+        return structs.replace(tree, commit=commit)
+
+    return clean_tree
+
+
 class CandidateRepository:
     """A repository, and trees of its commits."""
 

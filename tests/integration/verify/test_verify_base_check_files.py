@@ -1,12 +1,10 @@
 """Gates and checks that pass only with the work's version of the files that decide what they find."""
 
 import pytest
-from msgspec import structs
 
-from integration.verify.builders import TEST, CandidateRepository
+from integration.verify.builders import TEST, CandidateRepository, cleaned
 from scaffold.core.contract import Check, CheckResult, Contract, Verification
 from scaffold.core.gates import Gate, GateResult
-from scaffold.git import worktree
 from scaffold.verify.regression.base_check_files import doubts_about_check_files
 from scaffold.verify.request import ProofRequest
 
@@ -28,16 +26,12 @@ class Project(CandidateRepository):
         head = await self.commit(work)
         tree = await self.tree(base, head)
 
-        async def clean_tree(commit):
-            await worktree.reset_and_clean(tree.git, commit)
-            return structs.replace(tree, commit=commit)
-
         contract = Contract(commands=tuple(Check(command=each) for each in commands))
         results = tuple(CheckResult(name=each, verdict="pass") for each in commands)
         gates = (GateResult(gate=gate, verdict="pass"),) if gate else ()
         passed = Verification(commit=head, results=results, gates=gates)
         request = ProofRequest(contract=contract, baseline=captured.baseline if captured else None)
-        found = await doubts_about_check_files(request, passed, tree, clean_tree)
+        found = await doubts_about_check_files(request, passed, tree, cleaned(tree))
         assert (await tree.git("rev-parse", "HEAD")).out.decode().strip() == head
         assert not (await tree.git("status", "--porcelain")).out
         return {doubt.code: doubt.text for doubt in found}

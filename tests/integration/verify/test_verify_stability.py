@@ -1,12 +1,10 @@
 """Repetitions of checks and new tests that passed: what fails then, and what failed before, too."""
 
 import pytest
-from msgspec import structs
 
-from integration.verify.builders import TEST, CandidateRepository
+from integration.verify.builders import TEST, CandidateRepository, cleaned
 from scaffold.core.contract import Check, CheckResult, Contract, Verification
 from scaffold.core.gates import Baseline, CheckEnvironment, GateResult, GateRun
-from scaffold.git import worktree
 from scaffold.verify.regression.newly_flaky import doubts_about_flaky_tests
 from scaffold.verify.regression.stability import unstable_result
 from scaffold.verify.request import ProofRequest
@@ -24,14 +22,10 @@ class Project(CandidateRepository):
         head = await self.commit(work)
         tree = await self.tree(base, head)
 
-        async def clean_tree(commit):
-            await worktree.reset_and_clean(tree.git, commit)
-            return structs.replace(tree, commit=commit)
-
         contract = Contract(commands=tuple(Check(command=each) for each in commands))
         results = tuple(CheckResult(name=each, verdict="pass", duration_s=took) for each in commands)
         passed = Verification(commit=head, results=results, failed_on_base=red, gates=gates)
-        found = await unstable_result(ProofRequest(contract=contract, baseline=baseline), passed, tree, clean_tree)
+        found = await unstable_result(ProofRequest(contract=contract, baseline=baseline), passed, tree, cleaned(tree))
         assert (await tree.git("rev-parse", "HEAD")).out.decode().strip() == head
         return None if found is None else (found.name, found.verdict, found.detail)
 
@@ -41,16 +35,12 @@ class Project(CandidateRepository):
         head = await self.commit(work)
         tree = await self.tree(base, head)
 
-        async def clean_tree(commit):
-            await worktree.reset_and_clean(tree.git, commit)
-            return structs.replace(tree, commit=commit)
-
         outcomes = {"test_a.py::test_a": "passed", "test_a.py::test_b": "passed", "test_a.py::test_c": "flaky"}
         run = GateRun(gate=TEST, commit=base, environment="e", exit_code=0, outcomes=outcomes)
         known = Baseline(environment=CheckEnvironment(fingerprint="e"), runs=(run,))
         gates = (GateResult(gate=TEST, verdict="flaky", tests=dict.fromkeys(tests, "flaky"), duration_s=0.1),)
         passed = Verification(commit=head, results=(), gates=gates)
-        found = await doubts_about_flaky_tests(ProofRequest(contract=None, baseline=known), passed, tree, clean_tree)
+        found = await doubts_about_flaky_tests(ProofRequest(contract=None, baseline=known), passed, tree, cleaned(tree))
         assert (await tree.git("rev-parse", "HEAD")).out.decode().strip() == head
         return [(doubt.code, doubt.text) for doubt in found]
 

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from integration.verify.builders import CandidateRepository
+from integration.verify.builders import CandidateRepository, cleaned
 from scaffold.core.contract import Check, CheckResult, Contract, Verification
-from scaffold.git import commits, worktree
+from scaffold.git import commits
 from scaffold.verify.contract.vacuous_tests import doubts_about_new_tests
 
 RUN = f"{sys.executable} test_calc.py"
@@ -24,15 +24,11 @@ class Project(CandidateRepository):
         head = await self.commit(work)
         tree = await self.tree(base, head)
 
-        async def clean_tree(commit):
-            await worktree.reset_and_clean(tree.git, commit)
-            return tree
-
         contract = Contract(commands=tuple(Check(command=each) for each in commands), must_exist=must_exist)
         results = tuple(CheckResult(name=each, verdict="pass", duration_s=took) for each in commands)
         passed = Verification(commit=head, results=results, failed_on_base=commands if red is None else red)
         changes = await commits.path_changes(tree.git, base, head)
-        found = await doubts_about_new_tests(contract, passed, changes, clean_tree)
+        found = await doubts_about_new_tests(contract, passed, changes, cleaned(tree))
         assert (await tree.git("status", "--porcelain")).out == b""
         return [(each.code, each.text) for each in found]
 
