@@ -91,7 +91,7 @@ def after_request(
             return after_rate_limit(state, now_s, retry_after_s, in_flight, jitter)
         case "unavailable":
             return after_unavailable(state, now_s, in_flight, jitter)
-        case "failed":
+        case _:
             return state
 
 

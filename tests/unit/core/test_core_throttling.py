@@ -10,6 +10,7 @@ from scaffold.core.throttling import (
     POLL_JITTER_S,
     SUCCESSES_PER_STEP,
     UNTHROTTLED,
+    RequestOutcome,
     ThrottleState,
     admits,
     after_rate_limit,
@@ -102,9 +103,18 @@ def test_an_endpoint_that_is_back_gets_half_of_the_requests_at_once() -> None:
     assert after_success(ThrottleState(failures=2), NOW) == UNTHROTTLED
 
 
-def test_what_says_nothing_about_the_endpoint_changes_nothing() -> None:
-    pace = ThrottleState(failures=2)
-    assert after_request(pace, "failed", NOW, retry_after_s=None, in_flight=1, jitter=0.0) == pace
+@pytest.mark.parametrize(
+    ("outcome", "after"),
+    [
+        ("ok", after_success(ThrottleState(failures=2), NOW)),
+        ("limited", after_rate_limit(ThrottleState(failures=2), NOW, 9.0, 4, 0.5)),
+        ("unavailable", after_unavailable(ThrottleState(failures=2), NOW, 4, 0.5)),
+        ("failed", ThrottleState(failures=2)),
+    ],
+)
+def test_each_outcome_of_a_request_has_its_rule(outcome: RequestOutcome, after: ThrottleState) -> None:
+    """AL-31: an outcome that says nothing about the endpoint changes nothing."""
+    assert after_request(ThrottleState(failures=2), outcome, NOW, retry_after_s=9.0, in_flight=4, jitter=0.5) == after
 
 
 def test_a_refusal_halves_the_concurrency() -> None:
