@@ -103,7 +103,7 @@ async def test_candidates_that_pass_alone_must_pass_together(harness):
 
 
 async def test_a_check_that_hangs_during_landing_is_a_timeout(harness):
-    slow = Check(command='test -n "$SCAFFOLD_ATTEMPT" || sleep 60', timeout_s=0.3)
+    slow = Check(command='test -n "$SCAFFOLD_ATTEMPT" || sleep 60', timeout_s=1.5)
     run, queue = await begin(harness, act("a", contract=Contract(commands=(slow,))), **UNSANDBOXED)
     await harness.work(run, "a", "echo x > a")
     refused = await queue.step()

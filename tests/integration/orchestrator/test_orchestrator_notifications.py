@@ -111,13 +111,13 @@ async def test_a_failing_command_raises_one_notice(harness):
 
 async def test_a_hanging_command_is_ended_and_delays_nothing(harness):
     run = await harness.own(goal("g", act("a")))
-    notifier = Notified(harness, run, 'echo began > "$HOME/told"; sleep 60', timeout_s=0.5)
+    notifier = Notified(harness, run, 'echo began > "$HOME/told"; sleep 60', timeout_s=1.5)
     await asyncio.sleep(0)
     ask(harness, run, "one")
     await poll_until(lambda: notifier.lines)
     assert (await harness.work(run, "a", "echo x > a")).head, "work goes on meanwhile"
     await notifier.end()
-    assert notifier.warnings == ["The `notify` command failed: it timed out after 0.5 s"]
+    assert notifier.warnings == ["The `notify` command failed: it timed out after 1.5 s"]
 
 
 async def test_without_a_command_no_events_are_read(harness):
