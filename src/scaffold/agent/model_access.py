@@ -3,21 +3,22 @@
 import importlib
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from random import SystemRandom  # noqa: TID251 - jitter needs no seed
 from typing import Any
 
 from scaffold.core.errors import UsageError
 from scaffold.core.ports import Model
 from scaffold.core.printable_text import format_usd
+from scaffold.core.run_settings import ModelSettings
 from scaffold.host.clock import SystemClock
 from scaffold.host.identity import own_identity
 from scaffold.host.user_dirs import user_dirs
-from scaffold.llm.model_factory import cassette_digest, open_model
+from scaffold.llm.model_factory import cassette_digest, open_first_available, open_model
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import absolute_model, is_live, parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
-from scaffold.llm.transport.ports import HttpClient, LiveContext
+from scaffold.llm.transport.ports import IMPATIENT, HttpClient, LiveContext, Patience
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore, user_database
 
@@ -30,24 +31,47 @@ def open_user_store() -> UserStore:
 
 
 @asynccontextmanager
-async def connect_model(text: str, user: UserStore | None = None, *, stream: bool = True) -> AsyncIterator[Model]:
+async def connect_model(
+    text: str, user: UserStore | None = None, *, stream: bool = True, patience: Patience = IMPATIENT
+) -> AsyncIterator[Model]:
     """Yield the model for a model string, with its own connection if it is a live one.
 
-    `user` is the user's database if already open; all processes share rate limits in it. Raises UsageError for an
+    `user` is the user's database if already open; all processes share rate limits in it. `patience` says
+    how long requests wait for an endpoint that is down or limited. Raises UsageError for an
     invalid string or a missing key, ModelError for a broken cassette.
     """
     clock, rng = SystemClock(), SystemRandom()
     if not is_live(text):
-        yield open_model(text, clock=clock, rng=rng, stream=stream)
+        yield open_model(text, clock=clock, rng=rng, stream=stream, patience=patience)
         return
+    async with _live_context(user) as line:
+        yield open_model(text, clock=clock, rng=rng, line=line, stream=stream, patience=patience)
+
+
+@asynccontextmanager
+async def connect_run_model(settings: ModelSettings, *, patience: Patience) -> AsyncIterator[Model]:
+    """Yield the model of a run, or another one of its size while the endpoint of the first accepts no requests.
+
+    Raises as `connect_model` does.
+    """
+    if not settings.others:
+        async with connect_model(settings.name, patience=patience) as model:
+            yield model
+        return
+    async with _live_context() as line:
+        names = (settings.name, *settings.others)
+        yield open_first_available(names, clock=SystemClock(), rng=SystemRandom(), line=line, patience=patience)
+
+
+@asynccontextmanager
+async def _live_context(user: UserStore | None = None) -> AsyncIterator[LiveContext]:
     async with AsyncExitStack() as stack:
         if user is None:
             user = open_user_store()
             stack.callback(user.close)
         wire = await stack.enter_async_context(_transport(os.environ))
-        throttle = SharedThrottle(user, clock=clock, me=own_identity())
-        line = LiveContext(wire=wire, throttle=throttle, environ=os.environ)
-        yield open_model(text, clock=clock, rng=rng, line=line, stream=stream)
+        throttle = SharedThrottle(user, clock=SystemClock(), me=own_identity())
+        yield LiveContext(wire=wire, throttle=throttle, environ=os.environ)
 
 
 def _transport(environ: Mapping[str, str]) -> AbstractAsyncContextManager[HttpClient]:
@@ -60,6 +84,17 @@ def load_transport_class() -> Any:
     """Import and return the transport class."""
     module, _, name = TRANSPORT.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+def endpoint_name(text: str) -> str | None:
+    """Return the name under which all processes share the limits of the model's endpoint.
+
+    None for a cassette, and for a model that cannot be asked: its first request says why.
+    """
+    with suppress(UsageError):
+        if is_live(text):
+            return find_endpoint(parse_model(text), os.environ).name
+    return None
 
 
 def resolve_model(text: str) -> tuple[str, str]:

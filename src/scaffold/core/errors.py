@@ -90,6 +90,13 @@ class ModelError(ScaffoldError):
         self.retry_after_s = retry_after_s
 
 
+class ModelUnavailable(ModelError):
+    """The model's endpoint accepts no requests of this user at present, whatever they ask for.
+
+    It is down or limited for longer than the caller waits, or refuses the key, the quota or the model.
+    """
+
+
 class ContextOverflow(ModelError):
     """The conversation exceeds the model's context window; a shorter one may work."""
 

@@ -81,7 +81,7 @@ class Throttle(Protocol):
     """
 
     async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
-        """Return when a request may start; raise ModelError at once if that takes more than `timeout_s`.
+        """Return when a request may start; raise ModelUnavailable at once if that takes more than `timeout_s`.
 
         If the endpoint is in a cooldown, `on_cooldown` is called once with its length in seconds.
         """

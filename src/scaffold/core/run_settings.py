@@ -40,6 +40,8 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     cassette_hash: str = ""
     """SHA-256 of the cassette's bytes; empty for live models."""
     executor: str = "native"
+    others: tuple[str, ...] = ()
+    """Live models that take its place, the first of them first, while its endpoint accepts no requests."""
 
 
 class Tier(Struct, frozen=True, kw_only=True):
@@ -96,6 +98,8 @@ class RunLimits(Struct, frozen=True, kw_only=True):
     """How many times a goal may be replanned without a new fact before it fails."""
     idle_s: float = 300.0
     """Seconds without output after which an agent counts as hung."""
+    model_wait_s: float = 3600.0
+    """Seconds that a request waits for an endpoint that is down or limited, before its run is paused."""
     budget_usd: float | None = None
 
 

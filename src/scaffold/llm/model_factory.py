@@ -1,16 +1,18 @@
 """Create the model for a model string."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from scaffold.core.errors import UsageError
 from scaffold.core.ports import Clock, Model
 from scaffold.llm.cassette.file import load_cassette
 from scaffold.llm.cassette.model import CassetteModel
+from scaffold.llm.fallback import Candidate, FallbackModel
 from scaffold.llm.live_model import LiveModel
 from scaffold.llm.registry.cards import ModelCard, model_card
 from scaffold.llm.registry.model_name import ModelName, parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
-from scaffold.llm.transport.ports import Deadlines, LiveContext
+from scaffold.llm.transport.ports import IMPATIENT, Deadlines, LiveContext, Patience
 from scaffold.llm.transport.retry import LocalThrottle, RandomSource, RetryingModel
 
 CASSETTE_IDLE_S = 10.0
@@ -33,26 +35,56 @@ def cassette_digest(text: str) -> str:
 
 
 def open_model(
-    text: str, *, clock: Clock, rng: RandomSource, line: LiveContext | None = None, stream: bool = True
+    text: str,
+    *,
+    clock: Clock,
+    rng: RandomSource,
+    line: LiveContext | None = None,
+    stream: bool = True,
+    patience: Patience = IMPATIENT,
 ) -> Model:
     """Return the model for a model string, with retries; one object for each conversation. Sends nothing yet.
 
-    Cassettes need no `line`. Without `stream` a reply arrives as a whole. UsageError if the string is invalid or a key
+    Cassettes need no `line`. Without `stream` a reply arrives as a whole. `patience` is for an endpoint that is down or
+    limited. UsageError if the string is invalid or a key
     is missing, ModelError if a cassette cannot be read.
     """
     model = parse_model(text)
     if model.provider == "cassette":
         tape = CassetteModel(load_cassette(Path(model.name).expanduser()))
         unshared = LocalThrottle(clock=clock, rng=rng)
-        return RetryingModel(tape, clock=clock, rng=rng, throttle=unshared, idle_s=CASSETTE_IDLE_S)
+        return RetryingModel(tape, clock=clock, rng=rng, throttle=unshared, idle_s=CASSETTE_IDLE_S, patience=patience)
     if line is None:
         raise UsageError(f"`{model}` is a live model, but only cassettes can be used here", "Use `cassette:PATH`.")
+    live, idle_s = _live_model(model, clock, line, stream=stream)
+    return RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=idle_s, patience=patience)
+
+
+def open_first_available(
+    names: Sequence[str], *, clock: Clock, rng: RandomSource, line: LiveContext, patience: Patience
+) -> Model:
+    """Return a model that is the first of several live ones whose endpoint accepts requests.
+
+    Raises UsageError as `open_model` does, for any of them.
+    """
+    return FallbackModel([_candidate(parse_model(name), clock, rng, line, patience) for name in names])
+
+
+def _candidate(model: ModelName, clock: Clock, rng: RandomSource, line: LiveContext, patience: Patience) -> Candidate:
+    live, idle_s = _live_model(model, clock, line, stream=True)
+    at_once, patient = (
+        RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=idle_s, patience=each)
+        for each in (Patience(0.0, patience.waiting), patience)
+    )
+    return Candidate(at_once, patient)
+
+
+def _live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream: bool) -> tuple[LiveModel, float]:
+    """Return the model without retries, and the seconds that it may send nothing."""
     card = model_card(model)
     deadlines = line.deadlines or _default_deadlines(model, card, stream=stream)
-    live = LiveModel(
-        find_endpoint(model, line.environ), card, wire=line.wire, clock=clock, deadlines=deadlines, stream=stream
-    )
-    return RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=deadlines.idle_s)
+    endpoint = find_endpoint(model, line.environ)
+    return LiveModel(endpoint, card, wire=line.wire, clock=clock, deadlines=deadlines, stream=stream), deadlines.idle_s
 
 
 def _default_deadlines(model: ModelName, card: ModelCard, *, stream: bool) -> Deadlines:

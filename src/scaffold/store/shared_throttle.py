@@ -4,7 +4,7 @@ import itertools
 import secrets
 from datetime import timedelta
 
-from scaffold.core.errors import ModelError
+from scaffold.core.errors import ModelUnavailable
 from scaffold.core.ids import Ticket
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Clock, CooldownHandler, RequestOutcome, ignore_cooldown
@@ -46,7 +46,7 @@ class SharedThrottle:
         self._next_check_s = clock.monotonic()
 
     async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
-        """Return when a request may start; raise ModelError at once if its cooldowns take longer than `timeout_s`.
+        """Return when a request may start; raise ModelUnavailable at once if its cooldowns take more than `timeout_s`.
 
         The limit applies to the sum of all cooldowns of one call. Waiting for other requests to end is not limited.
         """
@@ -148,11 +148,11 @@ class SharedThrottle:
         """Return the wall-clock time, which all processes share."""
         return self._clock.now().timestamp()
 
-    def _cooldown_error(self, endpoint: str, state: ThrottleState, cooldown_s: float) -> ModelError:
+    def _cooldown_error(self, endpoint: str, state: ThrottleState, cooldown_s: float) -> ModelUnavailable:
         until = self._clock.now() + timedelta(seconds=cooldown_s)
         when = f"{until:%Y-%m-%d %H:%M:%S} UTC, in {cooldown_s:.0f} s"
         down = is_unavailable(state)
-        return ModelError(
+        return ModelUnavailable(
             f"{endpoint} does not answer; asked again at {when}"
             if down
             else f"{endpoint} accepts no requests until {when}",

@@ -7,6 +7,7 @@ from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request,
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
+from scaffold.llm.transport.ports import Patience
 from scaffold.llm.transport.retry import LocalThrottle, RetryingModel
 
 REQUEST = Request(caller=Caller(role="implementation"), system="", messages=())
@@ -103,7 +104,7 @@ async def test_jitter_takes_up_to_half_of_a_wait():
 async def test_no_wait_is_longer_than_half_a_minute():
     clock = FakeClock()
     flaky = Flaky(clock, failures=8)
-    await ask(flaky, clock, retry_s=1_000.0)
+    await ask(flaky, clock, patience=Patience(1_000.0))
     assert waits(flaky)[-1] == pytest.approx(30, abs=0.3)
 
 

@@ -1,12 +1,15 @@
 """Protocols and values that live models need from outside; `http` has the real client."""
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import Protocol
 
 from msgspec import Struct
 
 from scaffold.core.ports import Throttle
+
+RETRY_S = 60.0
+"""How long a failing request is repeated while other requests to its endpoint succeed."""
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -18,6 +21,19 @@ class Deadlines(Struct, frozen=True, kw_only=True):
     """Without receiving a byte."""
     total_s: float = 1800.0
     """For the whole reply."""
+
+
+class Patience(Struct, frozen=True):
+    """How long a request waits for an endpoint that accepts none, and who is told meanwhile."""
+
+    wait_s: float = RETRY_S
+    """Counted from the request's first failure, or from the time at which it found the endpoint parked."""
+    waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered while the request waits for the endpoint."""
+
+
+IMPATIENT = Patience()
+"""For somebody who watches: an endpoint that stays away is an error after a minute."""
 
 
 class HttpRequest(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import math
 from typing import Protocol
 
 from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait, StreamReset, ignore_delta
-from scaffold.core.errors import ModelError
+from scaffold.core.errors import ModelError, ModelUnavailable
 from scaffold.core.ids import Ticket
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock, CooldownHandler, RequestOutcome, Throttle, ignore_cooldown
@@ -21,6 +21,7 @@ from scaffold.core.throttling import (
     poll_delay_s,
 )
 from scaffold.llm.deltas import DeltaListener
+from scaffold.llm.transport.ports import IMPATIENT, RETRY_S, Patience
 
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 30.0
@@ -46,7 +47,7 @@ class LocalThrottle:
         self._in_flight: dict[str, int] = {}
 
     async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
-        """Wait until a request may start; ModelError at once if the wait would exceed `timeout_s`."""
+        """Wait until a request may start; ModelUnavailable at once if the wait would exceed `timeout_s`."""
         leave_at = self._clock.monotonic() + timeout_s
         while not self._admits(endpoint):
             now = self._clock.monotonic()
@@ -86,8 +87,8 @@ class LocalThrottle:
         return admits(self._state(endpoint), self._clock.monotonic(), self._in_flight.get(endpoint, 0))
 
 
-def _refusal(endpoint: str, seconds: float) -> ModelError:
-    return ModelError(
+def _refusal(endpoint: str, seconds: float) -> ModelUnavailable:
+    return ModelUnavailable(
         f"{endpoint} is rate limited: retry in {seconds:.0f} s",
         "Wait until then, run fewer agents at a time, or choose another model with `--model`.",
         limited=True,
@@ -123,9 +124,10 @@ class SingleTryModel(Protocol):
 class RetryingModel:
     """Retries transient failures with exponential backoff from 1 s to 30 s, each wait reduced by up to half at random.
 
-    A longer Retry-After of the endpoint takes precedence. No try starts later than `retry_s` after the first failure,
-    or stays silent beyond that time; a try that is receiving by then continues. A try that receives nothing for
-    `idle_s` has failed.
+    A longer Retry-After of the endpoint takes precedence. While the endpoint answers others, no try starts later than
+    RETRY_S after the first failure, or stays silent beyond that time; a try that is receiving by then continues. While
+    the endpoint is parked, the request waits as long as `patience` says. A try that receives nothing for `idle_s` has
+    failed.
     """
 
     def __init__(
@@ -136,36 +138,45 @@ class RetryingModel:
         rng: RandomSource,
         throttle: Throttle,
         idle_s: float = 60.0,
-        retry_s: float = 60.0,
+        patience: Patience = IMPATIENT,
     ) -> None:
         self._inner = inner
         self._clock = clock
         self._rng = rng
         self._throttle = throttle
         self._idle_s = idle_s
-        self._retry_s = retry_s
+        self._patience = patience
 
     @property
     def window_tokens(self) -> int | None:
         """Return the maximum tokens of a request and its reply together; None if unknown."""
         return self._inner.window_tokens
 
+    @property
+    def parked_s(self) -> float:
+        """Return the seconds for which the endpoint accepts no requests; 0 if it does."""
+        return self._throttle.wait_s(self._inner.endpoint)
+
     def estimate(self, request: Request) -> Usage:
         """Return the estimated usage of the request, without failed tries."""
         return self._inner.estimate(request)
 
     async def reply(self, request: Request, on_delta: DeltaHandler = ignore_delta) -> Reply:
-        """Return the first successful reply; ModelError if a try fails permanently or the retry time is over."""
+        """Return the first successful reply.
+
+        Raises ModelUnavailable if the endpoint stays away too long, another ModelError if a try fails permanently or
+        the time to retry is over.
+        """
         listener = on_delta if isinstance(on_delta, DeltaListener) else DeltaListener(on_delta)
-        tried, deadline = 0, math.inf
-        last: ModelError | None = None
+        limits = _RetryLimits(self._patience.wait_s)
+        tried, last = 0, None
         while True:
-            ticket = await self._enter(min(self._retry_s, deadline - self._now()), last, on_delta)
-            silence_s = min(self._idle_s, deadline - self._now())
+            ticket = await self._enter(limits, last, on_delta)
+            silence_s = min(self._idle_s, limits.until_s - self._now())
             # The throttle limits only cooldowns. The wait behind other requests may have used up the time.
             if last is not None and silence_s <= 0:
                 self._throttle.leave(ticket, "failed")
-                raise _given_up(last, tried, 0.0) from last
+                raise _given_up(last, tried, 0.0, parked=False) from last
             tried += 1
             try:
                 return await self._attempt(ticket, request, tried, listener, silence_s)
@@ -173,25 +184,40 @@ class RetryingModel:
                 if not error.transient:
                     raise
                 last = error
-                # The first failure sets the deadline; `min` keeps later ones from moving it.
-                deadline = min(deadline, self._now() + self._retry_s)
-                wait_s = self._wait_s(error, tried)
-                if self._now() + wait_s >= deadline:
-                    raise _given_up(error, tried, wait_s) from error
-            if listener.has_output:
-                listener(StreamReset(last.what))
-            # While the endpoint is parked, the throttle makes this request wait with the others, and one asks for all.
-            if not self._throttle.wait_s(self._inner.endpoint):
-                on_delta(RetryWait(wait_s, last.what))
-                await self._clock.sleep(wait_s)
+            await self._before_retry(limits, last, tried, listener, on_delta)
 
-    async def _enter(self, timeout_s: float, last: ModelError | None, on_delta: DeltaHandler) -> Ticket:
+    async def _enter(self, limits: "_RetryLimits", last: ModelError | None, on_delta: DeltaHandler) -> Ticket:
+        """Wait until the next try may start; ModelUnavailable if the endpoint stays parked beyond the limits."""
+
         def on_cooldown(seconds: float) -> None:
             on_delta(
                 RetryWait(seconds, "the model's endpoint is busy or does not answer" if last is None else last.what)
             )
 
-        return await self._throttle.enter(self._inner.endpoint, timeout_s=timeout_s, on_cooldown=on_cooldown)
+        parked = self._throttle.wait_s(self._inner.endpoint) > 0
+        with self._patience.waiting():
+            ticket = await self._throttle.enter(
+                self._inner.endpoint, timeout_s=limits.parked_left_s(self._now()), on_cooldown=on_cooldown
+            )
+        if parked:
+            limits.waited_out(self._now())
+        return ticket
+
+    async def _before_retry(
+        self, limits: "_RetryLimits", last: ModelError, tried: int, listener: DeltaListener, on_delta: DeltaHandler
+    ) -> None:
+        """Wait after a failed try; raise an error like `last` if the next try would start too late."""
+        limits.failed(self._now())
+        wait_s, parked = self._wait_s(last, tried), self._throttle.wait_s(self._inner.endpoint) > 0
+        if wait_s >= limits.left_s(self._now(), parked=parked):
+            raise _given_up(last, tried, wait_s, parked=parked) from last
+        if listener.has_output:
+            listener(StreamReset(last.what))
+        # While the endpoint is parked, the throttle makes this request wait with the others, and one asks for all.
+        if not parked:
+            on_delta(RetryWait(wait_s, last.what))
+            with self._patience.waiting():
+                await self._clock.sleep(wait_s)
 
     async def _attempt(
         self, ticket: Ticket, request: Request, number: int, on_delta: DeltaHandler, silence_s: float
@@ -222,10 +248,38 @@ class RetryingModel:
         return self._clock.monotonic()
 
 
-def _given_up(error: ModelError, tries: int, wait_s: float) -> ModelError:
+class _RetryLimits:
+    """The times until which one request may be retried, on the monotonic clock."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._first_failure_s = math.inf
+        self.until_s = math.inf
+        """No try starts later; infinite before the first failure."""
+
+    def failed(self, now_s: float) -> None:
+        """Start the time to retry at the first failure."""
+        self._first_failure_s = min(self._first_failure_s, now_s)
+        self.until_s = min(self.until_s, now_s + RETRY_S)
+
+    def waited_out(self, now_s: float) -> None:
+        """Start the time to retry again: the endpoint was parked until now, which says nothing about this request."""
+        if self._first_failure_s < math.inf:
+            self.until_s = min(now_s + RETRY_S, self._first_failure_s + self._patience_s)
+
+    def parked_left_s(self, now_s: float) -> float:
+        """Return how long the request may still wait for a parked endpoint."""
+        return self._patience_s if self._first_failure_s == math.inf else self.left_s(now_s, parked=True)
+
+    def left_s(self, now_s: float, *, parked: bool) -> float:
+        """Return how long the request may still be retried."""
+        return (self._first_failure_s + self._patience_s if parked else self.until_s) - now_s
+
+
+def _given_up(error: ModelError, tries: int, wait_s: float, *, parked: bool) -> ModelError:
     times = "once" if tries == 1 else f"{tries} times"
     again = f", retry in {wait_s:.0f} s" if error.retry_after_s and wait_s else ""
-    return ModelError(
+    return (ModelUnavailable if parked else ModelError)(
         f"{error.what} (tried {times}{again})",
         error.fix,
         transient=True,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.errors import ContextOverflow, ModelError
+from scaffold.core.errors import ContextOverflow, ModelError, ModelUnavailable
 
 MAX_READ_CHARS, MAX_SHOWN_CHARS = 2000, 300
 """Limits of a provider's error text: characters examined, and characters shown."""
@@ -81,6 +81,8 @@ _FIXES: Mapping[ProviderErrorKind, str] = {
     "passing": "Retry later, or choose another model with `--model`.",
     "final": "Choose a model that accepts this request with `--model`, or start a new conversation.",
 }
+_REFUSES_ALL: frozenset[ProviderErrorKind] = frozenset({"quota", "key", "forbidden", "unknown"})
+"""Errors that say nothing about the request: every other one would get the same answer."""
 
 _SECRETS = re.compile(
     r"\b(?:sk|sess)-[\w*.-]{6,}|(?<=bearer )\S+|(?<=x-api-key: )\S+|\beyJ[\w-]+\.[\w.-]+|(?<=://)[^/@\s]+(?=@)",
@@ -199,6 +201,8 @@ def _model_error(
     if kind == "quota":
         after_s = parsed.resets_in_s
     limited = kind == "busy" or (kind == "quota" and after_s is not None)
+    if kind in _REFUSES_ALL and not limited:
+        return ModelUnavailable(what, fix)
     return ModelError(what, fix, transient=limited or kind == "passing", limited=limited, retry_after_s=after_s)
 
 
