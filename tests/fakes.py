@@ -213,7 +213,7 @@ class ScriptedAgentModel:
         return "\n".join(part.text if isinstance(part, Text) else part.content for part in last.parts)
 
     @asynccontextmanager
-    async def opened(self):
+    async def opened(self, *, patience=None):
         """Yield the model, as faces do."""
         yield self
 

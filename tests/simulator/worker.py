@@ -165,7 +165,9 @@ class SimulatedWorker:
                 folder, "scratch.txt" if own and self._behaviour in {"fails", "lies"} else path, content
             )
             with store.transaction():
-                store.attempts.record_heartbeat(attempt.id, fence=attempt.fence, at=self._context.clock.monotonic())
+                store.attempts.record_heartbeat(
+                    attempt.id, fence=attempt.fence, at=self._context.clock.monotonic(), ends_at=0.0
+                )
             await self._work(0.1, 1.5)
         match self._behaviour:
             case "breaks":
@@ -184,7 +186,7 @@ class SimulatedWorker:
         while True:
             with self._context.store.transaction():
                 self._context.store.attempts.record_heartbeat(
-                    attempt.id, fence=attempt.fence, at=self._context.clock.monotonic()
+                    attempt.id, fence=attempt.fence, at=self._context.clock.monotonic(), ends_at=0.0
                 )
             await self._work(10.0, 20.0)
 

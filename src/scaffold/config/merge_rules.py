@@ -37,7 +37,8 @@ def _refuse(held: ConfigValue, wanted: ConfigValue) -> MergeResult:  # noqa: ARG
 
 def _without_address(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
     """Accept a model's name but not its address: requests and credentials go only where the user wants them to."""
-    named = wanted in {*SIZES, AUTO, OFF} or not parse_model(str(wanted)).url
+    models = wanted if isinstance(wanted, tuple) else (str(wanted),)
+    named = all(each in {*SIZES, AUTO, OFF} or not parse_model(each).url for each in models)
     return MergeResult(wanted) if named else MergeResult(held, NO_ADDRESSES)
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from scaffold.host.environment import is_never_inherited
-from scaffold.llm.registry.model_name import parse_model
+from scaffold.llm.registry.model_name import is_live, parse_model
 from scaffold.policy.rule.rules import parse_rule
 from scaffold.verify.services.specs import parse_external
 
@@ -94,6 +94,18 @@ def named_model(given: object) -> ConfigValue:
     if isinstance(given, str):
         return str(parse_model(given))
     raise ValueError("a model string such as `anthropic:NAME`")
+
+
+def alternatives(given: object) -> ConfigValue:
+    """Return a model string, or several: others take the place of the first while its endpoint accepts no requests."""
+    if isinstance(given, str):
+        return named_model(given)
+    if not isinstance(given, Sequence) or not given:
+        raise ValueError("a model string such as `anthropic:NAME`, or a list of some")
+    names = tuple(dict.fromkeys(str(named_model(each)) for each in given))
+    if len(names) > 1 and not all(map(is_live, names)):
+        raise ValueError("live models, if there are several")
+    return names if len(names) > 1 else names[0]
 
 
 def reviewer(given: object) -> ConfigValue:

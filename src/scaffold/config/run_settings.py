@@ -116,8 +116,10 @@ def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice
     if model is None:
         raise UsageError("no model is configured", WAYS_TO_A_MODEL)
     name, cassette_hash = resolve_model(model)
-    _tell_unenforced_limit(name, budget_usd, notice)
-    return ModelSettings(name=name, cassette_hash=cassette_hash)
+    others = tuple(resolve_model(each)[0] for each in settings.models(settings.text("model") or "")[1:])
+    for each in (name, *others):
+        _tell_unenforced_limit(each, budget_usd, notice)
+    return ModelSettings(name=name, cassette_hash=cassette_hash, others=others)
 
 
 def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> ReviewerSettings | None:
@@ -140,7 +142,7 @@ def _other_size(settings: Settings, name: str) -> str | None:
     mine = parse_model(name)
     if mine.provider == "cassette":
         return None
-    others = filter(None, (settings.text(f"models.{size}") for size in reversed(SIZES)))
+    others = (each for size in reversed(SIZES) for each in settings.models(size))
     known = ((text, parse_model(text)) for text in others if text != name)
     return next((text for text, each in known if (each.provider, each.url) == (mine.provider, mine.url)), None)
 
@@ -156,6 +158,7 @@ def run_limits(settings: Settings) -> RunLimits:
         goal_agents=int(settings.number("max_workers_per_goal")),
         replans=int(settings.number("replans")),
         idle_s=settings.number("idle_s"),
+        model_wait_s=settings.number("model_wait_s"),
         budget_usd=settings.money("budget_usd"),
     )
 
@@ -238,7 +241,7 @@ def _with_model(run: Run, settings: RunSettings, model: str | None) -> RunSettin
     before, reviewer = settings.model, settings.planning.reviewer
     if model is not None:
         name, digest = resolve_model(model)
-        settings = structs.replace(settings, model=structs.replace(before, name=name, cassette_hash=digest))
+        settings = structs.replace(settings, model=structs.replace(before, name=name, cassette_hash=digest, others=()))
         if reviewer is not None and reviewer.model == before:
             reviewer = structs.replace(reviewer, model=settings.model)
             settings = structs.replace(settings, planning=structs.replace(settings.planning, reviewer=reviewer))

@@ -81,11 +81,18 @@ class Settings(Struct, frozen=True):
         """Return the model string for a size, any other word unchanged; UsageError if the size has no model."""
         if word not in SIZES:
             return word
-        model = self.text(f"models.{word}")
-        if model is None:
+        models = self.models(word)
+        if not models:
             what = f"the model is `{word}`, and no model is configured for that size"
             raise UsageError(what, f"Set one with `scaffold config models.{word} MODEL`{fix}.")
-        return model
+        return models[0]
+
+    def models(self, word: str) -> tuple[str, ...]:
+        """Return the model strings for a size, the preferred one first; for any other word itself."""
+        if word not in SIZES:
+            return (word,)
+        given = self.text(f"models.{word}")
+        return self.texts(f"models.{word}") or (() if given is None else (given,))
 
     def approvals(self) -> Mapping[str, str]:
         """Return `allow`, `ask` or `deny` for each category of tools that has a setting."""

@@ -44,8 +44,8 @@ class Setting(Struct, frozen=True):
 
     @property
     def is_list(self) -> bool:
-        """Whether the value is a list."""
-        return isinstance(self.default, tuple)
+        """Whether the value may be a list."""
+        return isinstance(self.default, tuple) or self.parse is parsers.alternatives
 
     @property
     def accumulates(self) -> bool:
@@ -89,7 +89,15 @@ _LIMITS, _SANDBOX, _GATES, _PERMISSIONS = RunLimits(), SandboxSettings(), GateSe
 
 _ROWS = (
     _model("model", "the model that does the work: a model string, or `small`, `medium`, `large`", parsers.model),
-    *(_model(f"models.{size}", "the model for each size", parsers.named_model) for size in (*SIZES, "embedding")),
+    *(
+        _model(
+            f"models.{size}",
+            "the model for each size; of a list, the first whose provider accepts requests",
+            parsers.alternatives,
+        )
+        for size in SIZES
+    ),
+    _model("models.embedding", "the model for embeddings", parsers.named_model),
     Setting(
         "reviewer.model",
         "the second reviewer's model: a model string or size; `auto`: another configured size of the same provider, "
@@ -121,6 +129,12 @@ _ROWS = (
     ),
     _most("replans", "how many times a goal may be replanned without a new fact", integer(0, 100), _LIMITS.replans),
     _most("idle_s", "how many seconds an agent may show no activity", positive("seconds"), _whole(_LIMITS.idle_s)),
+    _most(
+        "model_wait_s",
+        "how many seconds an agent waits for a model that is down or limited, before its run is paused",
+        positive("seconds"),
+        _whole(_LIMITS.model_wait_s),
+    ),
     _most("max_subagents", "how many subagents a session may run at once", integer(1, MAX_SUBAGENTS), 5),
     _most("subagent_timeout_s", "how many seconds a subagent may take", positive("seconds"), 300),
     *(

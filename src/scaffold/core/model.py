@@ -82,6 +82,8 @@ class Run(Struct, frozen=True, kw_only=True):
     owner: ProcessIdentity | None = None
     heartbeat_at: float | None = None
     """The owner's last heartbeat, on the monotonic clock of its machine."""
+    waits_for: str = ""
+    """An endpoint that its owner waits for, and until when; empty if it waits for none."""
     created_at: datetime
     updated_at: datetime
 
@@ -180,6 +182,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     worker: ProcessIdentity | None = None
     heartbeat_at: float | None = None
     """The worker's last heartbeat, on the monotonic clock of its machine."""
+    ends_at: float | None = None
+    """When its time was over, by the worker's last heartbeat, on the same clock: later if its model was away."""
     iteration: int = 0
     """How many times its work was checked."""
     worktree: str | None = None
@@ -203,7 +207,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 PlanningEvent = Literal["plan", "decompose", "replan", "judge"]
 """What the turn is for: the request | a compound that became ready | a failure or dead end | the goal as a whole."""
-PlanningTurnOutcome = Literal["done", "refused", "failed", "budget", "lost"]
+PlanningTurnOutcome = Literal["done", "refused", "failed", "budget", "unavailable", "lost"]
 """Changes written | never became valid | no reply from the model | budget used up | the process died."""
 
 

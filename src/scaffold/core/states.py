@@ -145,9 +145,11 @@ AttemptOutcome = Literal[
     "budget",
     "cancelled",
     "lost",
+    "unavailable",
     "waiting",
 ]
-"""How an attempt ended. `waiting`: its work is saved until a human decides."""
+"""How an attempt ended. `unavailable`: its model's endpoint accepted no requests; `waiting`: its work is saved until a
+human decides."""
 COUNTED_FAILURES: frozenset[AttemptOutcome] = frozenset(
     {"contract_failed", "gate_failed", "executor_failed", "timeout"}
 )

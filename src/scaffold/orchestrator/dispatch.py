@@ -34,6 +34,7 @@ OUTCOMES: Mapping[AttemptOutcome, str] = {
     "budget": "the budget was used up",
     "cancelled": "it was cancelled",
     "lost": "it was interrupted",
+    "unavailable": "its model could not be reached",
     "waiting": "it waited for a human",
 }
 """How an attempt ended, for the agent of the next one."""

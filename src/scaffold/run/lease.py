@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from scaffold.core.errors import StaleFence, StoreError
 from scaffold.core.model import Attempt, Run
 from scaffold.core.ports import Clock
+from scaffold.run.time_limit import TimeLimit
 from scaffold.store.database import Store
 
 # The owner stops a worker after 60 s without a heartbeat: `orchestrator/owner/worker_exits.py`.
@@ -22,9 +23,12 @@ def owner_transaction(store: Store, run: Run, *, durable: bool = False) -> Itera
 
 
 @asynccontextmanager
-async def send_heartbeats(store: Store, attempt: Attempt, clock: Clock) -> AsyncIterator[None]:
-    """Send heartbeats while the block runs. If the attempt was ended, its next write raises StaleFence."""
-    heartbeats = asyncio.create_task(_heartbeat_loop(store, attempt, clock))
+async def send_heartbeats(store: Store, attempt: Attempt, clock: Clock, limit: TimeLimit) -> AsyncIterator[None]:
+    """Send heartbeats, with the end of the attempt's time, while the block runs.
+
+    If the attempt was ended, its next write raises StaleFence.
+    """
+    heartbeats = asyncio.create_task(_heartbeat_loop(store, attempt, clock, limit))
     try:
         yield
     finally:
@@ -32,9 +36,11 @@ async def send_heartbeats(store: Store, attempt: Attempt, clock: Clock) -> Async
         await asyncio.wait([heartbeats])
 
 
-async def _heartbeat_loop(store: Store, attempt: Attempt, clock: Clock) -> None:
+async def _heartbeat_loop(store: Store, attempt: Attempt, clock: Clock, limit: TimeLimit) -> None:
     while True:
         await clock.sleep(HEARTBEAT_S)
         # A heartbeat that fails must not end the attempt: the worker's next write says whether it was taken away.
         with suppress(StaleFence, StoreError), store.transaction():
-            store.attempts.record_heartbeat(attempt.id, fence=attempt.fence, at=clock.monotonic())
+            store.attempts.record_heartbeat(
+                attempt.id, fence=attempt.fence, at=clock.monotonic(), ends_at=limit.ends_at
+            )

@@ -29,7 +29,16 @@ def failure_kind(attempt: Attempt) -> FailureKind:
         case "timeout":
             return "timeout"
         case (
-            "executor_failed" | "conflict" | "budget" | "cancelled" | "lost" | "waiting" | "landed" | "recorded" | None
+            "executor_failed"
+            | "conflict"
+            | "budget"
+            | "cancelled"
+            | "lost"
+            | "unavailable"
+            | "waiting"
+            | "landed"
+            | "recorded"
+            | None
         ):
             return "error"
         case _:

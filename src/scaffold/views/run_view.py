@@ -35,10 +35,7 @@ from scaffold.views.agent_list import (
     agent_rows,
     owned_since,
 )
-from scaffold.views.store_reader import StoreAccess, display_status
-
-LIVE_STATUSES = frozenset({"planning", "active"})
-"""What a run is shown as while a living process owns it."""
+from scaffold.views.store_reader import StoreAccess, display_status, is_executed
 
 RequestersByItem = Mapping[str, Sequence[ActionKey]]
 """The actions that need each inbox item, by its id; the one that asked comes first."""
@@ -73,11 +70,13 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     """A row for each process and each agent, the owner first."""
     inbox: tuple[InboxItem, ...]
     """Open items, oldest first."""
+    is_live: bool
+    """Whether a living process owns the run."""
 
     @property
-    def is_live(self) -> bool:
-        """Return whether a living process owns the run."""
-        return self.status in LIVE_STATUSES
+    def waits_for(self) -> str:
+        """Return the endpoint that the run waits for, and until when; empty if it waits for none."""
+        return self.run.waits_for if self.is_live else ""
 
     @property
     def planning(self) -> bool:
@@ -233,6 +232,7 @@ def _summary(reader: StoreAccess, run: Run) -> RunSummary:
         turns=turns,
         agents=tuple(agent_rows(store, open_work)),
         inbox=inbox,
+        is_live=is_executed(run),
     )
 
 

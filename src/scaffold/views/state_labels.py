@@ -30,6 +30,7 @@ STATE_BY_OUTCOME: Mapping[AttemptOutcome, AgentState] = {
     "recorded": "done",
     "waiting": "done",
     "budget": "paused",
+    "unavailable": "paused",
 }
 """An agent's state after its attempt, unless a human is asked; after every other outcome it has failed."""
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scaffold.core.errors import StoreEmpty, UsageError
 from scaffold.core.model import Run
-from scaffold.core.states import INTERRUPTED, Active, Planning, status_of
+from scaffold.core.states import INTERRUPTED, Active, Paused, Planning, status_of
 from scaffold.git.common_dir import find_common_dir
 from scaffold.host.identity import is_alive
 from scaffold.host.wall_clock import WallClock
@@ -93,8 +93,14 @@ def no_run_error() -> UsageError:
     return UsageError("there is no run in this repository yet", "Start one with `scaffold run`.")
 
 
+def is_executed(run: Run) -> bool:
+    """Return whether a living process executes the run, or holds it while its model is away."""
+    underway = isinstance(run.state, Planning | Active) or (isinstance(run.state, Paused) and run.waits_for)
+    return bool(underway) and run.owner is not None and is_alive(run.owner)
+
+
 def display_status(run: Run) -> str:
     """Return a run's status as people see it: a run in progress without a living owner is `interrupted`."""
-    if isinstance(run.state, Planning | Active) and (run.owner is None or not is_alive(run.owner)):
+    if isinstance(run.state, Planning | Active) and not is_executed(run):
         return INTERRUPTED
     return status_of(run.state)

@@ -11,16 +11,19 @@ from scaffold.core.ids import ReservationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Clock
 from scaffold.core.tool import Tool, ToolOutput
+from scaffold.run.assignment import Assignment
+from scaffold.run.time_limit import TimeLimit
 
 
 class ActivityClock:
     """Tracks an agent's activity: model output, the start and end of tool calls, command output.
 
-    An agent that waits for a human, for budget or for a busy endpoint is not idle.
+    An agent that waits for a human, for budget or for its model's endpoint is not idle.
     """
 
-    def __init__(self, clock: Clock, *, idle_s: float) -> None:
-        """Start now; the agent is idle after `idle_s` seconds without a beat."""
+    def __init__(self, clock: Clock, *, idle_s: float, limit: TimeLimit) -> None:
+        """Start now; the agent is idle after `idle_s` seconds without a beat. `limit` is the time of its attempt."""
+        self.limit = limit
         self._clock = clock
         self._idle_s = idle_s
         self._waits = 0
@@ -45,6 +48,12 @@ class ActivityClock:
             self._waits -= 1
             self.beat()
 
+    @contextmanager
+    def parked(self) -> Iterator[None]:
+        """Never count as idle, and let the attempt's time stand still: its model accepts no requests."""
+        with self.limit.paused(), self.waiting():
+            yield
+
     def guard(self, tool: Tool) -> Tool:
         """Return the tool with a beat when a call starts and ends."""
 
@@ -68,6 +77,12 @@ class ActivityClock:
 
     def _left_s(self) -> float:
         return self._idle_s if self._waits else self._idle_at - self._clock.monotonic()
+
+
+def attempt_activity(clock: Clock, task: Assignment) -> ActivityClock:
+    """Return the activity of an attempt that begins now, with the limits of its run."""
+    settings = task.run.settings
+    return ActivityClock(clock, idle_s=settings.limits.idle_s, limit=TimeLimit(clock, settings.tier.timeout_s))
 
 
 class WaitAwareBudget:

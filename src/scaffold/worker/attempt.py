@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ScaffoldError, StaleFence
+from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ModelUnavailable, ScaffoldError, StaleFence
 from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
@@ -17,7 +17,7 @@ from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.verify.contract.review import is_review_role
 from scaffold.verify.environment.check_env import with_shown_folders
 from scaffold.verify.environment.provisioning import provision_checkout
-from scaffold.worker.activity import ActivityClock
+from scaffold.worker.activity import ActivityClock, attempt_activity
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import AttemptRecorder, CandidateReady
 from scaffold.worker.change_loop import make_change
@@ -40,14 +40,18 @@ class Worker:
         model: Model,
         *,
         reviewer: DeclarationReviewer = no_reviewer,
+        activity: ActivityClock | None = None,
     ) -> None:
-        """Take the `reviewer` of requests for files that judge the work; without its decision a human is asked."""
+        """Take the `reviewer` of requests for files that judge the work; without its decision a human is asked.
+
+        `activity` is told when the model waits for its endpoint; by default it is a new one.
+        """
         self._run_context = run_context
         self._reviewer = reviewer
         self._task = task
         self._model = model
-        self._activity = ActivityClock(run_context.clock, idle_s=task.run.settings.limits.idle_s)
-        self._human = InboxApprover(run_context, task, self._activity.waiting)
+        self._activity = activity or attempt_activity(run_context.clock, task)
+        self._human = InboxApprover(run_context, task, self._activity)
 
     async def execute(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | AttemptEnd:
         """Claim the attempt and run it to its end; StaleFence if another process ended it meanwhile."""
@@ -83,18 +87,19 @@ class Worker:
         )
 
     async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
-        seconds = self._task.run.settings.tier.timeout_s
-        deadline = asyncio.timeout(seconds)
+        limit = self._activity.limit
         try:
-            async with deadline:
+            async with limit.enforced():
                 return await self._work()
         except TimeoutError:
             # A TimeoutError of something inside is an error of its own, not the end of the attempt's time.
-            if not deadline.expired():
+            if limit.left_s > 0:
                 raise
-            return AttemptEnd("timeout", f"not finished after {seconds:g} s")
+            return AttemptEnd("timeout", f"not finished after {limit.limit_s:g} s")
         except BudgetExceeded as error:
             return AttemptEnd("budget", error.what)
+        except ModelUnavailable as error:
+            return AttemptEnd("unavailable", error.in_full)
         except HumanDecisionRequired as error:
             return AttemptEnd("waiting", error.what, error.item)
         # It is a ScaffoldError, too, and must not be recorded: the attempt belongs to another process by now.

@@ -3,8 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -26,6 +25,7 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.assignment import Assignment
 from scaffold.run.context import RunContext
+from scaffold.worker.activity import ActivityClock
 
 QUESTION_LIFETIME = timedelta(days=7)
 """How long a question stays open; an older one may no longer match the situation."""
@@ -82,16 +82,13 @@ class InboxApprover:
     A decision made before is reused. If no answer comes in time, HumanDecisionRequired stops the attempt.
     """
 
-    def __init__(
-        self, context: RunContext, task: Assignment, waiting: Callable[[], AbstractContextManager[None]] = nullcontext
-    ) -> None:
-        """For an attempt that begins now; each wait is inside `waiting` and within the attempt's timeout."""
-        self._waiting = waiting
+    def __init__(self, context: RunContext, task: Assignment, activity: ActivityClock) -> None:
+        """For an attempt with this `activity`, which is told of each wait; none is longer than its time limit."""
+        self._activity = activity
         self._context = context
         self._task = task
         # For this attempt only: the next one, after a crash or a wait, begins again with the same calls.
         self._used: set[str] = set()
-        self._until_s = context.clock.monotonic() + task.run.settings.tier.timeout_s - SHUTDOWN_RESERVE_S
 
     async def decide_call(self, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:
         """Return a human's decision about exactly this request, asked for exactly this reason.
@@ -124,7 +121,7 @@ class InboxApprover:
     @property
     def left_s(self) -> float:
         """The seconds left of the attempt's time."""
-        return self._until_s - self._context.clock.monotonic()
+        return self._activity.limit.left_s - SHUTDOWN_RESERVE_S
 
     def _portable(
         self, request: PermissionRequest, decision: PolicyDecision
@@ -151,7 +148,7 @@ class InboxApprover:
         poller = StorePoller(store.data_version)
         tick = poller.tick()
         try:
-            with self._waiting():
+            with self._activity.waiting():
                 async with asyncio.timeout(self._wait_s()):
                     # The store is asked before the first wait: a human may have
                     # decided the same for an earlier attempt.

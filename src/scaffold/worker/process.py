@@ -3,14 +3,16 @@
 import traceback
 from collections.abc import Callable
 
-from scaffold.agent.model_access import connect_model
+from scaffold.agent.model_access import connect_run_model
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId
 from scaffold.host.identity import own_identity
+from scaffold.llm.transport.ports import Patience
 from scaffold.run.assignment import Assignment, read_assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import send_heartbeats
+from scaffold.worker.activity import attempt_activity
 from scaffold.worker.attempt import Worker
 
 
@@ -28,12 +30,14 @@ async def run_attempt(context: RunContext, attempt_id: AttemptId, *, log: Callab
 
 async def _run_recording_errors(context: RunContext, task: Assignment, log: Callable[[str], None]) -> None:
     journal = context.journal(task.goal.name, task.action.key)
+    activity, settings = attempt_activity(context.clock, task), task.run.settings
+    patience = Patience(settings.limits.model_wait_s, activity.parked)
     try:
         async with (
-            connect_model(task.run.settings.model.name) as model,
-            send_heartbeats(context.store, task.attempt, context.clock),
+            connect_run_model(settings.model, patience=patience) as model,
+            send_heartbeats(context.store, task.attempt, context.clock, activity.limit),
         ):
-            await Worker(context, task, model).execute(own_identity(), log_file=str(journal))
+            await Worker(context, task, model, activity=activity).execute(own_identity(), log_file=str(journal))
     except StaleFence:
         raise
     except Exception as error:  # noqa: BLE001 - the worker's boundary: every error is recorded in the attempt

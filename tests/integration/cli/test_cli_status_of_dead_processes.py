@@ -35,7 +35,7 @@ def test_an_interrupted_run_lasted_until_the_last_change(context, plan, scaffold
     store, _ = context.store.actions.of_run(run.id)
     picture = read_run_view(context, run)
     later = msgspec.structs.replace(store, updated_at=run.updated_at + timedelta(minutes=5))
-    summary = msgspec.structs.replace(picture.summary, status="interrupted")
+    summary = msgspec.structs.replace(picture.summary, status="interrupted", is_live=False)
     shown = msgspec.structs.replace(picture, summary=summary, actions=(later,))
     assert "  5 m 0" in status_text(shown)
 

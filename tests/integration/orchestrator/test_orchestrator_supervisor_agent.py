@@ -234,7 +234,7 @@ async def test_results_of_a_compounds_providers_are_shortened(harness):
 async def test_a_model_that_cannot_be_opened_is_reported_and_not_tried_again(harness):
     run = await planned(harness, shop(BUILD))
 
-    def opened():
+    def opened(*, patience):
         raise UsageError("there is no key for the model", "Set one.")
 
     ending = await SupervisorAgent(harness.context, run, opened).decompose(

@@ -311,7 +311,7 @@ async def test_a_worker_without_a_heartbeat_is_ended_and_its_work_restarted(harn
                     attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="/no/where", log_file="/no/log"
                 )
                 harness.store.attempts.record_heartbeat(
-                    attempt.id, fence=attempt.fence, at=harness.clock.monotonic() - 3600
+                    attempt.id, fence=attempt.fence, at=harness.clock.monotonic() - 3600, ends_at=0.0
                 )
             await asyncio.Event().wait()
         await harness.run_attempt(attempt, {"a": ["echo x > a"]})

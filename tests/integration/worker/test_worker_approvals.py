@@ -11,6 +11,7 @@ from scaffold.core.states import Blocked, Pending, blocked_on_inbox
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.worker.activity import attempt_activity
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.inbox_approval import InboxApprover
@@ -58,7 +59,9 @@ async def carried_out(harness, attempt, model):
 
 
 async def consent(harness, task):
-    return await InboxApprover(harness.context, task).answer("Which?", ())
+    return await InboxApprover(harness.context, task, attempt_activity(harness.context.clock, task)).answer(
+        "Which?", ()
+    )
 
 
 async def test_without_an_answer_the_work_is_pinned_and_the_action_waits(harness):

@@ -67,6 +67,7 @@ def run_view(*agents, goals=SHOP, waiting=0, **changes):
         turns=(),
         agents=agents,
         inbox=(item,) * waiting,
+        is_live=changes.get("status", "active") in {"active", "planning"},
     )
     return msgspec.structs.replace(made, **changes)
 

@@ -9,9 +9,11 @@ from scaffold.core.conversation import RetryWait, TextDelta
 from scaffold.core.model import Usage
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
+from scaffold.run.time_limit import TimeLimit
 from scaffold.worker.activity import ActivityClock, WaitAwareBudget
 
 IDLE_S = 300.0
+LIMIT_S = 3_000.0
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def clock():
 @pytest.fixture
 async def listening(clock):
     """An activity monitor, and the task that ends when it detects silence."""
-    pulse = ActivityClock(clock, idle_s=IDLE_S)
+    pulse = ActivityClock(clock, idle_s=IDLE_S, limit=TimeLimit(clock, LIMIT_S))
     silence = asyncio.create_task(pulse.wait_until_idle())
     await settled()
     yield pulse, silence

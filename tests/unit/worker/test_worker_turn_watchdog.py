@@ -10,6 +10,7 @@ from scaffold.core.conversation import Text, ToolCall
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
+from scaffold.run.time_limit import TimeLimit
 from scaffold.worker.activity import ActivityClock
 from scaffold.worker.watchdog import NoProgress, RepeatGuard, WatchedAgent
 
@@ -27,7 +28,7 @@ class Bench:
     def __init__(self, *replies, **tools):
         self.clock = FakeClock()
         self.tree = "as it was"
-        pulse = ActivityClock(self.clock, idle_s=IDLE_S)
+        pulse = ActivityClock(self.clock, idle_s=IDLE_S, limit=TimeLimit(self.clock, 10 * IDLE_S))
         circles = RepeatGuard(self._tree)
         self.model = RecordingModel(ScriptedModel(*replies))
         made = [circles.guard(pulse.guard(tool(name, work))) for name, work in tools.items()]

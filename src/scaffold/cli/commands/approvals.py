@@ -13,7 +13,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.model import DecisionScope, InboxVerdict
 from scaffold.core.printable_text import utf8_safe
 from scaffold.orchestrator.owner.inbox import DecidedItem, InboxDecision, decide_items
-from scaffold.views.store_reader import StoreReader, display_status, store_reader_if_any
+from scaffold.views.store_reader import StoreReader, display_status, is_executed, store_reader_if_any
 from scaffold.views.text_format import WIDTH, clip
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -110,7 +110,7 @@ def _next(reader: StoreReader, decided: Sequence[DecidedItem]) -> Iterator[str]:
     """Yield what happens next, and what the user can do."""
     for run_id in dict.fromkeys(each.item.run_id for each in decided):
         run = reader.store.runs.get(run_id)
-        if run is not None and display_status(run) == "active":
+        if run is not None and is_executed(run):
             yield f"  run {run_id} continues"
         elif run is not None and display_status(run) in {"paused", "interrupted"}:
             yield f"  continue with `scaffold resume {run_id}`"

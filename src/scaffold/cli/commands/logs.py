@@ -16,8 +16,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.run.context import RunContext
 from scaffold.views.journal import Fields, JournalEntry, entry_lines, read_entry
 from scaffold.views.lookup import find_action
-from scaffold.views.run_view import LIVE_STATUSES
-from scaffold.views.store_reader import display_status
+from scaffold.views.store_reader import is_executed
 from scaffold.views.text_format import clock_time
 
 POLL_S = 0.3
@@ -100,7 +99,7 @@ async def _logs(action_name: str | None, run_name: str | None, *, follow: bool, 
 
 def _is_running(context: RunContext, run: Run) -> bool:
     now = context.store.runs.get(run.id)
-    return now is not None and display_status(now) in LIVE_STATUSES
+    return now is not None and is_executed(now)
 
 
 def _new_entries(

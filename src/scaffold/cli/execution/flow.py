@@ -23,6 +23,7 @@ from scaffold.config.run_settings import RunFlags
 from scaffold.core.errors import PlanInvalid, ScaffoldError
 from scaffold.core.ids import RunId
 from scaffold.core.printable_text import printable
+from scaffold.core.states import reason_of
 from scaffold.orchestrator.owner.planning_phase import ShowStep, StopCause, begin_planning
 from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run_when_free
 from scaffold.orchestrator.planning.apply_plan import stored_plan
@@ -31,7 +32,12 @@ from scaffold.run.context import RunContext
 from scaffold.views.store_reader import interrupted_runs
 from scaffold.views.text_format import format_usage
 
-EXIT_CODE_BY_STOP: Mapping[StopCause, int] = {"stopped": INTERRUPTED, "paused": WAITING, "cancelled": FAILED}
+EXIT_CODE_BY_STOP: Mapping[StopCause, int] = {
+    "stopped": INTERRUPTED,
+    "paused": WAITING,
+    "cancelled": FAILED,
+    "unavailable": WAITING,
+}
 
 
 async def continue_run(context: RunContext, run_id: RunId, flags: RunFlags) -> int:
@@ -119,7 +125,8 @@ async def run_planning(
     finally:
         restore_interrupts()
     if stopped is not None:
-        click.echo(f"{stopped} before there was a plan; `scaffold resume {run_id}` plans again", err=True)
+        why = reason_of(require_run(context.store, run_id).state) if stopped == "unavailable" else stopped
+        click.echo(f"{why} before there was a plan; `scaffold resume {run_id}` plans again", err=True)
         return EXIT_CODE_BY_STOP[stopped]
     if not as_json:
         click.echo(

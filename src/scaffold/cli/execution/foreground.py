@@ -30,6 +30,7 @@ from scaffold.views.run_view import read_run_view, read_summary
 
 EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
     "limit": LIMIT,
+    "unavailable": WAITING,
     "held": WAITING,
     "paused": WAITING,
     "waiting": WAITING,

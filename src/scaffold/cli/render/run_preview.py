@@ -69,7 +69,8 @@ class RunPreview(Struct, frozen=True):
     def _terms(self) -> Iterator[str]:
         run, model, budget_usd = self.run, self.run.settings.model.name, self.run.settings.limits.budget_usd
         cap = "no cap" if budget_usd is None else f"at most {format_usd(budget_usd)}"
-        yield f"model {model} ({billing_note(model)}), {cost_estimate(run, self.plan)}, {cap}"
+        others = "".join(f", else {each} ({billing_note(each)})" for each in run.settings.model.others)
+        yield f"model {model} ({billing_note(model)}){others}, {cost_estimate(run, self.plan)}, {cap}"
         if (reviewer := run.settings.planning.reviewer) is not None:
             yield f"second reviewer {reviewer.model.name} ({billing_note(reviewer.model.name)})"
         yield f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}"

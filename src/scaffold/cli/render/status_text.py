@@ -77,6 +77,8 @@ def _head(view: RunView, *, named: bool) -> str:
     if (reason := reason_of(run.state)) is not None and not (named and view.status == "failed"):
         why = wrap_text(reason, WIDTH - 2, break_words=True)
         lines[:0] = [*why[:REASON_LINES], *(["…"] if len(why) > REASON_LINES else [])]
+    elif waits_for := view.summary.waits_for:
+        lines[:0] = wrap_text(f"waits for {waits_for}", WIDTH - 2, break_words=True)
     first = f"{status_mark(view.status)} {heading(title)}: {clip(run.request, WIDTH - len(title) - 4)}"
     return "\n".join([first, *(f"  {clip(line, WIDTH - 2)}" for line in lines)])
 
@@ -264,7 +266,7 @@ def _next(view: RunView, failed: Sequence[Action]) -> Mapping[str, str]:
     aside = [goal for goal in view.goals if isinstance(goal.state, Paused) and goal.state != run.state]
     hints |= {f"scaffold resume {quote(goal.name)}": "resume this goal" for goal in aside[:2]}
     match view.status:
-        case "planning" | "active":
+        case _ if view.summary.is_live:
             return hints | {
                 "scaffold status --watch": "watch it",
                 f"scaffold stop {run.id}": "stop it; `resume` continues",

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from scaffold.agent.model_access import connect_model
+from scaffold.agent.model_access import connect_run_model
 from scaffold.core.ids import GoalId, RunId
 from scaffold.core.model import Run
 from scaffold.host.sandbox.mounts import is_placeholder
@@ -43,7 +43,7 @@ def _engine(context: RunContext, run: Run, starter: ProcessStarter) -> Engine:
     """Return an engine with a process for each goal; the goal of a quick run is supervised in this process."""
     if run.settings.tier.name != "quick" or run.settings.planning.planner:
         return LocalEngine(starter)
-    agent = SupervisorAgent(context, run, partial(connect_model, run.settings.model.name))
+    agent = SupervisorAgent(context, run, partial(connect_run_model, run.settings.model))
 
     async def supervise_here(goal: GoalId) -> int:
         return await supervise_goal(context, run, goal, agent)

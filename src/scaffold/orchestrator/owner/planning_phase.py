@@ -7,23 +7,33 @@ from typing import Any, Literal, assert_never
 
 import msgspec
 
-from scaffold.agent.model_access import connect_model
+from scaffold.agent.model_access import connect_run_model
 from scaffold.core.errors import BudgetExceeded, ModelError, PlanInvalid
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Active, Failed, Paused
 from scaffold.core.tool import Tool, ToolOutput
+from scaffold.llm.transport.ports import Patience
+from scaffold.orchestrator.owner.model_watch import ModelWatch
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
-from scaffold.orchestrator.owner.run_end import cancel_run, finish_run
-from scaffold.orchestrator.owner.run_lease import renew_lease, take_over_run_when_free
+from scaffold.orchestrator.owner.run_end import cancel_run, finish_run, hold_run
+from scaffold.orchestrator.owner.run_lease import renew_lease, require_run, take_over_run_when_free
 from scaffold.orchestrator.planning.planner import plan_run
-from scaffold.orchestrator.planning.turn import ModelFailed, PlanningResult, PlanRejected, PlanWritten, TurnOverBudget
+from scaffold.orchestrator.planning.turn import (
+    ModelFailed,
+    PlanningResult,
+    PlanRejected,
+    PlanWritten,
+    TurnOverBudget,
+    TurnUnavailable,
+)
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.run.time_limit import TimeLimit
 from scaffold.views.text_format import clip
 from scaffold.worker.contract.projections import write_projections
 
-StopCause = Literal["stopped", "paused", "cancelled"]
+StopCause = Literal["stopped", "paused", "cancelled", "unavailable"]
 STOP_BY_REQUEST: Mapping[str, StopCause] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
 REQUEST_POLL_S = 0.2
 MAX_REASON_CHARACTERS = 240
@@ -61,6 +71,7 @@ class PlanningPhase:
         self._capture_baseline = capture_baseline
         self._stop_cause: StopCause | None = None
         self._turn: asyncio.Task[PlanningResult] | None = None
+        self._models = ModelWatch(context, self.run, lambda: None)
 
     def stop(self, cause: StopCause) -> None:
         """End without a plan; the planner's draft is discarded."""
@@ -81,7 +92,11 @@ class PlanningPhase:
         self._turn = asyncio.create_task(self._plan())
         chores = [
             asyncio.create_task(chore)
-            for chore in (self._watch_control_requests(), renew_lease(self._context, self.run))
+            for chore in (
+                self._watch_control_requests(),
+                renew_lease(self._context, self.run),
+                self._models.watch(),
+            )
         ]
         try:
             await asyncio.wait((self._turn, *chores), return_when=asyncio.FIRST_COMPLETED)
@@ -100,21 +115,34 @@ class PlanningPhase:
             for task in (self._turn, *chores):
                 task.cancel()
             await asyncio.wait((self._turn, *chores))
-        self._settle(ending)
-        return None
+        return self._settle(ending)
 
     def _activate(self) -> None:
         """Activate a run that was paused before it had a plan."""
         store, run = self._context.store, self.run
-        if isinstance(run.state, Paused):
+        if isinstance(require_run(store, run.id).state, Paused):
             with owner_transaction(store, run):
                 store.runs.move(run.id, Active(), fence=run.fence)
 
     async def _plan(self) -> PlanningResult:
         if self._capture_baseline:
             await ensure_baseline(self._context, self.run)
-        async with connect_model(self.run.settings.model.name) as model:
-            return await plan_run(self._context, self.run, model, watch=self._with_progress)
+        while True:
+            ending = await self._one_turn()
+            self._models.look()
+            if not isinstance(ending, TurnUnavailable) or not self._models.waits_for:
+                return ending
+            self._models.tell()
+            hold_run(self._context.store, self.run, f"waits for {self._models.waits_for}")
+            await self._models.until_back()
+            self._activate()
+
+    async def _one_turn(self) -> PlanningResult:
+        settings = self.run.settings
+        limit = TimeLimit(self._context.clock, settings.tier.timeout_s)
+        patience = Patience(settings.limits.model_wait_s, limit.paused)
+        async with connect_run_model(settings.model, patience=patience) as model:
+            return await plan_run(self._context, self.run, model, watch=self._with_progress, limit=limit)
 
     async def _watch_control_requests(self) -> None:
         while True:
@@ -138,11 +166,11 @@ class PlanningPhase:
         else:
             finish_run(self._context.store, self.run, cause)
 
-    def _settle(self, ending: PlanningResult) -> None:
+    def _settle(self, ending: PlanningResult) -> StopCause | None:
         run_id = self.run.id
         match ending:
             case PlanWritten():
-                return
+                return None
             case PlanRejected(findings=findings, why=why):
                 self._fail(f"the plan was rejected: {why}")
                 raise PlanInvalid(
@@ -153,6 +181,9 @@ class PlanningPhase:
             case ModelFailed(error=error):
                 self._fail(f"no plan: {error}")
                 raise ModelError(f"run {run_id} has no plan: {error}", _retry_hint(run_id))
+            case TurnUnavailable(error=error):
+                finish_run(self._context.store, self.run, "unavailable", why=f": {error}")
+                return "unavailable"
             case TurnOverBudget(error=error):
                 finish_run(self._context.store, self.run, "limit")
                 more = f"Continue with `scaffold resume {run_id} --budget-usd MORE`."

@@ -44,10 +44,9 @@ from scaffold.verify.regression.baseline import (
 )
 from scaffold.verify.services.lifecycle import prove_services
 from scaffold.verify.services.specs import external_services
-from scaffold.views.store_reader import display_status
+from scaffold.views.store_reader import is_executed
 
 NOT_READY = "environment_not_ready"
-BUSY_STATUSES = frozenset({"planning", "active"})
 MAX_NAMED_FILES = 10
 MAX_NAMED_FAILURES = 3
 """How many new failures the reason of a failed run names."""
@@ -89,7 +88,7 @@ def reset_baseline(context: RunContext, run: Run) -> bool:
     if baseline is None:
         return False
     for each in context.store.runs.all():
-        if display_status(each) in BUSY_STATUSES:
+        if is_executed(each):
             raise UsageError(f"run {each.id} is active", f"Stop it first: `scaffold stop {each.id}`.")
     with context.store.transaction():
         context.store.baselines.drop(run.id, results=True)

@@ -33,6 +33,7 @@ PAUSE_REASONS: Mapping[str, str] = {
     "paused": "paused by the user",
     "limit": "the budget is used up",
     "held": "the session branch is checked out in a worktree",
+    "unavailable": "its model accepts no requests",
 }
 
 
@@ -49,14 +50,14 @@ def state_from_goals(store: Store, run_id: RunId) -> Completed | Failed | Cancel
     return Completed()
 
 
-def finish_run(store: Store, run: Run, cause: str, whole: FinalGateStatus = "unproven") -> RunState:
-    """Move an active run to its final state, or pause it for `cause` if it has none; then release it.
+def finish_run(store: Store, run: Run, cause: str, whole: FinalGateStatus = "unproven", *, why: str = "") -> RunState:
+    """Move an active run to its final state, or pause it for `cause`, and `why`, if it has none; then release it.
 
     A run with all goals completed is completed only if `whole` is `proven`; while `unproven` it is paused.
     """
     with store.transaction(durable=True):
         # In the transaction: a goal that a human retries now must not be in a run that is completed.
-        state = _final_state(state_from_goals(store, run.id), whole) or Paused(PAUSE_REASONS[cause])
+        state = _final_state(state_from_goals(store, run.id), whole) or Paused(PAUSE_REASONS[cause] + why)
         if isinstance(state, Paused):
             _pause_goals(store, run, state)
         else:
@@ -84,6 +85,13 @@ def pause_for_human(store: Store, run: Run) -> None:
     state = Paused(f"waits for a human: {items}")
     _pause_goals(store, run, state)
     store.runs.move(run.id, state, fence=run.fence)
+
+
+def hold_run(store: Store, run: Run, reason: str) -> None:
+    """Pause an active run and its goals, without releasing it."""
+    with store.transaction(durable=True):
+        _pause_goals(store, run, Paused(reason))
+        store.runs.move(run.id, Paused(reason), fence=run.fence)
 
 
 def fail_run(store: Store, run: Run, reason: str) -> None:

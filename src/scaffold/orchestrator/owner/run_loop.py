@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -10,18 +10,30 @@ from msgspec import Struct
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Attempt, Goal, Run
-from scaffold.core.states import WORKER_PHASES, Active, Cancelled, Completed, Failed, Paused, Planning, RunState
+from scaffold.core.states import (
+    WORKER_PHASES,
+    Active,
+    AttemptOutcome,
+    Cancelled,
+    Completed,
+    Failed,
+    Paused,
+    Planning,
+    RunState,
+)
 from scaffold.host.wake_fifo import WakeFifo
 from scaffold.landing.merge_queue import BranchHeld, MergeQueue, QueueIdle
 from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER, apply_control_requests
-from scaffold.orchestrator.owner.engine import STOP_GRACE_S, Engine, SupervisorExit
+from scaffold.orchestrator.owner.engine import STOP_GRACE_S, AttemptExit, Engine, ProcessExit, SupervisorExit
+from scaffold.orchestrator.owner.model_watch import ModelWatch
 from scaffold.orchestrator.owner.recovery import ensure_session_branch, recover_run
 from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline, regression_reason
 from scaffold.orchestrator.owner.run_end import (
     FinalGateStatus,
     cancel_run,
     finish_run,
+    hold_run,
     pause_for_human,
     state_from_goals,
 )
@@ -29,17 +41,21 @@ from scaffold.orchestrator.owner.run_lease import release_run, renew_lease, requ
 from scaffold.orchestrator.owner.supervisor_pool import SupervisorPool, end_orphaned_supervisors
 from scaffold.orchestrator.owner.worker_exits import WorkerExitHandler
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
-from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, wake_fifo_path
+from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE, wake_fifo_path
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.plan.decide import decide
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 
-EndCause = Literal["done", "stopped", "paused", "cancelled", "limit", "held", "waiting"]
+EndCause = Literal["done", "stopped", "paused", "cancelled", "limit", "unavailable", "held", "waiting"]
 """Why this process stopped executing the run.
 
-`limit`: the budget is spent; `held`: the session branch is checked out in a worktree; `waiting`: a human must decide.
+`limit`: the budget is spent; `unavailable`: the model refuses all requests, and not for a time; `held`: the session
+branch is checked out in a worktree; `waiting`: a human must decide.
 """
+
+OUTCOME_BY_EXIT_CODE: Mapping[int, AttemptOutcome] = {BUDGET_EXIT_CODE: "budget", UNAVAILABLE_EXIT_CODE: "unavailable"}
+"""What the exit code of a supervisor says about its agent; other codes say nothing."""
 
 CONTROL_POLL_S = 0.2
 BRANCH_HELD_POLL_S = 1.0
@@ -69,16 +85,19 @@ class RunOwner:
         self._supervisors = SupervisorPool(context, run, engine, self._wakeup)
         self._launcher = AttemptLauncher(context.store, run.id, engine)
         self._exits = WorkerExitHandler(context, run, engine, self._launcher)
+        self._models = ModelWatch(context, run, self._wakeup.notify_all)
+        self._model_away = False
         self._branch_held = False
         self._final_gates: FinalGateStatus = "unproven"
         self._cause: EndCause = "done"
+        self._why = ""
         self._stopping = asyncio.Event()
 
-    def request_stop(self, cause: EndCause) -> None:
+    def request_stop(self, cause: EndCause, why: str = "") -> None:
         """Start nothing new and end: at once for `stopped` and `cancelled`, else once running work has finished."""
         # The first cause stays, except that stopping and cancelling are stronger than waiting for running work.
         if self._cause == "done" or cause in {"stopped", "cancelled"}:
-            self._cause = cause
+            self._cause, self._why = cause, why
         if self._cause in {"stopped", "cancelled"}:
             self._stopping.set()
         self._wakeup.notify_all()
@@ -122,6 +141,8 @@ class RunOwner:
                     self._land(),
                     self._watch_control_requests(),
                     self._end_overdue_workers(),
+                    self._models.watch(),
+                    self._hold_while_model_is_away(),
                 )
         finally:
             # Before the end is written: no child may work on in a run that this process has released.
@@ -143,7 +164,7 @@ class RunOwner:
     def _activate(self) -> None:
         store = self._context.store
         with owner_transaction(store, self.run, durable=True):
-            if not isinstance(self.run.state, Active):
+            if not isinstance(require_run(store, self.run.id).state, Active):
                 store.runs.move(self.run.id, Active(), fence=self.run.fence)
             for goal in store.goals.of_run(self.run.id):
                 # A goal that its user paused by itself stays paused when the run is resumed.
@@ -151,10 +172,20 @@ class RunOwner:
                     store.goals.move(goal.id, Active())
 
     def _dispatching(self) -> bool:
-        return self._cause == "done"
+        return self._cause == "done" and not self._model_away
 
     async def _supervise(self) -> None:
-        """Keep supervisors running while new work may start; stop them afterwards."""
+        """Keep supervisors running while new work may start, and stop them while it may not; never returns."""
+        while True:
+            await self._keep_supervisors()
+            # Supervisors would go on queueing attempts that are never started, and spend money on turns.
+            for goal in self._goals():
+                await self._engine.stop_supervisor(goal.id, grace_s=STOP_GRACE_S)
+            while not self._dispatching():
+                await self._wakeup.next_event().wait()
+
+    async def _keep_supervisors(self) -> None:
+        """Keep supervisors running until no new work may start."""
         keeper = asyncio.create_task(self._supervisors.keep())
         # The loop below sleeps until an event; without this, an error of the keeper would go unnoticed.
         keeper.add_done_callback(lambda _: self._wakeup.notify_all())
@@ -168,17 +199,27 @@ class RunOwner:
         finally:
             keeper.cancel()
             await asyncio.wait([keeper])
-        # Supervisors would go on queueing attempts that are never started, and spend money on turns.
-        for goal in self._goals():
-            await self._engine.stop_supervisor(goal.id, grace_s=STOP_GRACE_S)
-        # This task must not be the first to end: `_first` would then cancel the workers that are still finishing.
-        await asyncio.Event().wait()
+
+    async def _hold_while_model_is_away(self) -> None:
+        """Pause the run while its model's endpoint is away for longer than agents wait; never returns."""
+        while True:
+            await self._models.until_away(self.run.settings.limits.model_wait_s)
+            if self._dispatching():
+                self._model_away = True
+                self._models.tell()
+                hold_run(self._context.store, self.run, f"waits for {self._models.waits_for}")
+                self._wakeup.notify_all()
+            await self._models.until_back()
+            if self._model_away:
+                self._model_away = False
+                self._activate()
+                self._wakeup.notify_all()
 
     async def _start(self) -> None:
         """Start the attempts that supervisors queue, while new work may start."""
         while True:
             event = self._wakeup.next_event()
-            if self._dispatching():
+            if self._dispatching() and not self._models.parked:
                 await self._launcher.start_queued()
             await event.wait()
 
@@ -187,12 +228,32 @@ class RunOwner:
             exited = await self._engine.next_exit()
             if isinstance(exited, SupervisorExit):
                 self._supervisors.handle_exit(exited)
-                spent = exited.code == BUDGET_EXIT_CODE
+                outcome = OUTCOME_BY_EXIT_CODE.get(exited.code)
             else:
-                spent = await self._exits.handle_exit(exited) == "budget"
-            if spent:
+                outcome = await self._exits.handle_exit(exited)
+            if outcome == "budget":
                 self.request_stop("limit")
+            elif outcome == "unavailable":
+                self._handle_unavailable_model(exited)
             self._wakeup.notify_all()
+
+    def _handle_unavailable_model(self, exited: ProcessExit) -> None:
+        """Stop unless the endpoint is away, which the run waits for.
+
+        Otherwise it refuses the key or the model, or a quota is used up that is not reset by itself.
+        """
+        self._models.look()
+        if not self._models.waits_for:
+            self.request_stop("unavailable", f": {self._last_error(exited)}")
+
+    def _last_error(self, exited: ProcessExit) -> str:
+        """Return the error of the worker's attempt, or of the supervisor's last turn."""
+        store = self._context.store
+        if isinstance(exited, AttemptExit):
+            attempt = store.attempts.get(exited.attempt_id)
+            return attempt.error or "" if attempt else ""
+        turns = [turn for turn in store.turns.of_run(self.run.id) if turn.goal_id == exited.goal_id]
+        return turns[-1].error or "" if turns else ""
 
     async def _end_overdue_workers(self) -> None:
         while True:
@@ -252,6 +313,9 @@ class RunOwner:
                 continue
             open_attempts = self._open_attempts()
             working = [attempt for attempt in open_attempts if attempt.phase in WORKER_PHASES]
+            if self._model_away and self._cause == "done":
+                await event.wait()
+                continue
             # A candidate can wait for a held branch for days; it stays pinned and lands when the run is resumed.
             if not self._dispatching() and not (working or (open_attempts and not self._branch_held)):
                 return
@@ -338,7 +402,7 @@ class RunOwner:
             return RunEnding(state=require_run(store, self.run.id).state, cause=self._cause)
         # "done" without a final state: a goal was retried just as the last one ended
         pause: EndCause = "paused" if self._cause == "done" else self._cause
-        state = finish_run(store, self.run, pause, self._final_gates)
+        state = finish_run(store, self.run, pause, self._final_gates, why=self._why)
         return RunEnding(state=state, cause=pause if isinstance(state, Paused) else "done")
 
 

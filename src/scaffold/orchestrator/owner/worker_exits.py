@@ -84,9 +84,10 @@ class WorkerExitHandler:
         return "lost" if code < 0 and lost + 1 < MAX_LOST_IN_A_ROW else "executor_failed"
 
     def _is_overdue(self, attempt: Attempt) -> bool:
-        """Return whether the worker is past its deadline and the time to save its work."""
+        """Return whether the worker is past its time, and past the time to save its work."""
         now = self._context.clock.monotonic()
-        return now - self._first_seen.setdefault(attempt.id, now) > self._run.settings.tier.timeout_s + OVERTIME_S
+        ends_at = self._first_seen.setdefault(attempt.id, now) + self._run.settings.tier.timeout_s
+        return now > max(ends_at, attempt.ends_at or 0.0) + OVERTIME_S
 
     def _is_hung(self, attempt: Attempt) -> bool:
         return (

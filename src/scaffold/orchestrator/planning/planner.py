@@ -17,6 +17,7 @@ from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutco
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.context import RunContext
+from scaffold.run.time_limit import TimeLimit
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.workspace import Workspace
@@ -39,9 +40,14 @@ def unwrapped_tool(tool: Tool) -> Tool:
 
 
 async def plan_run(
-    context: RunContext, run: Run, model: Model, *, watch: ToolWrapper = unwrapped_tool
+    context: RunContext,
+    run: Run,
+    model: Model,
+    *,
+    watch: ToolWrapper = unwrapped_tool,
+    limit: TimeLimit | None = None,
 ) -> PlanningResult:
-    """Let the planner plan a run that this process owns, and return how that ended.
+    """Let the planner plan a run that this process owns, within `limit`, and return how that ended.
 
     The proposal is written at the end, or not at all. Raises StaleFence if another process owns the run.
     """
@@ -52,7 +58,7 @@ async def plan_run(
         return tuple(map(watch, (*planning_tools(proposals), *read_tools)))
 
     rules = TurnRules(tools=tools, faults=plan_errors)
-    return await run_proposal_turn(context, run, model, TurnRequest(event="plan", prompt=prompt), rules)
+    return await run_proposal_turn(context, run, model, TurnRequest(event="plan", prompt=prompt, limit=limit), rules)
 
 
 def plan_errors(draft: PlanDraft) -> tuple[Finding, ...]:

@@ -2,6 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Protocol
+
+from msgspec import structs
 
 from scaffold.core.errors import ModelError, UsageError
 from scaffold.core.ids import ActionId, ActionKey, Assertion, GoalId
@@ -9,6 +12,7 @@ from scaffold.core.model import Action, Goal, PlanningEvent, Run
 from scaffold.core.plan import Finding
 from scaffold.core.ports import Model
 from scaffold.core.states import Failed
+from scaffold.llm.transport.ports import Patience
 from scaffold.orchestrator.planning.agent_supervision import no_effect_reason
 from scaffold.orchestrator.planning.apply_plan import read_draft
 from scaffold.orchestrator.planning.goal_scope import GoalScopedProposals
@@ -36,6 +40,7 @@ from scaffold.orchestrator.planning.turn import (
 from scaffold.plan.edit.draft import IN_PROGRESS_STATUSES, PlanDraft
 from scaffold.plan.message_text import quoted_list
 from scaffold.run.context import RunContext
+from scaffold.run.time_limit import TimeLimit
 from scaffold.store.database import Store
 
 MAX_READY = 10
@@ -43,7 +48,15 @@ MAX_READY = 10
 MAX_FAILURES = 12
 """How many failed actions a prompt names."""
 
-OpenModel = Callable[[], AbstractAsyncContextManager[Model]]
+
+class OpenModel(Protocol):
+    """Opens the model of one turn."""
+
+    def __call__(self, *, patience: Patience) -> AbstractAsyncContextManager[Model]:
+        """Return a model that waits for its endpoint as `patience` says; UsageError if it cannot be used."""
+        ...
+
+
 PlanCheck = Callable[[PlanDraft], Sequence[Finding]]
 
 
@@ -92,22 +105,27 @@ class SupervisorAgent:
             tools=supervisor_tools(proposals), idle=lambda: no_effect_reason(self._run_context.store, self._run, goal)
         )
         return await self._with_model(
-            lambda model: run_step_turn(self._run_context, self._run, model, request, step_tools)
+            request, lambda model, timed: run_step_turn(self._run_context, self._run, model, timed, step_tools)
         )
 
     async def _propose(self, request: TurnRequest, rules: TurnRules) -> PlanningResult:
         return await self._with_model(
-            lambda model: run_proposal_turn(self._run_context, self._run, model, request, rules)
+            request, lambda model, timed: run_proposal_turn(self._run_context, self._run, model, timed, rules)
         )
 
-    async def _with_model(self, turn: Callable[[Model], Awaitable[PlanningResult]]) -> PlanningResult:
+    async def _with_model(
+        self, request: TurnRequest, turn: Callable[[Model, TurnRequest], Awaitable[PlanningResult]]
+    ) -> PlanningResult:
+        settings = self._run.settings
+        limit = TimeLimit(self._run_context.clock, settings.tier.timeout_s)
+        patience = Patience(settings.limits.model_wait_s, limit.paused)
         async with AsyncExitStack() as stack:
             try:
-                model = await stack.enter_async_context(self._open_model())
+                model = await stack.enter_async_context(self._open_model(patience=patience))
             # Only opening the model is guarded here: an error of the turn itself is part of its result.
             except (ModelError, UsageError) as error:
                 return ModelFailed(self._run_context.redactor.clean(error.in_full), retryable=False)
-            return await turn(model)
+            return await turn(model, structs.replace(request, limit=limit))
 
     def _turn_rules(
         self, goal: Goal, compound: Action | None, extra_changes: Callable[[Store], None] = no_extra_changes

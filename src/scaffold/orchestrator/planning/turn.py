@@ -16,7 +16,7 @@ from scaffold.agent.ports import AgentIO
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller
-from scaffold.core.errors import BudgetExceeded, ModelError, ScaffoldError, TurnLimitExceeded
+from scaffold.core.errors import BudgetExceeded, ModelError, ModelUnavailable, ScaffoldError, TurnLimitExceeded
 from scaffold.core.ids import GoalId, TurnId
 from scaffold.core.model import Action, Goal, PlanningEvent, PlanningTurn, PlanningTurnOutcome, Run, Usage
 from scaffold.core.plan import Finding
@@ -31,6 +31,7 @@ from scaffold.orchestrator.planning.proposals import DraftProposals
 from scaffold.plan.edit.draft import ChangeRejected, DraftChange, PlanDraft
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.run.time_limit import TimeLimit
 from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import RunBudget
 
@@ -51,6 +52,8 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     """None for the planner."""
     action: Action | None = None
     """The compound that the turn is about; None if it is about the goal."""
+    limit: TimeLimit | None = None
+    """The turn's time, which is paused while its model's endpoint is away; None: that of an attempt, from now on."""
 
     @property
     def role(self) -> str:
@@ -85,7 +88,13 @@ class TurnOverBudget(Struct, frozen=True, tag="over_budget"):
     error: str
 
 
-PlanningResult = PlanWritten | PlanRejected | ModelFailed | TurnOverBudget
+class TurnUnavailable(Struct, frozen=True, tag="unavailable"):
+    """The model's endpoint accepted no requests."""
+
+    error: str
+
+
+PlanningResult = PlanWritten | PlanRejected | ModelFailed | TurnOverBudget | TurnUnavailable
 
 
 def no_extra_changes(store: Store, /) -> None:
@@ -225,21 +234,24 @@ class _OpenTurn:
                 self._end("failed", error)
             case TurnOverBudget(error=error):
                 self._end("budget", error)
+            case TurnUnavailable(error=error):
+                self._end("unavailable", error)
         return ending
 
     async def _with_timeout(self, conversation: Callable[[], Awaitable[PlanningResult]]) -> PlanningResult:
-        limit_s = self.run.settings.tier.timeout_s
-        deadline = asyncio.timeout(limit_s)
+        limit = self.request.limit or TimeLimit(self.context.clock, self.run.settings.tier.timeout_s)
         try:
-            async with deadline:
+            async with limit.enforced():
                 return await conversation()
         except TimeoutError:
             # A TimeoutError of something inside is an error of its own, not the end of the turn's time.
-            if not deadline.expired():
+            if limit.left_s > 0:
                 raise
-            return ModelFailed(f"The {self.request.role} timed out after {limit_s:.0f} s.", retryable=True)
+            return ModelFailed(f"The {self.request.role} timed out after {limit.limit_s:.0f} s.", retryable=True)
         except BudgetExceeded as exceeded:
             return TurnOverBudget(self._clean(exceeded.what))
+        except ModelUnavailable as unavailable:
+            return TurnUnavailable(self._clean(unavailable.in_full))
         except ModelError as model_error:
             return ModelFailed(
                 self._clean(model_error.in_full),

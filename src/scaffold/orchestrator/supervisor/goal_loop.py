@@ -6,14 +6,21 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol, assert_never
 
-from scaffold.core.errors import BudgetExceeded
+from scaffold.core.errors import BudgetExceeded, ModelUnavailable
 from scaffold.core.ids import ActionId, Assertion, GoalId
 from scaffold.core.model import Attempt, Goal, Run
 from scaffold.core.states import Active, Completed, Failed, Pending, Running, Skipped
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.planning.agent_supervision import give_up_reason, next_wake_reason
 from scaffold.orchestrator.planning.proposals import Dispatcher
-from scaffold.orchestrator.planning.turn import ModelFailed, PlanningResult, PlanRejected, PlanWritten, TurnOverBudget
+from scaffold.orchestrator.planning.turn import (
+    ModelFailed,
+    PlanningResult,
+    PlanRejected,
+    PlanWritten,
+    TurnOverBudget,
+    TurnUnavailable,
+)
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.plan.decide import (
@@ -85,7 +92,8 @@ class Supervisor:
     async def run(self) -> None:
         """Supervise the goal; return once it is no longer active.
 
-        Raises BudgetExceeded if the budget of its agent is spent, StaleFence if another process owns the run.
+        Raises BudgetExceeded if the budget of its agent is spent, ModelUnavailable if its model accepts no requests,
+        StaleFence if another process owns the run.
         """
         try:
             while True:
@@ -249,6 +257,8 @@ class Supervisor:
         match result:
             case TurnOverBudget(error=error):
                 raise BudgetExceeded(error, "Continue with `scaffold resume --budget-usd MORE`.")
+            case TurnUnavailable(error=error):
+                raise ModelUnavailable(error, "Continue with `scaffold resume` once it answers.")
             case ModelFailed(error=error, retryable=False):
                 self._fail(f"the supervisor's model cannot be used: {error}")
             case PlanWritten() | PlanRejected() | ModelFailed():

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scaffold.core.errors import BudgetExceeded, StaleFence
+from scaffold.core.errors import BudgetExceeded, ModelUnavailable, StaleFence
 from scaffold.core.ids import GoalId, RunId
 from scaffold.core.model import Run
 from scaffold.host.wake_fifo import WakeFifo, wake_up
@@ -10,8 +10,8 @@ from scaffold.orchestrator.supervisor.goal_loop import PlanningAgent, Supervisor
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
 
-DONE_EXIT_CODE, BUDGET_EXIT_CODE = 0, 2
-"""Exit codes: nothing to do now | the budget is spent."""
+DONE_EXIT_CODE, BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE = 0, 2, 3
+"""Exit codes: nothing to do now | the budget is spent | the model accepts no requests."""
 OWNER_FIFO = "owner"
 
 
@@ -21,7 +21,7 @@ def wake_fifo_path(context: RunContext, run_id: RunId, whose: str = OWNER_FIFO) 
 
 
 async def supervise_goal(context: RunContext, run: Run, goal_id: GoalId, planner: PlanningAgent) -> int:
-    """Supervise a goal until it ends, is paused, or the budget is spent; return the exit code."""
+    """Supervise a goal until it ends, is paused, the budget is spent, or the model away; return the exit code."""
     wakeup = Wakeup()
 
     def notify_owner() -> None:
@@ -35,6 +35,8 @@ async def supervise_goal(context: RunContext, run: Run, goal_id: GoalId, planner
         return DONE_EXIT_CODE
     except BudgetExceeded:
         return BUDGET_EXIT_CODE
+    except ModelUnavailable:
+        return UNAVAILABLE_EXIT_CODE
     finally:
         fifo.close()
         notify_owner()

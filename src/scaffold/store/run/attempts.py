@@ -52,7 +52,7 @@ CLAIM = """
 UPDATE attempt SET status = 'claimed', worker = :worker, worktree = :worktree, log_file = :log_file, started_at = :at
 WHERE id = :id AND status = 'queued' AND fence = :fence
 """
-HEARTBEAT = "UPDATE attempt SET heartbeat_at = :at WHERE id = :id"
+HEARTBEAT = "UPDATE attempt SET heartbeat_at = :at, ends_at = :ends_at WHERE id = :id"
 # A candidate keeps its queue position; one that was sent back to work gets a new one.
 ADVANCE = """
 UPDATE attempt SET phase = :phase, head_sha = COALESCE(:head_sha, head_sha),
@@ -178,10 +178,13 @@ class Attempts(RunTableGateway):
         if phase != row["phase"]:
             self._events.append(row["run_id"], AttemptPhaseChanged(row["key"], row["number"], phase))
 
-    def record_heartbeat(self, attempt_id: AttemptId, *, fence: int, at: float) -> None:
-        """Store a heartbeat at the monotonic time `at`; raise StaleFence if the attempt ended or was taken over."""
+    def record_heartbeat(self, attempt_id: AttemptId, *, fence: int, at: float, ends_at: float) -> None:
+        """Store a heartbeat at the monotonic time `at`, and the time `ends_at` until which the worker may take.
+
+        Raises StaleFence if the attempt ended or was taken over.
+        """
         self._fenced(attempt_id, fence, "claimed")
-        self._connection.compare_and_set(HEARTBEAT, "attempt", attempt_id, at=at)
+        self._connection.compare_and_set(HEARTBEAT, "attempt", attempt_id, at=at, ends_at=ends_at)
 
     def check(self, attempt_id: AttemptId, *, fence: int) -> None:
         """Raise StaleFence unless the attempt is claimed with this fence."""
@@ -272,6 +275,7 @@ def _attempt(row: Row) -> Attempt:
         model=row["model"],
         worker=PROCESS.read(row["worker"]),
         heartbeat_at=row["heartbeat_at"],
+        ends_at=row["ends_at"],
         iteration=row["iteration"],
         worktree=row["worktree"],
         base_sha=row["base_sha"],

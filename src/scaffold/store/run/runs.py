@@ -31,11 +31,12 @@ UPDATE run SET status = :status, reason = :reason, updated_at = :at
 WHERE id = :id AND status = :was AND fence = :fence
 """
 CLAIM = """
-UPDATE run SET fence = fence + 1, owner = :owner, heartbeat_at = NULL, updated_at = :at
+UPDATE run SET fence = fence + 1, owner = :owner, heartbeat_at = NULL, waits_for = '', updated_at = :at
 WHERE id = :id AND fence = :fence
 """
-RELEASE = "UPDATE run SET owner = NULL, updated_at = :at WHERE id = :id AND fence = :fence"
+RELEASE = "UPDATE run SET owner = NULL, waits_for = '', updated_at = :at WHERE id = :id AND fence = :fence"
 HEARTBEAT = "UPDATE run SET heartbeat_at = :at WHERE id = :id AND fence = :fence"
+SET_WAITS_FOR = "UPDATE run SET waits_for = :text WHERE id = :id AND fence = :fence"
 SET_SETTINGS = "UPDATE run SET settings = :settings, updated_at = :at WHERE id = :id"
 SET_CONTROL_REQUEST = "UPDATE run SET control_request = :request, updated_at = :at WHERE id = :id"
 # The sum of costs is unknown as soon as one of them is, as in `Usage.__add__`.
@@ -130,6 +131,11 @@ class Runs(RunTableGateway):
         self._fenced(run_id, fence)
         self._connection.compare_and_set(HEARTBEAT, "run", run_id, fence=fence, at=at)
 
+    def wait_for(self, run_id: RunId, text: str, *, fence: int) -> None:
+        """Store what the owner waits for, empty for nothing; raise StaleFence if another process has taken the run."""
+        self._fenced(run_id, fence)
+        self._connection.compare_and_set(SET_WAITS_FOR, "run", run_id, fence=fence, text=text)
+
     def check(self, run_id: RunId, *, fence: int) -> None:
         """Raise StaleFence unless `fence` is current; protects only writes in the same transaction."""
         self._fenced(run_id, fence)
@@ -184,6 +190,7 @@ def _run(row: Row) -> Run:
         fence=row["fence"],
         owner=PROCESS.read(row["owner"]),
         heartbeat_at=row["heartbeat_at"],
+        waits_for=row["waits_for"],
         created_at=parse_time(row["created_at"]),
         updated_at=parse_time(row["updated_at"]),
     )

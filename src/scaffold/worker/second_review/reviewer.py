@@ -14,6 +14,7 @@ from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
 from scaffold.core.review import Review
+from scaffold.llm.transport.ports import Patience
 from scaffold.run.notices import warn
 from scaffold.verify.contract.review import parse_review, unresolved_citations
 from scaffold.worker.attempt_context import AttemptContext
@@ -86,7 +87,8 @@ class SecondReviewer:
         if self.model_name == self._context.task.run.settings.model.name:
             yield self._model
             return
-        async with connect_model(self.model_name) as model:
+        activity, limits = self._context.activity, self._context.task.run.settings.limits
+        async with connect_model(self.model_name, patience=Patience(limits.model_wait_s, activity.parked)) as model:
             yield model
 
     async def _usable(self, model: Model, question: ReviewQuestion) -> Review | str:

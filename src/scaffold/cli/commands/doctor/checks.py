@@ -27,13 +27,14 @@ from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust import TrustStatus
 from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location
-from scaffold.views.run_view import LIVE_STATUSES
-from scaffold.views.store_reader import display_status
+from scaffold.views.store_reader import display_status, is_executed
 
 MIN_PYTHON = (3, 11)
 LOW_FREE_BYTES = 1_000_000_000
 MIN_FREE_BYTES = 100_000_000
 VERSION_S = 10.0
+LIVE = "active"
+"""What is said of a run that a living process owns."""
 
 
 class DoctorCheck(Struct, frozen=True):
@@ -194,7 +195,7 @@ async def _stored_state(repository: Repository, environ: Mapping[str, str]) -> S
     except ScaffoldError as error:
         return [DoctorCheck("database", "fail", error.what, error.fix)]
     try:
-        runs = {run.id: display_status(run) for run in store.runs.all()}
+        runs = {run.id: LIVE if is_executed(run) else display_status(run) for run in store.runs.all()}
     except ScaffoldError as error:
         return [DoctorCheck("database", "fail", error.what, error.fix)]
     finally:
@@ -210,7 +211,7 @@ async def _worktrees(repository: Repository, runs: Mapping[RunId, str]) -> Docto
     except GitError as failed:
         return DoctorCheck("worktrees", "fail", failed.what, failed.fix)
     stale = [each for each in ours if not each.path.exists()]
-    left = [each for each in ours if each not in stale and runs.get(_run_of(each)) not in LIVE_STATUSES]
+    left = [each for each in ours if each not in stale and runs.get(_run_of(each)) != LIVE]
     if stale:
         what = f"{len(stale)} with missing folders, e.g. {stale[0].path}"
         return DoctorCheck("worktrees", "warn", what, "`scaffold doctor --fix` removes git's records of them.")

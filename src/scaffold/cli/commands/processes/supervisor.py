@@ -4,7 +4,7 @@ from functools import partial
 
 import click
 
-from scaffold.agent.model_access import connect_model
+from scaffold.agent.model_access import connect_run_model
 from scaffold.cli.wiring import repository_context, repository_here
 from scaffold.core.ids import GoalId
 from scaffold.git.repository import Repository
@@ -37,7 +37,7 @@ async def _supervise(context: RunContext, goal_id: GoalId) -> int:
         if run is None:
             return DONE_EXIT_CODE
         return await supervise_goal(
-            context, run, goal_id, SupervisorAgent(context, run, partial(connect_model, run.settings.model.name))
+            context, run, goal_id, SupervisorAgent(context, run, partial(connect_run_model, run.settings.model))
         )
     finally:
         context.store.close()

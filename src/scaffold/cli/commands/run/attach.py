@@ -19,8 +19,8 @@ from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
 from scaffold.views.event_tail import tail_events
-from scaffold.views.run_view import LIVE_STATUSES, read_run_view
-from scaffold.views.store_reader import display_status, find_run
+from scaffold.views.run_view import read_run_view
+from scaffold.views.store_reader import display_status, find_run, is_executed
 
 EXIT_CODE_BY_PAUSE: Mapping[str | None, int] = {PAUSE_REASONS["limit"]: LIMIT, PAUSE_REASONS["stopped"]: INTERRUPTED}
 """Exit codes by pause reason; every other pause waits for a human."""
@@ -55,7 +55,7 @@ async def _attach(name: str | None, *, as_json: bool) -> int:
 
 def _has_ended(context: RunContext, run: Run) -> bool:
     """Return whether no process executes the run any more; its final state is stored before its owner releases it."""
-    return display_status(require_run(context.store, run.id)) not in LIVE_STATUSES
+    return not is_executed(require_run(context.store, run.id))
 
 
 def _print_end(context: RunContext, run: Run, *, as_json: bool) -> int:

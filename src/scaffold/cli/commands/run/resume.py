@@ -13,15 +13,14 @@ from scaffold.config.run_settings import RunFlags, resume_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Goal, Run
 from scaffold.core.run_settings import SandboxSettings
-from scaffold.core.states import INTERRUPTED, Active, Failed, Paused, Planning, status_of
+from scaffold.core.states import INTERRUPTED, Failed, Paused, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
-from scaffold.views.run_view import LIVE_STATUSES
-from scaffold.views.store_reader import display_status, find_run
+from scaffold.views.store_reader import display_status, find_run, is_executed
 
 
 @click.command()
@@ -44,14 +43,14 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
         if goal is not None:
             await resume_goal(context, run, goal)
         status = display_status(run)
-        if goal is not None and status in LIVE_STATUSES:
+        if goal is not None and is_executed(run):
             return 0
         if status not in {INTERRUPTED, "paused", "active"}:
             fix = "Retry it with `scaffold retry`." if status == "failed" else "Start a new run."
             raise UsageError(f"run {run.id} is {status} and cannot be resumed", fix)
         # Before the new settings are stored: a run that cannot execute with them keeps its own.
         require_sandbox(SandboxSettings(mode=flags.sandbox or run.settings.sandbox.mode), await detect_sandbox_level())
-        if status == "active":
+        if is_executed(run):
             run = await take_over_run_when_free(context, run.id)
         reconfigure_run(context, run, resume_settings(context, run, flags))
         return await continue_run(context, run.id, flags)
@@ -72,16 +71,17 @@ def _find_target(context: RunContext, name: str) -> tuple[Run, Goal | None]:
 
 def _latest_to_resume(context: RunContext) -> Run:
     for run in context.store.runs.all():
-        if display_status(run) == INTERRUPTED or isinstance(run.state, Paused):
+        if display_status(run) == INTERRUPTED or (isinstance(run.state, Paused) and not is_executed(run)):
             return run
     latest = context.store.runs.latest()
-    about = f"the latest, {latest.id}, is {status_of(latest.state)}" if latest else "there is no run"
+    executed = " and goes on by itself" if latest and is_executed(latest) else ""
+    about = f"the latest, {latest.id}, is {status_of(latest.state)}{executed}" if latest else "there is no run"
     raise UsageError(f"no run is interrupted or paused: {about}", _fix_for(latest))
 
 
 def _fix_for(latest: Run | None) -> str:
     match latest:
-        case Run(id=run_id, state=Planning() | Active()):
+        case Run(id=run_id) if is_executed(latest):
             return f"Follow it with `scaffold attach {run_id}`."
         case Run(id=run_id, state=Failed()):
             return f"Retry it with `scaffold retry {run_id}`."

@@ -1,0 +1,123 @@
+"""Watch the endpoints of a run's models. While all are parked, no attempt starts, and the run says why."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+
+from scaffold.agent.model_access import endpoint_name, open_user_store
+from scaffold.core.events import NoticeRaised
+from scaffold.core.model import Run
+from scaffold.core.throttling import UNTHROTTLED, ThrottleState, cooldown_left_s, is_unavailable
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.store.user_store import UserStore
+
+WATCH_POLL_S = 1.0
+TELL_AFTER_S = 5.0
+"""A rate limit causes shorter waits now and then; they are not worth a line."""
+MAX_HOLD_S = 600.0
+"""An endpoint that does not answer is tried again after as long as it has not, and at least so often."""
+
+
+class ModelWatch:
+    """The endpoints of a run's models, as all processes of the user know them; cassettes have none."""
+
+    def __init__(self, context: RunContext, run: Run, notify: Callable[[], None]) -> None:
+        """`notify` is called when one of the endpoints is back."""
+        self._context = context
+        self._run = run
+        self._notify = notify
+        names = (run.settings.model.name, *run.settings.model.others)
+        found = {endpoint_name(name): name.partition(":")[0] for name in names}
+        self._providers = {endpoint: provider for endpoint, provider in found.items() if endpoint is not None}
+        self._user: UserStore | None = None
+        self._states = dict.fromkeys(self._providers, UNTHROTTLED)
+        self._away_since: float | None = None
+        self._told = ""
+
+    @property
+    def parked(self) -> bool:
+        """Return whether no endpoint accepted requests when they were last looked at."""
+        return self._left_s() > 0.0
+
+    @property
+    def waits_for(self) -> str:
+        """Return what the run waits for, and until when; empty if an endpoint accepts requests."""
+        if not self._away():
+            return ""
+        endpoint, state = min(self._states.items(), key=lambda each: self._cooldown_s(each[1]))
+        provider = self._providers[endpoint]
+        if is_unavailable(state):
+            return f"{provider}, which does not answer"
+        until = datetime.fromtimestamp(state.cooldown_until_s, UTC)
+        return f"{provider} until {until:%Y-%m-%d %H:%M:%S} UTC"
+
+    async def watch(self) -> None:
+        """Look at the endpoints until cancelled; say in the run when all are parked for long, and when one is back."""
+        if not self._providers:
+            await asyncio.Event().wait()
+            return
+        with closing(open_user_store()) as user:
+            self._user = user
+            try:
+                while True:
+                    self.look()
+                    await self._context.clock.sleep(WATCH_POLL_S)
+            finally:
+                self._user = None
+
+    async def until_away(self, wait_s: float) -> None:
+        """Return once all endpoints were parked for `wait_s` seconds in a row, or say that they will be."""
+        while self._away_since is None or self._now() - self._away_since + self._left_s() <= wait_s:
+            await self._context.clock.sleep(WATCH_POLL_S)
+
+    async def until_back(self) -> None:
+        """Return once requests may be tried again: at the end of a limit, or some time after an endpoint went down."""
+        now = self._now()
+        held_until = now + min(now - (self._away_since or now), MAX_HOLD_S)
+        while self.parked or (self._away() and self._now() < held_until):
+            await self._context.clock.sleep(WATCH_POLL_S)
+        # Agents wait as long again for an endpoint that is not back.
+        self._away_since = None
+
+    def look(self) -> None:
+        """Look at the endpoints now, if they are watched: agents that just ended may know more than the last look."""
+        if self._user is None:
+            return
+        was_parked, user = self.parked, self._user
+        self._states = {endpoint: user.endpoints.state(endpoint) for endpoint in self._providers}
+        text = self.waits_for
+        if not text:
+            self._away_since = None
+        elif self._away_since is None:
+            self._away_since = self._now()
+        if text != self._told and (self._told or self._left_s() > TELL_AFTER_S):
+            self.tell()
+        if was_parked and not self.parked:
+            self._notify()
+
+    def tell(self) -> None:
+        """Record what the run waits for; people are told when that begins and ends."""
+        store, waits_for = self._context.store, self.waits_for
+        with owner_transaction(store, self._run):
+            store.runs.wait_for(self._run.id, waits_for, fence=self._run.fence)
+            if waits_for and not self._told:
+                store.events.append(self._run.id, NoticeRaised("warning", f"waiting for {waits_for}"))
+            elif self._told and not waits_for:
+                store.events.append(self._run.id, NoticeRaised("info", "the model accepts requests again"))
+        self._told = waits_for
+
+    def _away(self) -> bool:
+        """Return whether each endpoint is parked, or does not answer."""
+        states = self._states.values()
+        return bool(states) and all(is_unavailable(each) or self._cooldown_s(each) > 0.0 for each in states)
+
+    def _left_s(self) -> float:
+        return min(map(self._cooldown_s, self._states.values()), default=0.0)
+
+    def _cooldown_s(self, state: ThrottleState) -> float:
+        return cooldown_left_s(state, self._context.clock.now().timestamp())
+
+    def _now(self) -> float:
+        return self._context.clock.monotonic()

@@ -1,0 +1,58 @@
+"""The time that an attempt or a turn may take, which stands still while its model accepts no requests."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from scaffold.core.ports import Clock
+
+PAUSE_POLL_S = 1.0
+
+
+class TimeLimit:
+    """A time limit that can be paused; it starts when it is created."""
+
+    def __init__(self, clock: Clock, limit_s: float) -> None:
+        self.limit_s = limit_s
+        self._clock = clock
+        self._ends_at = clock.monotonic() + limit_s
+        self._pauses = 0
+        self._paused_at = 0.0
+
+    @property
+    def left_s(self) -> float:
+        """Return the seconds left; negative after the end."""
+        return self._ends_at - (self._paused_at if self._pauses else self._clock.monotonic())
+
+    @property
+    def ends_at(self) -> float:
+        """Return the end on the monotonic clock, if it is not paused any longer."""
+        return self._clock.monotonic() + self.left_s
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let no time pass while the block runs."""
+        if not self._pauses:
+            self._paused_at = self._clock.monotonic()
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+            if not self._pauses:
+                self._ends_at += self._clock.monotonic() - self._paused_at
+
+    @asynccontextmanager
+    async def enforced(self) -> AsyncIterator[asyncio.Timeout]:
+        """Raise TimeoutError in the block once the time is over; the timeout then says that it has expired."""
+        async with asyncio.timeout(None) as timeout:
+            watcher = asyncio.create_task(self._expire(timeout))
+            try:
+                yield timeout
+            finally:
+                watcher.cancel()
+
+    async def _expire(self, enforced: asyncio.Timeout) -> None:
+        while (left_s := self.left_s) > 0:
+            await self._clock.sleep(min(left_s, PAUSE_POLL_S) if self._pauses else left_s)
+        enforced.reschedule(asyncio.get_running_loop().time())
