@@ -329,3 +329,11 @@ async def test_pytest_and_its_plugins_replace_nothing_of_what_is_compared(tmp_pa
         write_files(tmp_path, {"test_a.py": EVERY_OUTCOME}), PYTEST, PYTEST_DISABLE_PLUGIN_AUTOLOAD=""
     )
     assert shown.replaced == ()
+
+
+async def test_tests_run_in_their_order_whatever_shuffles_them(tmp_path):
+    """AL-9: with pytest-randomly, tests that need their order would fail with one tree and pass with another."""
+    later = "".join(f"def test_{n}():\n    assert DONE == list(range({n}))\n    DONE.append({n})\n" for n in range(12))
+    gate = structs.replace(PYTEST, command="python -m pytest -q -p pytest_randomly")
+    shown = await run_gate_once(write_files(tmp_path, {"test_order.py": f"DONE = []\n\n\n{later}"}), gate)
+    assert (len(shown.outcomes), set(shown.outcomes.values())) == (12, {"passed"})

@@ -66,6 +66,8 @@ def pytest_configure(config: Any) -> None:
     if order and note:
         # A run that stops at the first failure would leave most tests without a report.
         config.option.maxfail = 0
+        # In another order each time, tests that depend on their order would fail with one tree and pass with another.
+        config.option.randomly_reorganize = False
         # A file of old tests that cannot be loaded says nothing about the others.
         config.option.continue_on_collection_errors = (
             stand_ins is not None or config.option.continue_on_collection_errors
