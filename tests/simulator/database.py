@@ -88,6 +88,9 @@ class _ProcessConnection:
     def _commit(self) -> None:
         self._own += self._database.commit()
 
+    def ended(self) -> None:
+        """Do nothing: it is always within reach."""
+
     def roll_back(self) -> None:
         self._database.sqlite.roll_back()
 

@@ -54,6 +54,10 @@ class StoreError(ScaffoldError):
     """The database cannot be opened, read or written."""
 
 
+class StoreUnavailable(StoreError):
+    """The database cannot be used at present: it is out of reach, locked by another process, or has no room."""
+
+
 class StoreEmpty(StoreError):
     """The database exists but has no tables: its creation was interrupted, so it never held a run."""
 

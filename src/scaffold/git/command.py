@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.git.disabled_programs import HARMLESS_COMMANDS, DisabledPrograms, Setting, disable_programs
-from scaffold.git.errors import git_failure, is_lock_error
+from scaffold.git.errors import git_failure, is_lock_error, is_system_error
 from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.process.command import CommandResult, OutputCapture, run_command
 
@@ -56,6 +56,8 @@ FIXED_VARIABLES = {
 }
 RETRY_DELAYS_S = (0.05, 0.1, 0.2, 0.4)
 """Delay before each retry; up to doubled at random so that two colliding processes do not retry in step."""
+FAULT_DELAYS_S = (0.5, 1.0, 2.0, 4.0)
+"""Delay before each retry after the system refused to read or write, or to give memory."""
 OUTPUT_LIMIT_BYTES = 256 * 1024 * 1024
 MAX_CACHED = 8
 """How many of the latest answers about commits are cached."""
@@ -192,11 +194,12 @@ class Git:
             output=OutputCapture(limit_bytes=limit_bytes or OUTPUT_LIMIT_BYTES),
         )
         finished = await once()
-        for pause_s in RETRY_DELAYS_S:
-            if not _is_transient(finished):
-                break
-            await asyncio.sleep(pause_s * (1 + secrets.randbelow(1000) / 1000))
-            finished = await once()
+        for transient, delays_s in ((_is_transient, RETRY_DELAYS_S), (_is_system_fault, FAULT_DELAYS_S)):
+            for pause_s in delays_s:
+                if not transient(finished):
+                    break
+                await asyncio.sleep(pause_s * (1 + secrets.randbelow(1000) / 1000))
+                finished = await once()
         return finished
 
     def _ignore_case(self) -> tuple[Setting, ...]:
@@ -224,6 +227,10 @@ def _as_variables(settings: Iterable[Setting]) -> dict[str, str]:
     names = {f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in enumerate(pairs)}
     values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(pairs)}
     return names | values | {"GIT_CONFIG_COUNT": str(len(pairs))}
+
+
+def _is_system_fault(finished: CommandResult) -> bool:
+    return finished.exit_code not in {0, None} and is_system_error(finished.stderr)
 
 
 def _is_transient(finished: CommandResult) -> bool:

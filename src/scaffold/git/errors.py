@@ -1,5 +1,6 @@
 """Translate failures of git commands into errors that say what to do."""
 
+import errno
 import os
 import re
 from datetime import UTC, datetime
@@ -15,12 +16,27 @@ _LOCKED = re.compile(rb"(?:'(?P<file>[^'\n]+\.lock)': File exists)|could not loc
 _FILTERED = re.compile(r"(?P<path>[^\n]+): (?:clean|smudge) filter '?(?P<name>[^'\n]+?)'? failed")
 _ABSENT = re.compile(r"transport '[^']*' not allowed|promisor remote|lazy fetching disabled")
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_SYSTEM_ERRORS = (
+    errno.EIO,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.ENOMEM,
+    errno.EAGAIN,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ESTALE,
+)
 _PREFIX = re.compile(r"^(fatal|error): ")
 
 
 def is_lock_error(stderr: bytes) -> bool:
     """Return whether the command failed because another process held a lock."""
     return _LOCKED.search(stderr) is not None
+
+
+def is_system_error(stderr: bytes) -> bool:
+    """Return whether the system refused to read or write, or to give memory: by its own words, in the C locale."""
+    return any(os.strerror(number).encode() in stderr for number in _SYSTEM_ERRORS)
 
 
 def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> GitError:

@@ -58,16 +58,18 @@ class Store(BaseStore):
         clock: TimeSource,
         create: bool = True,
         timeout_s: float = 10.0,
+        outage_s: float = 0.0,
         migrations: Path = MIGRATIONS,
     ) -> "Store":
         """Open the database at `location` and migrate its schema; with `create`, a missing one is created.
 
-        `timeout_s` is how long a write waits for another process's transaction. Raises StoreError and changes nothing
+        `timeout_s` is how long a write waits for another process's transaction, `outage_s` how long each step waits,
+        and blocks this process, for a server that is away. Raises StoreError and changes nothing
         if the database is missing (without `create`), inaccessible, corrupt, foreign, too new, or of an older version
         and in use by a run. With `create` it must be writable; without, a read-only database can be opened, and its
         transactions raise StoreError.
         """
-        driver = open_driver(location, create=create, timeout_s=timeout_s)
+        driver = open_driver(location, create=create, timeout_s=timeout_s, outage_s=outage_s)
         return cls(open_connection(driver, SchemaSource(migrations, IN_USE), clock, create=create), clock)
 
     def snapshot(self) -> AbstractContextManager[None]:

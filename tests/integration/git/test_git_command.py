@@ -6,6 +6,7 @@ import os
 import pytest
 
 from scaffold.core.errors import GitError
+from scaffold.git import command
 from scaffold.git.command import MAX_CACHED, Git
 
 FLAKY_GIT = """#!/bin/sh
@@ -82,9 +83,21 @@ async def test_a_permanent_failure_is_not_retried(flaky, environ, tmp_path):
     assert calls(environ, tmp_path) == 1
 
 
-async def test_a_full_disk_is_named(flaky):
+NO_ROOM = "echo 'fatal: unable to write loose object file: No space left on device' >&2; exit 128"
+
+
+@pytest.mark.parametrize("first", [NO_ROOM, "echo 'error: unable to read x: Input/output error' >&2; exit 1"])
+async def test_what_the_system_refuses_is_tried_again(flaky, environ, tmp_path, monkeypatch, first):
+    """AL-27: with pauses, in which there may be room again."""
+    monkeypatch.setattr(command, "FAULT_DELAYS_S", (0.01, 0.01))
+    assert (await flaky(first)("version")).line == "done"
+    assert calls(environ, tmp_path) == 3
+
+
+async def test_a_full_disk_is_named(flaky, monkeypatch):
+    monkeypatch.setattr(command, "FAULT_DELAYS_S", (0.01,))
     with pytest.raises(GitError, match="no space left on device") as caught:
-        await flaky("echo 'fatal: unable to write loose object file: No space left on device' >&2; exit 128")("add")
+        await flaky(NO_ROOM)("add")
     assert "free some space" in caught.value.fix
 
 

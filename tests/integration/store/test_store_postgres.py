@@ -3,14 +3,14 @@
 import subprocess  # noqa: TID251 - the test is about other processes
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import psycopg
 import pytest
 
 from builders import a_goal, a_run, an_action, events_of, location_arguments, store_run
 from integration.store.test_store_opening import BESIDE_TESTS, OPEN_WHEN_TOLD
-from scaffold.core.errors import IllegalTransition, StoreError
+from scaffold.core.errors import IllegalTransition, StoreError, StoreUnavailable
 from scaffold.core.states import Active, Completed
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
@@ -120,7 +120,8 @@ def test_an_invalid_schema_name_is_a_programming_error(postgres_url: str, clock:
         Store.open(PostgresLocation(postgres_url, schema), clock=clock)
 
 
-def test_a_server_that_closes_the_connection_is_an_error(nowhere: PostgresLocation, store: Store) -> None:
+def test_a_server_that_closes_the_connection_is_an_error_once(nowhere: PostgresLocation, store: Store) -> None:
+    """AL-27: a restarted server costs one step, which is rolled back as a whole."""
     store_run(store)
 
     def change() -> None:
@@ -129,10 +130,30 @@ def test_a_server_that_closes_the_connection_is_an_error(nowhere: PostgresLocati
             _do(nowhere, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%'")
             store.runs.move("run-1", Completed())
 
-    with pytest.raises(StoreError, match="shutting down or cancelled"):
+    with pytest.raises(StoreUnavailable, match="shutting down or cancelled"):
         change()
-    with pytest.raises(StoreError, match="cannot be reached"):
-        store.runs.all()
+    assert [run.state for run in store.runs.all()] == [a_run().state]
+    _do(nowhere, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle'")
+    before = store.data_version()
+    with store.transaction():
+        store.runs.move("run-1", Active())
+    assert ([run.state for run in store.runs.all()], store.data_version()) == ([Active()], before)
+
+
+def test_a_transaction_that_lost_its_connection_executes_nothing_more(nowhere: PostgresLocation, store: Store) -> None:
+    """AL-27: the rest of it would be executed alone, on a new connection."""
+    store_run(store)
+
+    def change() -> None:
+        with store.transaction():
+            _do(nowhere, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%'")
+            with suppress(StoreUnavailable):
+                store.runs.move("run-1", Active())
+            store.runs.move("run-1", Active())
+
+    with pytest.raises((RuntimeError, StoreUnavailable)):
+        change()
+    assert [run.state for run in store.runs.all()] == [a_run().state]
 
 
 def test_several_processes_may_create_a_schema_at_once(postgres_url: str) -> None:

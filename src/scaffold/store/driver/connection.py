@@ -61,6 +61,10 @@ class DatabaseDriver(Protocol):
         """Undo everything since `begin`."""
         ...
 
+    def ended(self) -> None:
+        """Take note that a transaction or snapshot is over, however it ended."""
+        ...
+
     def tables(self) -> frozenset[str]:
         """Return the names of the tables, without the driver's own."""
         ...
@@ -180,6 +184,7 @@ class Connection:
             # Still open after an error in the block, and after a commit that failed.
             if driver.in_transaction:
                 driver.roll_back()
+            driver.ended()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -193,6 +198,7 @@ class Connection:
             self._in_snapshot = False
             if self.driver.in_transaction:
                 self.driver.roll_back()
+            self.driver.ended()
 
     def _require_no_transaction(self) -> None:
         if self.driver.in_transaction:

@@ -35,15 +35,18 @@ POSTGRES_DRIVER = "scaffold.store.driver.postgres:PostgresDriver"
 """Imported only when used: importing psycopg takes longer than all of `scaffold status` may."""
 
 
-def open_driver(location: StoreLocation, *, create: bool, timeout_s: float) -> DatabaseDriver:
+def open_driver(location: StoreLocation, *, create: bool, timeout_s: float, outage_s: float = 0.0) -> DatabaseDriver:
     """Open the database at `location`; raise StoreError if it is missing, unless `create`.
 
-    `timeout_s` is how long a write waits for another process's transaction.
+    `timeout_s` is how long a write waits for another process's transaction, `outage_s` how long each read and each
+    transaction waits, and blocks, for a server that is away.
     """
     if isinstance(location, Path):
         return SqliteDriver(location, create=create, timeout_s=timeout_s)
     module, _, name = POSTGRES_DRIVER.partition(":")
-    driver: DatabaseDriver = getattr(importlib.import_module(module), name)(location, timeout_s=timeout_s)
+    driver: DatabaseDriver = getattr(importlib.import_module(module), name)(
+        location, timeout_s=timeout_s, outage_s=outage_s
+    )
     return driver
 
 

@@ -2,7 +2,9 @@
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from threading import Event
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -10,11 +12,13 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 
-from scaffold.core.errors import StoreError
+from scaffold.core.errors import StoreError, StoreUnavailable
 from scaffold.store.driver.connection import ColumnValue
 from scaffold.store.driver.location import PostgresLocation
 
 CONNECT_TIMEOUT_S = 10
+MIN_PAUSE_S, MAX_PAUSE_S = 0.2, 5.0
+"""Between tries to connect to a server that is away; doubled each time."""
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 NUL, SHOWN_NUL = "\0", "\N{SYMBOL FOR NULL}"
 """PostgreSQL text cannot contain NUL, so it is stored as the symbol for it."""
@@ -57,6 +61,8 @@ _EXPLANATIONS: Mapping[str, tuple[str, str]] = {
     "XX": ("the database is corrupt", "Nothing was changed. Ask the server's administrator to check its log."),
 }
 """By SQLSTATE: the full code, or its first two characters (the class)."""
+_PASSING = frozenset({"08", "40P01", "53100", "53", "55P03", "57", "58"})
+"""Those that may be over later."""
 
 _PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_]+)|%|\bTEXT\b")
 
@@ -64,28 +70,73 @@ _PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_]+)|%|\bTEXT\b")
 class PostgresDriver:
     """A connection to one schema. Implements `connection.DatabaseDriver`."""
 
-    def __init__(self, server: PostgresLocation, *, timeout_s: float) -> None:
-        """Connect; the schema need not exist yet. `timeout_s` is how long to wait for another writer."""
+    def __init__(self, server: PostgresLocation, *, timeout_s: float, outage_s: float = 0.0) -> None:
+        """Connect; the schema need not exist yet.
+
+        `timeout_s` is how long to wait for another writer, `outage_s` how long to wait for a server that is away.
+        """
         if not SCHEMA.fullmatch(server.schema):
             raise ValueError(f"invalid schema name: {server.schema!r}")
         self.name = _public_address(server)
         self.read_only: str | None = None
         self._schema = server.schema
+        self._server = server
+        # PostgreSQL takes a lock_timeout of 0 for no limit.
+        self._timeout_ms = max(1, int(timeout_s * 1000))
+        self._outage_s = outage_s
         self._own_commits = 0
+        self._begun = False
+        self._connect_in_time()
+
+    def _connect_in_time(self) -> None:
+        """Connect, and try again as long as an outage may last."""
+        give_up_s = time.monotonic() + self._outage_s
+        pause_s = MIN_PAUSE_S
+        while True:
+            try:
+                return self._connect()
+            except StoreUnavailable:
+                if time.monotonic() + pause_s > give_up_s:
+                    raise
+            Event().wait(pause_s)
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
+
+    def _connect(self) -> None:
         try:
             self._raw = psycopg.connect(
-                server.url,
+                self._server.url,
                 autocommit=True,
                 row_factory=dict_row,
                 connect_timeout=CONNECT_TIMEOUT_S,
                 client_encoding="UTF8",
                 application_name="scaffold",
             )
+            session = f"SET search_path TO {self._schema}; SET lock_timeout = {self._timeout_ms}"
+            self._raw.execute(session.encode(), prepare=False)
         except psycopg.Error as error:
             self._fail(error)
-        # PostgreSQL takes a lock_timeout of 0 for no limit.
-        timeout_ms = max(1, int(timeout_s * 1000))
-        self._script(f"SET search_path TO {self._schema}; SET lock_timeout = {timeout_ms}")
+
+    def _reconnect_if_lost(self) -> None:
+        """Connect again if the connection was lost.
+
+        Not within a transaction: what it had done was rolled back, and the rest of it would be executed alone.
+        """
+        if self._raw.broken and not self._begun:
+            self._connect_in_time()
+
+    def _retried(self, statement: Callable[[], psycopg.Cursor[dict[str, Any]]]) -> psycopg.Cursor[dict[str, Any]]:
+        """Execute a statement; once more if it finds that the connection was lost before, so that nothing was done."""
+        self._reconnect_if_lost()
+        try:
+            return statement()
+        except psycopg.Error as error:
+            if self._begun or not self._raw.broken:
+                self._fail(error)
+        self._reconnect_if_lost()
+        try:
+            return statement()
+        except psycopg.Error as error:
+            self._fail(error)
 
     @property
     def in_transaction(self) -> bool:
@@ -114,6 +165,7 @@ class PostgresDriver:
         """Lock the revision row; PostgreSQL grants the lock in the order of requests."""
         try:
             self._script(BEGIN_DURABLE if durable else BEGIN)
+            self._begun = True
         except StoreError:
             # BEGIN itself succeeded; the statement after it failed, which leaves an aborted transaction.
             if self.in_transaction:
@@ -123,6 +175,7 @@ class PostgresDriver:
     def begin_snapshot(self) -> None:
         """Start a transaction that reads one version of the data and changes none."""
         self._script(BEGIN_SNAPSHOT)
+        self._begun = True
 
     def commit(self) -> None:
         """Commit everything since `begin`; raise RuntimeError if a statement failed: PostgreSQL would roll back."""
@@ -135,6 +188,10 @@ class PostgresDriver:
     def roll_back(self) -> None:
         """Undo everything since `begin`."""
         self._script("ROLLBACK")
+
+    def ended(self) -> None:
+        """Let the next statement connect again if the connection was lost."""
+        self._begun = False
 
     def tables(self) -> frozenset[str]:
         """Return the names of the tables in the schema, without the revision table."""
@@ -163,28 +220,23 @@ class PostgresDriver:
         self._raw.close()
 
     def _execute(self, statement: str, values: Mapping[str, ColumnValue]) -> psycopg.Cursor[dict[str, Any]]:
-        try:
-            return self._raw.execute(psycopg_style(statement), _storable(values))
-        except psycopg.Error as error:
-            self._fail(error)
+        return self._retried(lambda: self._raw.execute(psycopg_style(statement), _storable(values)))
 
     def _script(self, statements: str) -> None:
         """Execute several statements in one round trip; in one transaction, unless they start one themselves."""
-        try:
-            # A prepared statement cannot contain several statements.
-            self._raw.execute(statements, prepare=False)
-        except psycopg.Error as error:
-            self._fail(error)
+        # A prepared statement cannot contain several statements.
+        self._retried(lambda: self._raw.execute(statements, prepare=False))
 
     def _fail(self, error: psycopg.Error) -> NoReturn:
         """Raise psycopg's error as StoreError; errors that indicate a bug are raised unchanged."""
         # An error without a code did not come from the server: the connection could not be made, or was lost.
         code = error.sqlstate or ("08" if isinstance(error, psycopg.OperationalError) else "")
-        explanation = _EXPLANATIONS.get(code) or _EXPLANATIONS.get(code[:2])
-        if explanation is None:
+        known = code if code in _EXPLANATIONS else code[:2]
+        if known not in _EXPLANATIONS:
             raise error
-        what, fix = explanation
-        raise StoreError(f"{self.name}: {what} ({' '.join(str(error).split())})", fix) from error
+        what, fix = _EXPLANATIONS[known]
+        kind = StoreUnavailable if known in _PASSING else StoreError
+        raise kind(f"{self.name}: {what} ({' '.join(str(error).split())})", fix) from error
 
 
 def _storable(values: Mapping[str, ColumnValue]) -> dict[str, ColumnValue]:

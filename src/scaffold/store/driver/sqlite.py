@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scaffold.core.errors import StoreError
+from scaffold.core.errors import StoreError, StoreUnavailable
 from scaffold.store.driver.connection import ColumnValue
 from scaffold.store.errors import START_HINT
 
@@ -47,6 +47,8 @@ _EXPLANATIONS: Mapping[int, tuple[str, str]] = {
     sqlite3.SQLITE_CONSTRAINT: ("this conflicts with stored data", "Nothing was changed; use another name or id."),
     sqlite3.SQLITE_IOERR: ("the disk failed to read or write", "Check the disk, then repeat the command."),
 }
+_PASSING = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
+"""Those that may be over later."""
 
 
 class SqliteDriver:
@@ -123,6 +125,9 @@ class SqliteDriver:
         """Undo everything since `begin`."""
         self._execute("ROLLBACK")
 
+    def ended(self) -> None:
+        """Do nothing: a file is never out of reach."""
+
     def tables(self) -> frozenset[str]:
         """Return the names of the tables in the file."""
         return frozenset(row["name"] for row in self.rows(TABLES))
@@ -196,7 +201,8 @@ class SqliteDriver:
         if isinstance(error, sqlite3.ProgrammingError):
             raise error
         what, fix = _EXPLANATIONS.get(_primary_code(error), _UNEXPLAINED)
-        raise StoreError(f"{self.name}: {what} ({error})", fix) from error
+        kind = StoreUnavailable if _primary_code(error) in _PASSING else StoreError
+        raise kind(f"{self.name}: {what} ({error})", fix) from error
 
 
 def _primary_code(error: sqlite3.Error) -> int:
