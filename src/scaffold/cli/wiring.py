@@ -39,22 +39,24 @@ async def open_context(cwd: Path | None = None, *, create: bool = False) -> RunC
     return repository_context(await open_repository(cwd or Path.cwd(), environ=os.environ), create=create)
 
 
-def repository_context(repository: Repository, *, create: bool = False) -> RunContext:
-    """Open the store of a repository; without `create`, raises UsageError if there is no run yet."""
+def repository_context(repository: Repository, *, create: bool = False, outage_s: float = 0.0) -> RunContext:
+    """Open the store of a repository, as `Store.open` does; UsageError without `create` if there is no run yet."""
     find = state_location if create else existing_state_location
     place = find(repository.common_dir, os.environ)
     if place is None:
         raise no_run_error()
     try:
-        return context_at(repository, place, create=create)
+        return context_at(repository, place, create=create, outage_s=outage_s)
     except StoreEmpty as empty:
         raise no_run_error() from empty
 
 
-def context_at(repository: Repository, place: StoreLocation, *, create: bool = False) -> RunContext:
+def context_at(
+    repository: Repository, place: StoreLocation, *, create: bool = False, outage_s: float = 0.0
+) -> RunContext:
     """Open the store at `place` for the repository; without `create`, raises StoreEmpty if it is empty."""
     clock = SystemClock()
-    store = Store.open(place, clock=clock, create=create)
+    store = Store.open(place, clock=clock, create=create, outage_s=outage_s)
     return RunContext(repository=repository, store=store, clock=clock, cache=dirs().cache, environ=os.environ)
 
 

@@ -105,6 +105,10 @@ class MergeQueue:
         async with self._busy:
             return await self._verifier.run_all_gates(await session_tip(self._context, self._run))
 
+    def forget_tip(self) -> None:
+        """Read the branch before the next landing: others may have recorded what this queue moved it to."""
+        self._landed = None
+
     def _withdrawn(self, attempt: Attempt) -> bool:
         """Return whether a human cancelled the candidate meanwhile."""
         now = self._context.store.attempts.get(attempt.id)

@@ -1,6 +1,8 @@
 """End attempts that did not land, and decide the next state of their actions. No other module ends such an attempt."""
 
-from msgspec import Struct
+from itertools import takewhile
+
+from msgspec import Struct, structs
 
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit, GoalId
@@ -19,6 +21,9 @@ from scaffold.core.states import (
 from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure
 from scaffold.run.telling_failure import most_telling
 from scaffold.store.database import Store
+
+MAX_LOST_IN_A_ROW = 20
+"""How many attempts of an action in a row may be lost before that counts as its failure."""
 
 
 class AttemptEnd(Struct, frozen=True):
@@ -69,6 +74,8 @@ def record_attempt_end(
     # meanwhile must not end its successor's attempt.
     if fence is None:
         store.runs.check(run.id, fence=run.fence)
+    if end.outcome == "lost" and _is_lost_each_time(store, attempt_id):
+        end = structs.replace(end, outcome="executor_failed")
     store.attempts.end(attempt_id, outcome=end.outcome, error=utf8_safe(end.error), head_sha=head, fence=fence)
     attempt = require_attempt(store, attempt_id)
     # The raise rolls back the end above: a candidate belongs to the merge queue, whatever happens to its worker.
@@ -86,6 +93,16 @@ def record_attempt_end(
     # A decision in the moment before has nothing left to wake the action up, so it must not be blocked any more.
     if end.item is not None and store.inbox.is_open(end.item):
         store.actions.move(attempt.action_id, blocked_on_inbox(end.item))
+
+
+def _is_lost_each_time(store: Store, attempt_id: AttemptId) -> bool:
+    """Return whether so many attempts before this one were lost, too, that the work may be the cause.
+
+    Without a limit, work that makes the machine kill its worker, say by its memory, would be repeated for ever.
+    """
+    earlier = store.attempts.of_action(require_attempt(store, attempt_id).action_id)[:-1]
+    lost = sum(1 for _ in takewhile(lambda each: each.outcome == "lost", reversed(earlier)))
+    return lost + 1 >= MAX_LOST_IN_A_ROW
 
 
 def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> Failed | None:

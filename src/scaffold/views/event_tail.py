@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
+from scaffold.core.errors import StoreUnavailable
 from scaffold.core.events import StoredEvent
 from scaffold.core.model import Run
 from scaffold.run.context import RunContext
@@ -28,16 +30,22 @@ class EventSink(Protocol):
 
 
 async def tail_events(context: RunContext, run: Run, sink: EventSink, *, since: int, done: Callable[[], bool]) -> None:
-    """Show every event after number `since`; return once `done` and all are shown."""
-    seq = since
+    """Show every event after number `since`; return once `done` and all are shown.
+
+    What is recorded while the store cannot be read is shown later, unless it is `done` first.
+    """
+    seq, ending = since, False
     while True:
-        # `done` is asked before the events are read, so that the last round still shows what the end itself recorded.
-        ending = done()
-        for recorded in context.store.events.since(run.id, seq):
-            sink.show(recorded)
-            seq = recorded.seq
+        with suppress(StoreUnavailable):
+            # `done` is asked before the events are read, so that the last round still shows what the end itself
+            # recorded.
+            ending = done()
+            for recorded in context.store.events.since(run.id, seq):
+                sink.show(recorded)
+                seq = recorded.seq
         if ending:
             sink.close()
             return
-        sink.tick()
+        with suppress(StoreUnavailable):
+            sink.tick()
         await asyncio.sleep(POLL_S)

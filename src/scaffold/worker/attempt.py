@@ -4,7 +4,15 @@ import asyncio
 
 import msgspec
 
-from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ModelUnavailable, ScaffoldError, StaleFence
+from scaffold.core.errors import (
+    BudgetExceeded,
+    GitError,
+    HumanDecisionRequired,
+    ModelUnavailable,
+    ScaffoldError,
+    StaleFence,
+    StoreUnavailable,
+)
 from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
@@ -96,17 +104,11 @@ class Worker:
             if limit.left_s > 0:
                 raise
             return AttemptEnd("timeout", f"not finished after {limit.limit_s:g} s")
-        except BudgetExceeded as error:
-            return AttemptEnd("budget", error.what)
-        except ModelUnavailable as error:
-            return AttemptEnd("unavailable", error.in_full)
-        except HumanDecisionRequired as error:
-            return AttemptEnd("waiting", error.what, error.item)
         # It is a ScaffoldError, too, and must not be recorded: the attempt belongs to another process by now.
         except StaleFence:
             raise
         except ScaffoldError as error:
-            return AttemptEnd("executor_failed", error.in_full)
+            return _ending_of(error)
 
     async def _work(self) -> CandidateReady | AttemptEnd:
         """Run the kind of work the action's role requires: a review, or a change."""
@@ -143,3 +145,18 @@ class Worker:
             environment=environment,
             reviewer=self._reviewer,
         )
+
+
+def _ending_of(error: ScaffoldError) -> AttemptEnd:
+    match error:
+        case BudgetExceeded():
+            return AttemptEnd("budget", error.what)
+        case HumanDecisionRequired():
+            return AttemptEnd("waiting", error.what, error.item)
+        case ModelUnavailable():
+            return AttemptEnd("unavailable", error.in_full)
+        # The machine failed, which says nothing about the work.
+        case GitError() | StoreUnavailable():
+            return AttemptEnd("lost", error.in_full)
+        case _:
+            return AttemptEnd("executor_failed", error.in_full)

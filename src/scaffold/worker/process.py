@@ -4,8 +4,9 @@ import traceback
 from collections.abc import Callable
 
 from scaffold.agent.model_access import connect_run_model
-from scaffold.core.errors import StaleFence
+from scaffold.core.errors import GitError, StaleFence, StoreUnavailable
 from scaffold.core.ids import AttemptId
+from scaffold.core.states import AttemptOutcome
 from scaffold.host.identity import own_identity
 from scaffold.llm.transport.ports import Patience
 from scaffold.run.assignment import Assignment, read_assignment
@@ -43,10 +44,9 @@ async def _run_recording_errors(context: RunContext, task: Assignment, log: Call
     except Exception as error:  # noqa: BLE001 - the worker's boundary: every error is recorded in the attempt
         clean = context.redactor.clean
         log(clean(traceback.format_exc()))
-        end_attempt(
-            context.store,
-            task.run,
-            task.attempt.id,
-            AttemptEnd("executor_failed", clean(f"{type(error).__name__}: {error}")),
-            fence=task.attempt.fence,
+        # A file system that fails, or is full, says nothing about the work.
+        outcome: AttemptOutcome = (
+            "lost" if isinstance(error, OSError | GitError | StoreUnavailable) else "executor_failed"
         )
+        ending = AttemptEnd(outcome, clean(f"{type(error).__name__}: {error}"))
+        end_attempt(context.store, task.run, task.attempt.id, ending, fence=task.attempt.fence)

@@ -12,6 +12,7 @@ from scaffold.host.identity import identify
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.owner.attempt_launcher import MAX_STARTUP_RETRIES
 from scaffold.orchestrator.owner.control import retry_action
+from scaffold.orchestrator.owner.faults import FaultRepeater
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, recover_run_owner
 from scaffold.orchestrator.owner.task_engine import TaskEngine
@@ -322,8 +323,12 @@ async def test_a_machine_that_cannot_start_processes_is_an_error_that_can_be_res
 
     run = await harness.open_run(goal("g", act("a")))
     before = asyncio.all_tasks()
+    owned = take_over_run(harness.context, run.id)
     run_owner = await recover_run_owner(
-        harness.context, take_over_run(harness.context, run.id), Barren(None, harness.supervise)
+        harness.context,
+        owned,
+        Barren(None, harness.supervise),
+        faults=FaultRepeater(harness.context, owned, fault_s=1.0),
     )
     with pytest.raises(ScaffoldError, match=r"cannot continue: .*temporarily unavailable") as caught:
         await run_owner.execute()

@@ -181,13 +181,13 @@ async def test_a_secret_in_a_verdict_is_redacted(harness):
     assert "[redacted" in reviews(attempt.verification)[0].summary
 
 
-async def test_a_reviewer_that_damages_its_worktree_has_failed_and_nothing_is_lost(harness, tmp_path):
-    """BX-3: another one begins on a fresh worktree."""
+async def test_an_attempt_whose_worktree_is_damaged_is_lost_and_its_work_is_not(harness, tmp_path):
+    """BX-3, AL-27: another one begins on a fresh worktree."""
     run = await begin(harness, **UNSANDBOXED)
     script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see
     script.write_text('echo x > made; rm "$(git rev-parse --git-dir)/HEAD"')
     ending, _ = await reviewed(harness, run, running(1, f"sh {script}"), said(2, verdict()))
-    assert ending.outcome == "executor_failed"
+    assert ending.outcome == "lost"
     (attempt,) = harness.attempts(run, "look")
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:made") == "x"
     again, _ = await reviewed(harness, run, verdict())

@@ -29,7 +29,13 @@ class AttemptLauncher:
                 # Before the start, which awaits: another wake-up meanwhile must not start a second worker.
                 self._waiting.add(attempt.id)
                 self._started[attempt.id] += 1
-                await self._engine.start_attempt(attempt)
+                try:
+                    await self._engine.start_attempt(attempt)
+                except OSError:
+                    # The machine may have room for a process later.
+                    self._started[attempt.id] -= 1
+                    self._waiting.discard(attempt.id)
+                    raise
 
     def has_started(self, attempt: Attempt) -> bool:
         """Return whether a worker was started for the open attempt."""

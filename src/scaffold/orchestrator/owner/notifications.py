@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.errors import StaleFence
+from scaffold.core.errors import StaleFence, StoreUnavailable
 from scaffold.core.events import NoticeRaised, RunStatusChanged
 from scaffold.core.model import Run
 from scaffold.host.environment import child_environment, path_outside
@@ -122,7 +122,7 @@ class Notifier:
         self._warned = True
         text = self._context.redactor.clean(f"The `notify` command failed: {why}")
         # The end of a run is reported after its release, when another process may own it already.
-        with suppress(StaleFence), owner_transaction(self._context.store, self._run):
+        with suppress(StaleFence, StoreUnavailable), owner_transaction(self._context.store, self._run):
             self._context.store.events.append(self._run.id, NoticeRaised("warning", text))
 
 
@@ -142,7 +142,8 @@ async def notify_until_done(
         while not ending:
             # `done` is asked before the feed is read, so that the last round still delivers what the end itself caused.
             ending = done()
-            for message in feed.new_notifications():
-                deliveries.create_task(notifier.deliver(message))
+            with suppress(StoreUnavailable):  # what happens meanwhile is told once it can be read
+                for message in feed.new_notifications():
+                    deliveries.create_task(notifier.deliver(message))
             if not ending:
                 await context.clock.sleep(POLL_S)

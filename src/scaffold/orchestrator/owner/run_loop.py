@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct
@@ -23,9 +24,12 @@ from scaffold.core.states import (
 )
 from scaffold.host.wake_fifo import WakeFifo
 from scaffold.landing.merge_queue import BranchHeld, MergeQueue, QueueIdle
+from scaffold.landing.record import resolve_intent
 from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER, apply_control_requests
+from scaffold.orchestrator.owner.disk_watch import DiskWatch
 from scaffold.orchestrator.owner.engine import STOP_GRACE_S, AttemptExit, Engine, ProcessExit, SupervisorExit
+from scaffold.orchestrator.owner.faults import FaultRepeater
 from scaffold.orchestrator.owner.model_watch import ModelWatch
 from scaffold.orchestrator.owner.recovery import ensure_session_branch, recover_run
 from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline, regression_reason
@@ -73,9 +77,18 @@ class RunOwner:
     """Executes a run that this process owns; the run's fence guarantees that there is only one owner."""
 
     def __init__(
-        self, context: RunContext, run: Run, engine: Engine, *, baseline: BaselineCapture = ensure_baseline
+        self,
+        context: RunContext,
+        run: Run,
+        engine: Engine,
+        *,
+        baseline: BaselineCapture = ensure_baseline,
+        faults: FaultRepeater | None = None,
     ) -> None:
-        """`baseline` captures the run's baseline before anything is spent on the run."""
+        """`baseline` captures the run's baseline before anything is spent on the run.
+
+        `faults` repeats what fails because of the machine; by default for a minute, and longer where more is needed.
+        """
         self.run = run
         self._context = context
         self._engine = engine
@@ -87,6 +100,10 @@ class RunOwner:
         self._exits = WorkerExitHandler(context, run, engine, self._launcher)
         self._models = ModelWatch(context, run, self._wakeup.notify_all)
         self._model_away = False
+        self._disk = DiskWatch(context, run, self._wakeup.notify_all)
+        self._faults = faults or FaultRepeater(context, run)
+        self._exited: ProcessExit | None = None
+        """An exit that is not handled yet."""
         self._branch_held = False
         self._final_gates: FinalGateStatus = "unproven"
         self._cause: EndCause = "done"
@@ -126,31 +143,32 @@ class RunOwner:
         try:
             # The baseline comes before any supervisor: what it cannot show is found before a model costs money.
             await self._first(
-                self._ensure_baseline(self._context, self.run),
-                renew_lease(self._context, self.run),
-                self._watch_control_requests(),
+                partial(self._ensure_baseline, self._context, self.run),
+                partial(renew_lease, self._context, self.run),
+                self._watch_control_requests,
             )
             if not self._stopping.is_set():
                 await self._first(
-                    self._wait_until_done(),
-                    renew_lease(self._context, self.run),
-                    self._supervise(),
-                    self._supervisors.end_unresponsive(),
-                    self._start(),
-                    self._handle_exits(),
-                    self._land(),
-                    self._watch_control_requests(),
-                    self._end_overdue_workers(),
-                    self._models.watch(),
-                    self._hold_while_model_is_away(),
+                    self._wait_until_done,
+                    partial(renew_lease, self._context, self.run),
+                    self._supervise,
+                    self._supervisors.end_unresponsive,
+                    self._start,
+                    self._handle_exits,
+                    self._land,
+                    self._watch_control_requests,
+                    self._end_overdue_workers,
+                    self._models.watch,
+                    self._disk.watch,
+                    self._hold_while_model_is_away,
                 )
         finally:
             # Before the end is written: no child may work on in a run that this process has released.
             await self._engine.close(grace_s=STOP_GRACE_S)
 
-    async def _first(self, *awaitables: Awaitable[None]) -> None:
-        """Run the awaitables until the first one ends or a stop is requested; cancel the rest."""
-        tasks = [asyncio.ensure_future(each) for each in (*awaitables, self._stopping.wait())]
+    async def _first(self, *repeated: Callable[[], Awaitable[None]]) -> None:
+        """Run these tasks, each again after a fault of the machine, until one ends or a stop is requested."""
+        tasks = [asyncio.ensure_future(each) for each in (*map(self._faults.run, repeated), self._stopping.wait())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             # Several may be done at once; an error of one must not be lost because another ended well.
@@ -219,13 +237,14 @@ class RunOwner:
         """Start the attempts that supervisors queue, while new work may start."""
         while True:
             event = self._wakeup.next_event()
-            if self._dispatching() and not self._models.parked:
+            if self._dispatching() and not (self._models.parked or self._disk.full):
                 await self._launcher.start_queued()
             await event.wait()
 
     async def _handle_exits(self) -> None:
         while True:
-            exited = await self._engine.next_exit()
+            # Kept until it is handled: after a fault, this task begins again.
+            self._exited = exited = self._exited or await self._engine.next_exit()
             if isinstance(exited, SupervisorExit):
                 self._supervisors.handle_exit(exited)
                 outcome = OUTCOME_BY_EXIT_CODE.get(exited.code)
@@ -235,6 +254,7 @@ class RunOwner:
                 self.request_stop("limit")
             elif outcome == "unavailable":
                 self._handle_unavailable_model(exited)
+            self._exited = None
             self._wakeup.notify_all()
 
     def _handle_unavailable_model(self, exited: ProcessExit) -> None:
@@ -263,6 +283,10 @@ class RunOwner:
             await self._context.clock.sleep(OVERDUE_POLL_S)
 
     async def _land(self) -> None:
+        # After a fault, a landing may have moved the branch without its record.
+        for intent in self._context.store.intents.open_of_run(self.run.id):
+            await resolve_intent(self._context, self.run, intent)
+        self._queue.forget_tip()
         while True:
             event = self._wakeup.next_event()
             step = await self._queue.step()
@@ -407,11 +431,16 @@ class RunOwner:
 
 
 async def recover_run_owner(
-    context: RunContext, run: Run, engine: Engine, *, baseline: BaselineCapture = ensure_baseline
+    context: RunContext,
+    run: Run,
+    engine: Engine,
+    *,
+    baseline: BaselineCapture = ensure_baseline,
+    faults: FaultRepeater | None = None,
 ) -> RunOwner:
     """Recover what a dead owner left and return a RunOwner for the run, which this process owns."""
     # Supervisors first: one that is still alive would open attempts and turns behind the back of the recovery.
     await end_orphaned_supervisors(context, run)
     await ensure_session_branch(context, run)
     await recover_run(context, run)
-    return RunOwner(context, run, engine, baseline=baseline)
+    return RunOwner(context, run, engine, baseline=baseline, faults=faults)

@@ -21,6 +21,7 @@ from scaffold.orchestrator.supervisor.process import wake_fifo_path
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.run.machine_faults import FAULT_EXIT_CODE
 from scaffold.store.database import Store
 
 MAX_STRIKES = 5
@@ -29,6 +30,8 @@ MAX_STRIKES = 5
 BACKOFF_S = (0.0, 0.1, 0.3, 1.0, 3.0)
 """Seconds before the next supervisor starts, by the number of exits without progress."""
 
+FAULT_BACKOFF_S = 3.0
+"""Seconds before the next supervisor starts after a fault of the machine."""
 PROBE_INTERVAL_S = 5.0
 """Seconds between the wake-ups that test whether a supervisor responds."""
 MAX_UNANSWERED_PROBES = 4
@@ -107,10 +110,14 @@ class SupervisorPool:
                 return
             # Deaths with progress in between do not count: a supervisor that
             # dies after each step still reaches its goal.
-            watch.strikes = watch.strikes + 1 if _progress_mark(store, goal) == watch.mark else 0
+            # Nor do faults of the machine, which the owner meets, too.
+            if exited.code != FAULT_EXIT_CODE:
+                watch.strikes = watch.strikes + 1 if _progress_mark(store, goal) == watch.mark else 0
             if watch.strikes >= MAX_STRIKES:
                 store.goals.move(goal.id, Failed(self._no_progress_text(goal, exited)))
-        delay_s = BACKOFF_S[min(watch.strikes, len(BACKOFF_S) - 1)]
+        delay_s = (
+            FAULT_BACKOFF_S if exited.code == FAULT_EXIT_CODE else BACKOFF_S[min(watch.strikes, len(BACKOFF_S) - 1)]
+        )
         watch.not_before = self._context.clock.monotonic() + delay_s
 
     async def _start_missing(self) -> float | None:
@@ -141,7 +148,11 @@ class SupervisorPool:
         store = self._context.store
         # `running` is set before the start, which awaits, so that a wake-up meanwhile does not start a second one.
         watch.mark, watch.running = _progress_mark(store, goal), True
-        identity = await self._engine.start_supervisor(goal.id)
+        try:
+            identity = await self._engine.start_supervisor(goal.id)
+        except OSError:
+            watch.running = False
+            raise
         with owner_transaction(store, self._run):
             # Read again for the compare-and-set: the start awaited.
             now = store.goals.get(goal.id)

@@ -1,6 +1,6 @@
 """Handle exits of worker processes, and stop workers that are overdue or hung."""
 
-from itertools import takewhile
+import math
 
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
@@ -10,14 +10,15 @@ from scaffold.orchestrator.owner.engine import STOP_GRACE_S, AttemptExit, Engine
 from scaffold.orchestrator.owner.recovery import release_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.run.machine_faults import FAULT_EXIT_CODE
 from scaffold.worker.workspace import UNPINNED_PHASES, rescue_and_remove
 
-MAX_LOST_IN_A_ROW = 20
-"""How many attempts of an action in a row may be lost to signals before that counts as its failure."""
 OVERTIME_S = 120.0
 """Seconds after its deadline that a worker has to save its work before it is stopped."""
 HEARTBEAT_TIMEOUT_S = 60.0
 """Seconds without a heartbeat after which a worker counts as hung."""
+LOOK_GAP_S = 10.0
+"""If the owner did not look for so long, the database may have been away, and heartbeats could not be stored."""
 
 
 class WorkerExitHandler:
@@ -28,6 +29,9 @@ class WorkerExitHandler:
         self._run = run
         self._engine = engine
         self._launcher = launcher
+        self._last_look = -math.inf
+        self._looking_since = -math.inf
+        """When the present series of looks began: after a pause of ours, missing heartbeats say nothing."""
         self._first_seen: dict[AttemptId, float] = {}
         """Monotonic time at which each attempt was first seen; wall-clock time may jump."""
 
@@ -56,9 +60,13 @@ class WorkerExitHandler:
 
     async def end_overdue(self) -> None:
         """Stop workers that are past their deadline or send no heartbeats."""
+        now = self._context.clock.monotonic()
+        if now - self._last_look > LOOK_GAP_S and self._last_look > -math.inf:
+            self._looking_since = now
         for attempt in self._context.store.attempts.open_of_run(self._run.id):
             if attempt.phase in WORKER_PHASES and (self._is_overdue(attempt) or self._is_hung(attempt)):
                 await self._engine.stop_attempt(attempt.id, grace_s=STOP_GRACE_S)
+        self._last_look = self._context.clock.monotonic()
 
     def expire_inbox(self) -> bool:
         """Expire overdue inbox items, so that their actions can ask again; return whether there were any."""
@@ -72,16 +80,13 @@ class WorkerExitHandler:
     def _outcome(self, attempt: Attempt, code: int) -> AttemptOutcome:
         """Return the outcome of an attempt whose worker exited with `code` and left it open.
 
-        Death by a signal counts as lost, not failed, unless we stopped the worker for its timeout or it happens each
-        time.
+        Death by a signal, or by a fault of the machine, counts as lost, not failed, unless we stopped the worker for
+        its timeout.
         """
         # We killed it ourselves, so the signal says nothing; a worker over its time is a timeout.
         if self._is_overdue(attempt):
             return "timeout"
-        # Without a limit, work that makes the machine kill its worker, say by its memory, would be repeated for ever.
-        earlier = reversed(self._context.store.attempts.of_action(attempt.action_id)[:-1])
-        lost = sum(1 for _ in takewhile(lambda each: each.outcome == "lost", earlier))
-        return "lost" if code < 0 and lost + 1 < MAX_LOST_IN_A_ROW else "executor_failed"
+        return "lost" if code < 0 or code == FAULT_EXIT_CODE else "executor_failed"
 
     def _is_overdue(self, attempt: Attempt) -> bool:
         """Return whether the worker is past its time, and past the time to save its work."""
@@ -92,7 +97,7 @@ class WorkerExitHandler:
     def _is_hung(self, attempt: Attempt) -> bool:
         return (
             attempt.heartbeat_at is not None
-            and self._context.clock.monotonic() - attempt.heartbeat_at > HEARTBEAT_TIMEOUT_S
+            and self._context.clock.monotonic() - max(attempt.heartbeat_at, self._looking_since) > HEARTBEAT_TIMEOUT_S
         )
 
     def _exit_text(self, attempt: Attempt, code: int) -> str:

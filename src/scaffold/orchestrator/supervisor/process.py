@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from scaffold.core.errors import BudgetExceeded, ModelUnavailable, StaleFence
+from scaffold.core.errors import BudgetExceeded, GitError, ModelUnavailable, StaleFence, StoreUnavailable
 from scaffold.core.ids import GoalId, RunId
 from scaffold.core.model import Run
 from scaffold.host.wake_fifo import WakeFifo, wake_up
 from scaffold.orchestrator.supervisor.goal_loop import PlanningAgent, Supervisor
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
+from scaffold.run.machine_faults import FAULT_EXIT_CODE
 
 DONE_EXIT_CODE, BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE = 0, 2, 3
 """Exit codes: nothing to do now | the budget is spent | the model accepts no requests."""
@@ -37,6 +38,8 @@ async def supervise_goal(context: RunContext, run: Run, goal_id: GoalId, planner
         return BUDGET_EXIT_CODE
     except ModelUnavailable:
         return UNAVAILABLE_EXIT_CODE
+    except (GitError, StoreUnavailable):
+        return FAULT_EXIT_CODE
     finally:
         fifo.close()
         notify_owner()

@@ -6,6 +6,7 @@ import click
 
 from scaffold.agent.model_access import connect_run_model
 from scaffold.cli.wiring import repository_context, repository_here
+from scaffold.core.errors import StoreUnavailable
 from scaffold.core.ids import GoalId
 from scaffold.git.repository import Repository
 from scaffold.host.process.async_runner import run_async
@@ -14,6 +15,7 @@ from scaffold.host.startup import relax_gc
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.process import DONE_EXIT_CODE, supervise_goal
 from scaffold.run.context import RunContext
+from scaffold.run.machine_faults import DATABASE_OUTAGE_S, FAULT_EXIT_CODE
 
 
 @click.command(hidden=True)
@@ -27,7 +29,11 @@ def run_supervisor(goal: str, repository: Repository) -> int:
     """Supervise the goal of this id and return the exit code; standard input is the lifeline of this process."""
     watch_lifeline()
     relax_gc()
-    return run_async(_supervise(repository_context(repository), GoalId(goal)))
+    try:
+        return run_async(_supervise(repository_context(repository, outage_s=DATABASE_OUTAGE_S), GoalId(goal)))
+    except StoreUnavailable as error:
+        click.echo(error.in_full, err=True)
+        return FAULT_EXIT_CODE
 
 
 async def _supervise(context: RunContext, goal_id: GoalId) -> int:

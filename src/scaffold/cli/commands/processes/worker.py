@@ -5,12 +5,14 @@ from functools import partial
 import click
 
 from scaffold.cli.wiring import repository_context, repository_here
+from scaffold.core.errors import StoreUnavailable
 from scaffold.core.ids import AttemptId
 from scaffold.git.repository import Repository
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.process.lifeline import watch_lifeline
 from scaffold.host.startup import relax_gc
 from scaffold.run.context import RunContext
+from scaffold.run.machine_faults import DATABASE_OUTAGE_S, FAULT_EXIT_CODE
 from scaffold.worker.process import run_attempt
 
 
@@ -25,7 +27,11 @@ def run_worker(attempt: str, repository: Repository) -> int:
     """Execute the attempt of this id and return the exit code; standard input is the lifeline of this process."""
     watch_lifeline()
     relax_gc()
-    return run_async(_run(repository_context(repository), AttemptId(attempt)))
+    try:
+        return run_async(_run(repository_context(repository, outage_s=DATABASE_OUTAGE_S), AttemptId(attempt)))
+    except StoreUnavailable as error:
+        click.echo(error.in_full, err=True)
+        return FAULT_EXIT_CODE
 
 
 async def _run(context: RunContext, attempt_id: AttemptId) -> int:

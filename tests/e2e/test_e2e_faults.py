@@ -1,0 +1,103 @@
+"""Faults of the machine while the real command works: git that fails, objects that are collected, a database away."""
+
+import os
+import shutil
+import sqlite3
+import threading
+import time
+from contextlib import closing, contextmanager
+
+import psycopg
+import pytest
+
+from support.scenario import Scenario, action, plan_of, shell, write
+
+KEYS = ("one", "two", "three", "four", "five", "six")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    made.plan(plan_of(g=[action(key, effects=[key], check=f"test -f {key}.txt") for key in KEYS]))
+    made.cassette(**{key: [shell("sleep 1"), write(f"{key}.txt", "x\n")] for key in KEYS})
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+@contextmanager
+def meanwhile(trouble):
+    """Call `trouble` again and again, until the block ends."""
+    over = threading.Event()
+
+    def repeat():
+        while not over.is_set():
+            trouble()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def blamed(scenario):
+    """Return the outcomes that say that work was bad."""
+    return {outcome for outcome in outcomes(scenario) if outcome not in {"landed", "lost", "cancelled"}}
+
+
+def outcomes(scenario):
+    with closing(sqlite3.connect(scenario.repo / ".git/scaffold/state.db")) as database:
+        return [row[0] for row in database.execute("SELECT outcome FROM attempt")]
+
+
+def test_git_that_fails_for_seconds_costs_only_time(scenario, tmp_path):
+    """AL-27, BX-23: the step is repeated, and no attempt fails by it."""
+    programs, fails = tmp_path / "bin", tmp_path / "fails"
+    programs.mkdir()
+    real = shutil.which("git")
+    fault = f'[ -e {fails} ] && {{ echo "fatal: unable to read tree: Input/output error" >&2; exit 128; }}'
+    (programs / "git").write_text(f'#!/bin/sh\n{fault}\nexec {real} "$@"\n')
+    (programs / "git").chmod(0o755)
+    scenario.environ["PATH"] = os.pathsep.join([str(programs), scenario.environ["PATH"]])
+
+    def trouble():
+        time.sleep(3)
+        fails.touch()
+        time.sleep(1.5)
+        fails.unlink()
+
+    running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
+    with meanwhile(trouble):
+        assert running.wait(timeout=100) == 0, scenario.status()
+    assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
+
+
+def test_objects_collected_in_the_middle_cost_nothing(scenario):
+    """AL-27, BX-10: `git gc --prune=now` by the user, all the time."""
+    running = scenario.start(scenario.run_command("--yes", "--agents", "3"))
+    with meanwhile(lambda: scenario.call(["git", "gc", "--quiet", "--prune=now"])):
+        assert running.wait(timeout=100) == 0, scenario.status()
+    assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
+    assert scenario.git("fsck", "--no-dangling") == ""
+
+
+@pytest.mark.postgres
+def test_a_database_that_restarts_costs_only_time(scenario, postgres_url):
+    """AL-27, BX-23: every connection is lost, again and again."""
+    scenario.environ["SCAFFOLD_DATABASE_URL"] = postgres_url
+
+    def trouble():
+        time.sleep(2)
+        with psycopg.connect(postgres_url, autocommit=True) as database:
+            query = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'scaffold'"
+            database.execute(query)
+
+    running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
+    with meanwhile(trouble):
+        assert running.wait(timeout=100) == 0, scenario.status()
+    assert [each["status"] for each in scenario.status()["actions"]] == ["completed"] * 6
+    assert {len(each["attempts"]) for each in scenario.status()["actions"]} <= {1, 2, 3}

@@ -1,0 +1,100 @@
+"""Faults of the machine: a step that meets one is repeated, and no work pays for it."""
+
+import asyncio
+import errno
+
+import pytest
+from msgspec import structs
+
+from scaffold.core.errors import GitError, StaleFence, StoreError, StoreUnavailable
+from scaffold.core.events import NoticeRaised
+from scaffold.host.clock import FakeClock
+from scaffold.orchestrator.owner.disk_watch import MIN_FREE_BYTES, DiskWatch
+from scaffold.orchestrator.owner.faults import FAULT_S, MAX_WAIT_S, OUTAGE_S, FaultRepeater
+from support.harness import act, goal
+
+GIT = GitError("`git merge-tree` failed: bad object", "Retry.")
+AWAY = StoreUnavailable("the server cannot be reached", "Start it.")
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+class Failing:
+    """A task that fails with `error` until `until_s`, then ends."""
+
+    def __init__(self, clock, error, until_s):
+        self.clock = clock
+        self.error = error
+        self.until_s = until_s
+        self.tries = []
+
+    async def __call__(self):
+        self.tries.append(self.clock.monotonic())
+        if self.clock.monotonic() < self.until_s:
+            raise self.error
+
+
+async def repeated(harness, task, clock):
+    """Run the task on a clock that only the test moves; return the notices."""
+    run = await harness.own(goal("g", act("a")))
+    repeater = FaultRepeater(structs.replace(harness.context, clock=clock), run)
+    running = asyncio.create_task(repeater.run(task))
+    while not running.done():
+        for _ in range(5):
+            await asyncio.sleep(0)
+        clock.advance(0.25)
+    await running
+    return notices(harness, run)
+
+
+def notices(harness, run):
+    return [each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
+
+
+@pytest.mark.parametrize(("error", "lasts_s"), [(GIT, 30.0), (AWAY, 300.0), (FULL, 1_500.0)], ids=["git", "db", "disk"])
+async def test_a_fault_that_passes_costs_only_time(harness, error, lasts_s):
+    """AL-27, BX-23: a PostgreSQL restart of five minutes, `gc --prune=now` in the middle of a landing, a full disk."""
+    clock = FakeClock()
+    task = Failing(clock, error, lasts_s)
+    told = await repeated(harness, task, clock)
+    assert clock.monotonic() < lasts_s + MAX_WAIT_S + 1
+    assert len(task.tries) < lasts_s / MAX_WAIT_S + 8
+    assert sum("is tried again" in text for text in told) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "limit_s"),
+    [(GIT, FAULT_S), (AWAY, OUTAGE_S), (OSError(errno.EMFILE, "Too many open files"), FAULT_S)],
+    ids=["git", "db", "files"],
+)
+async def test_a_fault_that_stays_is_raised(harness, error, limit_s):
+    clock = FakeClock()
+    with pytest.raises(type(error)):
+        await repeated(harness, Failing(clock, error, 1e9), clock)
+    assert limit_s - MAX_WAIT_S - 1 <= clock.monotonic() <= limit_s + 1
+
+
+@pytest.mark.parametrize(
+    "error", [StaleFence("another owner", "Stop."), StoreError("corrupt", "Restore."), KeyError("x")]
+)
+async def test_what_does_not_pass_is_raised_at_once(harness, error):
+    clock = FakeClock()
+    with pytest.raises(type(error)):
+        await repeated(harness, Failing(clock, error, 1e9), clock)
+    assert clock.monotonic() < 1
+
+
+async def test_a_full_disk_lets_nothing_start_and_says_so(harness):
+    """AL-27: it goes on when there is room."""
+    run = await harness.own(goal("g", act("a")))
+    free, woken = [MIN_FREE_BYTES - 1], []
+    disk = DiskWatch(harness.context, run, lambda: woken.append(True), free=lambda _: free[0])
+    disk.look()
+    disk.look()
+    assert (disk.full, woken, harness.store.runs.get(run.id).waits_for) == (True, [], "room on the disk")
+    free[0] = MIN_FREE_BYTES
+    disk.look()
+    assert (disk.full, woken, harness.store.runs.get(run.id).waits_for) == (False, [True], "")
+    assert [text.partition(",")[0] for text in notices(harness, run)] == [
+        "the disk is full",
+        "there is room on the disk again",
+    ]
