@@ -84,6 +84,8 @@ class Run(Struct, frozen=True, kw_only=True):
     """The owner's last heartbeat, on the monotonic clock of its machine."""
     waits_for: str = ""
     """An endpoint that its owner waits for, and until when; empty if it waits for none."""
+    restarter: ProcessIdentity | None = None
+    """The process that starts another owner if this one is killed; None if nobody does."""
     created_at: datetime
     updated_at: datetime
 

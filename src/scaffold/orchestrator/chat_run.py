@@ -8,7 +8,7 @@ from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.orchestrator.owner.planning_phase import begin_planning
 from scaffold.orchestrator.owner.run_end import save_run
-from scaffold.orchestrator.owner.run_lease import release_run, take_over_run_when_free
+from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.run.context import RunContext
 
 
@@ -21,8 +21,8 @@ class StartDialog(Protocol):
     async def confirm_start(self, run: Run) -> bool:
         """Show the planned run and return whether the user wants it to start."""
 
-    def start_in_background(self, run_id: RunId) -> None:
-        """Start a process that executes the run, which has no owner."""
+    def start_in_background(self, run: Run) -> None:
+        """Hand the run, which this process owns, to a process that executes it in the background."""
 
 
 async def plan_and_confirm(context: RunContext, run_id: RunId, dialog: StartDialog) -> str:
@@ -56,7 +56,5 @@ async def _confirm(context: RunContext, run: Run, dialog: StartDialog) -> str:
     if not agreed:
         save_run(context, run.id)
         return f"The user does not want to start yet. The plan is saved as run {run.id}: `scaffold resume`."
-    # The lease goes first: the new process would find the run busy for as long as this one owns it.
-    release_run(context.store, run)
-    dialog.start_in_background(run.id)
+    dialog.start_in_background(run)
     return f"Run {run.id} is running in the background. Tell the user so in one line, then end your turn."

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from scaffold.core.errors import StoreEmpty, UsageError
-from scaffold.core.model import Run
+from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.states import INTERRUPTED, Active, Paused, Planning, status_of
 from scaffold.git.common_dir import find_common_dir
 from scaffold.host.identity import is_alive
@@ -93,14 +93,21 @@ def no_run_error() -> UsageError:
     return UsageError("there is no run in this repository yet", "Start one with `scaffold run`.")
 
 
-def is_executed(run: Run) -> bool:
-    """Return whether a living process executes the run, or holds it while its model is away."""
-    underway = isinstance(run.state, Planning | Active) or (isinstance(run.state, Paused) and run.waits_for)
-    return bool(underway) and run.owner is not None and is_alive(run.owner)
-
-
 def display_status(run: Run) -> str:
-    """Return a run's status as people see it: a run in progress without a living owner is `interrupted`."""
-    if isinstance(run.state, Planning | Active) and not is_executed(run):
-        return INTERRUPTED
-    return status_of(run.state)
+    """Return a run's status as people see it: a run that is underway and that no process executes is `interrupted`."""
+    return INTERRUPTED if is_underway(run) and not is_executed(run) else status_of(run.state)
+
+
+def is_underway(run: Run) -> bool:
+    """Return whether the run is in progress, or paused only as long as its model is away."""
+    return isinstance(run.state, Planning | Active) or (isinstance(run.state, Paused) and bool(run.waits_for))
+
+
+def is_executed(run: Run) -> bool:
+    """Return whether a living process executes the run, holds it while its model is away, or restarts its owner."""
+    return is_underway(run) and executing_process(run) is not None
+
+
+def executing_process(run: Run) -> ProcessIdentity | None:
+    """Return the live process that owns the run, or else the one that starts the next owner; None if there is none."""
+    return next((each for each in (run.owner, run.restarter) if each is not None and is_alive(each)), None)

@@ -15,7 +15,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.host.identity import identify
 from scaffold.host.process.child import start_child
 from scaffold.host.wake_fifo import WakeFifo
-from scaffold.orchestrator.owner.control import RETRIED
+from scaffold.orchestrator.owner.run_end import RETRIED
 from scaffold.orchestrator.owner.run_lease import (
     LEASE_S,
     is_lease_expired,

@@ -1,35 +1,41 @@
 """Start a run in the background, for `--detach` and the REPL."""
 
 import os
+import sys
 from threading import Event
 
 from scaffold.cli.wiring import PROGRAM
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.ids import RunId
+from scaffold.core.model import Run
 from scaffold.host.identity import is_alive
+from scaffold.host.process import restarter
 from scaffold.host.process.child import start_detached
-from scaffold.orchestrator.owner.run_lease import require_run
+from scaffold.orchestrator.owner.run_lease import hand_over_run, require_run
 from scaffold.run.context import RunContext
 
 POLL_S = 0.05
 LOG_NAME = "background"
 """Name of its log; no attempt or goal has this id."""
+RESTARTER = (sys.executable, "-I", "-S", restarter.__file__)
 
 
-def start_in_background(context: RunContext, run_id: RunId) -> int:
-    """Start a process that outlives this one and executes the run; return its pid once it owns the run.
+def start_in_background(context: RunContext, run: Run) -> int:
+    """Hand the run, which this process owns, to a process that outlives this one; return its pid once it owns the run.
 
-    The run must have no owner. Raises ScaffoldError with the end of the process log if the process exits earlier.
+    A second process stays beside it, and starts another one if it is killed or crashes. Raises ScaffoldError with the
+    end of the process log if it exits before it owns the run.
     """
-    log = context.process_log(run_id, LOG_NAME)
-    # Each claim raises the fence, so a higher one shows that the child owned the run, even if it has ended since.
-    fence = require_run(context.store, run_id).fence
-    child = start_detached([*PROGRAM, "background", run_id], cwd=context.repository.root, env=dict(os.environ), log=log)
+    log = context.process_log(run.id, LOG_NAME)
+    argv = [*RESTARTER, *PROGRAM, "background", run.id]
+    starter = start_detached(argv, cwd=context.repository.root, env=dict(os.environ), log=log)
+    hand_over_run(context.store, run, starter)
     alive = True
     while alive:
-        alive = is_alive(child)  # asked first: a process may take the run and exit between the two
-        if require_run(context.store, run_id).fence > fence:
-            return child.pid
+        alive = is_alive(starter)  # asked first: the process may take the run and exit between the two
+        # Each claim raises the fence, so a higher one shows that it owned the run, even if it has ended since.
+        now = require_run(context.store, run.id)
+        if now.fence > run.fence:
+            return (now.owner or starter).pid
         Event().wait(POLL_S)
-    log_tail = context.log_tail(run_id, LOG_NAME)
-    raise ScaffoldError(f"the run did not start in the background: {log_tail}", f"Try `scaffold resume {run_id}`.")
+    log_tail = context.log_tail(run.id, LOG_NAME)
+    raise ScaffoldError(f"the run did not start in the background: {log_tail}", f"Try `scaffold resume {run.id}`.")

@@ -25,7 +25,7 @@ from scaffold.core.ids import RunId
 from scaffold.core.printable_text import printable
 from scaffold.core.states import reason_of
 from scaffold.orchestrator.owner.planning_phase import ShowStep, StopCause, begin_planning
-from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run_when_free
+from scaffold.orchestrator.owner.run_lease import require_run, take_over_run_when_free
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.policy.secret.environment import TOLD_VARIABLES, left_out_notice
 from scaffold.run.context import RunContext
@@ -44,11 +44,8 @@ async def continue_run(context: RunContext, run_id: RunId, flags: RunFlags) -> i
     """Continue a run here or in the background; return the exit code."""
     if not flags.detach:
         return await run_to_end(context, run_id, as_json=flags.as_json)
-    if require_run(context.store, run_id).owner is not None:
-        # This process may own the run, because it planned it; the child could not claim it then. Taken before it is
-        # given away, so that another live process keeps the run that it executes.
-        release_run(context.store, await take_over_run_when_free(context, run_id))
-    pid = start_in_background(context, run_id)
+    # Taken before it is given away, so that another live process keeps the run that it executes.
+    pid = start_in_background(context, await take_over_run_when_free(context, run_id))
     click.echo(f"run {run_id} continues in the background, process {pid}", err=flags.as_json)
     click.echo(f"  watch it: scaffold attach {run_id}    stop it: scaffold stop {run_id}", err=flags.as_json)
     print_result(context, run_id, as_json=flags.as_json)

@@ -109,11 +109,11 @@ class RunControl:
         )
         return await self._repl.questions.ask(question) == "allow"
 
-    def start_in_background(self, run_id: RunId) -> None:
+    def start_in_background(self, run: Run) -> None:
         """Start a process that executes the run, and clear the conversation after this turn."""
-        start_in_background(self.context, run_id)
+        start_in_background(self.context, run)
         self._repl.transcript.notice(
-            f"run {run_id} is running in the background: /tasks shows it, `scaffold attach` follows it"
+            f"run {run.id} is running in the background: /tasks shows it, `scaffold attach` follows it"
         )
         # Not now: the turn that called this tool still writes into the conversation.
         self._repl.run_after_turn(CLEAR)

@@ -1,6 +1,7 @@
 """Control of a run from outside by the user: stop, pause, cancel, retry."""
 
 import asyncio
+from contextlib import suppress
 
 from scaffold.core.errors import RunBusy, UsageError
 from scaffold.core.ids import ActionId, ControlRequestId, GoalId, RunId
@@ -22,23 +23,21 @@ from scaffold.core.states import (
     awaited_inbox_id,
     status_of,
 )
-from scaffold.git import worktree
 from scaffold.host.identity import is_alive
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.control_requests import apply_control_requests
 from scaffold.orchestrator.owner.recovery import recover_run
-from scaffold.orchestrator.owner.run_end import cancel_run, finish_run
-from scaffold.orchestrator.owner.run_lease import release_run, take_over_run
+from scaffold.orchestrator.owner.restart import clear_run
+from scaffold.orchestrator.owner.run_end import RETRIED, cancel_run, finish_run
+from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run
 from scaffold.run.attempt_end import block_unreachable_actions
 from scaffold.run.context import RunContext
-from scaffold.run.sandbox import stop_leftover_services
 from scaffold.store.database import Store
 from scaffold.store.run.runs import RunControl
 
 POLL_S = 0.1
 REQUEST_TIMEOUT_S = 30.0
 """How long a live owner may take to apply a control request about a goal or an action."""
-RETRIED = "retried"
 
 
 async def halt_run(context: RunContext, run: Run, request: RunControl, *, timeout_s: float) -> RunState:
@@ -50,24 +49,36 @@ async def halt_run(context: RunContext, run: Run, request: RunControl, *, timeou
     """
     if _is_settled(run.state, request):
         raise UsageError(f"run {run.id} is already {status_of(run.state)}", "Run `scaffold status` to see it.")
-    # A dead owner would never answer; its run is taken over below.
-    if run.owner is not None and is_alive(run.owner):
-        state = await _ask(context, run, request, timeout_s)
-        # A run that was just pausing for another reason when it was asked to cancel has not cancelled.
-        if _is_settled(state, request) or (isinstance(state, Paused) and request != "cancel"):
-            return state
-    mine = take_over_run(context, run.id)
+    mine = await _asked_or_taken(context, run, request, timeout_s)
+    if not isinstance(mine, Run):
+        return mine
     outcome: AttemptOutcome = "cancelled" if request == "cancel" else "lost"
     # Before the run is released: a worker of the dead owner may still be writing into its worktree.
-    await recover_run(context, mine, outcome=outcome, error=f"the run was ended: {request}")
-    await stop_leftover_services(context, mine)
-    await worktree.remove(context.repository, context.landing_folder(mine.id))
+    await clear_run(context, mine, outcome=outcome, error=f"the run was ended: {request}")
     if request == "cancel":
         return cancel_run(context.store, mine)
     if isinstance(mine.state, Planning | Active):
         return finish_run(context.store, mine, "stopped" if request == "stop" else "paused")
     release_run(context.store, mine)
     return mine.state
+
+
+async def _asked_or_taken(context: RunContext, run: Run, request: RunControl, timeout_s: float) -> RunState | Run:
+    """Ask the run's owner and return the state that it left; if it is dead, take the run over and return the run."""
+    while True:
+        # A dead owner would never answer.
+        if run.owner is not None and is_alive(run.owner):
+            state = await _ask(context, run, request, timeout_s)
+            # A run that was just pausing for another reason when it was asked to cancel has not cancelled.
+            if _is_settled(state, request) or (isinstance(state, Paused) and request != "cancel"):
+                return state
+        try:
+            return take_over_run(context, run.id)
+        except RunBusy:
+            now = require_run(context.store, run.id)
+            if now.fence == run.fence:
+                raise
+            run = now  # the owner was restarted at this moment
 
 
 def _is_settled(state: RunState, request: RunControl) -> bool:
@@ -135,25 +146,29 @@ async def submit_control_request(context: RunContext, run: Run, request: Control
     """
     with context.store.transaction(durable=True):
         context.store.control_requests.add(request)
+    mine = None
     try:
         async with asyncio.timeout(timeout_s):
-            while _is_pending_with_owner(context.store, request):
+            while _is_open(context.store, request):
+                if not _has_live_owner(context.store, run.id):
+                    with suppress(RunBusy):  # a restarted owner was faster, and applies the request
+                        mine = take_over_run(context, run.id)
+                        break
                 await context.clock.sleep(POLL_S)
     except TimeoutError:
         raise RunBusy(
             f"run {run.id} has received the request but has not applied it yet",
             "It applies the request as soon as it can; `scaffold status` shows the result.",
         ) from None
-    if _is_open(context.store, request):
-        mine = take_over_run(context, run.id)
+    if mine is not None:
         await recover_run(context, mine)
         await apply_control_requests(context, mine, None)
         release_run(context.store, mine)
 
 
-def _is_pending_with_owner(store: Store, request: ControlRequest) -> bool:
-    run = store.runs.get(request.run_id)
-    return run is not None and run.owner is not None and is_alive(run.owner) and _is_open(store, request)
+def _has_live_owner(store: Store, run_id: RunId) -> bool:
+    run = store.runs.get(run_id)
+    return run is not None and run.owner is not None and is_alive(run.owner)
 
 
 def _is_open(store: Store, request: ControlRequest) -> bool:

@@ -32,9 +32,13 @@ PAUSE_REASONS: Mapping[str, str] = {
     "stopped": "stopped by the user",
     "paused": "paused by the user",
     "limit": "the budget is used up",
+    "deaths": "the process that executes it died too often without progress",
     "held": "the session branch is checked out in a worktree",
     "unavailable": "its model accepts no requests",
 }
+
+RETRIED = "retried"
+"""Why a run or a goal that failed is paused after `retry`."""
 
 
 def state_from_goals(store: Store, run_id: RunId) -> Completed | Failed | Cancelled | None:

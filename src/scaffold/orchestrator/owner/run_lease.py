@@ -2,7 +2,7 @@
 
 from scaffold.core.errors import RunBusy, StaleFence
 from scaffold.core.ids import RunId
-from scaffold.core.model import Run
+from scaffold.core.model import ProcessIdentity, Run
 from scaffold.host.identity import is_alive, own_identity
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
@@ -14,8 +14,11 @@ HEARTBEAT_S = 1.0
 POLL_S = 0.1
 
 
-def take_over_run(context: RunContext, run_id: RunId) -> Run:
-    """Become the run's owner and return the run; raises RunBusy if another live process holds an unexpired lease."""
+def take_over_run(context: RunContext, run_id: RunId, *, keep_requests: bool = False) -> Run:
+    """Become the run's owner and return the run; raises RunBusy if another live process holds an unexpired lease.
+
+    A user's request to the previous owner is dropped, unless that was this process or with `keep_requests`.
+    """
     store = context.store
     run = require_run(store, run_id)
     me = own_identity()
@@ -29,7 +32,8 @@ def take_over_run(context: RunContext, run_id: RunId) -> Run:
         try:
             store.runs.take(run_id, me, expected_fence=run.fence)
             _forget_in_process_supervisors(store, run)
-            store.runs.ask(run_id, None)  # drop requests made to the previous owner
+            if run.owner != me and not keep_requests:
+                store.runs.ask(run_id, None)
         except StaleFence as stale:
             raise RunBusy(f"another process has just taken run {run_id}", "Try again.") from stale
     return require_run(store, run_id)
@@ -42,26 +46,36 @@ def _forget_in_process_supervisors(store: Store, run: Run) -> None:
             store.goals.supervise(goal.id, None, was=goal.supervisor)
 
 
-async def take_over_run_when_free(context: RunContext, run_id: RunId) -> Run:
+async def take_over_run_when_free(context: RunContext, run_id: RunId, *, keep_requests: bool = False) -> Run:
     """Take the run over; if it has a live owner, first wait for that one's next heartbeat or for its lease to expire.
 
-    A heartbeat shows that the owner is working, and `take_over_run` raises RunBusy.
+    A heartbeat shows that the owner is working, and `take_over_run` raises RunBusy. It does so, too, after `LEASE_S`
+    without a first heartbeat.
     """
-    run = require_run(context.store, run_id)
+    run, since = require_run(context.store, run_id), context.clock.monotonic()
     beat = run.heartbeat_at
-    while beat is not None and run.heartbeat_at == beat and run.owner is not None and is_alive(run.owner):
+    while run.heartbeat_at == beat and run.owner is not None and is_alive(run.owner):
         # An owner that is stopped, or hangs, sends no heartbeat; waiting for one would never end.
         if run.owner == own_identity() or is_lease_expired(context, run):
             break
+        # A process that only hands the run on, or ends it, sends none and is soon done.
+        if beat is None and context.clock.monotonic() - since > LEASE_S:
+            break
         await context.clock.sleep(POLL_S)
         run = require_run(context.store, run_id)
-    return take_over_run(context, run_id)
+    return take_over_run(context, run_id, keep_requests=keep_requests)
 
 
 def release_run(store: Store, run: Run) -> None:
     """Let another process take a run that this process owns; raises StaleFence if another one already has it."""
     with owner_transaction(store, run, durable=True):
         store.runs.release(run.id, fence=run.fence)
+
+
+def hand_over_run(store: Store, run: Run, restarter: ProcessIdentity) -> None:
+    """Release a run that this process owns to the owner that `restarter` starts; raises as `release_run` does."""
+    with owner_transaction(store, run, durable=True):
+        store.runs.hand_over(run.id, restarter, fence=run.fence)
 
 
 def is_lease_expired(context: RunContext, run: Run) -> bool:

@@ -31,7 +31,8 @@ from scaffold.orchestrator.owner.disk_watch import DiskWatch
 from scaffold.orchestrator.owner.engine import STOP_GRACE_S, AttemptExit, Engine, ProcessExit, SupervisorExit
 from scaffold.orchestrator.owner.faults import FaultRepeater
 from scaffold.orchestrator.owner.model_watch import ModelWatch
-from scaffold.orchestrator.owner.recovery import ensure_session_branch, recover_run
+from scaffold.orchestrator.owner.recovery import recover_run
+from scaffold.orchestrator.owner.restart import recover_from_dead_owner
 from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline, regression_reason
 from scaffold.orchestrator.owner.run_end import (
     FinalGateStatus,
@@ -439,8 +440,5 @@ async def recover_run_owner(
     faults: FaultRepeater | None = None,
 ) -> RunOwner:
     """Recover what a dead owner left and return a RunOwner for the run, which this process owns."""
-    # Supervisors first: one that is still alive would open attempts and turns behind the back of the recovery.
-    await end_orphaned_supervisors(context, run)
-    await ensure_session_branch(context, run)
-    await recover_run(context, run)
+    await recover_from_dead_owner(context, run)
     return RunOwner(context, run, engine, baseline=baseline, faults=faults)

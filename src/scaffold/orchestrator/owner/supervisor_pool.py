@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,15 +13,15 @@ from scaffold.core.states import Active, Failed, Paused
 from scaffold.host.identity import own_identity
 from scaffold.host.process.child import kill_orphan
 from scaffold.host.wake_fifo import has_pending_wake, wake_up
-from scaffold.orchestrator.owner.control import RETRIED
 from scaffold.orchestrator.owner.engine import STOP_GRACE_S, Engine, SupervisorExit, describe_exit_code
+from scaffold.orchestrator.owner.progress import ProgressMark, progress_mark
+from scaffold.orchestrator.owner.run_end import RETRIED
 from scaffold.orchestrator.planning.turn import close_lost_turns
 from scaffold.orchestrator.supervisor.process import wake_fifo_path
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
-from scaffold.store.database import Store
 
 MAX_STRIKES = 5
 """How often in a row a supervisor may exit without progress in its goal before the goal fails."""
@@ -36,9 +35,6 @@ PROBE_INTERVAL_S = 5.0
 """Seconds between the wake-ups that test whether a supervisor responds."""
 MAX_UNANSWERED_PROBES = 4
 """How many probes in a row may go unanswered before a supervisor counts as hung."""
-
-ProgressMark = tuple[str, Mapping[str, int], int, int]
-"""Progress of a goal: status, number of actions by status, assertions ever shown, attempts of the run."""
 
 
 class _SupervisorState(Struct):
@@ -112,7 +108,7 @@ class SupervisorPool:
             # dies after each step still reaches its goal.
             # Nor do faults of the machine, which the owner meets, too.
             if exited.code != FAULT_EXIT_CODE:
-                watch.strikes = watch.strikes + 1 if _progress_mark(store, goal) == watch.mark else 0
+                watch.strikes = watch.strikes + 1 if progress_mark(store, goal) == watch.mark else 0
             if watch.strikes >= MAX_STRIKES:
                 store.goals.move(goal.id, Failed(self._no_progress_text(goal, exited)))
         delay_s = (
@@ -147,7 +143,7 @@ class SupervisorPool:
     async def _start(self, goal: Goal, watch: _SupervisorState) -> None:
         store = self._context.store
         # `running` is set before the start, which awaits, so that a wake-up meanwhile does not start a second one.
-        watch.mark, watch.running = _progress_mark(store, goal), True
+        watch.mark, watch.running = progress_mark(store, goal), True
         try:
             identity = await self._engine.start_supervisor(goal.id)
         except OSError:
@@ -177,8 +173,3 @@ async def end_orphaned_supervisors(context: RunContext, run: Run) -> None:
                 await kill_orphan(goal.supervisor)
             with owner_transaction(store, run):
                 store.goals.supervise(goal.id, None, was=goal.supervisor)
-
-
-def _progress_mark(store: Store, goal: Goal) -> ProgressMark:
-    attempts = sum(1 for each in store.attempts.of_run(goal.run_id))
-    return (type(goal.state).__name__, store.actions.tally(goal.id), len(store.facts.of_goal(goal.id)), attempts)

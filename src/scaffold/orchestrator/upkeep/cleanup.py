@@ -12,12 +12,12 @@ from scaffold.core.model import Attempt, Run
 from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Failed, status_of
 from scaffold.git import refs, worktree
 from scaffold.host.files import delete_path
-from scaffold.host.identity import is_alive
-from scaffold.orchestrator.owner.recovery import recover_run
+from scaffold.orchestrator.owner.restart import clear_run
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
-from scaffold.run.sandbox import leftover_services, stop_leftover_services
+from scaffold.run.sandbox import leftover_services
+from scaffold.views.store_reader import executing_process
 
 CleanupVerdict = Literal["removed", "pinned", "kept"]
 
@@ -62,14 +62,9 @@ async def clean_up(context: RunContext, *, dry: bool) -> tuple[CleanupStep, ...]
     return tuple(steps)
 
 
-def has_live_owner(run: Run) -> bool:
-    """Return whether a live process owns the run."""
-    return run.owner is not None and is_alive(run.owner)
-
-
 async def _run(context: RunContext, run: Run, *, dry: bool) -> list[CleanupStep]:
-    if run.owner is not None and has_live_owner(run):
-        return [CleanupStep(kind="run", name=run.id, verdict="kept", why=f"process {run.owner.pid} is executing it")]
+    if (executing := executing_process(run)) is not None:
+        return [CleanupStep(kind="run", name=run.id, verdict="kept", why=f"process {executing.pid} is executing it")]
     left = await _find_leftovers(context, run)
     if not left.any:
         return []
@@ -121,9 +116,7 @@ async def _clean_up_run(context: RunContext, run: Run) -> None:
     """Take the run over, recover it, remove its leftovers, and release it."""
     # Taken over first, so that no other process resumes it while its worktrees are removed.
     mine = take_over_run(context, run.id)
-    await recover_run(context, mine)
-    await stop_leftover_services(context, mine)
-    await worktree.remove(context.repository, context.landing_folder(run.id))
+    await clear_run(context, mine)
     # Looked up again: the recovery has ended attempts and pinned their work.
     for ref, commit, attempt in (await _find_leftovers(context, mine)).pins:
         await _unpin(context, ref, commit, attempt)

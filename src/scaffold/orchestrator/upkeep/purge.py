@@ -12,9 +12,10 @@ from scaffold.git import refs
 from scaffold.git.repository import Repository
 from scaffold.host.folder_tree import walk
 from scaffold.host.user_dirs import UserDirs
-from scaffold.orchestrator.upkeep.cleanup import attempt_id_of_ref, clean_up, delete_folder, has_live_owner
+from scaffold.orchestrator.upkeep.cleanup import attempt_id_of_ref, clean_up, delete_folder
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
+from scaffold.views.store_reader import executing_process
 
 PIN_PREFIXES = (f"{refs.REF_PREFIX}rescue/", f"{refs.REF_PREFIX}work/")
 PROJECTIONS_FOLDER = ".scaffold"
@@ -174,7 +175,7 @@ class Purge(Struct, frozen=True, kw_only=True):
 def require_no_live_run(runs: Sequence[Run]) -> None:
     """Raise RunBusy if a live process owns one of the runs."""
     for run in runs:
-        if has_live_owner(run):
+        if executing_process(run) is not None:
             raise RunBusy(f"run {run.id} is being executed", f"Stop it first: `scaffold stop {run.id}`.")
 
 

@@ -35,6 +35,9 @@ UPDATE run SET fence = fence + 1, owner = :owner, heartbeat_at = NULL, waits_for
 WHERE id = :id AND fence = :fence
 """
 RELEASE = "UPDATE run SET owner = NULL, waits_for = '', updated_at = :at WHERE id = :id AND fence = :fence"
+HAND_OVER = """
+UPDATE run SET owner = NULL, waits_for = '', restarter = :restarter, updated_at = :at WHERE id = :id AND fence = :fence
+"""
 HEARTBEAT = "UPDATE run SET heartbeat_at = :at WHERE id = :id AND fence = :fence"
 SET_WAITS_FOR = "UPDATE run SET waits_for = :text WHERE id = :id AND fence = :fence"
 SET_SETTINGS = "UPDATE run SET settings = :settings, updated_at = :at WHERE id = :id"
@@ -126,6 +129,18 @@ class Runs(RunTableGateway):
         self._fenced(run_id, fence)
         self._connection.compare_and_set(RELEASE, "run", run_id, fence=fence, at=format_time(self._clock.now()))
 
+    def hand_over(self, run_id: RunId, restarter: ProcessIdentity, *, fence: int) -> None:
+        """Remove the run's owner: `restarter` starts another; raise StaleFence if another process has taken the run."""
+        self._fenced(run_id, fence)
+        self._connection.compare_and_set(
+            HAND_OVER,
+            "run",
+            run_id,
+            fence=fence,
+            restarter=PROCESS.write(restarter),
+            at=format_time(self._clock.now()),
+        )
+
     def record_heartbeat(self, run_id: RunId, *, fence: int, at: float) -> None:
         """Store a heartbeat at the monotonic time `at`; raise StaleFence if another process has taken the run."""
         self._fenced(run_id, fence)
@@ -191,6 +206,7 @@ def _run(row: Row) -> Run:
         owner=PROCESS.read(row["owner"]),
         heartbeat_at=row["heartbeat_at"],
         waits_for=row["waits_for"],
+        restarter=PROCESS.read(row["restarter"]),
         created_at=parse_time(row["created_at"]),
         updated_at=parse_time(row["updated_at"]),
     )

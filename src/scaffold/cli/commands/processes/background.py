@@ -1,25 +1,76 @@
 """The hidden command `background`: executes a run in the background."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from scaffold.cli.execution.flow import run_to_end
+from scaffold.cli.exit_codes import OK, WAITING
 from scaffold.cli.wiring import open_context
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.model import Run
+from scaffold.core.states import Active, Planning
+from scaffold.host.identity import own_identity
 from scaffold.host.process.async_runner import run_async
+from scaffold.orchestrator.owner.engine import describe_exit_code
+from scaffold.orchestrator.owner.progress import run_progress
+from scaffold.orchestrator.owner.restart import give_up_restarts, recover_from_dead_owner
+from scaffold.orchestrator.owner.run_lease import release_run, take_over_run_when_free
+from scaffold.run.context import RunContext
+from scaffold.run.notices import warn
 from scaffold.views.store_reader import find_run
 
 
 @click.command(hidden=True)
 @click.argument("run_name", metavar="RUN")
-def background(run_name: str) -> int:
-    """Execute a run in the background; its output goes to the process log."""
-    return run_async(_background(run_name))
+@click.option("--report", type=int, required=True, help="The descriptor for the lines that the restarter reads.")
+@click.option("--after", type=int, help="How the previous process died: its exit code or negated signal.")
+@click.option("--give-up", is_flag=True, help="Only pause the run, because its processes died too often.")
+def background(run_name: str, *, report: int, after: int | None, give_up: bool) -> int:
+    """Execute a run in the background, started by `restarter`; its output goes to the process log."""
+    os.set_inheritable(report, False)  # not for the processes of the run
+    try:
+        code = run_async(_background(run_name, report, after, give_up=give_up))
+    except ScaffoldError:
+        _tell(report, "ended")
+        raise
+    # Without this line, after an unexpected error, the restarter runs this command again.
+    _tell(report, "ended")
+    return code
 
 
-async def _background(run_name: str) -> int:
+async def _background(run_name: str, report: int, after: int | None, *, give_up: bool) -> int:
     context = await open_context(Path.cwd())
     try:
-        return await run_to_end(context, find_run(context, run_name).id)
+        run_id = find_run(context, run_name).id
+        # What a user asked for while no owner was alive still applies.
+        run = await take_over_run_when_free(context, run_id, keep_requests=True)
+        if after is not None and not await _continues(context, run, after, give_up=give_up):
+            return WAITING if give_up else OK
+        _tell(report, f"progress {run_progress(context.store, run_id)}")
+        return await run_to_end(context, run_id)
     finally:
         context.store.close()
+
+
+async def _continues(context: RunContext, run: Run, after: int, *, give_up: bool) -> bool:
+    """Recover the run after its owner died; return False if it is not to be executed any more."""
+    # Ended or paused by another process since; that process decides how it goes on.
+    if not isinstance(run.state, Planning | Active):
+        release_run(context.store, run)
+        return False
+    if give_up:
+        await give_up_restarts(context, run)
+        return False
+    text = f"The process that executed the run died ({describe_exit_code(after)}); process"
+    warn(context, run.id, f"{text} {own_identity().pid} continues it.")
+    if context.store.goals.of_run(run.id):  # a run without a plan is planned again, and has nothing to recover
+        await recover_from_dead_owner(context, run)
+    return True
+
+
+def _tell(report: int, line: str) -> None:
+    with suppress(BrokenPipeError):  # the restarter was killed; nobody restarts this process now
+        os.write(report, f"{line}\n".encode())

@@ -1,0 +1,34 @@
+"""Continue a run whose owner died, or clear it if nobody will."""
+
+from scaffold.core.model import Run
+from scaffold.core.states import AttemptOutcome, RunState
+from scaffold.git import worktree
+from scaffold.orchestrator.owner.recovery import ensure_session_branch, recover_run
+from scaffold.orchestrator.owner.run_end import finish_run
+from scaffold.orchestrator.owner.supervisor_pool import end_orphaned_supervisors
+from scaffold.run.context import RunContext
+from scaffold.run.sandbox import stop_leftover_services
+
+
+async def recover_from_dead_owner(context: RunContext, run: Run) -> None:
+    """Recover all that a dead owner left, so that this process, which owns the run, can continue it."""
+    # Supervisors first: one that is still alive would open attempts and turns behind the back of the recovery.
+    await end_orphaned_supervisors(context, run)
+    await ensure_session_branch(context, run)
+    await recover_run(context, run)
+
+
+async def clear_run(
+    context: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = "orphaned_by_crash"
+) -> None:
+    """Recover a run that this process owns and that nobody executes now, and remove what only its execution needs."""
+    await end_orphaned_supervisors(context, run)
+    await recover_run(context, run, outcome=outcome, error=error)
+    await stop_leftover_services(context, run)
+    await worktree.remove(context.repository, context.landing_folder(run.id))
+
+
+async def give_up_restarts(context: RunContext, run: Run) -> RunState:
+    """Pause an owned run whose owners died too often without progress; return its state."""
+    await clear_run(context, run)
+    return finish_run(context.store, run, "deaths")
