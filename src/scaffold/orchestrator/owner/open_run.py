@@ -8,16 +8,19 @@ from msgspec import Struct
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.events import RunCreated
 from scaffold.core.ids import RunId
-from scaffold.core.model import Run
+from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.plan import Plan
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import Planning
 from scaffold.git.repository import CheckoutStatus, checkout_status
+from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
+from scaffold.orchestrator.owner.run_lease import claim_run
 from scaffold.orchestrator.planning.apply_plan import new_actions, new_goal
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
+from scaffold.views.store_reader import executing_process, is_underway
 
 EMPTY_PLAN = Plan(goals=())
 """The plan of a run that has not been planned yet."""
@@ -30,6 +33,28 @@ class RunInput(Struct, frozen=True, kw_only=True):
     source: str
     """The text that identifies the input: the request, or the text of the plan."""
     plan: Plan = EMPTY_PLAN
+
+
+class RunOpened(Struct, frozen=True):
+    """The input is new: this run was stored, and this process owns it."""
+
+    run: Run
+
+
+class RunTakenOver(Struct, frozen=True):
+    """This run of the same input was interrupted; this process owns it now."""
+
+    run: Run
+
+
+class RunExecutedElsewhere(Struct, frozen=True):
+    """A living process is executing this run, which was started in the same way."""
+
+    run: Run
+
+
+RunStart = RunOpened | RunTakenOver | RunExecutedElsewhere
+"""What starting an input means."""
 
 
 def reject_childless_compounds(plan: Plan) -> None:
@@ -54,16 +79,55 @@ def input_hash(text: str, settings: RunSettings) -> str:
 
 
 async def start_run(context: RunContext, work: RunInput, settings: RunSettings) -> Run:
-    """Store a run at the commit that is checked out and return it, with status `planning`."""
+    """Store a run of this process at the commit that is checked out and return it, with status `planning`."""
     survey = await checkout_status(context.repository)
-    return open_run(context.store, work, survey=survey, settings=settings, now=context.clock.now())
+    now = context.clock.now()
+    return open_run(context.store, work, survey=survey, settings=settings, now=now, owner=own_identity())
 
 
-def open_run(store: Store, work: RunInput, *, survey: CheckoutStatus, settings: RunSettings, now: datetime) -> Run:
-    """Store a run with its goals and actions in one transaction and return it, with status `planning`."""
-    plan = work.plan
+async def start_run_once(context: RunContext, work: RunInput, settings: RunSettings) -> RunStart:
+    """Find out what starting the input means, and store a run if it is new, in one transaction.
+
+    An interrupted run of the same input is taken over; the caller may give it other settings. One that a process is
+    executing is the same only if it has the same settings and started at the commit that is checked out now.
+    """
+    store, survey = context.store, await checkout_status(context.repository)
+    # Owned from its first moment: nobody may take a run that is just starting for an interrupted one.
+    run = _new_run(work, survey, settings, context.clock.now(), own_identity())
+    with store.transaction(durable=True):
+        for known in store.runs.by_input(run.input_hash):
+            if not is_underway(known):
+                continue
+            if executing_process(known) is None:
+                claim_run(store, known)
+                return RunTakenOver(store.runs.get(known.id) or known)
+            if (known.settings, known.base_sha, known.base_branch) == (settings, survey.head, survey.branch):
+                return RunExecutedElsewhere(known)
+        _add_run(store, run, work.plan)
+    return RunOpened(run)
+
+
+def open_run(
+    store: Store,
+    work: RunInput,
+    *,
+    survey: CheckoutStatus,
+    settings: RunSettings,
+    now: datetime,
+    owner: ProcessIdentity | None = None,
+) -> Run:
+    """Store a run with its goals and actions and return it, with status `planning`."""
+    run = _new_run(work, survey, settings, now, owner)
+    with store.transaction(durable=True):
+        _add_run(store, run, work.plan)
+    return run
+
+
+def _new_run(
+    work: RunInput, survey: CheckoutStatus, settings: RunSettings, now: datetime, owner: ProcessIdentity | None
+) -> Run:
     run_id = RunId(new_id())
-    run = Run(
+    return Run(
         id=run_id,
         request=work.request,
         input_hash=input_hash(work.source, settings),
@@ -72,24 +136,25 @@ def open_run(store: Store, work: RunInput, *, survey: CheckoutStatus, settings: 
         base_sha=survey.head,
         session_branch=f"session-{run_id}",
         settings=settings,
+        owner=owner,
         created_at=now,
         updated_at=now,
     )
-    # Goals and actions come with the run: a run that is killed here must not be resumed with half its plan.
-    with store.transaction(durable=True):
-        store.runs.add(run)
-        store.events.append(
-            run.id,
-            RunCreated(run.request, run.base_sha, run.session_branch, len(plan.goals), len(plan.actions)),
-        )
-        position = 0
-        for spec in plan.goals:
-            goal = new_goal(spec, run, now=now)
-            store.goals.add(goal)
-            actions = new_actions(spec.actions, goal, position=position, now=now)
-            position += len(actions)
-            store.actions.add(actions)
-    return run
+
+
+def _add_run(store: Store, run: Run, plan: Plan) -> None:
+    """Store a run with its goals and actions: one that is killed here must not be resumed with half its plan."""
+    store.runs.add(run)
+    store.events.append(
+        run.id, RunCreated(run.request, run.base_sha, run.session_branch, len(plan.goals), len(plan.actions))
+    )
+    position = 0
+    for spec in plan.goals:
+        goal = new_goal(spec, run, now=run.created_at)
+        store.goals.add(goal)
+        actions = new_actions(spec.actions, goal, position=position, now=run.created_at)
+        position += len(actions)
+        store.actions.add(actions)
 
 
 def reconfigure_run(context: RunContext, run: Run, settings: RunSettings) -> None:

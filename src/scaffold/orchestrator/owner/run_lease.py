@@ -30,13 +30,19 @@ def take_over_run(context: RunContext, run_id: RunId, *, keep_requests: bool = F
         )
     with store.transaction(durable=True):
         try:
-            store.runs.take(run_id, me, expected_fence=run.fence)
-            _forget_in_process_supervisors(store, run)
-            if run.owner != me and not keep_requests:
-                store.runs.ask(run_id, None)
+            claim_run(store, run, keep_requests=keep_requests)
         except StaleFence as stale:
             raise RunBusy(f"another process has just taken run {run_id}", "Try again.") from stale
     return require_run(store, run_id)
+
+
+def claim_run(store: Store, run: Run, *, keep_requests: bool = False) -> None:
+    """Become the owner of a run as it was read; the caller owns the transaction. StaleFence if it was taken since."""
+    me = own_identity()
+    store.runs.take(run.id, me, expected_fence=run.fence)
+    _forget_in_process_supervisors(store, run)
+    if run.owner != me and not keep_requests:
+        store.runs.ask(run.id, None)
 
 
 def _forget_in_process_supervisors(store: Store, run: Run) -> None:

@@ -1,36 +1,42 @@
 """`run`: plan and execute a request, or execute a plan."""
 
+import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import click
 import msgspec
 
 from scaffold.cli.commands.run.options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
-from scaffold.cli.execution.foreground import print_result
-from scaffold.cli.exit_codes import WAITING
+from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
+from scaffold.cli.execution.foreground import handle_interrupts, print_result, restore_interrupts
+from scaffold.cli.exit_codes import INTERRUPTED, OK, WAITING
 from scaffold.cli.render.style import is_terminal, print_findings, print_json, print_note
 from scaffold.cli.request import read_request
 from scaffold.cli.wiring import open_context
 from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
 from scaffold.config.run_settings import RunFlags, resume_settings, run_settings, setting_overrides
 from scaffold.config.settings import Settings, load_settings
+from scaffold.core import states
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.model import Run
 from scaffold.core.plan import Plan
 from scaffold.core.printable_text import printable
-from scaffold.core.states import INTERRUPTED
+from scaffold.core.run_settings import RunSettings
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.open_run import (
+    RunExecutedElsewhere,
     RunInput,
-    input_hash,
+    RunOpened,
+    RunTakenOver,
     reconfigure_run,
     reject_childless_compounds,
     start_run,
+    start_run_once,
 )
 from scaffold.orchestrator.owner.run_end import save_run
 from scaffold.plan.analysis.lint import lint
@@ -107,25 +113,59 @@ async def _run(flags: RunFlags, work: RunInput) -> int:
         return await _dry_run(settings)
     context = await open_context(create=True)
     try:
-        return await _resume_or_open(context, settings, flags, work)
+        return await _plan_and_execute(context, settings, flags, work)
     finally:
         context.store.close()
 
 
-async def _resume_or_open(context: RunContext, settings: Settings, flags: RunFlags, work: RunInput) -> int:
-    """Continue an interrupted run of the same input, or create one and start it."""
+async def _plan_and_execute(context: RunContext, settings: Settings, flags: RunFlags, work: RunInput) -> int:
+    """Create a run and start it; with `--yes`, continue or follow one of the same input instead, if there is one."""
     quick = flags.plan_path is None and settings.tier().name == QUICK_TIER
     planner = not quick if flags.plan_path is None else _may_replan(flags)
     chosen = await run_settings(context, settings, flags, planner=planner, notice=print_note)
-    again = _interrupted(context, input_hash(work.source, chosen)) if flags.yes else None
-    if again is not None:
-        click.echo(f"continuing run {again.id}, which was interrupted", err=True)
-        reconfigure_run(context, again, resume_settings(context, again, flags))
-        return await continue_run(context, again.id, flags)
-    warn_interrupted(context)
     if quick:
         work = msgspec.structs.replace(work, plan=single_action_plan(work.request))
+    if flags.yes:
+        return await _start_once(context, work, chosen, flags)
+    warn_interrupted(context)
     return await start(context, await start_run(context, work, chosen), flags)
+
+
+async def _start_once(context: RunContext, work: RunInput, chosen: RunSettings, flags: RunFlags) -> int:
+    while True:
+        match await start_run_once(context, work, chosen):
+            case RunOpened(run=run):
+                warn_interrupted(context)
+                return await start(context, run, flags)
+            case RunTakenOver(run=run):
+                click.echo(f"continuing run {run.id}, which was interrupted", err=True)
+                reconfigure_run(context, run, resume_settings(context, run, flags))
+                return await continue_run(context, run.id, flags)
+            case RunExecutedElsewhere(run=run):
+                code = await _follow(context, run, flags)
+                if code is not None:
+                    return code
+            case never:
+                assert_never(never)
+
+
+async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
+    """Follow a run of the same input to its end; return its exit code, or None if its owner died."""
+    click.echo(f"run {run.id} of the same input is being executed already; this command follows it", err=True)
+    if flags.detach:
+        click.echo(f"  watch it: scaffold attach {run.id}    stop it: scaffold stop {run.id}", err=True)
+        print_result(context, run.id, as_json=flags.as_json)
+        return OK
+    interrupted = asyncio.Event()
+    handle_interrupts(interrupted.set)
+    try:
+        ended = await watch_run(context, run, as_json=flags.as_json, is_enough=interrupted.is_set)
+    finally:
+        restore_interrupts()
+    if interrupted.is_set():
+        click.echo(STOPPED_WATCHING, err=True)
+        return INTERRUPTED
+    return None if display_status(ended) == states.INTERRUPTED else print_end(context, ended, as_json=flags.as_json)
 
 
 async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
@@ -164,7 +204,3 @@ async def _dry_run(settings: Settings) -> int:
     }
     print_json({"run": run})
     return 0
-
-
-def _interrupted(context: RunContext, digest: str) -> Run | None:
-    return next((run for run in context.store.runs.by_input(digest) if display_status(run) == INTERRUPTED), None)

@@ -1,0 +1,142 @@
+"""The same `run --yes`, started twice at once: one run, which both follow to its end."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+
+TIMEOUT_S = 60
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert wait_until(lambda: not made.processes()), "a process was left behind"
+
+
+def planned(scenario, *, check="test -f a", pause="0.3"):
+    scenario.plan(plan_of(shop=[action("a", effects=["done"], check=check)]))
+    scenario.cassette(a=[shell(f"sleep {pause}"), write("a", "1\n")])
+
+
+def started(scenario, *flags):
+    """Start the run and return the process; its output is kept."""
+    return subprocess.Popen(
+        scenario.run_command("--yes", "--json", *flags),
+        cwd=scenario.repo,
+        env=scenario.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process):
+    """Wait for a started run; return its exit code, and the run in its last line."""
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert lines, err
+    assert lines[-1]["type"] == "result"
+    return process.returncode, lines[-1]["run"]
+
+
+def expect_one_run(scenario, *processes):
+    """Return the exit code of all processes, which must be one run's."""
+    codes, ids = zip(*((code, run["id"]) for code, run in map(ended, processes)), strict=True)
+    assert len(set(ids)) == 1, "each process followed a run of its own"
+    assert len(set(codes)) == 1, codes
+    branches = scenario.git("branch", "--list", "session-*", "--format=%(refname:short)").split()
+    assert branches == [f"session-{ids[0]}"]
+    return codes[0]
+
+
+def test_a_run_started_twice_at_once_is_one_run(scenario):
+    """BX-8, AL-27: the second follows it, and ends with the same code."""
+    planned(scenario)
+    assert expect_one_run(scenario, started(scenario), started(scenario)) == 0
+    assert [len(each["attempts"]) for each in scenario.status()["actions"]] == [1]
+
+
+@pytest.mark.slow
+def test_processes_started_together_are_one_run_each_time(scenario):
+    """BX-8: decided in the transaction that opens the run, however the processes interleave."""
+    for number in range(6):
+        planned(scenario)
+        (scenario.repo / "round").write_text(str(number))
+        scenario.commit(f"round {number}")  # the round before has ended, but its branch would be counted
+        for branch in scenario.git("branch", "--list", "session-*", "--format=%(refname:short)").split():
+            scenario.git("branch", "-D", branch)
+        assert expect_one_run(scenario, *(started(scenario) for _ in range(3))) == 0
+
+
+@pytest.mark.slow
+def test_both_end_with_the_code_of_a_failed_run(scenario):
+    planned(scenario, check="false")
+    assert expect_one_run(scenario, started(scenario), started(scenario)) == 1
+
+
+@pytest.mark.slow
+def test_a_detached_run_started_twice_is_one_run(scenario):
+    planned(scenario)
+    assert expect_one_run(scenario, *(started(scenario, "--detach") for _ in range(2))) == 0
+    assert scenario.scaffold("attach").returncode == 0
+
+
+@pytest.mark.slow
+def test_whoever_follows_continues_a_run_whose_owner_is_killed(scenario):
+    """SC-16, AL-27: it would have resumed the interrupted run, had it come later."""
+    planned(scenario, pause="1.5")
+    first = started(scenario)
+    assert wait_until(scenario.commands, TIMEOUT_S)
+    second = started(scenario)
+    assert "follows it" in second.stderr.readline()
+    os.kill(first.pid, signal.SIGKILL)
+    first.communicate()
+    code, run = ended(second)
+    assert (code, run["status"]) == (0, "completed")
+    assert scenario.status()["run"]["id"] == run["id"]
+
+
+@pytest.mark.slow
+def test_interrupting_the_one_that_follows_leaves_the_run_alone(scenario):
+    planned(scenario, pause="2")
+    first = started(scenario)
+    assert wait_until(scenario.commands, TIMEOUT_S)
+    second = started(scenario)
+    assert "follows it" in second.stderr.readline()
+    assert wait_until(second.stdout.readline, TIMEOUT_S)
+    second.send_signal(signal.SIGINT)
+    _, err = second.communicate(timeout=TIMEOUT_S)
+    assert second.returncode == 130
+    assert "the run continues" in err
+    assert ended(first)[0] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [("--agents", "2"), ("--tier", "scout")])
+def test_other_settings_are_another_run(scenario, flags):
+    """What was asked for is not dropped in favour of what runs already."""
+    planned(scenario, pause="1")
+    first = started(scenario)
+    assert wait_until(scenario.commands, TIMEOUT_S)
+    second = started(scenario, *flags)
+    (code, run), (other_code, other) = ended(first), ended(second)
+    assert (code, other_code) == (0, 0)
+    assert run["id"] != other["id"]
+
+
+@pytest.mark.slow
+def test_another_commit_is_another_run(scenario):
+    planned(scenario, pause="1")
+    first = started(scenario)
+    assert wait_until(scenario.commands, TIMEOUT_S)
+    (scenario.repo / "more").write_text("x\n")
+    scenario.commit("more")
+    second = started(scenario)
+    assert ended(first)[1]["id"] != ended(second)[1]["id"]
