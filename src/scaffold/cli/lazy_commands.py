@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "pause": "scaffold.cli.commands.run.control:pause",
     "cancel": "scaffold.cli.commands.run.control:cancel",
     "cleanup": "scaffold.cli.commands.upkeep.cleanup:cleanup",
+    "service": "scaffold.cli.commands.upkeep.service:service",
     "salvage": "scaffold.cli.commands.upkeep.salvage:salvage",
     "purge": "scaffold.cli.commands.upkeep.purge:purge",
     "config": "scaffold.cli.commands.config:config",

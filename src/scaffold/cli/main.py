@@ -78,6 +78,7 @@ SUMMARIES: Mapping[str, str] = {
     "pause": "Start nothing new in a run or a goal; running work finishes.",
     "cancel": "End a run or a goal for good; landed work stays, other work stays pinned.",
     "cleanup": "Remove leftovers of ended and interrupted runs; unlanded work is pinned first.",
+    "service": "Print a systemd or launchd unit that continues interrupted runs after a reboot.",
     "salvage": "List unlanded work, or make a branch of it.",
     "purge": "Remove Scaffold's state of this repository; with `--all`, your settings, too.",
     "config": "Print every setting with its value and origin.",

@@ -49,8 +49,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
 
     def run_folder(self, run_id: RunId) -> Path:
         """Return the folder that holds every worktree and process log of a run."""
-        name = self.repository.root.name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
-        return self.cache / "runs" / f"{name}-{_digest(str(self.repository.common_dir))[:12]}" / run_id
+        return self.cache / "runs" / repository_name(self.repository) / run_id
 
     def attempt_folder(self, run_id: RunId, attempt_id: AttemptId) -> Path:
         """Return the folder of an attempt's worktree."""
@@ -124,6 +123,12 @@ class RunContext(Struct, frozen=True, kw_only=True):
     def projections(self) -> Path:
         """The folder in the user's checkout that mirrors the store for people and scripts; ignored by git."""
         return self.repository.root / ".scaffold"
+
+
+def repository_name(repository: Repository) -> str:
+    """Return the name of the user's folders for a repository: readable, and unlike that of any other."""
+    name = repository.root.name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
+    return f"{name}-{_digest(str(repository.common_dir))[:12]}"
 
 
 def safe_file_name(name: str) -> str:

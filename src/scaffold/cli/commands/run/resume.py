@@ -3,15 +3,18 @@
 from typing import Any
 
 import click
+from msgspec import structs
 
 from scaffold.cli.commands.run.control import resume_goal
 from scaffold.cli.commands.run.options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run
-from scaffold.cli.wiring import open_context
+from scaffold.cli.exit_codes import FAILED, OK
+from scaffold.cli.wiring import context_if_any, open_context
 from scaffold.config.permissions import detect_sandbox_level
 from scaffold.config.run_settings import RunFlags, resume_settings
-from scaffold.core.errors import UsageError
+from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Goal, Run
+from scaffold.core.printable_text import printable
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.core.states import INTERRUPTED, Failed, Paused, status_of
 from scaffold.host.process.async_runner import run_async
@@ -20,20 +23,45 @@ from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
-from scaffold.views.store_reader import display_status, find_run, is_executed
+from scaffold.views.store_reader import display_status, find_run, interrupted_runs, is_executed
 
 
 @click.command()
 @click.argument("name", metavar="[RUN|GOAL]", required=False)
 @click.option("--yes", is_flag=True, help="Accepted as in `run`; `resume` asks no question.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
+@click.option("--interrupted", is_flag=True, help="In the background, every run that was interrupted, or only RUN.")
 @shared_options
-def resume(name: str | None, **options: Any) -> int:
+def resume(name: str | None, *, interrupted: bool, **options: Any) -> int:
     """Continue RUN, or the latest interrupted or paused run; flags override its settings.
 
     With GOAL, resume a goal of the latest run that you paused, and continue that run.
     """
-    return run_async(_resume(name, flags_of(options)))
+    flags = flags_of(options)
+    return run_async(_resume_interrupted(name, flags) if interrupted else _resume(name, flags))
+
+
+async def _resume_interrupted(name: str | None, flags: RunFlags) -> int:
+    """Continue interrupted runs in the background; return FAILED if one of them could not be started."""
+    async with context_if_any() as context:
+        left = () if context is None else interrupted_runs(context)
+        if context is None or not left:
+            click.echo("no run was interrupted", err=True)
+            return OK
+        wanted = None if name is None else find_run(context, name).id
+        starts = [await _continue_detached(context, run, flags) for run in left if wanted in {None, run.id}]
+        return OK if all(starts) else FAILED
+
+
+async def _continue_detached(context: RunContext, run: Run, flags: RunFlags) -> bool:
+    """Continue a run in the background; print why that failed, and return whether it is running."""
+    try:
+        reconfigure_run(context, run, resume_settings(context, run, flags))
+        await continue_run(context, run.id, structs.replace(flags, detach=True))
+    except ScaffoldError as error:
+        click.echo(printable(f"run {run.id}: {error.in_full}"), err=True)
+        return False
+    return True
 
 
 async def _resume(name: str | None, flags: RunFlags) -> int:
