@@ -15,13 +15,14 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
 from scaffold.host.folder_tree import remove_tree
 from scaffold.host.identity import own_identity
+from scaffold.host.leftovers import own_mark
 
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write `data` to `path` atomically: a crash leaves the old file or the new one. Creates parent folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder, because a rename is atomic only within one file system.
-    fd, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    fd, name = tempfile.mkstemp(prefix=f".{path.name}{own_mark()}", dir=path.parent)
     written = Path(name)
     try:
         with os.fdopen(fd, "wb") as file:

@@ -19,6 +19,7 @@ from scaffold.core.run_settings import SandboxMode, SandboxSettings
 from scaffold.git.command import Git
 from scaffold.git.common_dir import common_dir
 from scaffold.git.worktree_metadata import gitdir_target
+from scaffold.host.leftovers import temporary_prefix
 from scaffold.host.sandbox.confinement import GIBIBYTE, Confinement, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.sandbox.proxy import serve_proxy
@@ -302,7 +303,7 @@ async def with_egress(spec: SandboxSpec | None) -> AsyncIterator[SandboxSpec | N
     if spec is None or spec.confinement.network != "hosts" or spec.level == "landlock":
         yield spec
         return
-    with tempfile.TemporaryDirectory(prefix="scaffold-") as folder:  # socket paths must be short
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as folder:  # socket paths must be short
         async with serve_proxy(Path(folder), spec.confinement.hosts, is_public=is_public) as proxy:
             yield msgspec.structs.replace(spec, proxy=proxy)
 

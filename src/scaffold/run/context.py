@@ -65,10 +65,10 @@ class RunContext(Struct, frozen=True, kw_only=True):
 
     def outputs(self, run_id: RunId, attempt_id: AttemptId) -> Path:
         """Return the folder for an attempt's command outputs that are too long to show."""
-        return self.run_folder(run_id) / "outputs" / attempt_id
+        return self.temporary(run_id, attempt_id) / "outputs"
 
     def temporary(self, run_id: RunId, name: str) -> Path:
-        """Return the folder of commands' TMPDIRs; `name` is an attempt's id or the merge queue's name."""
+        """Return the folder of all temporary files of an attempt, by its id, or of another user, by its `name`."""
         return self.temporary_folder(run_id) / name
 
     def temporary_folder(self, run_id: RunId) -> Path:

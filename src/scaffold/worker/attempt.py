@@ -71,14 +71,14 @@ class Worker:
                 attempt.id, fence=attempt.fence, worker=identity, worktree=str(folder), log_file=log_file
             )
         ending = await self._run_with_timeout()
-        # A folder with thousands of cache files would block the event loop, and with it the heartbeats.
-        await asyncio.to_thread(remove_temporary_folder, run_context, run, name=attempt.id)
         match ending:
             # The attempt's outcome is the owner's to write from here on.
             case CandidateReady():
                 await release_workspace(run_context, attempt)
             case AttemptEnd():
                 await self._conclude(ending)
+        # A folder with thousands of cache files would block the event loop, and with it the heartbeats.
+        await asyncio.to_thread(remove_temporary_folder, run_context, run, name=attempt.id)
         return ending
 
     async def _conclude(self, ending: AttemptEnd) -> None:

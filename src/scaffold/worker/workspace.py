@@ -125,11 +125,11 @@ async def _snapshot(context: RunContext, run: Run, attempt: Attempt, path: Path)
 
     Uses its own index, so a damaged `.git` or another checkout there does not matter.
     """
-    git, folder = context.git.at(path), context.run_folder(run.id)
-    folder.mkdir(parents=True, exist_ok=True)
+    git, folder = context.git.at(path), context.temporary(run.id, attempt.id)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     identity, message = run.settings.identity, f"Rescued work of attempt {attempt.id}\n"
     # In a new folder: the lock of a killed git stays there and does not block the next rescue.
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f"{attempt.id}-", ignore_cleanup_errors=True) as own:
+    with tempfile.TemporaryDirectory(dir=folder, prefix="rescue-", ignore_cleanup_errors=True) as own:
         env = {
             # The common directory: the worktree's own `.git` may be deleted, or point to a repository of the agent's.
             "GIT_DIR": str(context.repository.common_dir),

@@ -16,6 +16,7 @@ from msgspec import Struct
 from scaffold.host.environment import child_environment
 from scaffold.host.files import write_atomic
 from scaffold.host.identity import own_identity
+from scaffold.host.leftovers import temporary_prefix
 from scaffold.host.sandbox import bubblewrap, seccomp
 from scaffold.host.sandbox.confinement import Confinement, Level, SandboxSpec
 from scaffold.host.sandbox.landlock import command as landlock
@@ -157,7 +158,7 @@ async def _seatbelt(environ: Mapping[str, str]) -> DetectedLevel:
 async def _failure(level: Level, environ: Mapping[str, str], program: str = "") -> str:
     """Run a test command at `level` (with the bubblewrap `program`); return why that fails, empty if it works."""
     try:
-        with tempfile.TemporaryDirectory(prefix="scaffold-sandbox-", dir=_temporary()) as folder:
+        with tempfile.TemporaryDirectory(prefix=temporary_prefix(), dir=_temporary()) as folder:
             return await _probe(level, program, Path(folder), environ)
     except OSError as error:
         return f"testing {level} failed: {error.strerror or error}"

@@ -9,6 +9,7 @@ from scaffold.core.ids import GoalId, RunId
 from scaffold.core.model import Run
 from scaffold.host.sandbox.mounts import is_placeholder
 from scaffold.orchestrator.owner.engine import Engine
+from scaffold.orchestrator.owner.leftovers import remove_if_empty
 from scaffold.orchestrator.owner.local_engine import LocalEngine
 from scaffold.orchestrator.owner.processes import ProcessStarter, ZygoteProcessStarter
 from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
@@ -37,6 +38,7 @@ async def own_run(
         yield await recover_run_owner(context, run, _engine(context, run, starter))
     finally:
         await starter.close()
+        remove_if_empty(context, run)
 
 
 def _engine(context: RunContext, run: Run, starter: ProcessStarter) -> Engine:

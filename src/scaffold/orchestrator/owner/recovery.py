@@ -1,5 +1,6 @@
 """Recovery at every start: bring what a dead owner left unfinished to a state that work can resume from."""
 
+import asyncio
 from pathlib import Path
 
 from scaffold.core.events import NoticeRaised
@@ -10,9 +11,11 @@ from scaffold.core.states import WORKER_PHASES, AttemptOutcome
 from scaffold.git import refs, worktree
 from scaffold.host.process.child import kill_orphan
 from scaffold.landing.record import last_landed, require_landed_on_branch, resolve_intent, session_ref, session_tip
+from scaffold.orchestrator.owner.leftovers import remove_leftovers
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.run.sandbox import remove_temporary_folder
 from scaffold.worker.workspace import rescue_and_remove
 
 
@@ -33,8 +36,9 @@ async def recover_run(
 ) -> int:
     """Resolve interrupted landings, close open turns and release attempts without a live worker; return their number.
 
-    Pins the work of those attempts and removes their worktrees; submitted candidates stay queued. Only the run's owner
-    may call this, while none of its workers or supervisors is running. Safe to repeat, and to be killed at any point.
+    Pins the work of those attempts and removes their worktrees and all temporary files; submitted candidates stay
+    queued. Only the run's owner may call this, while none of its workers or supervisors is running. Safe to repeat, and
+    to be killed at any point.
     """
     store = context.store
     # Landings come first: they decide whether an attempt still has a candidate, which the rest must not release.
@@ -47,6 +51,8 @@ async def recover_run(
     for attempt in orphans:
         await release_attempt(context, run, attempt, outcome=outcome, error=error)
     await remove_stale_worktrees(context, run)
+    # Last: all work is pinned now.
+    await remove_leftovers(context, run)
     if orphans and outcome == "lost":
         with owner_transaction(store, run):
             text = (
@@ -70,6 +76,7 @@ async def release_attempt(
         await kill_orphan(attempt.worker)
     # The pin comes before the end: if this process dies in between, the attempt is still open and recovered again.
     pinned = await rescue_and_remove(context, run, attempt.id)
+    await asyncio.to_thread(remove_temporary_folder, context, run, name=attempt.id)
     now = context.store.attempts.get(attempt.id)
     # Read again: the worker may have handed its candidate in just before it was killed.
     if now is not None and now.status != "ended" and now.phase in WORKER_PHASES:

@@ -3,10 +3,13 @@
 from scaffold.core.model import Run
 from scaffold.core.states import AttemptOutcome, RunState
 from scaffold.git import worktree
+from scaffold.host.identity import own_identity
+from scaffold.orchestrator.owner.engine import describe_exit_code
 from scaffold.orchestrator.owner.recovery import ensure_session_branch, recover_run
 from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.orchestrator.owner.supervisor_pool import end_orphaned_supervisors
 from scaffold.run.context import RunContext
+from scaffold.run.notices import warn
 from scaffold.run.sandbox import stop_leftover_services
 
 
@@ -16,6 +19,14 @@ async def recover_from_dead_owner(context: RunContext, run: Run) -> None:
     await end_orphaned_supervisors(context, run)
     await ensure_session_branch(context, run)
     await recover_run(context, run)
+
+
+async def continue_after_death(context: RunContext, run: Run, code: int) -> None:
+    """Tell the user that the run's owner died with the exit code `code`, or of a signal, and recover what it left."""
+    died = f"The process that executed the run died ({describe_exit_code(code)})"
+    warn(context, run.id, f"{died}; process {own_identity().pid} continues it.")
+    if context.store.goals.of_run(run.id):  # a run without a plan is planned again, and has nothing to recover
+        await recover_from_dead_owner(context, run)
 
 
 async def clear_run(

@@ -1,5 +1,6 @@
 """Handle exits of worker processes, and stop workers that are overdue or hung."""
 
+import asyncio
 import math
 
 from scaffold.core.ids import AttemptId
@@ -11,6 +12,7 @@ from scaffold.orchestrator.owner.recovery import release_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
+from scaffold.run.sandbox import remove_temporary_folder
 from scaffold.worker.workspace import UNPINNED_PHASES, rescue_and_remove
 
 OVERTIME_S = 120.0
@@ -53,10 +55,11 @@ class WorkerExitHandler:
         return outcome
 
     async def _remove_worktree(self, attempt: Attempt) -> None:
-        """Remove the worktree that a worker left; pin unsaved work in it first."""
+        """Remove the worktree and the temporary files that a worker left; pin unsaved work first."""
         folder = self._context.attempt_folder(attempt.run_id, attempt.id)
         if attempt.phase in UNPINNED_PHASES or folder.exists():  # a submitted candidate has no worktree any more
             await rescue_and_remove(self._context, self._run, attempt.id)
+        await asyncio.to_thread(remove_temporary_folder, self._context, self._run, name=attempt.id)
 
     async def end_overdue(self) -> None:
         """Stop workers that are past their deadline or send no heartbeats."""

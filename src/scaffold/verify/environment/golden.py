@@ -14,7 +14,7 @@ from scaffold.core.ids import Commit
 from scaffold.git import commits, worktree
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
-from scaffold.host.files import FileLock, delete_path, write_atomic
+from scaffold.host.files import FileLock, delete_path, try_lock, write_atomic
 from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.tree_copy import copy_tree
@@ -29,6 +29,8 @@ SETUP_TIMEOUT_S = 1_800.0
 LOCK_TIMEOUT_S = 7_200.0
 LAST_LINE_CHARS = 200
 RECORD = "made.json"
+CHECKOUT_SUFFIX = ".checkout"
+"""Ends the name of the checkout in which an environment is built."""
 ENVIRONMENTS = "environments"
 """The folder of prepared environments in the user's cache."""
 MAX_UNUSED_S = 30 * 86_400.0
@@ -81,7 +83,7 @@ async def golden_environment(builder: GoldenBuilder, commands: tuple[str, ...]) 
     inputs = await build_inputs(builder.repository.git, builder.base)
     for folder in (builder.folder, builder.folder.with_name(f"{builder.folder.name}-{inputs}")):
         # Two runs with the same lock files would build the same folder at once.
-        async with FileLock(folder.with_name(f"{folder.name}.lock"), timeout_s=LOCK_TIMEOUT_S):
+        async with FileLock(_lock_of(folder), timeout_s=LOCK_TIMEOUT_S):
             made = load_record(folder) or await _build(structs.replace(builder, folder=folder), commands, inputs)
         if isinstance(made, NotReady):
             return made
@@ -93,7 +95,7 @@ async def golden_environment(builder: GoldenBuilder, commands: tuple[str, ...]) 
 
 async def snapshot_installed(folder: Path, root: Path, targets: tuple[str, ...]) -> CheckEnvironment:
     """Return a copy of the `targets` that the user installed in the checkout `root`, taken at the first call."""
-    async with FileLock(folder.with_name(f"{folder.name}.lock"), timeout_s=LOCK_TIMEOUT_S):
+    async with FileLock(_lock_of(folder), timeout_s=LOCK_TIMEOUT_S):
         made = load_record(folder)
         if made is None:
             delete_path(folder)
@@ -134,11 +136,26 @@ def write_record(folder: Path, made: GoldenRecord) -> GoldenRecord:
     return made
 
 
+async def remove_unfinished_builds(repository: Repository, environments: Path) -> None:
+    """Remove what builds for this repository left that were killed: each build holds a lock while it runs."""
+    for checkout in sorted(environments.glob(f"*{CHECKOUT_SUFFIX}")):  # noqa: ASYNC240 - one small folder
+        folder = checkout.with_name(checkout.name.removesuffix(CHECKOUT_SUFFIX))
+        with _lock_of(folder).open("ab") as lock:
+            if try_lock(lock.fileno()) and worktree.find_worktree(repository, checkout) is not None:
+                await worktree.remove(repository, checkout)
+                if load_record(folder) is None:
+                    delete_path(folder)
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.lock")
+
+
 async def _build(builder: GoldenBuilder, commands: tuple[str, ...], inputs: str) -> GoldenRecord | NotReady:
     """Run the commands in a temporary checkout and keep what they installed there."""
     # A folder without a record is what an interrupted build left behind.
     delete_path(builder.folder)
-    checkout = builder.folder.with_name(f"{builder.folder.name}.checkout")
+    checkout = builder.folder.with_name(f"{builder.folder.name}{CHECKOUT_SUFFIX}")
     git = await worktree.add(builder.repository, checkout, builder.base)
     try:
         if problem := await _set_up(builder, git, commands):

@@ -4,9 +4,10 @@ import asyncio
 import hashlib
 import os
 import stat
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from scaffold.core.errors import ScaffoldError
@@ -54,6 +55,14 @@ async def reprovision(environment: CheckEnvironment | None, top: Path) -> AsyncI
         for copied in kept:
             await asyncio.to_thread(delete_path, _copy_record_path(copied, top, "kept"))
     await provision_checkout(environment, top)
+
+
+def forget_copies(environment: CheckEnvironment | None, tops: Iterable[Path]) -> None:
+    """Delete what is kept outside of the checkouts `tops`, which are gone, about the copies in them."""
+    copies = environment.copies if environment else ()
+    for copied, top in product(copies, tops):
+        for what in ("kept", "note"):
+            delete_path(_copy_record_path(copied, top, what))
 
 
 def provisions_unchanged(environment: CheckEnvironment | None, top: Path) -> bool:

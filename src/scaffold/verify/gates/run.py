@@ -1,15 +1,14 @@
 """Run a gate's command once in the checkout, in the sandbox, and read its runner's report."""
 
 import contextlib
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from msgspec import Struct, structs
 
 from scaffold.core.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, GateRun, RunnerKind, TestOutcome
 from scaffold.core.printable_text import utf8_safe
 from scaffold.host.files import delete_folder_if_possible
+from scaffold.host.leftovers import new_temporary_folder
 from scaffold.host.process.command import CommandResult, OutputCapture
 from scaffold.verify.contract.checks import (
     COMMAND_NOT_EXECUTABLE,
@@ -150,9 +149,7 @@ def _runner_env(gate: Gate, tree: Tree, only: Sequence[str], stand_ins: StandIns
     # The runner must be able to write its report, and in a sandbox this is the
     # only folder outside the checkout where it can.
     parent = tree.sandbox.confinement.temporary if tree.sandbox else None
-    if parent:
-        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="gate-", dir=parent)).resolve()
+    folder = new_temporary_folder("gate", parent)
     cwd = tree.git.cwd / gate.folder
     try:
         yield RunnerEnv(folder=folder, cwd=cwd.resolve(), environ=tree.environ, only=tuple(only), stand_ins=stand_ins)

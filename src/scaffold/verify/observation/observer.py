@@ -5,7 +5,6 @@ What they write is not trusted: a wrong report can make work look more or less e
 
 import asyncio
 import os
-import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.host.files import delete_folder_if_possible, read_untrusted
+from scaffold.host.leftovers import new_temporary_folder
 from scaffold.verify.observation import node_coverage
 from scaffold.verify.observation.changed_code import NOTHING, ChangedCode
 from scaffold.verify.observation.injected import scaffold_observation as injected
@@ -72,9 +72,7 @@ class CheckObserver:
 
         `parent` is a folder that the command may write; None for the system's temporary folder.
         """
-        if parent:
-            parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240 - as fast as other disk accesses here
-        folder = Path(tempfile.mkdtemp(prefix="observed-", dir=parent)).resolve()  # noqa: ASYNC240
+        folder = new_temporary_folder("observed", parent)
         top = top.resolve()  # noqa: ASYNC240
         try:
             self._write_order(folder, top)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from scaffold.host.leftovers import temporary_prefix
 from scaffold.host.process.command import CommandResult, Containment, OutputCapture, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.port_forward import forward_ports, is_listening
@@ -102,7 +103,7 @@ async def services_up(services: Services, sandbox: SandboxSpec | None) -> AsyncI
         elif sandbox is None or sandbox.level != "bubblewrap":
             yield RunningServices(inside, sandbox)
         else:
-            sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scaffold-")))
+            sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=temporary_prefix())))
             await stack.enter_async_context(forward_ports(sockets, sorted_ports(outside)))
             yield RunningServices(inside, _with_socket_folder(sandbox, sockets), sockets)
 

@@ -12,14 +12,11 @@ from scaffold.cli.wiring import open_context
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Run
 from scaffold.core.states import Active, Planning
-from scaffold.host.identity import own_identity
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.owner.engine import describe_exit_code
 from scaffold.orchestrator.owner.progress import run_progress
-from scaffold.orchestrator.owner.restart import give_up_restarts, recover_from_dead_owner
+from scaffold.orchestrator.owner.restart import continue_after_death, give_up_restarts
 from scaffold.orchestrator.owner.run_lease import release_run, take_over_run_when_free
 from scaffold.run.context import RunContext
-from scaffold.run.notices import warn
 from scaffold.views.store_reader import find_run
 
 
@@ -64,10 +61,7 @@ async def _continues(context: RunContext, run: Run, after: int, *, give_up: bool
     if give_up:
         await give_up_restarts(context, run)
         return False
-    text = f"The process that executed the run died ({describe_exit_code(after)}); process"
-    warn(context, run.id, f"{text} {own_identity().pid} continues it.")
-    if context.store.goals.of_run(run.id):  # a run without a plan is planned again, and has nothing to recover
-        await recover_from_dead_owner(context, run)
+    await continue_after_death(context, run, after)
     return True
 
 

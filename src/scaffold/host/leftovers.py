@@ -1,0 +1,69 @@
+"""Temporary names that tell which process made them, so that another one can remove them once it is dead."""
+
+import functools
+import hashlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from scaffold.core.model import ProcessIdentity
+from scaffold.host.folder_tree import walk
+from scaffold.host.identity import identify, own_identity
+
+TEMPORARY_PREFIX = "scaffold-"
+"""Begins the names in the system's temporary folder."""
+_MARKED = re.compile(r"\.by-(?P<pid>\d+)-(?P<space>\w+)-(?P<hash>[0-9a-f]{8})\.")
+
+
+def own_mark() -> str:
+    """Return the part of a name that marks what this process made."""
+    me = own_identity()
+    return f".by-{me.pid}-{_pid_space()}-{_hash(me)}."
+
+
+def made_by_dead_process(name: str) -> bool:
+    """Return True if a name has the mark of a process that is dead; False if unknown, as in another container."""
+    found = _MARKED.search(name)
+    if found is None or found["space"] != _pid_space():
+        return False
+    living = identify(int(found["pid"]))
+    return living is None or _hash(living) != found["hash"]
+
+
+def temporary_prefix() -> str:
+    """Return the prefix of names in the system's temporary folder; short, as paths of sockets have to be."""
+    return f"{TEMPORARY_PREFIX}{own_mark()}"
+
+
+def new_temporary_folder(what: str, parent: Path | None) -> Path:
+    """Create and return a new, private folder: for `what` in `parent`, or in the system's temporary folder."""
+    if parent is None:
+        return Path(tempfile.mkdtemp(prefix=temporary_prefix())).resolve()
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=f"{what}-", dir=parent)).resolve()
+
+
+def left_by_dead_processes(*trees: Path) -> Iterator[Path]:
+    """Yield what dead processes left in the system's temporary folder, and anywhere in the `trees`."""
+    top = Path(tempfile.gettempdir())
+    yield from (path for path in top.glob(f"{TEMPORARY_PREFIX}*") if made_by_dead_process(path.name))
+    for tree in trees:
+        for folder, folders, others in walk(tree):
+            left = [name for name in (*folders, *others) if made_by_dead_process(name)]
+            folders[:] = [name for name in folders if name not in left]
+            yield from (Path(folder, name) for name in left)
+
+
+def _hash(identity: ProcessIdentity) -> str:
+    return hashlib.sha256(f"{identity.pid} {identity.started} {identity.boot}".encode()).hexdigest()[:8]
+
+
+@functools.cache
+def _pid_space() -> str:
+    """Return which processes our pids name: containers can share a temporary folder, but not their pids."""
+    if sys.platform != "linux":
+        return "0"
+    return hashlib.sha256(os.readlink("/proc/self/ns/pid").encode()).hexdigest()[:4]  # noqa: PTH115 - no path

@@ -1,0 +1,55 @@
+"""Remove the temporary files of dead processes of a run, which are found by names that tell whose they are."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from scaffold.core.model import Run
+from scaffold.host.files import delete_folder_if_possible
+from scaffold.host.leftovers import left_by_dead_processes
+from scaffold.orchestrator.supervisor.process import wake_fifo_path
+from scaffold.run.context import RunContext
+from scaffold.verify.environment.golden import ENVIRONMENTS, remove_unfinished_builds
+from scaffold.verify.environment.provisioning import forget_copies
+
+
+async def remove_leftovers(context: RunContext, run: Run) -> None:
+    """Remove the temporary files of a run none of whose workers and supervisors is running; its work must be pinned.
+
+    Also removes what other dead processes of this user left in the system's temporary folder. What cannot be removed
+    stays. Only the run's owner may call this.
+    """
+    store = context.store
+    attempts = [each.id for each in store.attempts.of_run(run.id)]
+    baseline = store.baselines.of_run(run.id)
+    worktrees = [context.attempt_folder(run.id, each) for each in attempts]
+    gone = [each for each in (*worktrees, context.landing_folder(run.id)) if not each.exists()]
+    forget_copies(baseline.environment if baseline else None, gone)
+    goals = [goal.id for goal in store.goals.of_run(run.id)]
+    _remove_empty(context.process_log(run.id, each) for each in (*attempts, *goals))
+    temporary = (context.temporary_folder(run.id), wake_fifo_path(context, run.id).parent)
+    # In a thread: a folder with thousands of cache files would block the heartbeats.
+    await asyncio.to_thread(_remove, *temporary, projections=context.projections, cache=context.cache / ENVIRONMENTS)
+    await remove_unfinished_builds(context.repository, context.cache / ENVIRONMENTS)
+
+
+def remove_if_empty(context: RunContext, run: Run) -> None:
+    """Remove the run's folder, and its parts, if they have no content; call it when none of its processes is left."""
+    folder = context.run_folder(run.id)
+    _remove_empty([context.zygote_log(run.id)])
+    for path in (folder / "logs", folder / "attempts", folder):
+        with suppress(OSError):
+            path.rmdir()
+
+
+def _remove(*folders: Path, projections: Path, cache: Path) -> None:
+    for path in (*folders, *left_by_dead_processes(projections, cache)):
+        delete_folder_if_possible(path)
+
+
+def _remove_empty(logs: Iterable[Path]) -> None:
+    """Remove logs of processes that printed nothing."""
+    for log in logs:
+        if log.is_file() and log.stat().st_size == 0:
+            log.unlink()

@@ -1,0 +1,118 @@
+"""What a run leaves in the file system when its processes are killed at any moment: nothing that only they needed."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+
+import pytest
+
+from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+
+TIMEOUT_S = 60
+ACTIONS = 8
+KEPT = re.compile(
+    r"""
+    home/scaffold(/cache(/runs/?[^/]*|/t|/sandbox\.json|/slots(/0\.lock)?)?)?  # folders, and what all runs share
+    | home/scaffold/cache/runs/[^/]+/[^/]+(/logs(/[^/]+\.txt)?)?               # what a process printed
+    | repo/\.git/(logs|objects|refs)/.*                                        # commits, branches, pinned work
+    | repo/\.git/scaffold(/state\.db(-wal|-shm)?|/worktree\.lock)?
+    | repo/\.git/(packed-refs|worktrees)
+    | repo/\.scaffold(/\.gitignore|/(baselines|contracts|logs)(/[^.][^/]*)*)?
+    """,
+    re.VERBOSE,
+)
+"""Paths that stay after a run; everything else is a leftover."""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    (tmp_path / "tmp").mkdir()
+    made.environ["TMPDIR"] = str(tmp_path / "tmp")
+    yield made
+    assert wait_until(lambda: not made.processes()), "a process was left behind"
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def expect_nothing_left(folder, before):
+    left = sorted(path for path in files_of(folder) - before if not KEPT.fullmatch(path))
+    assert left == []
+    logs = [path for path in folder.glob("home/scaffold/cache/runs/*/*/logs/*.txt") if path.stat().st_size == 0]
+    assert logs == []
+
+
+def planned(scenario, actions):
+    steps = [
+        action(
+            f"step{n}",
+            needs=[f"done{n - 3}"] if n > 2 else [],
+            effects=[f"done{n}"],
+            check=f"sleep 0.1; echo x > $TMPDIR/checked; test -f f{n}",
+        )
+        for n in range(actions)
+    ]
+    scenario.plan(plan_of(chain=steps))
+    scenario.cassette(
+        **{f"step{n}": [shell("echo x > $TMPDIR/mine; sleep 0.3"), write(f"f{n}", f"{n}\n")] for n in range(actions)}
+    )
+
+
+def test_a_killed_worker_leaves_nothing(scenario, tmp_path):
+    """AL-15, BX-17: neither its temporary folder nor its worktree."""
+    planned(scenario, 1)
+    before = files_of(tmp_path)
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(scenario.commands, TIMEOUT_S)
+    (worker,) = workers(scenario)
+    os.kill(worker, signal.SIGKILL)
+    assert running.wait(TIMEOUT_S) == 0
+    assert len(scenario.status()["actions"][0]["attempts"]) == 2
+    expect_nothing_left(tmp_path, before)
+
+
+def workers(scenario):
+    """Return the pids of the processes that are named in the open attempts."""
+    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
+    try:
+        found = database.execute("SELECT worker FROM attempt WHERE status = 'claimed'").fetchall()
+    finally:
+        database.close()
+    return [json.loads(row[0])["pid"] for row in found]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_stays_of_a_run_whose_processes_are_killed_at_random(scenario, tmp_path, seed):
+    """AL-15, BX-15, BX-17: owner, supervisors, workers, checks and the processes around them."""
+    dice = random.Random(seed)
+    planned(scenario, ACTIONS)
+    before = files_of(tmp_path)
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(scenario.commands, TIMEOUT_S)
+    kills = 0
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if running.wait(dice.uniform(0.2, 1.2) if kills < 25 else TIMEOUT_S) == 0:
+                break
+            assert wait_until(lambda: not scenario.processes(), TIMEOUT_S)
+            if scenario.status()["run"]["status"] == "completed":  # killed when only its own folders were left
+                assert scenario.scaffold("cleanup").returncode == 0
+                break
+            running = scenario.start(scenario.command("resume"))
+            continue
+        alive = scenario.processes()
+        with contextlib.suppress(ProcessLookupError):
+            if alive:
+                os.kill(dice.choice(alive), signal.SIGKILL)
+                kills += 1
+    assert {each["status"] for each in scenario.status()["actions"]} == {"completed"}
+    expect_nothing_left(tmp_path, before)
