@@ -20,8 +20,9 @@ def progress_mark(store: Store, goal: Goal) -> ProgressMark:
 def run_progress(store: Store, run_id: RunId) -> str:
     """Return a text that changes with the progress of the run, whose dead owner has been recovered.
 
-    Attempts that were only lost are no progress: an owner that dies again and again loses some each time.
+    Attempts that were only lost are no progress: an owner that dies again and again loses some each time. Nor are those
+    whose model was away.
     """
     goals = [progress_mark(store, goal)[:3] for goal in store.goals.of_run(run_id)]
-    ended = sum(1 for each in store.attempts.of_run(run_id) if each.outcome not in {None, "lost", "cancelled"})
+    ended = sum(1 for each in store.attempts.of_run(run_id) if each.outcome not in {None, "lost", "cancelled", "unavailable"})
     return hashlib.sha256(repr((goals, ended)).encode()).hexdigest()[:16]

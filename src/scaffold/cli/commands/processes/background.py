@@ -11,13 +11,11 @@ from scaffold.cli.exit_codes import OK, WAITING
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Run
-from scaffold.core.states import Active, Planning
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.progress import run_progress
 from scaffold.orchestrator.owner.restart import continue_after_death, give_up_restarts
 from scaffold.orchestrator.owner.run_lease import release_run, take_over_run_when_free
-from scaffold.run.context import RunContext
-from scaffold.views.store_reader import find_run
+from scaffold.views.store_reader import find_run, is_underway
 
 
 @click.command(hidden=True)
@@ -41,28 +39,27 @@ def background(run_name: str, *, report: int, after: int | None, give_up: bool) 
 async def _background(run_name: str, report: int, after: int | None, *, give_up: bool) -> int:
     context = await open_context(Path.cwd())
     try:
-        run_id = find_run(context, run_name).id
+        before = find_run(context, run_name)
         # What a user asked for while no owner was alive still applies.
-        run = await take_over_run_when_free(context, run_id, keep_requests=True)
-        if after is not None and not await _continues(context, run, after, give_up=give_up):
-            return WAITING if give_up else OK
-        _tell(report, f"progress {run_progress(context.store, run_id)}")
-        return await run_to_end(context, run_id)
+        run = await take_over_run_when_free(context, before.id, keep_requests=True)
+        if after is not None and not _is_left_by_dead_owner(before, run):
+            release_run(context.store, run)
+            return OK
+        if give_up:
+            await give_up_restarts(context, run)
+            return WAITING
+        if after is not None:
+            await continue_after_death(context, run, after)
+        _tell(report, f"progress {run_progress(context.store, run.id)}")
+        return await run_to_end(context, run.id)
     finally:
         context.store.close()
 
 
-async def _continues(context: RunContext, run: Run, after: int, *, give_up: bool) -> bool:
-    """Recover the run after its owner died; return False if it is not to be executed any more."""
-    # Ended or paused by another process since; that process decides how it goes on.
-    if not isinstance(run.state, Planning | Active):
-        release_run(context.store, run)
-        return False
-    if give_up:
-        await give_up_restarts(context, run)
-        return False
-    await continue_after_death(context, run, after)
-    return True
+def _is_left_by_dead_owner(before: Run, taken: Run) -> bool:
+    """Return False if another process ended or paused the run since; that process decides how it goes on."""
+    # Only `before` shows whether a paused run is to go on by itself. It is out of date if another process came first.
+    return is_underway(before if taken.fence == before.fence + 1 else taken)
 
 
 def _tell(report: int, line: str) -> None:
