@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import re
+import signal
 import sqlite3
 import time
 from contextlib import closing
@@ -177,6 +179,23 @@ async def test_a_held_run_obeys_and_survives_its_owner(scenario):
         code, out = await finished(await start(scenario, server, "resume"))
     assert code == 0, out
     assert failures(scenario) == 0
+
+
+@pytest.mark.slow
+async def test_a_detached_run_goes_on_although_its_owner_is_killed_while_it_is_held(scenario):
+    """AL-27, AL-31: another owner holds it, and continues when the endpoint is back."""
+    scenario.configure(model_wait_s=1)
+    trouble = Trouble(Turn(status=429, error=LIMITED.error, headers={"Retry-After": "12"}), 1.0)
+    async with serve("anthropic", trouble) as server:
+        code, out = await finished(await start(scenario, server, *plan_args(scenario, server, "--detach")))
+        assert code == 0, out
+        await poll_until(lambda: read(scenario, "SELECT status FROM run") == ("paused",))
+        os.kill(json.loads(read(scenario, "SELECT owner FROM run")[0])["pid"], signal.SIGKILL)
+        code, out = await finished(await start(scenario, server, "attach"))
+    assert code == 0, out
+    assert "died (signal 9)" in out
+    assert failures(scenario) == 0
+    await poll_until(lambda: not scenario.processes())
 
 
 @pytest.mark.slow

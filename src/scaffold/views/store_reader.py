@@ -85,7 +85,7 @@ def find_run_if_any(reader: StoreAccess | None, name: str | None) -> Run | None:
 
 def interrupted_runs(reader: StoreAccess) -> tuple[Run, ...]:
     """Return the runs whose owner died, the latest first."""
-    return tuple(run for run in reader.store.runs.all() if display_status(run) == INTERRUPTED)
+    return tuple(run for run in reader.store.runs.all() if is_interrupted(run))
 
 
 def no_run_error() -> UsageError:
@@ -94,8 +94,15 @@ def no_run_error() -> UsageError:
 
 
 def display_status(run: Run) -> str:
-    """Return a run's status as people see it: a run that is underway and that no process executes is `interrupted`."""
-    return INTERRUPTED if is_underway(run) and not is_executed(run) else status_of(run.state)
+    """Return a run's status as people see it: a run in progress that no process executes is `interrupted`."""
+    if isinstance(run.state, Planning | Active) and not is_executed(run):
+        return INTERRUPTED
+    return status_of(run.state)
+
+
+def is_interrupted(run: Run) -> bool:
+    """Return whether no process executes a run that would go on by itself if its owner had not died."""
+    return is_underway(run) and not is_executed(run)
 
 
 def is_underway(run: Run) -> bool:
@@ -105,7 +112,9 @@ def is_underway(run: Run) -> bool:
 
 def is_executed(run: Run) -> bool:
     """Return whether a living process executes the run, holds it while its model is away, or restarts its owner."""
-    return is_underway(run) and executing_process(run) is not None
+    # A paused run that has an owner is held, or about to be released.
+    is_held = isinstance(run.state, Paused) and run.owner is not None and is_alive(run.owner)
+    return is_held or (is_underway(run) and executing_process(run) is not None)
 
 
 def executing_process(run: Run) -> ProcessIdentity | None:

@@ -37,7 +37,7 @@ def ask(harness, run, request):
         harness.store.runs.ask(run.id, request)
 
 
-@pytest.mark.parametrize(("options", "left"), [({}, None), ({"keep_requests": True}, "stop")])
+@pytest.mark.parametrize(("options", "left"), [({}, None), ({"restart": True}, "stop")])
 async def test_a_request_to_a_dead_owner_reaches_only_the_one_that_is_started_for_it(harness, options, left):
     """OR-10, SC-17: whoever resumes by hand does not want to be stopped by an old request."""
     run = harness.orphan(await harness.open_run(goal("g", act("a"))))

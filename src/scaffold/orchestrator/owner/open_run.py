@@ -20,7 +20,7 @@ from scaffold.orchestrator.planning.apply_plan import new_actions, new_goal
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
-from scaffold.views.store_reader import executing_process, is_underway
+from scaffold.views.store_reader import is_executed, is_interrupted
 
 EMPTY_PLAN = Plan(goals=())
 """The plan of a run that has not been planned yet."""
@@ -96,12 +96,14 @@ async def start_run_once(context: RunContext, work: RunInput, settings: RunSetti
     run = _new_run(work, survey, settings, context.clock.now(), own_identity())
     with store.transaction(durable=True):
         for known in store.runs.by_input(run.input_hash):
-            if not is_underway(known):
-                continue
-            if executing_process(known) is None:
+            if is_interrupted(known):
                 claim_run(store, known)
                 return RunTakenOver(store.runs.get(known.id) or known)
-            if (known.settings, known.base_sha, known.base_branch) == (settings, survey.head, survey.branch):
+            if is_executed(known) and (known.settings, known.base_sha, known.base_branch) == (
+                settings,
+                survey.head,
+                survey.branch,
+            ):
                 return RunExecutedElsewhere(known)
         _add_run(store, run, work.plan)
     return RunOpened(run)

@@ -24,5 +24,7 @@ def run_progress(store: Store, run_id: RunId) -> str:
     whose model was away.
     """
     goals = [progress_mark(store, goal)[:3] for goal in store.goals.of_run(run_id)]
-    ended = sum(1 for each in store.attempts.of_run(run_id) if each.outcome not in {None, "lost", "cancelled", "unavailable"})
+    ended = sum(
+        1 for each in store.attempts.of_run(run_id) if each.outcome not in {None, "lost", "cancelled", "unavailable"}
+    )
     return hashlib.sha256(repr((goals, ended)).encode()).hexdigest()[:16]

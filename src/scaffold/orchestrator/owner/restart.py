@@ -1,13 +1,12 @@
 """Continue a run whose owner died, or clear it if nobody will."""
 
 from scaffold.core.model import Run
-from scaffold.core.states import Active, AttemptOutcome, Planning, RunState
+from scaffold.core.states import AttemptOutcome, RunState
 from scaffold.git import worktree
 from scaffold.host.identity import own_identity
 from scaffold.orchestrator.owner.engine import describe_exit_code
 from scaffold.orchestrator.owner.recovery import ensure_session_branch, recover_run
 from scaffold.orchestrator.owner.run_end import finish_run
-from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.orchestrator.owner.supervisor_pool import end_orphaned_supervisors
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
@@ -43,7 +42,4 @@ async def clear_run(
 async def give_up_restarts(context: RunContext, run: Run) -> RunState:
     """Pause an owned run whose owners died too often without progress; return its state."""
     await clear_run(context, run)
-    if isinstance(run.state, Planning | Active):
-        return finish_run(context.store, run, "deaths")
-    release_run(context.store, run)  # paused already, while its model was away
-    return run.state
+    return finish_run(context.store, run, "deaths")

@@ -3,10 +3,12 @@
 from scaffold.core.errors import RunBusy, StaleFence
 from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity, Run
+from scaffold.core.states import Active, Paused
 from scaffold.host.identity import is_alive, own_identity
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
+from scaffold.views.store_reader import is_underway
 
 LEASE_S = 5.0
 """How long an owner without heartbeats keeps its run, in seconds of the machine's monotonic clock."""
@@ -14,10 +16,11 @@ HEARTBEAT_S = 1.0
 POLL_S = 0.1
 
 
-def take_over_run(context: RunContext, run_id: RunId, *, keep_requests: bool = False) -> Run:
+def take_over_run(context: RunContext, run_id: RunId, *, restart: bool = False) -> Run:
     """Become the run's owner and return the run; raises RunBusy if another live process holds an unexpired lease.
 
-    A user's request to the previous owner is dropped, unless that was this process or with `keep_requests`.
+    A user's request to the previous owner is dropped, unless that was this process. With `restart` this process goes on
+    for a dead owner: a request to that still applies, and a run that it held while its model was away is active.
     """
     store = context.store
     run = require_run(store, run_id)
@@ -30,18 +33,24 @@ def take_over_run(context: RunContext, run_id: RunId, *, keep_requests: bool = F
         )
     with store.transaction(durable=True):
         try:
-            claim_run(store, run, keep_requests=keep_requests)
+            claim_run(store, run, restart=restart)
         except StaleFence as stale:
             raise RunBusy(f"another process has just taken run {run_id}", "Try again.") from stale
     return require_run(store, run_id)
 
 
-def claim_run(store: Store, run: Run, *, keep_requests: bool = False) -> None:
-    """Become the owner of a run as it was read; the caller owns the transaction. StaleFence if it was taken since."""
+def claim_run(store: Store, run: Run, *, restart: bool = False) -> None:
+    """Become the owner of a run as it was read; the caller owns the transaction. StaleFence if it was taken since.
+
+    `restart` is that of `take_over_run`.
+    """
     me = own_identity()
+    if restart and isinstance(run.state, Paused) and is_underway(run):
+        # Together with the claim, which forgets what the run waits for: nobody may see it paused in between.
+        store.runs.move(run.id, Active(), fence=run.fence)
     store.runs.take(run.id, me, expected_fence=run.fence)
     _forget_in_process_supervisors(store, run)
-    if run.owner != me and not keep_requests:
+    if run.owner != me and not restart:
         store.runs.ask(run.id, None)
 
 
@@ -52,7 +61,7 @@ def _forget_in_process_supervisors(store: Store, run: Run) -> None:
             store.goals.supervise(goal.id, None, was=goal.supervisor)
 
 
-async def take_over_run_when_free(context: RunContext, run_id: RunId, *, keep_requests: bool = False) -> Run:
+async def take_over_run_when_free(context: RunContext, run_id: RunId, *, restart: bool = False) -> Run:
     """Take the run over; if it has a live owner, first wait for that one's next heartbeat or for its lease to expire.
 
     A heartbeat shows that the owner is working, and `take_over_run` raises RunBusy. It does so, too, after `LEASE_S`
@@ -69,7 +78,7 @@ async def take_over_run_when_free(context: RunContext, run_id: RunId, *, keep_re
             break
         await context.clock.sleep(POLL_S)
         run = require_run(context.store, run_id)
-    return take_over_run(context, run_id, keep_requests=keep_requests)
+    return take_over_run(context, run_id, restart=restart)
 
 
 def release_run(store: Store, run: Run) -> None:

@@ -10,12 +10,12 @@ from scaffold.cli.execution.flow import run_to_end
 from scaffold.cli.exit_codes import OK, WAITING
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.model import Run
+from scaffold.core.states import Active, Planning
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.progress import run_progress
 from scaffold.orchestrator.owner.restart import continue_after_death, give_up_restarts
 from scaffold.orchestrator.owner.run_lease import release_run, take_over_run_when_free
-from scaffold.views.store_reader import find_run, is_underway
+from scaffold.views.store_reader import find_run
 
 
 @click.command(hidden=True)
@@ -39,10 +39,9 @@ def background(run_name: str, *, report: int, after: int | None, give_up: bool) 
 async def _background(run_name: str, report: int, after: int | None, *, give_up: bool) -> int:
     context = await open_context(Path.cwd())
     try:
-        before = find_run(context, run_name)
-        # What a user asked for while no owner was alive still applies.
-        run = await take_over_run_when_free(context, before.id, keep_requests=True)
-        if after is not None and not _is_left_by_dead_owner(before, run):
+        run = await take_over_run_when_free(context, find_run(context, run_name).id, restart=True)
+        # Another process ended or paused it since, and decides how it goes on.
+        if after is not None and not isinstance(run.state, Planning | Active):
             release_run(context.store, run)
             return OK
         if give_up:
@@ -54,12 +53,6 @@ async def _background(run_name: str, report: int, after: int | None, *, give_up:
         return await run_to_end(context, run.id)
     finally:
         context.store.close()
-
-
-def _is_left_by_dead_owner(before: Run, taken: Run) -> bool:
-    """Return False if another process ended or paused the run since; that process decides how it goes on."""
-    # Only `before` shows whether a paused run is to go on by itself. It is out of date if another process came first.
-    return is_underway(before if taken.fence == before.fence + 1 else taken)
 
 
 def _tell(report: int, line: str) -> None:

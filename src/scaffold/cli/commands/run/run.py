@@ -20,7 +20,6 @@ from scaffold.cli.wiring import open_context
 from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
 from scaffold.config.run_settings import RunFlags, resume_settings, run_settings, setting_overrides
 from scaffold.config.settings import Settings, load_settings
-from scaffold.core import states
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.model import Run
 from scaffold.core.plan import Plan
@@ -44,7 +43,7 @@ from scaffold.plan.source.single_action import single_action_plan
 from scaffold.plan.text.file_format import read_plan
 from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
-from scaffold.views.store_reader import display_status
+from scaffold.views.store_reader import is_interrupted
 
 CONFIRMATION = "Start?"
 QUICK_TIER = "quick"
@@ -165,7 +164,7 @@ async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     if interrupted.is_set():
         click.echo(STOPPED_WATCHING, err=True)
         return INTERRUPTED
-    return None if display_status(ended) == states.INTERRUPTED else print_end(context, ended, as_json=flags.as_json)
+    return None if is_interrupted(ended) else print_end(context, ended, as_json=flags.as_json)
 
 
 async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
