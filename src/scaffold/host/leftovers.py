@@ -6,15 +6,14 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from scaffold.core.model import ProcessIdentity
-from scaffold.host.folder_tree import walk
 from scaffold.host.identity import identify, own_identity
 
 TEMPORARY_PREFIX = "scaffold-"
-"""Begins the names in the system's temporary folder."""
 _MARKED = re.compile(r"\.by-(?P<pid>\d+)-(?P<space>\w+)-(?P<hash>[0-9a-f]{8})\.")
 
 
@@ -46,15 +45,15 @@ def new_temporary_folder(what: str, parent: Path | None) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"{what}-", dir=parent)).resolve()
 
 
-def left_by_dead_processes(*trees: Path) -> Iterator[Path]:
-    """Yield what dead processes left in the system's temporary folder, and anywhere in the `trees`."""
-    top = Path(tempfile.gettempdir())
-    yield from (path for path in top.glob(f"{TEMPORARY_PREFIX}*") if made_by_dead_process(path.name))
-    for tree in trees:
-        for folder, folders, others in walk(tree):
-            left = [name for name in (*folders, *others) if made_by_dead_process(name)]
-            folders[:] = [name for name in folders if name not in left]
-            yield from (Path(folder, name) for name in left)
+def left_by_dead_processes(folders: Iterable[Path]) -> Iterator[Path]:
+    """Yield what dead processes left in the system's temporary folder and directly in `folders`, which may be missing.
+
+    Links are not followed.
+    """
+    for folder in (Path(tempfile.gettempdir()), *folders):
+        with suppress(OSError):
+            names = [name for name in os.listdir(folder) if made_by_dead_process(name)]  # noqa: PTH208 - names, not paths
+            yield from (folder / name for name in names)
 
 
 def _hash(identity: ProcessIdentity) -> str:

@@ -54,7 +54,7 @@ def test_what_a_killed_process_left_is_found_and_nothing_else(tmp_path, temporar
     (temporary / "foreign").mkdir()
     (temporary / "scaffold-demo-abc").mkdir()
     write_atomic(tree / "state.json", b"whole")
-    found = {*left_by_dead_processes(tmp_path / "tree", tmp_path / "missing")}
+    found = {*left_by_dead_processes([tree, tmp_path / "missing"])}
     assert {str(path) for path in found if path.parent == temporary} == {done.stdout.strip()}
     assert [re.sub(r"\.by-.*", "", path.name) for path in found if path.parent == tree] == [".state.json"]
     assert mine not in found

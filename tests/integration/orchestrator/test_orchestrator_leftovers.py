@@ -7,6 +7,7 @@ from scaffold.git import worktree
 from scaffold.host.files import FileLock
 from scaffold.orchestrator.owner.leftovers import remove_if_empty
 from scaffold.orchestrator.owner.recovery import recover_run, release_attempt
+from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.orchestrator.supervisor.process import wake_fifo_path
 from scaffold.verify.environment.golden import ENVIRONMENTS, RECORD
 from scaffold.verify.environment.provisioning import provision_checkout
@@ -57,6 +58,9 @@ async def test_recovery_removes_the_temporary_files_of_all_dead_processes(harnes
     assert not context.temporary_folder(run.id).exists()
     assert [path.name for path in context.run_folder(run.id).rglob("*")] == ["attempts", "logs", "background.txt"]
     telling.unlink()
+    remove_if_empty(context, run)
+    assert context.run_folder(run.id).exists(), "its owner may need it"
+    release_run(harness.store, run)
     remove_if_empty(context, run)
     assert not context.run_folder(run.id).exists()
 

@@ -13,6 +13,7 @@ from scaffold.host.identity import identify, own_identity
 from scaffold.orchestrator.owner.control import halt_run
 from scaffold.orchestrator.owner.progress import run_progress
 from scaffold.orchestrator.owner.restart import give_up_restarts, recover_from_dead_owner
+from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.orchestrator.owner.run_lease import (
     LEASE_S,
     hand_over_run,
@@ -66,6 +67,16 @@ async def test_a_run_is_taken_from_a_process_that_hands_it_over(harness):
     taken = await waiting
     assert taken.owner == own_identity()
     assert taken.restarter == INIT
+
+
+async def test_a_paused_run_that_is_handed_over_is_active(harness):
+    """AL-27: its first owner may be killed at once, and is replaced then."""
+    run = await harness.own(goal("g", act("a")))
+    finish_run(harness.store, run, "paused")
+    hand_over_run(harness.store, take_over_run(harness.context, run.id), INIT)
+    assert display_status(require_run(harness.store, run.id)) == "active"
+    taken = take_over_run(harness.context, run.id, restart=True)
+    assert (await harness.run_to_end(taken, a=["echo x > a"])).state == Completed()
 
 
 async def test_a_run_without_an_owner_is_executed_while_its_restarter_lives(harness):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from scaffold.core.model import Run
 from scaffold.host.files import delete_folder_if_possible
+from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import left_by_dead_processes
+from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.supervisor.process import wake_fifo_path
 from scaffold.run.context import RunContext
 from scaffold.verify.environment.golden import ENVIRONMENTS, remove_unfinished_builds
@@ -28,14 +30,15 @@ async def remove_leftovers(context: RunContext, run: Run) -> None:
     forget_copies(baseline.environment if baseline else None, gone)
     goals = [goal.id for goal in store.goals.of_run(run.id)]
     _remove_empty(context.process_log(run.id, each) for each in (*attempts, *goals))
-    temporary = (context.temporary_folder(run.id), wake_fifo_path(context, run.id).parent)
     # In a thread: a folder with thousands of cache files would block the heartbeats.
-    await asyncio.to_thread(_remove, *temporary, projections=context.projections, cache=context.cache / ENVIRONMENTS)
+    await asyncio.to_thread(_remove_files, context, run)
     await remove_unfinished_builds(context.repository, context.cache / ENVIRONMENTS)
 
 
 def remove_if_empty(context: RunContext, run: Run) -> None:
-    """Remove the run's folder, and its parts, if they have no content; call it when none of its processes is left."""
+    """Remove the run's folder, and its parts, if they have no content and no process owns the run."""
+    if require_run(context.store, run.id).owner is not None:
+        return
     folder = context.run_folder(run.id)
     _remove_empty([context.zygote_log(run.id)])
     for path in (folder / "logs", folder / "attempts", folder):
@@ -43,8 +46,16 @@ def remove_if_empty(context: RunContext, run: Run) -> None:
             path.rmdir()
 
 
-def _remove(*folders: Path, projections: Path, cache: Path) -> None:
-    for path in (*folders, *left_by_dead_processes(projections, cache)):
+def _remove_files(context: RunContext, run: Run) -> None:
+    environments = context.cache / ENVIRONMENTS
+    # Not below these: an environment has thousands of files, none of which is written atomically.
+    written = (context.cache, environments, *environments.glob("*"))
+    mirrors = (Path(folder) for folder, _, _ in walk(context.projections))
+    for path in (
+        context.temporary_folder(run.id),
+        wake_fifo_path(context, run.id).parent,
+        *left_by_dead_processes((*written, *mirrors)),
+    ):
         delete_folder_if_possible(path)
 
 

@@ -88,8 +88,13 @@ def release_run(store: Store, run: Run) -> None:
 
 
 def hand_over_run(store: Store, run: Run, restarter: ProcessIdentity) -> None:
-    """Release a run that this process owns to the owner that `restarter` starts; raises as `release_run` does."""
+    """Release a run that this process owns to the owner that `restarter` starts; raises as `release_run` does.
+
+    A paused run is active from now on: the owner may be killed before it does anything, and is replaced then.
+    """
     with owner_transaction(store, run, durable=True):
+        if isinstance(run.state, Paused):
+            store.runs.move(run.id, Active(), fence=run.fence)
         store.runs.hand_over(run.id, restarter, fence=run.fence)
 
 
