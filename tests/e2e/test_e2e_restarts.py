@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from support.crash_points import SHARES, CrashPoint, try_every_point
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 TIMEOUT_S = 120
@@ -29,6 +30,12 @@ def scenario(tmp_path):
 
 def started(scenario, *, actions=ACTIONS, width=2):
     """Start a run in the background: `width` chains of actions."""
+    done = begun(scenario, actions=actions, width=width)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def begun(scenario, *, actions, width=2):
+    """Start a run as `started` does; return what the command did."""
     steps = [
         action(
             f"step{n}", needs=[f"done{n - width}"] if n >= width else [], effects=[f"done{n}"], check=f"test -f f{n}"
@@ -37,8 +44,7 @@ def started(scenario, *, actions=ACTIONS, width=2):
     ]
     scenario.plan(plan_of(chain=steps))
     scenario.cassette(**{f"step{n}": [shell("sleep 0.3"), write(f"f{n}", f"{n}\n")] for n in range(actions)})
-    done = scenario.run("--yes", "--detach")
-    assert done.returncode == 0, done.stdout + done.stderr
+    return scenario.run("--yes", "--detach")
 
 
 def processes_of_run(scenario):
@@ -123,6 +129,29 @@ def test_an_owner_killed_twenty_times_lands_everything_exactly_once(scenario, se
     assert wait_until(lambda: not scenario.processes(), 300)
     expect_the_end(scenario, actions=60)
     assert scenario.checkout() == before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("share", SHARES)
+def test_a_kill_at_any_persisted_transition_of_a_detached_run_does_not_change_the_outcome(tmp_path, share):
+    """BX-15, BX-2, BX-8, AL-27: of the command that starts it, and of the owner, from its first change to its last."""
+
+    def trial(number):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        scenario = Scenario(folder)
+        point = CrashPoint(scenario, number, CRASH_DISTINCT="after")
+        with point.armed():
+            code = begun(scenario, actions=1).returncode
+        if code != 0:  # the command that starts the run was killed, or saw the owner die before it had the run
+            again = scenario.run("--yes")
+            assert again.returncode == 0, again.stdout + again.stderr
+        expect_the_end(scenario, actions=1)
+        assert wait_until(lambda: not scenario.processes(), 10.0)
+        return point.passed()
+
+    try_every_point(share, trial)
 
 
 @pytest.mark.slow

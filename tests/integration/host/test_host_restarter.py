@@ -74,7 +74,7 @@ def test_a_command_that_was_killed_or_crashed_is_run_again_and_told_how(tmp_path
     assert started == [("None", "False", "True"), (code, "False", "True")]
 
 
-def test_a_command_that_never_worked_is_not_run_again(tmp_path):
+def test_a_command_that_never_started_is_not_run_again(tmp_path):
     assert len(restarting(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)")) == 1
 
 

@@ -4,9 +4,9 @@ The arguments of this script are the command. Each time these options are added 
 it writes lines to; after a death `--after CODE`, the exit code of the one before, or its negated signal; and
 `--give-up` after `LIMIT` deaths in a row without progress: the command then only records that it is over.
 
-The command writes `progress TEXT` once it works, and `ended` before it ends as it was meant to. It is not run again
-after `ended`, after the exit codes 0 and 130, after a signal that asks a process to end (SIGINT, SIGTERM, SIGHUP), or
-if it never worked. A death is without progress if none was reported, or the same as before.
+The command writes `started` at its start, `progress TEXT` once it works, and `ended` before it ends as it was meant to.
+It is not run again after `ended`, after the exit codes 0 and 130, after a signal that asks a process to end (SIGINT,
+SIGTERM, SIGHUP), or if it never started. A death is without progress if none was reported, or the same as before.
 
 The command leads its own session. If this process is ended, the command continues, and is not run again. This is a
 separate script that imports little, because it stays in memory as long as the command runs.
@@ -29,12 +29,13 @@ MAX_REPORT_BYTES = 4096
 
 def main(command: list[str]) -> None:
     """Run `command` until it ends as it was meant to, or has died too often."""
-    progress, deaths = "", 0
+    progress, deaths, has_started = "", 0, False
     options: list[str] = []
     while True:
         code, report = _run([*command, *options])
         now = next((line.removeprefix(PROGRESS) for line in report if line.startswith(PROGRESS)), "")
-        if "ended" in report or code in WANTED or not (progress or now):
+        has_started = has_started or bool(report)
+        if "ended" in report or code in WANTED or not has_started:
             return
         deaths = deaths + 1 if now in {"", progress} else 0
         progress = now or progress

@@ -26,6 +26,7 @@ from scaffold.views.store_reader import find_run
 def background(run_name: str, *, report: int, after: int | None, give_up: bool) -> int:
     """Execute a run in the background, started by `restarter`; its output goes to the process log."""
     os.set_inheritable(report, False)  # not for the processes of the run
+    _tell(report, "started")
     try:
         code = run_async(_background(run_name, report, after, give_up=give_up))
     except ScaffoldError:
