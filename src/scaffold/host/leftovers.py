@@ -32,15 +32,15 @@ def made_by_dead_process(name: str) -> bool:
     return living is None or _hash(living) != found["hash"]
 
 
-def temporary_prefix() -> str:
-    """Return the prefix of names in the system's temporary folder; short, as paths of sockets have to be."""
-    return f"{TEMPORARY_PREFIX}{own_mark()}"
+def temporary_prefix(what: str = "") -> str:
+    """Return the prefix of names in the system's temporary folder; paths of sockets have no room for `what`."""
+    return f"{TEMPORARY_PREFIX}{what}{own_mark()}"
 
 
 def new_temporary_folder(what: str, parent: Path | None) -> Path:
     """Create and return a new, private folder: for `what` in `parent`, or in the system's temporary folder."""
     if parent is None:
-        return Path(tempfile.mkdtemp(prefix=temporary_prefix())).resolve()
+        return Path(tempfile.mkdtemp(prefix=temporary_prefix(what))).resolve()
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=f"{what}-", dir=parent)).resolve()
 

@@ -65,7 +65,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
 
     def outputs(self, run_id: RunId, attempt_id: AttemptId) -> Path:
         """Return the folder for an attempt's command outputs that are too long to show."""
-        return self.temporary(run_id, attempt_id) / "outputs"
+        return self.run_folder(run_id) / "outputs" / attempt_id
 
     def temporary(self, run_id: RunId, name: str) -> Path:
         """Return the folder of all temporary files of an attempt, by its id, or of another user, by its `name`."""

@@ -112,9 +112,7 @@ def is_underway(run: Run) -> bool:
 
 def is_executed(run: Run) -> bool:
     """Return whether a living process executes the run, holds it while its model is away, or restarts its owner."""
-    # A paused run that has an owner is held, or about to be released.
-    is_held = isinstance(run.state, Paused) and run.owner is not None and is_alive(run.owner)
-    return is_held or (is_underway(run) and executing_process(run) is not None)
+    return is_underway(run) and executing_process(run) is not None
 
 
 def executing_process(run: Run) -> ProcessIdentity | None:

@@ -93,7 +93,7 @@ PATCHED_REPORT = (
 PATCHED_CALL = "import _pytest.python as python\npython.Function.runtest = lambda self: None\n"
 FORGED = (
     "import glob, os, tempfile\n\n\ndef test_forges():\n"
-    "    for path in glob.glob(f'{tempfile.gettempdir()}/gate-*/*'):\n"
+    "    for path in glob.glob(f'{tempfile.gettempdir()}/scaffold-gate.*/*'):\n"
     "        text = open(path).read().replace('failed', 'passed')\n        open(path, 'w').write(text)\n"
 )
 

@@ -10,6 +10,7 @@ from scaffold.cli.render.live_screen import event_sink_for
 from scaffold.cli.render.report import report
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed, reason_of
+from scaffold.host.identity import is_alive
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
@@ -42,8 +43,10 @@ async def watch_run(
 
 
 def _has_ended(context: RunContext, run: Run) -> bool:
-    """Return whether no process executes the run any more; its final state is stored before its owner releases it."""
-    return not is_executed(require_run(context.store, run.id))
+    """Return whether no process executes the run any more, nor owns it."""
+    # Its final state is stored before its owner releases it; and one that held the run is about to go on with it.
+    now = require_run(context.store, run.id)
+    return not is_executed(now) and (now.owner is None or not is_alive(now.owner))
 
 
 def print_end(context: RunContext, run: Run, *, as_json: bool) -> int:
