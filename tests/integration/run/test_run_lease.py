@@ -7,6 +7,7 @@ import pytest
 
 from scaffold.host.clock import FakeClock
 from scaffold.run.lease import HEARTBEAT_S, send_heartbeats
+from scaffold.run.time_limit import TimeLimit
 from support.harness import DEAD_PROCESS, act, goal
 
 
@@ -31,7 +32,7 @@ async def test_a_worker_sends_heartbeats_while_it_works(harness, attempt):
         harness.store.attempts.claim(
             attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="/tree", log_file="/log"
         )
-    async with send_heartbeats(harness.store, attempt, clock):
+    async with send_heartbeats(harness.store, attempt, clock, TimeLimit(clock, 60.0)):
         await passed(clock, HEARTBEAT_S)
         assert harness.attempt(attempt.id).heartbeat_at == HEARTBEAT_S
         await passed(clock, HEARTBEAT_S)
@@ -44,7 +45,7 @@ async def test_heartbeats_of_an_ended_attempt_raise_no_error(harness, attempt):
     """The next write of the worker itself is refused."""
     clock = FakeClock()
     stranger = msgspec.structs.replace(attempt, fence=attempt.fence + 1)
-    async with send_heartbeats(harness.store, stranger, clock):
+    async with send_heartbeats(harness.store, stranger, clock, TimeLimit(clock, 60.0)):
         await passed(clock, HEARTBEAT_S)
         await passed(clock, HEARTBEAT_S)
     assert harness.attempt(attempt.id).heartbeat_at is None
