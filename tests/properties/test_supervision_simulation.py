@@ -113,6 +113,16 @@ PLANTED = {
         " or not free_slots(store, run, goal):",
         ":",
     ),
+    "the first goal that asks gets every slot": (
+        "plan/slot_shares.py",
+        "[(each.working, each.served, place, each)",
+        "[(0, 0, place, each)",
+    ),
+    "attempts start however many candidates wait": (
+        "plan/slot_shares.py",
+        "CANDIDATES_PER_AGENT = 2",
+        "CANDIDATES_PER_AGENT = 99",
+    ),
     "a recorded landing leaves its intent open": (
         "landing/record.py",
         "                store.intents.settle(intent.id, done=intent.new == landed)\n",

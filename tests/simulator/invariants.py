@@ -90,12 +90,14 @@ class InvariantChecker:
                 yield from nothing_starts_in_a_goal_that_is_not_active(self._store, run, event)
                 yield from caps_are_kept(self._store, run)
                 yield from one_attempt_at_a_time(self._store, run)
+                yield from slots_are_shared_in_turn(self._store, run, event)
             case AttemptPhaseChanged(phase=phase) if phase in WORKING_PHASES:
                 yield from caps_are_kept(self._store, run)
             case PlanningTurnEnded(event="replan"):
                 yield from replans_are_bounded(self._store, run)
             case AttemptPhaseChanged(action=key, number=number, phase="candidate"):
                 self._submitted.add((key, number))
+                yield from landing_keeps_up(self._store, run)
             case AttemptEnded(action=key, number=number, outcome=outcome) if outcome in OWN_FAILURES:
                 self._own_failures[key] += 1
                 if (key, number) in self._submitted:
@@ -131,6 +133,30 @@ def caps_are_kept(store: Store, run: Run) -> Iterator[str]:
     for goal in store.goals.of_run(run.id):
         if goals[goal.id] > goal.worker_cap:
             yield f"{goals[goal.id]} attempts run in {goal.name}, which allows {goal.worker_cap}"
+
+
+def slots_are_shared_in_turn(store: Store, run: Run, event: AttemptQueued) -> Iterator[str]:
+    """SC-15: enough slots are left for all goals with ready work to get as many as the goal had before this one."""
+    working = store.attempts.working(run.id)
+    action = store.actions.by_key(run.id, event.action)
+    before = working.get(action.goal_id, 1) - 1 if action else 0
+    owed = 0
+    for goal in store.goals.of_run(run.id):
+        held = working.get(goal.id, 0)
+        ready = sum(each.kind == "primitive" for each in store.actions.ready(goal.id, 99))
+        if isinstance(goal.state, Active) and store.goals.unmet(goal.id):
+            owed += max(0, min(before, goal.worker_cap, held + ready) - held)
+    agents, busy = run.settings.tier.agents, sum(working.values())
+    free = min(agents - busy, 2 * agents - busy - len(store.attempts.waiting_to_land(run.id)))
+    if owed > free:
+        yield f"{event.action} takes slot {before + 1} of its goal, but {owed} are owed to others and {free} are free"
+
+
+def landing_keeps_up(store: Store, run: Run) -> Iterator[str]:
+    """AL-13: no more candidates wait to land than twice the agents."""
+    waiting = len(store.attempts.waiting_to_land(run.id))
+    if waiting > 2 * run.settings.tier.agents:
+        yield f"{waiting} candidates wait to land in a run with {run.settings.tier.agents} agents"
 
 
 def one_attempt_at_a_time(store: Store, run: Run) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Queue an attempt: its briefing about earlier attempts and its row in the store."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId
 from scaffold.core.model import Attempt, Goal, Run, Usage
@@ -10,6 +10,7 @@ from scaffold.git import commits, refs
 from scaffold.git.merge import Conflicted, merge_commits
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
+from scaffold.plan import slot_shares
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import FAILURES_CHARS, clip, summarize_failures
 from scaffold.run.lease import owner_transaction
@@ -41,19 +42,35 @@ OUTCOMES: Mapping[AttemptOutcome, str] = {
 
 
 def free_slots(store: Store, run: Run, goal: Goal) -> int:
-    """Return how many attempts may start now under the caps of the run and of the goal.
+    """Return how many attempts of the goal may start now: its share of the run's free slots.
 
     An attempt takes a slot from the time it is queued until its candidate is submitted.
     """
-    working = store.attempts.working(run.id)
-    return max(0, min(run.settings.tier.agents - sum(working.values()), goal.worker_cap - working.get(goal.id, 0)))
+    # What is ready says nothing about what an agent wants to start, so in its runs slots go to whoever asks.
+    by_agent = run.settings.planning.planner and run.settings.planning.supervision == "agent"
+    return slots_by_goal(store, run, (goal.id,) if by_agent else None).get(goal.id, 0)
+
+
+def slots_by_goal(store: Store, run: Run, among: Collection[GoalId] | None = None) -> Mapping[GoalId, int]:
+    """Return how many attempts of each goal may start now; goals that may start none are omitted.
+
+    `among`: the goals that share the free slots; None for all.
+    """
+    working = sum(store.attempts.working(run.id).values())
+    candidates = store.attempts.count_waiting_to_land(run.id)
+    free = slot_shares.free_slots(run.settings.tier.agents, working=working, candidates=candidates)
+    if not free:
+        return {}
+    demands = store.attempts.slot_demands(run.id, free)
+    shared = [each for each in demands if among is None or each.goal in among]
+    return slot_shares.share_slots(shared, free, lambda goal: bool(store.goals.unmet(goal)))
 
 
 async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
     """Queue and return the next attempt of a ready action, based on the tip of the session branch.
 
-    None if it may no longer start, because the goal was paused, the action cancelled or the last slot taken since the
-    decision. These are checked in the transaction that opens the attempt.
+    None if it may no longer start, because since the decision the goal was paused, the action cancelled or no longer
+    ready, or its slot taken. These are checked in the transaction that opens the attempt.
     """
     store = context.store
     # Git is asked before the transaction, which must stay short: it holds the only write lock.
@@ -79,8 +96,9 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         goal, action = store.goals.get(goal_id), store.actions.get(action_id)
         if goal is None or not isinstance(goal.state, Active) or not free_slots(store, run, goal):
             return None
-        if action is None or not isinstance(action.state, Pending):
+        if action is None or not isinstance(action.state, Pending) or action.unmet:
             return None
+        store.goals.record_slot(goal_id)
         store.attempts.open(attempt)
         # In the same transaction: an action that is pending with an open attempt would be dispatched again.
         store.actions.move(action_id, Running())

@@ -23,8 +23,9 @@ from scaffold.core.model import (
     Run,
     Usage,
 )
-from scaffold.core.states import awaited_inbox_id, status_of
+from scaffold.core.states import Active, Pending, awaited_inbox_id, status_of
 from scaffold.host.identity import has_exited
+from scaffold.plan.slot_shares import free_slots
 from scaffold.store.database import Store
 from scaffold.views.agent_list import (
     MERGE_QUEUE,
@@ -155,6 +156,17 @@ class RunView(Struct, frozen=True, kw_only=True):
         """Return which actions need each open inbox item."""
         return requesters_by_item(self.summary.inbox, self.actions)
 
+    @property
+    def landing_backlog(self) -> int:
+        """Return how many candidates keep ready work from starting until some have landed; 0 if landing keeps up."""
+        agents, taken = self.run.settings.tier.agents, sum(self.slots_taken.values())
+        # With every agent at work, it is their number that holds the run back.
+        if not self.summary.is_live or taken >= agents or free_slots(agents, working=taken, candidates=len(self.queue)):
+            return 0
+        active = {goal.id for goal in self.goals if isinstance(goal.state, Active)}
+        waits = any(_is_ready_primitive(action) and action.goal_id in active for action in self.actions)
+        return len(self.queue) if waits else 0
+
     def actions_of(self, goal: Goal) -> tuple[Action, ...]:
         """Return the goal's actions in plan order."""
         return tuple(action for action in self.actions if action.goal_id == goal.id)
@@ -262,6 +274,10 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         failures=store.actions.failures_of_run(run.id),
         exited=frozenset(process for process in processes if process is not None and has_exited(process)),
     )
+
+
+def _is_ready_primitive(action: Action) -> bool:
+    return action.kind == "primitive" and isinstance(action.state, Pending) and not action.unmet
 
 
 def _progress(actions: Sequence[Action]) -> Mapping[ActionId, ChildProgress]:

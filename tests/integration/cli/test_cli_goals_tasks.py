@@ -162,6 +162,19 @@ def test_a_ready_action_names_the_slot_it_waits_for(context, scaffold):
     assert line == "· pending sweep (implementation) ready: waits for a slot, 1 of 1 are in use"
 
 
+def test_status_says_when_landing_holds_the_run_back(context, scaffold):
+    """AL-13: ready work waits although an agent is free."""
+    rows = [f"{{key: a{n}, effects: [done{n}]}}" for n in range(4)]
+    text = f"version: 1\ngoals:\n- {{name: g, goal_state: [done3], actions: [{', '.join(rows)}]}}\n"
+    run = begin(context, make_run(context, text, agents=1))
+    submit(context, run, "a0", {"a": "x\n"})
+    assert "landing holds" not in scaffold("status").out
+    submit(context, run, "a1", {"b": "x\n"})
+    assert "landing holds the run back: 2 candidates wait" in scaffold("status").out.splitlines()[3]
+    (line,) = [line for line in lines_of(scaffold, "g") if "a2" in line]
+    assert line == "· pending a2 (implementation) ready: waits until candidates have landed"
+
+
 def test_an_action_of_a_paused_goal_says_so(context, plan, scaffold):
     run = begin(context, make_run(context, plan))
     with context.store.transaction():

@@ -79,6 +79,10 @@ def _head(view: RunView, *, named: bool) -> str:
         lines[:0] = [*why[:REASON_LINES], *(["…"] if len(why) > REASON_LINES else [])]
     elif waits_for := view.summary.waits_for:
         lines[:0] = wrap_text(f"waits for {waits_for}", WIDTH - 2, break_words=True)
+    if backlog := view.landing_backlog:
+        lines.append(
+            f"landing holds the run back: {count_of(backlog, 'candidate')} {'waits' if backlog == 1 else 'wait'}"
+        )
     first = f"{status_mark(view.status)} {heading(title)}: {clip(run.request, WIDTH - len(title) - 4)}"
     return "\n".join([first, *(f"  {clip(line, WIDTH - 2)}" for line in lines)])
 
@@ -213,6 +217,8 @@ def _dispatch_blocker(view: RunView, action: Action) -> str:
         return f": waits for a slot, {taken} of {slots} are in use"
     if (of_goal := view.slots_taken.get(goal.id, 0)) >= goal.worker_cap:
         return f": waits for a slot, {of_goal} of its goal's {goal.worker_cap} are in use"
+    if view.landing_backlog:
+        return ": waits until candidates have landed"
     return ""
 
 

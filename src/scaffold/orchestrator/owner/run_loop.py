@@ -403,10 +403,10 @@ class RunOwner:
         return waiting
 
     def _can_start(self) -> bool:
-        """Return whether some active goal has a ready action; ready actions of a reached goal are not needed."""
+        """Return whether some active goal can do something now; one that waits for candidates to land cannot."""
         store = self._context.store
-        active = [goal.id for goal in self._goals() if isinstance(goal.state, Active)]
-        return any(store.goals.unmet(goal) and store.actions.ready(goal, 1) for goal in active)
+        active = [goal for goal in self._goals() if isinstance(goal.state, Active)]
+        return any(decide(read_goal_view(store, self.run, goal)) for goal in active)
 
     def _goals(self) -> tuple[Goal, ...]:
         return self._context.store.goals.of_run(self.run.id)

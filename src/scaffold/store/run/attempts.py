@@ -10,6 +10,7 @@ from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueue
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId, RunId
 from scaffold.core.model import Attempt, CriticScore, ProcessIdentity, Usage
 from scaffold.core.states import COUNTED_FAILURES, PHASES, WORKER_PHASES, AttemptOutcome, AttemptPhase, AttemptStatus
+from scaffold.plan.slot_shares import SlotDemand
 from scaffold.store.driver.columns import (
     PROCESS,
     SCORE,
@@ -47,6 +48,20 @@ SELECT action.goal_id, COUNT(*) AS working FROM attempt JOIN action ON action.id
 WHERE attempt.run_id = :run_id AND attempt.status IN ('queued', 'claimed')
       AND attempt.phase IN ('workspace', 'executing', 'verifying', 'critiquing')
 GROUP BY action.goal_id
+"""
+COUNT_WAITING_TO_LAND = """
+SELECT COUNT(*) AS candidates FROM attempt
+WHERE run_id = :run_id AND status = 'claimed' AND phase IN ('candidate', 'landing')
+"""
+# A row for each active goal, in which no more ready primitives are counted than there are free slots.
+SLOT_DEMANDS = """
+SELECT goal.id, goal.worker_cap, goal.served_seq, (
+    SELECT COUNT(*) FROM (
+        SELECT 1 FROM action WHERE action.goal_id = goal.id AND status = 'pending' AND unmet = 0 AND kind = 'primitive'
+        LIMIT :free
+    ) AS first_ready
+) AS ready
+FROM goal WHERE run_id = :run_id AND status = 'active' ORDER BY position
 """
 CLAIM = """
 UPDATE attempt SET status = 'claimed', worker = :worker, worktree = :worktree, log_file = :log_file, started_at = :at
@@ -126,6 +141,23 @@ class Attempts(RunTableGateway):
         return {
             row["goal_id"]: int(row["working"]) for row in self._connection.rows(COUNT_ACTIVE_BY_GOAL, run_id=run_id)
         }
+
+    def count_waiting_to_land(self, run_id: RunId) -> int:
+        """Return how many of the run's candidates have not landed, including one that is landing."""
+        return int(self._connection.rows(COUNT_WAITING_TO_LAND, run_id=run_id)[0]["candidates"])
+
+    def slot_demands(self, run_id: RunId, free: int) -> tuple[SlotDemand, ...]:
+        """Return the demand of each active goal for up to `free` slots, in the goals' order."""
+        working = self.working(run_id)
+        return tuple(
+            SlotDemand(
+                goal=row["id"],
+                working=working.get(row["id"], 0),
+                wanted=min(int(row["ready"]), int(row["worker_cap"]) - working.get(row["id"], 0)),
+                served=int(row["served_seq"]),
+            )
+            for row in self._connection.rows(SLOT_DEMANDS, run_id=run_id, free=free)
+        )
 
     def waiting_to_land(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's candidates, including one that is landing, in the order they became candidates."""

@@ -22,6 +22,7 @@ OF_RUN = "SELECT * FROM goal WHERE run_id = :run_id ORDER BY position"
 BY_NAME = "SELECT * FROM goal WHERE run_id = :run_id AND name = :name"
 SET_STATUS = "UPDATE goal SET status = :status, reason = :reason, updated_at = :at WHERE id = :id AND status = :was"
 
+SET_SERVED = "UPDATE goal SET served_seq = :seq WHERE id = :id"
 SET_SUMMARY = "UPDATE goal SET summary = :summary, updated_at = :at WHERE id = :id AND summary = :was"
 SET_SUPERVISOR = """
 UPDATE goal SET supervisor = :supervisor, supervisor_started_at = :since, updated_at = :at
@@ -96,6 +97,13 @@ class Goals(RunTableGateway):
         since = None if by is None else now
         written = {"supervisor": PROCESS.write(by), "was": PROCESS.write(was)}
         self._connection.compare_and_set(SET_SUPERVISOR, "goal", goal_id, since=since, at=now, **written)
+
+    def record_slot(self, goal_id: GoalId) -> None:
+        """Record that the goal gets a slot now, so that the others have their turn before it."""
+        row = self._connection.require_row(GET, "goal", goal_id)
+        # The number of the run's next event: it rises with each slot, even if the wall clock goes back.
+        seq = self._events.next_seq(row["run_id"])
+        self._connection.compare_and_set(SET_SERVED, "goal", goal_id, seq=seq)
 
     def unmet(self, goal_id: GoalId) -> tuple[Assertion, ...]:
         """Return the desired assertions that do not hold, in the goal's order; empty means the goal is reached."""
