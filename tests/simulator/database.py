@@ -81,6 +81,10 @@ class _ProcessConnection:
             raise StoreError(f"{NAME}: another process holds the database lock", "Wait for it or end it.")
         self._database.sqlite.begin(durable=False)
 
+    def begin_snapshot(self) -> None:
+        self._process.require_alive()
+        self._database.sqlite.begin_snapshot()
+
     def commit(self) -> None:
         self._process.require_alive()
         self._faults.execute_write(self._process, self._commit)

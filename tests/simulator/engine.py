@@ -5,9 +5,9 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol
 
-from scaffold.core.ids import AttemptId, GoalId
+from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, ProcessIdentity
-from scaffold.orchestrator.owner.engine import AttemptExit, ProcessExit, SupervisorExit
+from scaffold.orchestrator.owner.engine import AttemptExit, GoalGroup, ProcessExit, SupervisorExit
 from simulator.faults import FaultInjector
 from simulator.processes import Process
 
@@ -33,7 +33,7 @@ class SimulatedEngine:
         factory: ProcessFactory,
         owner: Process,
         work: Callable[[Process, AttemptId], Coroutine[Any, Any, int]],
-        supervise: Callable[[Process, GoalId], Coroutine[Any, Any, int]],
+        supervise: Callable[[Process, GoalGroup], Coroutine[Any, Any, int]],
     ) -> None:
         self._factory = factory
         self._owner = owner
@@ -41,7 +41,7 @@ class SimulatedEngine:
         self._supervise = supervise
         self._exits: asyncio.Queue[ProcessExit] = asyncio.Queue()
         self._workers: dict[AttemptId, Process] = {}
-        self._supervisors: dict[GoalId, Process] = {}
+        self._supervisors: dict[GoalGroup, Process] = {}
 
     @property
     def children(self) -> tuple[Process, ...]:
@@ -57,13 +57,13 @@ class SimulatedEngine:
             lambda code: self._exits.put_nowait(AttemptExit(attempt.id, code)),
         )
 
-    async def start_supervisor(self, goal: GoalId) -> ProcessIdentity:
-        """Start the supervisor of a goal; OSError if the machine cannot start a process."""
+    async def start_supervisor(self, goals: GoalGroup) -> ProcessIdentity:
+        """Start the supervisors of some goals; OSError if the machine cannot start a process."""
         await self._wait_to_start()
-        self._supervisors[goal] = process = self._factory.spawn(
+        self._supervisors[goals] = process = self._factory.spawn(
             "supervisor",
-            partial(self._supervise, goal_id=goal),
-            lambda code: self._exits.put_nowait(SupervisorExit(goal, code)),
+            partial(self._supervise, goals=goals),
+            lambda code: self._exits.put_nowait(SupervisorExit(goals, code)),
         )
         return process.identity
 
@@ -75,9 +75,9 @@ class SimulatedEngine:
         """Kill a worker and wait until all its tasks have ended."""
         await self._end(self._workers.get(attempt))
 
-    async def stop_supervisor(self, goal: GoalId, *, grace_s: float) -> None:
-        """Kill a supervisor and wait until all its tasks have ended."""
-        await self._end(self._supervisors.get(goal))
+    async def stop_supervisor(self, goals: GoalGroup, *, grace_s: float) -> None:
+        """Kill a process of supervisors and wait until all its tasks have ended."""
+        await self._end(self._supervisors.get(goals))
 
     async def close(self, *, grace_s: float) -> None:
         """Kill every child that is left."""

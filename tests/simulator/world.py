@@ -11,15 +11,16 @@ from msgspec import Struct
 
 from builders import make_settings, with_settings
 from scaffold.core.errors import RunBusy, ScaffoldError, StaleFence
-from scaffold.core.ids import AttemptId, Commit, GoalId, RunId
+from scaffold.core.ids import AttemptId, Commit, RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.git.repository import CheckoutStatus, Repository
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
+from scaffold.orchestrator.owner.engine import GoalGroup
 from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.owner.run_lease import is_lease_expired, require_run, take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import recover_run_owner
-from scaffold.orchestrator.supervisor.process import supervise_goal
+from scaffold.orchestrator.supervisor.process import supervise_goals
 from scaffold.run.context import RunContext
 from simulator import planner, worker
 from simulator.database import Database
@@ -222,13 +223,17 @@ class Simulation:
             self._context_of(process), process, self.faults, self.worktrees, behaviour
         ).execute(attempt_id)
 
-    async def _run_supervisor(self, process: Process, goal_id: GoalId) -> int:
+    async def _run_supervisor(self, process: Process, goals: GoalGroup) -> int:
         await asyncio.sleep(self.rng.uniform(0.01, 0.3))
         run_context = self._context_of(process)
         run = require_run(run_context.store, self.run_id)
-        return await supervise_goal(
-            run_context, run, goal_id, SimulatedPlanner(run_context, run, self.faults, self._planner_behaviour)
-        )
+        planner = SimulatedPlanner(run_context, run, self.faults, self._planner_behaviour)
+        return await supervise_goals(run_context, run, goals, planner, self._report_error)
+
+    def _report_error(self, error: Exception) -> None:
+        """Record an error that ends a process of supervisors, unless it is a fault of the machine."""
+        if not _expected(error):
+            self.failures.append(f"a supervisor ended with {error!r}")
 
     def _worker_behaviour(self, attempt_id: AttemptId) -> worker.Behaviour:
         attempt = self.context.store.attempts.get(attempt_id)

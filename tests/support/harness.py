@@ -34,7 +34,7 @@ from scaffold.orchestrator.owner.recovery import ensure_session_branch
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner, recover_run_owner
 from scaffold.orchestrator.owner.task_engine import TaskEngine
-from scaffold.orchestrator.supervisor.process import supervise_goal
+from scaffold.orchestrator.supervisor.process import supervise_goals
 from scaffold.run.assignment import read_assignment
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
@@ -223,12 +223,12 @@ class Harness:
 
         return TaskEngine(work, self.supervise)
 
-    async def supervise(self, goal_id: GoalId) -> int:
-        """Run the supervisor of a goal without a planner, with its own store as in a separate process."""
+    async def supervise(self, goals: Sequence[GoalId]) -> int:
+        """Run the supervisors of goals without a planner, with their own store as in a separate process."""
         context = await open_context(self.repo, cache=self.context.cache, environ=self.context.environ)
         try:
-            run = context.store.runs.get(context.store.goals.get(goal_id).run_id)
-            return await supervise_goal(context, run, goal_id, NoPlanner())
+            run = context.store.runs.get(context.store.goals.get(goals[0]).run_id)
+            return await supervise_goals(context, run, goals, NoPlanner(), raise_error)
         finally:
             context.store.close()
 
@@ -282,6 +282,11 @@ class Harness:
         """Return the number of worktrees beside the user's own; without `spare`, only those in use."""
         lines = (await self.sh("git worktree list")).splitlines()[1:]
         return len([line for line in lines if spare or "/attempts/spare-" not in line])
+
+
+def raise_error(error: Exception) -> None:
+    """Raise an error of a supervisor, which a process would have printed."""
+    raise error
 
 
 async def poll_until(condition: Callable[[], object], seconds: float = 20.0) -> None:

@@ -70,7 +70,8 @@ def processes_of(context: RunContext, run: Run) -> ZygoteProcessStarter | FreshP
         return [*PROGRAM, "zygote", str(line), *(["--live"] if is_live(run.settings.model.name) else [])]
 
     def log(_part: ProcessRole, name: str) -> Path:
-        return context.process_log(run.id, name)
+        # A process of supervisors logs under the name of its first goal.
+        return context.process_log(run.id, name.partition(",")[0])
 
     main = ProcessMain(argv=argv, environ=dict(os.environ), cwd=context.repository.root, log=log)
     return (

@@ -82,16 +82,16 @@ class MergeQueue:
     async def step(self) -> QueueStep:
         """Land or refuse the oldest waiting candidate; without one, recheck stale facts."""
         async with self._busy:
-            waiting = self._context.store.attempts.waiting_to_land(self._run.id)
-            if not waiting:
+            waiting = self._context.store.attempts.next_to_land(self._run.id)
+            if waiting is None:
                 return await self._settle()
             try:
                 # Git would move a branch that is checked out without its files, so that
                 # the user's next commit reverts the landing.
-                return await self._hold() or await self._land(waiting[0])
+                return await self._hold() or await self._land(waiting)
             # A cancellation ends the attempt while its checks run here; only a fence of the run means another owner.
             except StaleFence:
-                if not self._withdrawn(waiting[0]):
+                if not self._withdrawn(waiting):
                     raise
                 return CandidateRefused("cancelled", "it was cancelled while it waited to land")
 

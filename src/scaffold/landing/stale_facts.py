@@ -46,8 +46,7 @@ def affected_facts(
 
 def unproven_facts(store: Store, run: Run) -> tuple[ProvenFacts, ...]:
     """Return the stale facts that have not been rechecked since."""
-    stale = [fact for goal in store.goals.of_run(run.id) for fact in store.facts.unchecked_stale(goal.id)]
-    return group_by_action(_with_providers(store, stale))
+    return group_by_action(_with_providers(store, store.facts.unchecked_stale_of_run(run.id)))
 
 
 def mark_stale(store: Store, group: ProvenFacts) -> None:

@@ -77,46 +77,49 @@ async def test_stopping_a_worker_ends_its_process_group(engine, attempt, doing, 
 
 async def test_close_leaves_no_child(engine, attempt, doing):
     await engine.start_attempt(doing(attempt, "exec sleep 60"))
-    await engine.start_supervisor(doing("goal", "exec sleep 60"))
+    await engine.start_supervisor((doing("goal", "exec sleep 60"),))
     await engine.close(grace_s=0.1)
     assert [await next_exit(engine), await next_exit(engine)] == [
-        SupervisorExit("goal", -15),
+        SupervisorExit(("goal",), -15),
         AttemptExit(attempt.id, -15),
     ]
 
 
 async def test_a_supervisor_is_a_process_whose_exit_is_reported(engine, doing):
     """SC-14, SC-16: its identity is known while it lives, and its exit afterwards."""
-    identity = await engine.start_supervisor(doing("goal", "read line; exit 4"))
+    identity = await engine.start_supervisor((doing("goal", "read line; exit 4"),))
     assert is_alive(identity)
-    await engine.stop_supervisor("goal", grace_s=0.1)
-    assert await next_exit(engine) == SupervisorExit("goal", -15)
+    await engine.stop_supervisor(("goal",), grace_s=0.1)
+    assert await next_exit(engine) == SupervisorExit(("goal",), -15)
     assert not is_alive(identity)
-    await engine.start_supervisor(doing("goal", "exit 4"))
-    assert await next_exit(engine) == SupervisorExit("goal", 4)
+    await engine.start_supervisor((doing("goal", "exit 4"),))
+    assert await next_exit(engine) == SupervisorExit(("goal",), 4)
+    doing("one,two", "exit 5")
+    await engine.start_supervisor(("one", "two"))
+    assert await next_exit(engine) == SupervisorExit(("one", "two"), 5)
 
 
 async def test_a_goal_may_be_supervised_in_the_owners_process(tmp_path):
     """SC-22: for runs too small for a separate process; a stop ends it, and its errors are reported."""
     waiting = asyncio.Event()
 
-    async def pursue(goal):
-        if goal == "broken":
+    async def pursue(goals):
+        if goals == ("broken",):
             raise LookupError
-        if goal == "long":
+        if goals == ("long",):
             waiting.set()
             await asyncio.Event().wait()
         return 0
 
     made = LocalEngine(None, here=pursue)
-    assert await made.start_supervisor("short") == own_identity()
-    assert await next_exit(made) == SupervisorExit("short", 0)
-    await made.start_supervisor("broken")
-    assert await next_exit(made) == SupervisorExit("broken", FAILED_EXIT_CODE)
-    await made.start_supervisor("long")
+    assert await made.start_supervisor(("short",)) == own_identity()
+    assert await next_exit(made) == SupervisorExit(("short",), 0)
+    await made.start_supervisor(("broken",))
+    assert await next_exit(made) == SupervisorExit(("broken",), FAILED_EXIT_CODE)
+    await made.start_supervisor(("long",))
     await waiting.wait()
-    await made.stop_supervisor("long", grace_s=0)
-    assert await next_exit(made) == SupervisorExit("long", FAILED_EXIT_CODE)
+    await made.stop_supervisor(("long",), grace_s=0)
+    assert await next_exit(made) == SupervisorExit(("long",), FAILED_EXIT_CODE)
 
 
 async def test_a_missing_program_cannot_be_started(tmp_path, attempt):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from scaffold.core.errors import RepositoryError, StoreError
+from scaffold.core.errors import RepositoryError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Completed, status_of
 from scaffold.git import refs, worktree
@@ -133,30 +133,64 @@ async def test_the_session_branch_is_created_once_and_must_keep_landed_work(harn
     assert tip in caught.value.fix
 
 
-async def test_no_write_happens_between_a_supervisors_snapshot_and_its_decision(harness):
-    """OR-3, SC-16: an attempt that ends in that moment would be seen neither running nor pending."""
-    run = await harness.own(goal("g", act("a")))
-    attempt = await harness.queue(run, "a")
-    rival = Store.open(harness.repo / ".git/scaffold/state.db", clock=harness.clock, timeout_s=0.01)
-    ready, refused = harness.store.actions.ready, []
+@pytest.fixture
+def rival(harness):
+    """Return the store of another process, which does not wait for a lock."""
+    opened = Store.open(harness.repo / ".git/scaffold/state.db", clock=harness.clock, timeout_s=0.01)
+    yield opened
+    opened.close()
 
-    def ready_then_rival(goal_id, limit):
-        found = ready(goal_id, limit)
-        try:
-            end_attempt(rival, run, attempt.id, AttemptEnd("lost", "just now"), fence=attempt.fence)
-        except StoreError as error:
-            refused.append(error)
-        return found
 
-    harness.store.actions.ready = ready_then_rival
-    (goal_id,) = (each.id for each in harness.store.goals.of_run(run.id))
-    supervisor = Supervisor(harness.context, run, goal_id, Wakeup(), planner=NoPlanner(), tell=lambda: None)
+async def decide_once(harness, run):
+    """Let a supervisor look at the run's goal once, and return the goal as it is then."""
+    (the_goal,) = harness.store.goals.of_run(run.id)
+    supervisor = Supervisor(harness.context, run, the_goal.id, Wakeup(), planner=NoPlanner(), tell=lambda: None)
     pursuing = asyncio.create_task(supervisor.run())
     await asyncio.sleep(0)
     pursuing.cancel()
-    rival.close()
-    assert refused
-    assert status_of(harness.store.goals.get(goal_id).state) == "active"
+    await asyncio.wait([pursuing])
+    return harness.store.goals.get(the_goal.id)
+
+
+async def test_a_supervisor_decides_on_one_state_and_holds_up_nobody_who_writes(harness, rival):
+    """OR-3, SC-16: without a snapshot, the attempt that ends meanwhile would be seen neither running nor pending."""
+    run = await harness.own(goal("g", act("a")))
+    attempt = await harness.queue(run, "a")
+    ready, written = harness.store.actions.ready, []
+
+    def ready_then_rival(goal_id, limit):
+        found = ready(goal_id, limit)
+        end_attempt(rival, run, attempt.id, AttemptEnd("lost", "just now"), fence=attempt.fence)
+        written.append(True)
+        harness.store.actions.ready = ready
+        return found
+
+    harness.store.actions.ready = ready_then_rival
+    assert status_of((await decide_once(harness, run)).state) == "active"
+    assert written, "the write lock was free"
+
+
+async def test_what_others_write_after_the_decision_counts_when_it_is_stored(harness, rival):
+    """OR-3, SC-3: a goal is not completed by a decision that is no longer right."""
+    run = await harness.own(goal("g", act("a")))
+    (the_goal,) = harness.store.goals.of_run(run.id)
+    with harness.store.transaction():
+        harness.store.facts.record(the_goal.id, "a_done", commit=run.base_sha, paths=(), evidence=())
+    transaction, refuted = harness.store.transaction, []
+
+    def rival_then_transaction(**given):
+        if not refuted:
+            with rival.transaction():
+                rival.facts.invalidate(the_goal.id, "a_done", "refuted")
+            refuted.append(True)
+        return transaction(**given)
+
+    harness.store.transaction = rival_then_transaction
+    assert status_of((await decide_once(harness, run)).state) == "active"
+    assert refuted
+    with transaction():
+        harness.store.facts.record(the_goal.id, "a_done", commit=run.base_sha, paths=(), evidence=())
+    assert status_of((await decide_once(harness, run)).state) == "completed"
 
 
 async def test_identities_of_fake_processes_are_dead(harness):

@@ -15,6 +15,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.host.identity import identify
 from scaffold.host.process.child import start_child
 from scaffold.host.wake_fifo import WakeFifo
+from scaffold.orchestrator.owner.crash_history import MAX_STRIKES
 from scaffold.orchestrator.owner.run_end import RETRIED
 from scaffold.orchestrator.owner.run_lease import (
     LEASE_S,
@@ -25,14 +26,12 @@ from scaffold.orchestrator.owner.run_lease import (
 )
 from scaffold.orchestrator.owner.run_loop import recover_run_owner
 from scaffold.orchestrator.owner.supervisor_pool import (
-    MAX_STRIKES,
     MAX_UNANSWERED_PROBES,
     PROBE_INTERVAL_S,
     SupervisorPool,
 )
 from scaffold.orchestrator.owner.task_engine import TaskEngine
-from scaffold.orchestrator.supervisor.process import wake_fifo_path
-from scaffold.orchestrator.wakeup import Wakeup
+from scaffold.orchestrator.supervisor.process import MAX_GOALS, wake_fifo_path
 from support.harness import DEAD_PROCESS, act, goal, open_context, poll_until
 
 INIT = identify(1)
@@ -65,10 +64,10 @@ async def test_a_killed_supervisor_is_restarted(harness):
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])))
     deaths = iter([-9, 1, -15])
 
-    async def pursue(goal_id):
+    async def pursue(goals):
         if (code := next(deaths, None)) is not None:
             return code
-        return await harness.supervise(goal_id)
+        return await harness.supervise(goals)
 
     ending = await carried(harness, run, pursue, worker(harness, run, a=["echo x > a"], b=["echo x > b"]))
     assert ending.state == Completed()
@@ -87,12 +86,12 @@ async def test_supervisors_without_progress_fail_their_goal_with_the_reason(harn
     log.parent.mkdir(parents=True)
     log.write_text("MemoryError")
 
-    async def pursue(goal_id):
-        return 1 if goal_id == bad else await harness.supervise(goal_id)
+    async def pursue(goals):
+        return 1 if bad in goals else await harness.supervise(goals)
 
     ending = await carried(harness, run, pursue, worker(harness, run, b=["echo x > b"]))
     assert isinstance(ending.state, Failed)
-    assert supervisors(harness, run).count(1) == MAX_STRIKES
+    assert supervisors(harness, run).count(1) == MAX_STRIKES + 2, "the first one was that of both goals"
     first, second = harness.store.goals.of_run(run.id)
     assert isinstance(first.state, Failed)
     assert "exited 5 times in a row without progress (last: exit code 1). MemoryError" in first.state.reason
@@ -108,8 +107,8 @@ async def test_a_supervisor_that_dies_after_each_step_still_completes_its_goal(h
     ]
     run = await harness.open_run(goal("g", *chain))
 
-    async def pursue(goal_id):
-        task = asyncio.ensure_future(harness.supervise(goal_id))
+    async def pursue(goals):
+        task = asyncio.ensure_future(harness.supervise(goals))
         known = len(harness.store.attempts.of_run(run.id))
         await poll_until(lambda: task.done() or len(harness.store.attempts.of_run(run.id)) > known)
         if not task.done():
@@ -129,14 +128,14 @@ async def test_a_retried_goal_has_a_supervisor_again(harness):
     run = await harness.open_run(goal("g", act("a")))
     begun = []
 
-    async def pursue(goal_id):
-        begun.append(goal_id)
+    async def pursue(goals):
+        begun.append(goals)
         if len(begun) == 1:
             with harness.store.transaction():
-                harness.store.goals.move(goal_id, Failed("it seemed so"))
-                harness.store.goals.move(goal_id, Paused(RETRIED))
+                harness.store.goals.move(goals[0], Failed("it seemed so"))
+                harness.store.goals.move(goals[0], Paused(RETRIED))
             return 0
-        return await harness.supervise(goal_id)
+        return await harness.supervise(goals)
 
     assert (await carried(harness, run, pursue, worker(harness, run, a=["echo x > a"]))).state == Completed()
     assert len(begun) == 2
@@ -146,7 +145,7 @@ async def test_a_supervisor_that_exhausts_the_budget_pauses_the_run(harness):
     """AL-21: exit code 2, and resume continues."""
     run = await harness.open_run(goal("g", act("a")))
 
-    async def pursue(goal_id):
+    async def pursue(goals):
         return 2
 
     ending = await carried(harness, run, pursue)
@@ -174,35 +173,35 @@ def unread(path):
         os.close(descriptor)
 
 
-async def test_a_supervisor_that_no_longer_listens_is_ended(harness, timed):
+async def test_a_process_that_no_longer_listens_is_ended(harness, timed):
     """SC-16: stopped, or stuck: its process lives, so there is no other sign. A responsive one is left alone."""
-    run = await harness.own(goal("deaf", act("a")), goal("awake", act("b")))
-    deaf, awake = (each.id for each in harness.store.goals.of_run(run.id))
+    run = await harness.own(*(goal(f"g{n}", act(f"a{n}")) for n in range(MAX_GOALS + 1)))
+    *deaf, awake = (each.id for each in harness.store.goals.of_run(run.id))
     listening = set()
 
-    async def pursue(goal_id):
-        if goal_id == deaf:
-            with unread(wake_fifo_path(timed, run.id, goal_id)):
-                listening.add(goal_id)
+    async def pursue(goals):
+        if deaf[0] in goals:
+            with unread(wake_fifo_path(timed, run.id, goals[0])):
+                listening.add(goals)
                 await asyncio.Event().wait()
-        bell = WakeFifo(wake_fifo_path(timed, run.id, goal_id), lambda: None)
-        listening.add(goal_id)
+        bell = WakeFifo(wake_fifo_path(timed, run.id, goals[0]), lambda: None)
+        listening.add(goals)
         try:
             await asyncio.Event().wait()
         finally:
             bell.close()
 
     engine = TaskEngine(None, pursue)
-    supervision = SupervisorPool(timed, run, engine, Wakeup())
+    supervision = SupervisorPool(timed, run, engine)
     chores = [asyncio.create_task(chore) for chore in (supervision.keep(), supervision.end_unresponsive())]
-    await poll_until(lambda: listening == {deaf, awake})
+    await poll_until(lambda: listening == {tuple(deaf), (awake,)})
     exited = asyncio.create_task(engine.next_exit())
     glances = 0
     while not exited.done() and glances < 50:
         timed.clock.advance(PROBE_INTERVAL_S)
         glances += 1
         await asyncio.sleep(0.01)
-    assert (exited.result().goal_id, exited.result().code) == (deaf, -9)
+    assert (exited.result().goals, exited.result().code) == (tuple(deaf), -9)
     assert glances > MAX_UNANSWERED_PROBES, "it was given time"
     for chore in chores:
         chore.cancel()

@@ -50,21 +50,22 @@ async def test_a_stopped_worker_counts_as_killed_and_stopping_twice_is_safe():
 
 
 async def test_a_supervisors_exit_is_reported():
-    async def pursue(goal):
-        return {"shop": 0, "broke": 2}[goal]
+    async def pursue(goals):
+        return {("shop", "docs"): 0, ("broke",): 2}[goals]
 
     engine = TaskEngine(endless, pursue)
-    for goal in ("shop", "broke", "unknown"):
-        await engine.start_supervisor(goal)
+    groups = ("shop", "docs"), ("broke",), ("unknown",)
+    for goals in groups:
+        await engine.start_supervisor(goals)
     exits = [await engine.next_exit() for _ in range(3)]
-    assert exits == [SupervisorExit("shop", 0), SupervisorExit("broke", 2), SupervisorExit("unknown", 1)]
+    assert exits == [SupervisorExit(goals, code) for goals, code in zip(groups, (0, 2, 1), strict=True)]
     await engine.close(grace_s=0)
 
 
 async def test_nothing_keeps_running_after_close():
     before = asyncio.all_tasks()
     engine = TaskEngine(endless, endless)
-    await engine.start_supervisor("g")
+    await engine.start_supervisor(("g",))
     await engine.start_attempt(an_attempt())
     await engine.close(grace_s=0)
     assert asyncio.all_tasks() == before

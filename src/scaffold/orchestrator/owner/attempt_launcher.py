@@ -23,9 +23,9 @@ class AttemptLauncher:
 
     async def start_queued(self) -> None:
         """Start a worker for each queued attempt without one; raises OSError if a process cannot be started."""
-        for attempt in self._store.attempts.open_of_run(self._run_id):
+        for attempt in self._store.attempts.queued(self._run_id):
             # A started worker takes a moment to claim its attempt, which stays `queued` until then.
-            if attempt.status == "queued" and attempt.id not in self._waiting:
+            if attempt.id not in self._waiting:
                 # Before the start, which awaits: another wake-up meanwhile must not start a second worker.
                 self._waiting.add(attempt.id)
                 self._started[attempt.id] += 1

@@ -10,6 +10,9 @@ from scaffold.core.model import Attempt, ProcessIdentity
 STOP_GRACE_S = 0.1
 """Seconds between TERM and KILL when a worker or supervisor is stopped."""
 
+GoalGroup = tuple[GoalId, ...]
+"""The goals that share a process of supervisors; at least one."""
+
 
 class AttemptExit(Struct, frozen=True):
     """The process of an attempt has exited; how far the attempt got is in the store."""
@@ -20,9 +23,9 @@ class AttemptExit(Struct, frozen=True):
 
 
 class SupervisorExit(Struct, frozen=True):
-    """The process of a supervisor has exited; whether its goal continues is in the store."""
+    """A process of supervisors has exited; whether its goals continue is in the store."""
 
-    goal_id: GoalId
+    goals: GoalGroup
     code: int
     """Exit code; negative: the number of the signal that killed it."""
 
@@ -42,8 +45,8 @@ class Engine(Protocol):
         """Start a worker for a queued attempt; raises OSError if the process cannot be started."""
         ...
 
-    async def start_supervisor(self, goal: GoalId) -> ProcessIdentity:
-        """Start the supervisor of a goal and return its identity; raises OSError if it cannot be started."""
+    async def start_supervisor(self, goals: GoalGroup) -> ProcessIdentity:
+        """Start a process that supervises the goals and return its identity; raises OSError if it cannot be started."""
         ...
 
     async def next_exit(self) -> ProcessExit:
@@ -57,8 +60,8 @@ class Engine(Protocol):
         """
         ...
 
-    async def stop_supervisor(self, goal: GoalId, *, grace_s: float) -> None:
-        """Stop a supervisor in the same way."""
+    async def stop_supervisor(self, goals: GoalGroup, *, grace_s: float) -> None:
+        """Stop the process that supervises these goals in the same way."""
         ...
 
     async def close(self, *, grace_s: float) -> None:

@@ -1,21 +1,23 @@
 """Own a run: take it over, recover it, and provide its processes."""
 
+import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 from scaffold.agent.model_access import connect_run_model
-from scaffold.core.ids import GoalId, RunId
+from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.host.sandbox.mounts import is_placeholder
-from scaffold.orchestrator.owner.engine import Engine
+from scaffold.orchestrator.owner.engine import Engine, GoalGroup
 from scaffold.orchestrator.owner.leftovers import remove_if_empty
 from scaffold.orchestrator.owner.local_engine import LocalEngine
 from scaffold.orchestrator.owner.processes import ProcessStarter, ZygoteProcessStarter
 from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import RunOwner, recover_run_owner
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
-from scaffold.orchestrator.supervisor.process import supervise_goal
+from scaffold.orchestrator.supervisor.process import supervise_goals
 from scaffold.run.context import RunContext
 from scaffold.worker.contract.projections import write_projections
 
@@ -42,15 +44,24 @@ async def own_run(
 
 
 def _engine(context: RunContext, run: Run, starter: ProcessStarter) -> Engine:
-    """Return an engine with a process for each goal; the goal of a quick run is supervised in this process."""
+    """Return an engine with processes of supervisors; the goal of a quick run is supervised in this process."""
     if run.settings.tier.name != "quick" or run.settings.planning.planner:
         return LocalEngine(starter)
     agent = SupervisorAgent(context, run, partial(connect_run_model, run.settings.model))
 
-    async def supervise_here(goal: GoalId) -> int:
-        return await supervise_goal(context, run, goal, agent)
+    async def supervise_here(goals: GoalGroup) -> int:
+        return await supervise_goals(
+            context, run, goals, agent, partial(_log_error, context.process_log(run.id, goals[0]))
+        )
 
     return LocalEngine(starter, here=supervise_here)
+
+
+def _log_error(log: Path, error: Exception) -> None:
+    """Write an error where a process of its own would have printed it."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
+        traceback.print_exception(error, file=file)
 
 
 def _write_projections(context: RunContext, run: Run, notice: Callable[[str], None]) -> None:

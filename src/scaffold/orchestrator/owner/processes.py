@@ -11,7 +11,7 @@ from scaffold.host.fork.zygote import Zygote, ZygoteDied, open_zygote
 from scaffold.host.process.child import ChildProcess, start_child
 
 ProcessRole = Literal["worker", "supervisor"]
-"""A worker executes one attempt, a supervisor supervises one goal; both get its id."""
+"""A worker executes one attempt and gets its id; a supervisor gets the ids of its goals, separated by commas."""
 MAX_ZYGOTES = 5
 """How many zygotes one engine starts, one after another, before it uses fresh processes only."""
 FORK_TIMEOUT_S = 30.0
@@ -31,7 +31,7 @@ class ProcessStarter(Protocol):
     """Starts processes for one engine."""
 
     async def start(self, part: ProcessRole, name: str) -> ChildProcess:
-        """Start and return the process for the attempt or goal with id `name`; raises OSError if it cannot start."""
+        """Start and return the process for the attempt or goals of `name`; raises OSError if it cannot start."""
         ...
 
     async def close(self) -> None:

@@ -8,13 +8,13 @@ from scaffold.core.model import Goal
 from scaffold.store.database import Store
 
 ProgressMark = tuple[str, Mapping[str, int], int, int]
-"""Progress of a goal: status, number of actions by status, assertions ever shown, attempts of the run."""
+"""Progress of a goal: status, number of actions by status, assertions ever shown, its last attempt."""
 
 
 def progress_mark(store: Store, goal: Goal) -> ProgressMark:
     """Return a value that changes when anything happens in the goal."""
-    attempts = sum(1 for each in store.attempts.of_run(goal.run_id))
-    return (type(goal.state).__name__, store.actions.tally(goal.id), len(store.facts.of_goal(goal.id)), attempts)
+    facts = len(store.facts.of_goal(goal.id))
+    return (type(goal.state).__name__, store.actions.tally(goal.id), facts, store.goals.last_slot(goal.id))
 
 
 def run_progress(store: Store, run_id: RunId) -> str:

@@ -43,8 +43,9 @@ RETRIED = "retried"
 
 def state_from_goals(store: Store, run_id: RunId) -> Completed | Failed | Cancelled | None:
     """Return the final state that follows from the run's goals; None if one is not over, or there are none yet."""
-    goals = store.goals.of_run(run_id)
-    if not goals or any(isinstance(goal.state, Planning | Active | Paused) for goal in goals):
+    # Asked at every wake-up of the owner, so the goals are only read once all of them have ended.
+    goals = () if store.goals.count_unfinished(run_id) else store.goals.of_run(run_id)
+    if not goals:
         return None
     reasons = [f"{goal.name}: {goal.state.reason}" for goal in goals if isinstance(goal.state, Failed)]
     if reasons:

@@ -10,21 +10,13 @@ from msgspec import Struct
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.events import NoticeRaised
-from scaffold.core.model import Attempt, Goal, Run
-from scaffold.core.states import (
-    WORKER_PHASES,
-    Active,
-    AttemptOutcome,
-    Cancelled,
-    Completed,
-    Failed,
-    Paused,
-    Planning,
-    RunState,
-)
+from scaffold.core.model import Goal, Run
+from scaffold.core.states import Active, AttemptOutcome, Cancelled, Completed, Failed, Paused, Planning, RunState
 from scaffold.host.wake_fifo import WakeFifo
 from scaffold.landing.merge_queue import BranchHeld, MergeQueue, QueueIdle
 from scaffold.landing.record import resolve_intent
+from scaffold.orchestrator.dispatch import slots_by_goal
+from scaffold.orchestrator.goal_changes import GoalChanges
 from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER, apply_control_requests
 from scaffold.orchestrator.owner.disk_watch import DiskWatch
@@ -96,7 +88,8 @@ class RunOwner:
         self._ensure_baseline = baseline
         self._wakeup = Wakeup()
         self._queue = MergeQueue(context, run)
-        self._supervisors = SupervisorPool(context, run, engine, self._wakeup)
+        self._changes = GoalChanges(context.store, run.id)
+        self._supervisors = SupervisorPool(context, run, engine)
         self._launcher = AttemptLauncher(context.store, run.id, engine)
         self._exits = WorkerExitHandler(context, run, engine, self._launcher)
         self._models = ModelWatch(context, run, self._wakeup.notify_all)
@@ -198,8 +191,7 @@ class RunOwner:
         while True:
             await self._keep_supervisors()
             # Supervisors would go on queueing attempts that are never started, and spend money on turns.
-            for goal in self._goals():
-                await self._engine.stop_supervisor(goal.id, grace_s=STOP_GRACE_S)
+            await self._supervisors.stop_all()
             while not self._dispatching():
                 await self._wakeup.next_event().wait()
 
@@ -211,7 +203,7 @@ class RunOwner:
         try:
             while self._dispatching():
                 event = self._wakeup.next_event()
-                self._supervisors.wake()
+                self._wake_goals()
                 if keeper.done():
                     keeper.result()
                 await event.wait()
@@ -233,6 +225,14 @@ class RunOwner:
                 self._model_away = False
                 self._activate()
                 self._wakeup.notify_all()
+
+    def _wake_goals(self) -> None:
+        """Wake the supervisors of goals that have changed, and of those that may take a slot now."""
+        changes = self._changes.read()
+        if changes.statuses:
+            self._supervisors.check_goals()
+        if changes.goals:
+            self._supervisors.wake(changes.goals | slots_by_goal(self._context.store, self.run).keys())
 
     async def _start(self) -> None:
         """Start the attempts that supervisors queue, while new work may start."""
@@ -268,13 +268,13 @@ class RunOwner:
             self.request_stop("unavailable", f": {self._last_error(exited)}")
 
     def _last_error(self, exited: ProcessExit) -> str:
-        """Return the error of the worker's attempt, or of the supervisor's last turn."""
+        """Return the error of the worker's attempt, or of the last turn of the supervisors."""
         store = self._context.store
         if isinstance(exited, AttemptExit):
             attempt = store.attempts.get(exited.attempt_id)
             return attempt.error or "" if attempt else ""
-        turns = [turn for turn in store.turns.of_run(self.run.id) if turn.goal_id == exited.goal_id]
-        return turns[-1].error or "" if turns else ""
+        errors = [turn.error for turn in store.turns.of_run(self.run.id) if turn.goal_id in exited.goals and turn.error]
+        return errors[-1] if errors else ""
 
     async def _end_overdue_workers(self) -> None:
         while True:
@@ -310,12 +310,15 @@ class RunOwner:
         self._branch_held = hold is not None
 
     async def _watch_control_requests(self) -> None:
-        store, seen = self._context.store, -1
+        store, seen, last_seq = self._context.store, -1, -1
         while True:
             await apply_control_requests(self._context, self.run, self._engine)
             if (version := store.data_version()) != seen:
                 seen = version
-                self._wakeup.notify_all()  # another process wrote: a worker's progress, a human's retry
+                # What changes a goal is an event: a worker's progress, a human's retry. Heartbeats are none.
+                if (seq := store.events.last_seq(self.run.id)) != last_seq:
+                    last_seq = seq
+                    self._wakeup.notify_all()
                 match store.runs.control_request(self.run.id):
                     case "stop":
                         self.request_stop("stopped")
@@ -336,22 +339,21 @@ class RunOwner:
                 if await self._is_finished(verdict):
                     return
                 continue
-            open_attempts = self._open_attempts()
-            working = [attempt for attempt in open_attempts if attempt.phase in WORKER_PHASES]
+            working, candidates = self._open_attempts()
             if self._model_away and self._cause == "done":
                 await event.wait()
                 continue
             # A candidate can wait for a held branch for days; it stays pinned and lands when the run is resumed.
-            if not self._dispatching() and not (working or (open_attempts and not self._branch_held)):
+            if not self._dispatching() and not (working or (candidates and not self._branch_held)):
                 return
             if self._branch_held and not working and not self._can_start():
                 self.request_stop("held")
                 return
-            if not open_attempts and self._all_goals_paused():
+            if not (working or candidates) and self._all_goals_paused():
                 self.request_stop("paused")
                 return
             # Only without open attempts: one that runs may make actions ready that need no human.
-            if not open_attempts and self._pause_if_waiting():
+            if not (working or candidates) and self._pause_if_waiting():
                 self.request_stop("waiting")
                 return
             await event.wait()
@@ -372,10 +374,16 @@ class RunOwner:
         self._final_gates = "proven" if broken is None else Failed(broken)
         return True
 
-    def _open_attempts(self) -> list[Attempt]:
-        """Return the open attempts; once nothing new may start, queued ones without a worker do not count."""
-        open_attempts = self._context.store.attempts.open_of_run(self.run.id)
-        return [attempt for attempt in open_attempts if self._dispatching() or self._launcher.has_started(attempt)]
+    def _open_attempts(self) -> tuple[int, int]:
+        """Return how many attempts work, and how many candidates wait to land.
+
+        Once nothing new may start, queued attempts without a worker do not count.
+        """
+        attempts = self._context.store.attempts
+        working = sum(attempts.working(self.run.id).values())
+        if not self._dispatching():
+            working -= sum(not self._launcher.has_started(each) for each in attempts.queued(self.run.id))
+        return working, attempts.count_waiting_to_land(self.run.id)
 
     def _all_goals_paused(self) -> bool:
         """Return whether the user has paused every unfinished goal; False if there is none."""

@@ -1,52 +1,51 @@
-"""Keep a supervisor running for each active goal, restarting those that exit."""
+"""Keep each active goal supervised: in shared processes that are restarted when they exit."""
 
 import asyncio
 import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from scaffold.core.events import SupervisorEnded, SupervisorStarted
 from scaffold.core.ids import GoalId
-from scaffold.core.model import Goal, Run
+from scaffold.core.model import Goal, ProcessIdentity, Run
 from scaffold.core.states import Active, Failed, Paused
 from scaffold.host.identity import own_identity
 from scaffold.host.process.child import kill_orphan
 from scaffold.host.wake_fifo import has_pending_wake, wake_up
+from scaffold.orchestrator.owner.crash_history import MAX_STRIKES, CrashHistory
 from scaffold.orchestrator.owner.engine import STOP_GRACE_S, Engine, SupervisorExit, describe_exit_code
 from scaffold.orchestrator.owner.progress import ProgressMark, progress_mark
 from scaffold.orchestrator.owner.run_end import RETRIED
 from scaffold.orchestrator.planning.turn import close_lost_turns
-from scaffold.orchestrator.supervisor.process import wake_fifo_path
+from scaffold.orchestrator.supervisor.process import (
+    BUDGET_EXIT_CODE,
+    DONE_EXIT_CODE,
+    MAX_GOALS,
+    UNAVAILABLE_EXIT_CODE,
+    faulty_goal,
+    wake_fifo_path,
+)
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
 
-MAX_STRIKES = 5
-"""How often in a row a supervisor may exit without progress in its goal before the goal fails."""
-# A supervisor that exits after progress, so without a strike, is replaced at once.
-BACKOFF_S = (0.0, 0.1, 0.3, 1.0, 3.0)
-"""Seconds before the next supervisor starts, by the number of exits without progress."""
-
-FAULT_BACKOFF_S = 3.0
-"""Seconds before the next supervisor starts after a fault of the machine."""
 PROBE_INTERVAL_S = 5.0
-"""Seconds between the wake-ups that test whether a supervisor responds."""
+"""Seconds between the wake-ups that test whether a process of supervisors responds."""
 MAX_UNANSWERED_PROBES = 4
-"""How many probes in a row may go unanswered before a supervisor counts as hung."""
+"""How many probes in a row may go unanswered before a process counts as hung."""
 
 
-class _SupervisorState(Struct):
-    """The supervisors of one goal, as seen by the owner."""
+class _SupervisorProcess(Struct):
+    """A process that supervises some goals, as seen by the owner."""
 
-    mark: ProgressMark | None = None
-    """Progress of the goal when the last supervisor started; None before the first."""
-    strikes: int = 0
-    """Exits in a row without progress."""
-    running: bool = False
-    not_before: float = 0.0
-    """Monotonic time from which the next supervisor may start."""
+    goals: tuple[GoalId, ...]
+    marks: Mapping[GoalId, ProgressMark]
+    """Progress of the goals when the process was started."""
+    identity: ProcessIdentity | None = None
+    """None until it has started."""
     unheard: int = 0
     """Probes in a row without an answer."""
 
@@ -54,112 +53,162 @@ class _SupervisorState(Struct):
 class SupervisorPool:
     """Starts, wakes and restarts the supervisors of a run, on behalf of its owner."""
 
-    def __init__(self, context: RunContext, run: Run, engine: Engine, wakeup: Wakeup) -> None:
+    def __init__(self, context: RunContext, run: Run, engine: Engine) -> None:
         self._context = context
         self._run = run
         self._engine = engine
-        self._wakeup = wakeup
-        self._watches: dict[GoalId, _SupervisorState] = {}
+        self._changed = Wakeup()
+        self._processes: dict[tuple[GoalId, ...], _SupervisorProcess] = {}
+        self._crashes = CrashHistory()
+        self._not_before: dict[GoalId, float] = {}
+        """Monotonic time from which the goal's next supervisor may start."""
 
     async def keep(self) -> None:
-        """Start a supervisor for each active goal without one; never returns."""
+        """Keep every active goal supervised; never returns."""
         while True:
-            event = self._wakeup.next_event()
+            event = self._changed.next_event()
             due_s = await self._start_missing()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(due_s):
                     await event.wait()
 
+    def check_goals(self) -> None:
+        """Look at all goals again, because the status of one has changed."""
+        self._changed.notify_all()
+
     async def end_unresponsive(self) -> None:
-        """Stop each supervisor that no longer reads its wake-ups, so that it is replaced; never returns.
+        """Stop each process that no longer reads its wake-ups, so that it is replaced; never returns.
 
         Counts probes instead of time: after the machine was suspended, supervisors are not overdue.
         """
         while True:
-            for goal_id, watch in tuple(self._watches.items()):
-                # The pipe itself is the answer: a supervisor that lives has read the last probe out of it.
-                watch.unheard = watch.unheard + 1 if watch.running and has_pending_wake(self._fifo_path(goal_id)) else 0
-                if watch.unheard > MAX_UNANSWERED_PROBES:
-                    await self._engine.stop_supervisor(goal_id, grace_s=STOP_GRACE_S)
-            self.wake()
+            for process in tuple(self._processes.values()):
+                path = self._fifo_path(process)
+                # The pipe itself is the answer: a process that lives has read the last probe out of it.
+                process.unheard = process.unheard + 1 if has_pending_wake(path) else 0
+                if process.unheard > MAX_UNANSWERED_PROBES:
+                    await self._engine.stop_supervisor(process.goals, grace_s=STOP_GRACE_S)
+                wake_up(path)
             await self._context.clock.sleep(PROBE_INTERVAL_S)
 
-    def wake(self) -> None:
-        """Wake every running supervisor."""
-        for goal_id, watch in self._watches.items():
-            if watch.running:
-                wake_up(self._fifo_path(goal_id))
+    def wake(self, goals: Collection[GoalId]) -> None:
+        """Wake the processes that supervise one of the goals."""
+        for process in self._processes.values():
+            if any(goal in goals for goal in process.goals):
+                wake_up(self._fifo_path(process))
+
+    async def stop_all(self) -> None:
+        """Stop every process of supervisors."""
+        for process in tuple(self._processes.values()):
+            await self._engine.stop_supervisor(process.goals, grace_s=STOP_GRACE_S)
 
     def handle_exit(self, exited: SupervisorExit) -> None:
-        """Record a supervisor's exit; fail the goal after too many exits without progress."""
-        store, watch = self._context.store, self._watches.setdefault(exited.goal_id, _SupervisorState())
-        watch.running = False
+        """Record the exit of a process; fail a goal after too many exits without progress."""
+        store, process = self._context.store, self._processes.pop(exited.goals, None)
         # A turn that stays open would count as planning at work, and the run would never pause for a human.
-        close_lost_turns(store, self._run, exited.goal_id)
+        for goal_id in {turn.goal_id for turn in store.turns.open_of_run(self._run.id)} & set(exited.goals):
+            close_lost_turns(store, self._run, goal_id)
         with owner_transaction(store, self._run, durable=True):
-            goal = store.goals.get(exited.goal_id)
-            if goal is None:
-                return
-            store.goals.supervise(goal.id, None, was=goal.supervisor)
-            store.events.append(self._run.id, SupervisorEnded(goal.name, exited.code))
-            if not isinstance(goal.state, Active):
-                return
-            # Deaths with progress in between do not count: a supervisor that
-            # dies after each step still reaches its goal.
-            # Nor do faults of the machine, which the owner meets, too.
-            if exited.code != FAULT_EXIT_CODE:
-                watch.strikes = watch.strikes + 1 if progress_mark(store, goal) == watch.mark else 0
-            if watch.strikes >= MAX_STRIKES:
-                store.goals.move(goal.id, Failed(self._no_progress_text(goal, exited)))
-        delay_s = (
-            FAULT_BACKOFF_S if exited.code == FAULT_EXIT_CODE else BACKOFF_S[min(watch.strikes, len(BACKOFF_S) - 1)]
-        )
-        watch.not_before = self._context.clock.monotonic() + delay_s
+            goals = [goal for goal in map(store.goals.get, exited.goals) if goal is not None]
+            for goal in goals:
+                self._record_end(goal, exited.code)
+            self._record_crash([goal for goal in goals if isinstance(goal.state, Active)], exited, process)
+        now = self._context.clock.monotonic()
+        self._not_before |= {goal.id: now + self._crashes.delay_s(goal.id) for goal in goals}
+        self._changed.notify_all()
+
+    def _record_crash(
+        self, unfinished: Sequence[Goal], exited: SupervisorExit, process: _SupervisorProcess | None
+    ) -> None:
+        if not unfinished:
+            return
+        store, marks = self._context.store, {} if process is None else process.marks
+        # Exits with progress in between do not count: a supervisor that dies after each step still reaches its goal.
+        progressed = [goal.id for goal in unfinished if progress_mark(store, goal) != marks.get(goal.id)]
+        names = [goal.id for goal in unfinished]
+        if exited.code in {BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE, FAULT_EXIT_CODE}:
+            self._crashes.record_wait(names, progressed)
+        elif exited.code == DONE_EXIT_CODE:
+            self._crashes.record_exit(names, progressed)
+        else:
+            self._crashes.record_crash(names, faulty_goal(exited.goals, exited.code), progressed)
+        for goal in unfinished:
+            if self._crashes.has_used_up(goal.id):
+                store.goals.move(goal.id, Failed(self._no_progress_text(exited)))
 
     async def _start_missing(self) -> float | None:
         """Start missing supervisors; return the seconds until the next delayed one is due, None if there is none."""
-        waits: list[float] = []
-        for goal in self._context.store.goals.of_run(self._run.id):
-            watch = self._watches.setdefault(goal.id, _SupervisorState())
-            if watch.running or not self._needs_supervisor(goal):
-                continue
-            wait_s = watch.not_before - self._context.clock.monotonic()
-            if wait_s > 0:
-                waits.append(wait_s)
+        goals = [self._activated_if_retried(goal) for goal in self._context.store.goals.of_run(self._run.id)]
+        supervised = {goal: process for process in self._processes.values() for goal in process.goals}
+        for goal in goals:
+            if goal.id in supervised:
+                self._update_record(goal, supervised[goal.id])
+        missing = [goal for goal in goals if goal.id not in supervised and isinstance(goal.state, Active)]
+        waits = {goal.id: self._wait_s(goal.id) for goal in missing}
+        for group in self._groups(goal for goal in missing if waits[goal.id] <= 0):
+            await self._start(group)
+        return min((wait_s for wait_s in waits.values() if wait_s > 0), default=None)
+
+    def _wait_s(self, goal: GoalId) -> float:
+        return self._not_before.get(goal, 0.0) - self._context.clock.monotonic()
+
+    def _activated_if_retried(self, goal: Goal) -> Goal:
+        if goal.state != Paused(RETRIED):
+            return goal
+        with owner_transaction(self._context.store, self._run, durable=True):
+            self._context.store.goals.move(goal.id, Active())
+        self._crashes.forgive(goal.id)
+        self._not_before.pop(goal.id, None)
+        return self._context.store.goals.get(goal.id) or goal
+
+    def _groups(self, goals: Iterable[Goal]) -> Iterator[Sequence[Goal]]:
+        """Yield the goals that are to share a process."""
+        shared: list[Goal] = []
+        for goal in goals:
+            if self._crashes.needs_own_process(goal.id):
+                yield (goal,)
             else:
-                await self._start(goal, watch)
-        return min(waits, default=None)
+                shared.append(goal)
+        for start in range(0, len(shared), MAX_GOALS):
+            yield shared[start : start + MAX_GOALS]
 
-    def _needs_supervisor(self, goal: Goal) -> bool:
-        """Return whether the goal needs a supervisor now; activates a retried goal."""
-        store = self._context.store
-        if goal.state == Paused(RETRIED):
-            with owner_transaction(store, self._run, durable=True):
-                store.goals.move(goal.id, Active())
-            self._watches[goal.id].strikes = 0
-            return True
-        return isinstance(goal.state, Active)
+    async def _start(self, group: Sequence[Goal]) -> None:
+        store, goals = self._context.store, tuple(goal.id for goal in group)
+        marks = {goal.id: progress_mark(store, goal) for goal in group}
+        # Before the start, which awaits: a wake-up meanwhile must not start a second one.
+        self._processes[goals] = process = _SupervisorProcess(goals, marks)
+        process.identity = await self._engine.start_supervisor(goals)
+        # It may have exited during the start; then its exit has been handled already.
+        if self._processes.get(goals) is process:
+            with owner_transaction(store, self._run):
+                # Read again for the compare-and-set: the start awaited.
+                for goal in filter(None, map(store.goals.get, goals)):
+                    self._record_start(goal, process.identity)
 
-    async def _start(self, goal: Goal, watch: _SupervisorState) -> None:
-        store = self._context.store
-        # `running` is set before the start, which awaits, so that a wake-up meanwhile does not start a second one.
-        watch.mark, watch.running = progress_mark(store, goal), True
-        try:
-            identity = await self._engine.start_supervisor(goal.id)
-        except OSError:
-            watch.running = False
-            raise
-        with owner_transaction(store, self._run):
-            # Read again for the compare-and-set: the start awaited.
-            now = store.goals.get(goal.id)
-            store.goals.supervise(goal.id, identity, was=now.supervisor if now else None)
-            store.events.append(self._run.id, SupervisorStarted(goal.name, identity.pid))
+    def _update_record(self, goal: Goal, process: _SupervisorProcess) -> None:
+        """Record that a running process has started or ended to supervise a goal whose status has changed."""
+        active = isinstance(goal.state, Active)
+        if process.identity is not None and active is (goal.supervisor is None):
+            with owner_transaction(self._context.store, self._run):
+                if active:
+                    self._record_start(goal, process.identity)
+                else:
+                    self._record_end(goal, DONE_EXIT_CODE)
 
-    def _fifo_path(self, goal_id: GoalId) -> Path:
-        return wake_fifo_path(self._context, self._run.id, goal_id)
+    def _record_start(self, goal: Goal, identity: ProcessIdentity) -> None:
+        self._context.store.goals.supervise(goal.id, identity, was=goal.supervisor)
+        self._context.store.events.append(self._run.id, SupervisorStarted(goal.name, identity.pid))
 
-    def _no_progress_text(self, goal: Goal, exited: SupervisorExit) -> str:
-        log_tail = self._context.log_tail(self._run.id, goal.id)
+    def _record_end(self, goal: Goal, code: int) -> None:
+        if goal.supervisor is not None:
+            self._context.store.goals.supervise(goal.id, None, was=goal.supervisor)
+            self._context.store.events.append(self._run.id, SupervisorEnded(goal.name, code))
+
+    def _fifo_path(self, process: _SupervisorProcess) -> Path:
+        return wake_fifo_path(self._context, self._run.id, process.goals[0])
+
+    def _no_progress_text(self, exited: SupervisorExit) -> str:
+        log_tail = self._context.log_tail(self._run.id, exited.goals[0])
         last = describe_exit_code(exited.code)
         return f"the supervisor exited {MAX_STRIKES} times in a row without progress (last: {last}). {log_tail}".strip()
 

@@ -6,17 +6,17 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from scaffold.core.ids import AttemptId, GoalId
+from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, ProcessIdentity
 from scaffold.host.identity import own_identity
-from scaffold.orchestrator.owner.engine import AttemptExit, ProcessExit, SupervisorExit
+from scaffold.orchestrator.owner.engine import AttemptExit, GoalGroup, ProcessExit, SupervisorExit
 
 CRASHED_EXIT_CODE = 1
 """Exit code of a task that raised an exception."""
 
 
 class TaskEngine:
-    """Runs `work` for each attempt and `supervise` for each goal.
+    """Runs `work` for each attempt and `supervise` for each group of goals.
 
     Both return an exit code, and must stop their own children when cancelled.
     """
@@ -24,12 +24,12 @@ class TaskEngine:
     def __init__(
         self,
         work: Callable[[Attempt], Coroutine[Any, Any, int]],
-        supervise: Callable[[GoalId], Coroutine[Any, Any, int]],
+        supervise: Callable[[GoalGroup], Coroutine[Any, Any, int]],
     ) -> None:
         self._work = work
         self._supervise = supervise
         self._workers: dict[AttemptId, asyncio.Task[int]] = {}
-        self._supervisors: dict[GoalId, asyncio.Task[int]] = {}
+        self._supervisors: dict[GoalGroup, asyncio.Task[int]] = {}
         self._exits: asyncio.Queue[ProcessExit] = asyncio.Queue()
 
     async def start_attempt(self, attempt: Attempt) -> None:
@@ -37,10 +37,10 @@ class TaskEngine:
         self._workers[attempt.id] = task = asyncio.create_task(self._work(attempt))
         task.add_done_callback(partial(self._worker_ended, attempt.id))
 
-    async def start_supervisor(self, goal: GoalId) -> ProcessIdentity:
-        """Start a task that supervises the goal; its identity is that of this process."""
-        self._supervisors[goal] = task = asyncio.create_task(self._supervise(goal))
-        task.add_done_callback(partial(self._supervisor_ended, goal))
+    async def start_supervisor(self, goals: GoalGroup) -> ProcessIdentity:
+        """Start a task that supervises the goals; its identity is that of this process."""
+        self._supervisors[goals] = task = asyncio.create_task(self._supervise(goals))
+        task.add_done_callback(partial(self._supervisor_ended, goals))
         return own_identity()
 
     async def next_exit(self) -> ProcessExit:
@@ -51,9 +51,9 @@ class TaskEngine:
         """Cancel a worker's task and wait for it; its exit code is that of SIGKILL."""
         await _cancel(self._workers.get(attempt))
 
-    async def stop_supervisor(self, goal: GoalId, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
-        """Cancel a supervisor's task and wait for it; its exit code is that of SIGKILL."""
-        await _cancel(self._supervisors.get(goal))
+    async def stop_supervisor(self, goals: GoalGroup, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
+        """Cancel the task of these goals and wait for it; its exit code is that of SIGKILL."""
+        await _cancel(self._supervisors.get(goals))
 
     async def close(self, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
         """Cancel every task that this engine started."""
@@ -64,9 +64,9 @@ class TaskEngine:
         self._workers.pop(attempt, None)
         self._exits.put_nowait(AttemptExit(attempt, _code(task)))
 
-    def _supervisor_ended(self, goal: GoalId, task: asyncio.Task[int]) -> None:
-        self._supervisors.pop(goal, None)
-        self._exits.put_nowait(SupervisorExit(goal, _code(task)))
+    def _supervisor_ended(self, goals: GoalGroup, task: asyncio.Task[int]) -> None:
+        self._supervisors.pop(goals, None)
+        self._exits.put_nowait(SupervisorExit(goals, _code(task)))
 
 
 async def _cancel(task: asyncio.Task[int] | None) -> None:

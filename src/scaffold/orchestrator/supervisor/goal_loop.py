@@ -1,14 +1,13 @@
-"""The supervisor of one goal: read the state, decide, execute, wait for changes."""
+"""The supervisor of one goal: read the state, decide, execute, wait to be woken."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol, assert_never
 
 from scaffold.core.errors import BudgetExceeded, ModelUnavailable
 from scaffold.core.ids import ActionId, Assertion, GoalId
-from scaffold.core.model import Attempt, Goal, Run
+from scaffold.core.model import Attempt, Run
 from scaffold.core.states import Active, Completed, Failed, Pending, Running, Skipped
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.planning.agent_supervision import give_up_reason, next_wake_reason
@@ -40,8 +39,8 @@ from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 
 GOAL_COMPLETE = "goal_complete"
-MAX_SLEEP_S = 2.0
-"""How often a supervisor at least polls the store for writes that came without a wake-up."""
+STORED_COMMANDS = StartCompound | CompleteCompound | FailCompound | CompleteGoal | FailGoal
+"""What a decision changes in the store itself; the other commands need a process or an agent."""
 MAX_DECOMPOSE_TURNS = 3
 """How many turns without progress the decomposition of a compound gets before the compound fails."""
 RETRY_DELAYS_S = (0.0, 2.0, 10.0)
@@ -97,8 +96,8 @@ class Supervisor:
         """
         try:
             while True:
-                # Both are taken before the state is read, so that a change in between ends the wait below at once.
-                event, seen = self._wakeup.next_event(), self._context.store.data_version()
+                # Taken before the state is read, so that a change in between ends the wait below at once.
+                event = self._wakeup.next_event()
                 self._collect_turn()
                 commands = self._decide()
                 if commands is None:
@@ -108,30 +107,41 @@ class Supervisor:
                 if commands:
                     self._notify_owner()
                 elif not self._start_judging():
-                    await self._wait_for_changes(event, seen)
+                    await event.wait()
         finally:
             await self._cancel_turn()
 
     def _decide(self) -> tuple[GoalCommand, ...] | None:
         """Return the next commands, after applying those that only change the store; None if the goal is not active.
 
-        Reading and applying are one transaction. Otherwise an action whose worker gives up in between could be seen
-        neither running nor pending, and the goal would fail.
+        Deciding reads a snapshot: most decisions change nothing, and must not hold up those who write.
         """
         store = self._context.store
+        with store.snapshot():
+            store.runs.check(self._run.id, fence=self._run.fence)
+            commands = self._read_and_decide()
+        if commands is None or not any(isinstance(command, STORED_COMMANDS) for command in commands):
+            return commands
         with owner_transaction(store, self._run, durable=True):
-            goal = store.goals.get(self._goal_id)
-            if goal is None or not isinstance(goal.state, Active):
-                return None
-            planner_busy = self._agent_dispatches or self._turn is not None
-            commands = decide(read_goal_view(store, self._run, goal, thinking=planner_busy))
-            if self._agent_dispatches:  # the agent decides what to run next, but not what is completed
-                commands = tuple(command for command in commands if not isinstance(command, Dispatch))
-            for command in commands:
-                self._apply(goal, command)
+            # Decided again: what others have written since the snapshot counts.
+            commands = self._read_and_decide()
+            for command in commands or ():
+                self._apply(command)
         return commands
 
-    def _apply(self, goal: Goal, command: GoalCommand) -> None:
+    def _read_and_decide(self) -> tuple[GoalCommand, ...] | None:
+        """Decide on one state of the store. Not in one, an action could be seen neither running nor pending."""
+        store = self._context.store
+        goal = store.goals.get(self._goal_id)
+        if goal is None or not isinstance(goal.state, Active):
+            return None
+        planner_busy = self._agent_dispatches or self._turn is not None
+        commands = decide(read_goal_view(store, self._run, goal, thinking=planner_busy))
+        if self._agent_dispatches:  # the agent decides what to run next, but not what is completed
+            commands = tuple(command for command in commands if not isinstance(command, Dispatch))
+        return commands
+
+    def _apply(self, command: GoalCommand) -> None:
         store = self._context.store
         match command:
             case Dispatch() | Decompose() | Replan():
@@ -142,22 +152,22 @@ class Supervisor:
                 store.actions.move(compound, Completed())
             case FailCompound(compound=compound, reason=reason):
                 store.actions.move(compound, Failed(reason))
-                block_unreachable_actions(store, goal.id)
+                block_unreachable_actions(store, self._goal_id)
             case CompleteGoal():
-                self._complete(goal)
+                self._complete()
             case FailGoal(reason=reason):
-                store.goals.move(goal.id, Failed(self._with_turn_error(reason)))
+                store.goals.move(self._goal_id, Failed(self._with_turn_error(reason)))
             case _:
                 assert_never(command)
 
-    def _complete(self, goal: Goal) -> None:
+    def _complete(self) -> None:
         store = self._context.store
-        store.actions.skip_pending(goal.id, GOAL_COMPLETE)
-        for compound in store.actions.open_compounds(goal.id):
+        store.actions.skip_pending(self._goal_id, GOAL_COMPLETE)
+        for compound in store.actions.open_compounds(self._goal_id):
             done = not compound.unmet_effects
             store.actions.move(compound.action.id, Completed() if done else Skipped(GOAL_COMPLETE))
-        store.inbox.withdraw_unneeded(goal.run_id)
-        store.goals.move(goal.id, Completed())
+        store.inbox.withdraw_unneeded(self._run.id)
+        store.goals.move(self._goal_id, Completed())
 
     def _with_turn_error(self, reason: str) -> str:
         """Return `reason`, with the error of the goal's last turn if that failed."""
@@ -281,14 +291,6 @@ class Supervisor:
             # A user may have paused or cancelled the goal while the turn ran.
             if goal is not None and isinstance(goal.state, Active):
                 store.goals.move(self._goal_id, Failed(reason))
-
-    async def _wait_for_changes(self, event: asyncio.Event, seen: int) -> None:
-        """Wait for a wake-up, or for a write without one: a data version other than `seen`."""
-        store = self._context.store
-        while not event.is_set() and store.data_version() == seen:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(MAX_SLEEP_S):
-                    await event.wait()
 
 
 def _ending_text(result: PlanRejected | ModelFailed) -> str:

@@ -1,11 +1,17 @@
-"""Run a supervisor as a process or task, with its own wake-up FIFO and an exit code."""
+"""Run the supervisors of some goals as a process or task, with its own wake-up FIFO and an exit code."""
 
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scaffold.core.errors import BudgetExceeded, GitError, ModelUnavailable, StaleFence, StoreUnavailable
 from scaffold.core.ids import GoalId, RunId
 from scaffold.core.model import Run
+from scaffold.core.states import Active
 from scaffold.host.wake_fifo import WakeFifo, wake_up
+from scaffold.orchestrator.dispatch import slots_by_goal
+from scaffold.orchestrator.goal_changes import GoalChanges
 from scaffold.orchestrator.supervisor.goal_loop import PlanningAgent, Supervisor
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
@@ -13,34 +19,138 @@ from scaffold.run.machine_faults import FAULT_EXIT_CODE
 
 DONE_EXIT_CODE, BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE = 0, 2, 3
 """Exit codes: nothing to do now | the budget is spent | the model accepts no requests."""
+MAX_GOALS = 16
+"""How many goals may share a process: each process costs memory and a look at every commit of its goals, and a crash
+ends the turns of all its goals."""
+_FIRST_ERROR_CODE = 32
 OWNER_FIFO = "owner"
+MAX_SLEEP_S = 2.0
+"""How often a process of supervisors at least polls the store for writes that came without a wake-up."""
 
 
 def wake_fifo_path(context: RunContext, run_id: RunId, whose: str = OWNER_FIFO) -> Path:
-    """Return the wake-up FIFO of the run's owner, or of the supervisor of the goal with id `whose`."""
+    """Return the wake-up FIFO of the run's owner, or of the process of supervisors whose first goal is `whose`."""
     return context.run_folder(run_id) / "bells" / whose
 
 
-async def supervise_goal(context: RunContext, run: Run, goal_id: GoalId, planner: PlanningAgent) -> int:
-    """Supervise a goal until it ends, is paused, the budget is spent, or the model away; return the exit code."""
-    wakeup = Wakeup()
+def faulty_goal(goals: Sequence[GoalId], code: int) -> GoalId | None:
+    """Return which of its goals ended a process of supervisors by an error; None if its exit code does not say."""
+    place = code - _FIRST_ERROR_CODE
+    return goals[place] if 0 <= place < len(goals) else None
 
-    def notify_owner() -> None:
+
+async def supervise_goals(
+    context: RunContext,
+    run: Run,
+    goals: Sequence[GoalId],
+    planner: PlanningAgent,
+    report_error: Callable[[Exception], None],
+) -> int:
+    """Supervise the goals until none is active, the budget is spent, or the model away; return the exit code.
+
+    Each has a task. A goal that becomes active again meanwhile is supervised again. An error of one goal ends the whole
+    process: it is passed to `report_error`, and `faulty_goal` tells from the exit code which goal's it was.
+    """
+    group = _SupervisedGoals(context, run, goals, planner)
+    try:
+        return await group.run(report_error)
+    finally:
         wake_up(wake_fifo_path(context, run.id))
 
-    fifo = WakeFifo(wake_fifo_path(context, run.id, goal_id), wakeup.notify_all)
-    try:
-        await Supervisor(context, run, goal_id, wakeup, planner=planner, tell=notify_owner).run()
-    # Another process owns the run, so this end is no failure; its owner starts supervisors of its own.
-    except StaleFence:
+
+class _SupervisedGoals:
+    """The supervisors of one process, and what wakes each of them."""
+
+    def __init__(self, context: RunContext, run: Run, goals: Sequence[GoalId], planner: PlanningAgent) -> None:
+        self._context = context
+        self._run = run
+        self._planner = planner
+        self._wakeups = {goal: Wakeup() for goal in goals}
+        self._active = set(goals)
+        self._woken = Wakeup()
+        self._all_idle = asyncio.Event()
+        self._changes = GoalChanges(context.store, run.id)
+
+    async def run(self, report_error: Callable[[Exception], None]) -> int:
+        goals = list(self._wakeups)
+        fifo = WakeFifo(wake_fifo_path(self._context, self._run.id, goals[0]), self._woken.notify_all)
+        tasks = [asyncio.create_task(self._supervise(goal)) for goal in goals]
+        others = [asyncio.create_task(self._watch()), asyncio.create_task(self._finished())]
+        try:
+            done, _ = await asyncio.wait([*tasks, *others], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            fifo.close()
+            for task in (*tasks, *others):
+                task.cancel()
+            await asyncio.wait([*tasks, *others])
+        return self._exit_code([*tasks, *others], done, report_error)
+
+    def _exit_code(
+        self,
+        tasks: Sequence["asyncio.Task[None]"],
+        done: "set[asyncio.Task[None]]",
+        report_error: Callable[[Exception], None],
+    ) -> int:
+        errors = [(place, task.exception()) for place, task in enumerate(tasks) if task in done]
+        for place, error in errors:
+            match error:
+                case None:
+                    pass
+                # Another process owns the run, so this end is no failure; its owner starts supervisors of its own.
+                case StaleFence():
+                    return DONE_EXIT_CODE
+                case BudgetExceeded():
+                    return BUDGET_EXIT_CODE
+                case ModelUnavailable():
+                    return UNAVAILABLE_EXIT_CODE
+                case GitError() | StoreUnavailable():
+                    return FAULT_EXIT_CODE
+                case Exception() if place < len(self._wakeups):
+                    report_error(error)
+                    return _FIRST_ERROR_CODE + place
+                case _:
+                    raise error
         return DONE_EXIT_CODE
-    except BudgetExceeded:
-        return BUDGET_EXIT_CODE
-    except ModelUnavailable:
-        return UNAVAILABLE_EXIT_CODE
-    except (GitError, StoreUnavailable):
-        return FAULT_EXIT_CODE
-    finally:
-        fifo.close()
-        notify_owner()
-    return DONE_EXIT_CODE
+
+    async def _supervise(self, goal_id: GoalId) -> None:
+        """Supervise one goal whenever it is active."""
+        wakeup, store = self._wakeups[goal_id], self._context.store
+        while True:
+            await Supervisor(
+                self._context, self._run, goal_id, wakeup, planner=self._planner, tell=self._notify_owner
+            ).run()
+            self._active.discard(goal_id)
+            if not self._active:
+                self._all_idle.set()
+            while goal_id not in self._active:
+                event = wakeup.next_event()
+                goal = store.goals.get(goal_id)
+                if goal is not None and isinstance(goal.state, Active):
+                    self._active.add(goal_id)
+                else:
+                    await event.wait()
+
+    async def _finished(self) -> None:
+        await self._all_idle.wait()
+
+    async def _watch(self) -> None:
+        """Wake the goals that others have changed, and those that may take a slot."""
+        store = self._context.store
+        while True:
+            event, seen = self._woken.next_event(), store.data_version()
+            self._wake_concerned()
+            while not event.is_set() and store.data_version() == seen:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(MAX_SLEEP_S):
+                        await event.wait()
+
+    def _wake_concerned(self) -> None:
+        changed = self._changes.read().goals
+        # Any change may have freed a slot, or made one goal want less than its share.
+        served = slots_by_goal(self._context.store, self._run) if changed else {}
+        for goal_id, wakeup in self._wakeups.items():
+            if goal_id in changed or goal_id in served:
+                wakeup.notify_all()
+
+    def _notify_owner(self) -> None:
+        wake_up(wake_fifo_path(self._context, self._run.id))

@@ -43,6 +43,7 @@ NEXT_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 AS number FROM attempt WHERE 
 OF_ACTION = "SELECT * FROM attempt WHERE action_id = :action_id ORDER BY number"
 OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id ORDER BY queued_seq"
 OPEN_OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id AND status IN ('queued', 'claimed') ORDER BY queued_seq"
+QUEUED = "SELECT * FROM attempt WHERE run_id = :run_id AND status = 'queued' ORDER BY queued_seq"
 COUNT_ACTIVE_BY_GOAL = """
 SELECT action.goal_id, COUNT(*) AS working FROM attempt JOIN action ON action.id = attempt.action_id
 WHERE attempt.run_id = :run_id AND attempt.status IN ('queued', 'claimed')
@@ -93,6 +94,7 @@ WAITING_TO_LAND = """
 SELECT * FROM attempt WHERE run_id = :run_id AND status = 'claimed' AND phase IN ('candidate', 'landing')
 ORDER BY candidate_seq
 """
+NEXT_TO_LAND = f"{WAITING_TO_LAND.rstrip()} LIMIT 1"
 
 
 class AgentAnswer(Struct, frozen=True):
@@ -136,6 +138,10 @@ class Attempts(RunTableGateway):
         """Return the run's attempts that have not ended, in the order they were opened."""
         return tuple(map(_attempt, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
 
+    def queued(self, run_id: RunId) -> tuple[Attempt, ...]:
+        """Return the run's attempts that no worker has claimed yet, in the order they were opened."""
+        return tuple(map(_attempt, self._connection.rows(QUEUED, run_id=run_id)))
+
     def working(self, run_id: RunId) -> Mapping[GoalId, int]:
         """Return the number of open attempts per goal that are not candidates yet; other goals are omitted."""
         return {
@@ -162,6 +168,11 @@ class Attempts(RunTableGateway):
     def waiting_to_land(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's candidates, including one that is landing, in the order they became candidates."""
         return tuple(map(_attempt, self._connection.rows(WAITING_TO_LAND, run_id=run_id)))
+
+    def next_to_land(self, run_id: RunId) -> Attempt | None:
+        """Return the candidate that has waited longest; None if there is none."""
+        row = self._connection.row(NEXT_TO_LAND, run_id=run_id)
+        return None if row is None else _attempt(row)
 
     def claim(
         self, attempt_id: AttemptId, *, fence: int, worker: ProcessIdentity, worktree: str, log_file: str

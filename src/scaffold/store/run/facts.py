@@ -38,6 +38,13 @@ SELECT fact.* FROM fact WHERE goal_id = :goal_id AND state = 'stale' AND EXISTS 
     WHERE effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion AND action.status = 'completed')
 ORDER BY assertion
 """
+UNCHECKED_STALE_OF_RUN = """
+SELECT fact.* FROM fact JOIN goal ON goal.id = fact.goal_id
+WHERE goal.run_id = :run_id AND fact.state = 'stale' AND EXISTS (
+    SELECT 1 FROM effect JOIN action ON action.id = effect.action_id
+    WHERE effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion AND action.status = 'completed')
+ORDER BY goal.position, fact.assertion
+"""
 GOAL = "SELECT run_id, name FROM goal WHERE id = :id"
 DECREMENT_UNMET = """
 UPDATE action SET unmet = unmet - 1
@@ -131,6 +138,10 @@ class Facts(RunTableGateway):
     def unchecked_stale(self, goal_id: GoalId) -> tuple[Fact, ...]:
         """Return the goal's stale facts that still need a check, i.e. whose provider counts as completed."""
         return tuple(map(_fact, self._connection.rows(UNCHECKED_STALE, goal_id=goal_id)))
+
+    def unchecked_stale_of_run(self, run_id: RunId) -> tuple[Fact, ...]:
+        """Return the stale facts of all goals of the run that still need a check, by goal, then by name."""
+        return tuple(map(_fact, self._connection.rows(UNCHECKED_STALE_OF_RUN, run_id=run_id)))
 
     def lacking(self, goal_id: GoalId, assertions: Sequence[Assertion]) -> tuple[Assertion, ...]:
         """Return those of `assertions` that do not hold in the goal, in order."""

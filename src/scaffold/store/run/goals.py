@@ -20,6 +20,9 @@ VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM goal WHERE run
 GET = "SELECT * FROM goal WHERE id = :id"
 OF_RUN = "SELECT * FROM goal WHERE run_id = :run_id ORDER BY position"
 BY_NAME = "SELECT * FROM goal WHERE run_id = :run_id AND name = :name"
+COUNT_UNFINISHED = """
+SELECT COUNT(*) AS goals FROM goal WHERE run_id = :run_id AND status IN ('planning', 'active', 'paused')
+"""
 SET_STATUS = "UPDATE goal SET status = :status, reason = :reason, updated_at = :at WHERE id = :id AND status = :was"
 
 SET_SERVED = "UPDATE goal SET served_seq = :seq WHERE id = :id"
@@ -66,6 +69,10 @@ class Goals(RunTableGateway):
         """Return the run's goals in the order they were added."""
         return tuple(map(_goal, self._connection.rows(OF_RUN, run_id=run_id)))
 
+    def count_unfinished(self, run_id: RunId) -> int:
+        """Return how many goals of the run are planning, active or paused."""
+        return int(self._connection.rows(COUNT_UNFINISHED, run_id=run_id)[0]["goals"])
+
     def by_name(self, run_id: RunId, name: str) -> Goal | None:
         """Return the run's goal with this name; None if there is none."""
         row = self._connection.row(BY_NAME, run_id=run_id, name=name)
@@ -104,6 +111,10 @@ class Goals(RunTableGateway):
         # The number of the run's next event: it rises with each slot, even if the wall clock goes back.
         seq = self._events.next_seq(row["run_id"])
         self._connection.compare_and_set(SET_SERVED, "goal", goal_id, seq=seq)
+
+    def last_slot(self, goal_id: GoalId) -> int:
+        """Return when the goal last got a slot, as a number that grows with time; 0 for never."""
+        return int(self._connection.require_row(GET, "goal", goal_id)["served_seq"])
 
     def unmet(self, goal_id: GoalId) -> tuple[Assertion, ...]:
         """Return the desired assertions that do not hold, in the goal's order; empty means the goal is reached."""

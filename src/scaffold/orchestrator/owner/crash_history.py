@@ -1,0 +1,97 @@
+"""Which goals crash their supervisors, so that these get a process of their own. Pure."""
+
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.ids import GoalId
+
+MAX_STRIKES = 5
+"""How often in a row a supervisor may exit without progress in its goal before the goal fails."""
+MAX_SHARED_CRASHES = 1
+"""How many crashes a goal may have caused and still share a process with others."""
+# A supervisor that exits after progress is replaced at once.
+BACKOFF_S = (0.0, 0.1, 0.3, 1.0, 3.0)
+"""Seconds before the next supervisor starts, by the number of exits without progress."""
+
+
+class _GoalHistory(Struct):
+    """How the supervisors of one goal have exited."""
+
+    exits: int = 0
+    """Exits in a row without progress, whichever goal caused them."""
+    strikes: int = 0
+    """Exits in a row without progress that count against the goal."""
+    crashes: int = 0
+    """Crashes that the goal caused."""
+
+
+class CrashHistory:
+    """The crashes of a run's supervisors since its owner started.
+
+    If a shared process crashes and its exit does not say by which goal, one goal after the other gets a process of its
+    own: if that one crashes, the culprit is known; if the rest crashes again, it is another goal's turn.
+    """
+
+    def __init__(self) -> None:
+        self._goals: dict[GoalId, _GoalHistory] = {}
+        self._suspect: GoalId | None = None
+        self._cleared: set[GoalId] = set()
+
+    def record_crash(self, goals: Sequence[GoalId], faulty: GoalId | None, progressed: Collection[GoalId]) -> None:
+        """Record that the process of these unfinished goals crashed, by the goal `faulty`; None if that is unknown.
+
+        `progressed`: those with progress since the process started.
+        """
+        self._count_exits(goals, progressed)
+        culprit = goals[0] if len(goals) == 1 else faulty
+        if culprit is None:
+            self._suspect_next(goals)
+            return
+        history = self._of(culprit)
+        history.crashes += 1
+        history.strikes = 0 if culprit in progressed else history.strikes + 1
+        self._suspect = None
+        self._cleared.clear()
+
+    def record_exit(self, goals: Sequence[GoalId], progressed: Collection[GoalId]) -> None:
+        """Record that the process of these unfinished goals exited by itself, which counts against each of them."""
+        self._count_exits(goals, progressed)
+        for goal in goals:
+            history = self._of(goal)
+            history.strikes = 0 if goal in progressed else history.strikes + 1
+
+    def record_wait(self, goals: Sequence[GoalId], progressed: Collection[GoalId]) -> None:
+        """Record that the process of these unfinished goals exited to wait, which counts against none."""
+        self._count_exits(goals, progressed)
+
+    def forgive(self, goal: GoalId) -> None:
+        """Forget the goal's exits, because a human retries it."""
+        self._goals.pop(goal, None)
+
+    def needs_own_process(self, goal: GoalId) -> bool:
+        """Return whether the goal must not share a process now."""
+        history = self._of(goal)
+        return goal == self._suspect or history.strikes > 0 or history.crashes > MAX_SHARED_CRASHES
+
+    def has_used_up(self, goal: GoalId) -> bool:
+        """Return whether the goal's supervisors have exited too often without progress."""
+        return self._of(goal).strikes >= MAX_STRIKES
+
+    def delay_s(self, goal: GoalId) -> float:
+        """Return the seconds before the goal's next supervisor may start."""
+        return BACKOFF_S[min(self._of(goal).exits, len(BACKOFF_S) - 1)]
+
+    def _of(self, goal: GoalId) -> _GoalHistory:
+        return self._goals.setdefault(goal, _GoalHistory())
+
+    def _count_exits(self, goals: Sequence[GoalId], progressed: Collection[GoalId]) -> None:
+        for goal in goals:
+            history = self._of(goal)
+            history.exits = 0 if goal in progressed else history.exits + 1
+
+    def _suspect_next(self, goals: Sequence[GoalId]) -> None:
+        if self._cleared.issuperset(goals):
+            self._cleared.clear()
+        self._suspect = next(goal for goal in goals if goal not in self._cleared)
+        self._cleared.add(self._suspect)
