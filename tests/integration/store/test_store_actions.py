@@ -25,7 +25,11 @@ from scaffold.core.states import (
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.run.actions import READY, OpenCompound
+from scaffold.store.run.attempts import SLOT_DEMANDS
+from scaffold.store.run.facts import UNCHECKED_STALE, UNCHECKED_STALE_OF_RUN
+from scaffold.store.run.goals import COUNT_UNFINISHED
 
+GIVEN = {"goal_id": "run-1/shop", "run_id": "run-1", "free": 3}
 SHOP = "run-1/shop"
 
 
@@ -140,6 +144,25 @@ def test_ready_actions_come_in_plan_order_up_to_the_limit(store: Store) -> None:
 def test_finding_ready_actions_uses_only_their_index(file_store: Store) -> None:
     plan = file_store._connection.rows(f"EXPLAIN QUERY PLAN {READY}", goal_id=SHOP, limit=3)
     assert [row["detail"] for row in plan] == ["SEARCH action USING INDEX action_ready (goal_id=?)"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (UNCHECKED_STALE, "SEARCH fact USING INDEX fact_stale (goal_id=?)"),
+        (UNCHECKED_STALE_OF_RUN, "SEARCH fact USING INDEX fact_stale (goal_id=?)"),
+        (SLOT_DEMANDS, "SEARCH action USING INDEX action_ready (goal_id=?)"),
+        (COUNT_UNFINISHED, "SEARCH goal USING COVERING INDEX goal_by_status (run_id=? AND status=?)"),
+    ],
+)
+def test_what_each_decision_asks_costs_the_same_in_plans_of_any_size(
+    file_store: Store, statement: str, index: str
+) -> None:
+    """BX-23: each of them once read all facts or all pending actions of a goal."""
+    driver = file_store._connection.driver
+    details = [row["detail"] for row in driver.rows(f"EXPLAIN QUERY PLAN {statement}", GIVEN)]
+    assert index in details
+    assert not [each for each in details if "TEMP" in each or ("SCAN" in each and each != "SCAN first_ready")]
 
 
 def test_children_wait_until_their_parent_runs(store: Store) -> None:

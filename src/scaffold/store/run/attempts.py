@@ -54,12 +54,13 @@ COUNT_WAITING_TO_LAND = """
 SELECT COUNT(*) AS candidates FROM attempt
 WHERE run_id = :run_id AND status = 'claimed' AND phase IN ('candidate', 'landing')
 """
-# A row for each active goal, in which no more ready primitives are counted than there are free slots.
+# A row for each active goal, in which no more ready primitives are counted than there are free slots. The order makes
+# SQLite use the index of ready actions; otherwise it reads all pending ones.
 SLOT_DEMANDS = """
 SELECT goal.id, goal.worker_cap, goal.served_seq, (
     SELECT COUNT(*) FROM (
         SELECT 1 FROM action WHERE action.goal_id = goal.id AND status = 'pending' AND unmet = 0 AND kind = 'primitive'
-        LIMIT :free
+        ORDER BY position, id LIMIT :free
     ) AS first_ready
 ) AS ready
 FROM goal WHERE run_id = :run_id AND status = 'active' ORDER BY position
