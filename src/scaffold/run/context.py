@@ -82,6 +82,10 @@ class RunContext(Struct, frozen=True, kw_only=True):
         """Return the slots that limit gates to `count` at once, across all runs of the user."""
         return Slots(self.cache / "slots", count)
 
+    def wake_fifo(self, run_id: RunId, whose: str = "owner") -> Path:
+        """Return the wake-up FIFO of the run's owner, or of the process of supervisors whose first goal is `whose`."""
+        return self.run_folder(run_id) / "bells" / whose
+
     def process_log(self, run_id: RunId, name: str) -> Path:
         """Return the log file of an attempt's or goal's process, e.g. for a crash report."""
         return self.run_folder(run_id) / "logs" / f"{name}.txt"

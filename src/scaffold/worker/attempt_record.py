@@ -8,6 +8,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt, CriticScore
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import AttemptPhase, Landing, Running, Verifying
+from scaffold.host.wake_fifo import wake_up
 from scaffold.run.context import RunContext
 from scaffold.store.run.attempts import AgentAnswer
 
@@ -67,6 +68,8 @@ class AttemptRecorder:
                 attempt.id, fence=attempt.fence, phase="candidate", head_sha=head, verification=verification
             )
             store.actions.move(attempt.action_id, Landing())
+        # Its slot is free and there is something to land: the owner would only notice at its next look.
+        wake_up(self._context.wake_fifo(attempt.run_id))
 
 
 class CandidateReady(Struct, frozen=True):

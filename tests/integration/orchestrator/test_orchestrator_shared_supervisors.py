@@ -6,16 +6,16 @@ from contextlib import asynccontextmanager
 import pytest
 
 from builders import run_ready_tasks
-from scaffold.core.errors import BudgetExceeded
+from scaffold.core.errors import BudgetExceeded, ModelUnavailable
 from scaffold.core.states import Active, Cancelled, Failed, Paused, Pending
 from scaffold.host.wake_fifo import wake_up
 from scaffold.orchestrator.goal_changes import GoalChanges
 from scaffold.orchestrator.supervisor.process import (
     BUDGET_EXIT_CODE,
     DONE_EXIT_CODE,
+    UNAVAILABLE_EXIT_CODE,
     faulty_goal,
     supervise_goals,
-    wake_fifo_path,
 )
 from support.harness import NoPlanner, act, goal, open_context, poll_until
 
@@ -95,11 +95,11 @@ async def test_a_cancelled_goal_ends_its_own_turn_alone(harness, supervised):
     async with supervised(run, planner) as (task, _, _):
         await poll_until(lambda: len(planner.thinking) == 2)
         move(harness, one, Cancelled())
-        wake_up(wake_fifo_path(harness.context, run.id, one))
+        wake_up(harness.context.wake_fifo(run.id, one))
         await poll_until(lambda: planner.cancelled == [one])
         assert not task.done()
         move(harness, two, Cancelled())
-        wake_up(wake_fifo_path(harness.context, run.id, one))
+        wake_up(harness.context.wake_fifo(run.id, one))
         assert await ended(task) == DONE_EXIT_CODE
 
 
@@ -113,12 +113,19 @@ async def test_a_goal_that_is_active_again_is_supervised_by_the_same_process(har
         with harness.store.transaction():
             harness.store.attempts.end(harness.attempts(run, "b")[0].id, outcome="lost")
             harness.store.goals.move(one, Active())
-        wake_up(wake_fifo_path(harness.context, run.id, one))
+        wake_up(harness.context.wake_fifo(run.id, one))
         await poll_until(lambda: harness.statuses(run)["a"] == "running")
         assert not task.done()
 
 
-@pytest.mark.parametrize(("error", "code"), [(BudgetExceeded("spent", "More."), BUDGET_EXIT_CODE), (LookupError(), 33)])
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BudgetExceeded("spent", "More."), BUDGET_EXIT_CODE),
+        (ModelUnavailable("away", "Wait."), UNAVAILABLE_EXIT_CODE),
+        (LookupError(), 33),
+    ],
+)
 async def test_the_exit_code_says_which_goal_ended_the_process(harness, supervised, error, code):
     """SC-16, AL-21: the owner need not search for the culprit."""
     run = await harness.own(goal("one", BIG), goal("two", act("b", kind="compound", effects=("y",))), planner=True)
@@ -129,8 +136,8 @@ async def test_the_exit_code_says_which_goal_ended_the_process(harness, supervis
         planner.errors[goals[1]] = error
         planner.failing.set()
         assert await ended(task) == code
-    assert errors == ([] if code == BUDGET_EXIT_CODE else [error])
-    assert faulty_goal(goals, code) == (None if code == BUDGET_EXIT_CODE else goals[1])
+    assert errors == ([error] if code == 33 else [])
+    assert faulty_goal(goals, code) == (goals[1] if code == 33 else None)
     assert planner.cancelled == [goals[0]]
     assert [faulty_goal(goals, other) for other in (-9, 0, 1, 31, 34)] == [None] * 5
 
@@ -141,21 +148,21 @@ async def test_a_commit_wakes_the_goal_it_concerns_and_one_that_waits_for_a_slot
     goals = [each.id for each in harness.store.goals.of_run(run.id)]
     async with supervised(run) as (_, _, decisions):
         await poll_until(lambda: len(harness.store.attempts.open_of_run(run.id)) == 2)
-        wake_up(wake_fifo_path(harness.context, run.id, goals[0]))
+        wake_up(harness.context.wake_fifo(run.id, goals[0]))
         await quiet(decisions)
         attempt = harness.attempts(run, "a0")[0]
         with harness.store.transaction():
             harness.store.attempts.end(attempt.id, outcome="lost")
             harness.store.actions.move(attempt.action_id, Pending())
-        wake_up(wake_fifo_path(harness.context, run.id, goals[0]))
+        wake_up(harness.context.wake_fifo(run.id, goals[0]))
         await poll_until(lambda: len(harness.store.attempts.open_of_run(run.id)) == 2)
         await quiet(decisions, expected={goals[0], goals[2]})
         assert harness.statuses(run)["a2"] == "running", "it has waited longest"
-        wake_up(wake_fifo_path(harness.context, run.id, goals[0]))
+        wake_up(harness.context.wake_fifo(run.id, goals[0]))
         await quiet(decisions, expected={goals[2]})
         with harness.store.transaction():
             harness.store.runs.record_heartbeat(run.id, fence=run.fence, at=1.0)
-        wake_up(wake_fifo_path(harness.context, run.id, goals[0]))
+        wake_up(harness.context.wake_fifo(run.id, goals[0]))
         await quiet(decisions, expected=set())
 
 

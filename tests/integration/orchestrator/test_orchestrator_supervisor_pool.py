@@ -31,7 +31,7 @@ from scaffold.orchestrator.owner.supervisor_pool import (
     SupervisorPool,
 )
 from scaffold.orchestrator.owner.task_engine import TaskEngine
-from scaffold.orchestrator.supervisor.process import MAX_GOALS, wake_fifo_path
+from scaffold.orchestrator.supervisor.process import MAX_GOALS
 from support.harness import DEAD_PROCESS, act, goal, open_context, poll_until
 
 INIT = identify(1)
@@ -181,10 +181,10 @@ async def test_a_process_that_no_longer_listens_is_ended(harness, timed):
 
     async def pursue(goals):
         if deaf[0] in goals:
-            with unread(wake_fifo_path(timed, run.id, goals[0])):
+            with unread(timed.wake_fifo(run.id, goals[0])):
                 listening.add(goals)
                 await asyncio.Event().wait()
-        bell = WakeFifo(wake_fifo_path(timed, run.id, goals[0]), lambda: None)
+        bell = WakeFifo(timed.wake_fifo(run.id, goals[0]), lambda: None)
         listening.add(goals)
         try:
             await asyncio.Event().wait()

@@ -4,7 +4,7 @@ import pytest
 
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.core.events import NoticeRaised
-from scaffold.core.states import Failed, Pending
+from scaffold.core.states import Failed, Pending, Running
 from scaffold.landing.merge_queue import MergeQueue, ReviewRecorded
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
@@ -74,6 +74,8 @@ async def test_a_child_gets_what_its_compound_builds_on(harness):
     run = await harness.own(goal("g", act("a"), phase, act("b", parent="phase")))
     await harness.work(run, "a", "echo x > a")
     await MergeQueue(harness.context, run).step()
+    with harness.store.transaction():
+        harness.store.actions.move(harness.action(run, "phase").id, Running())
     task = read_assignment(harness.store, (await harness.queue(run, "b")).id)
     assert [each.key for each in task.prerequisites] == ["a"]
     assert task.parent.key == "phase"

@@ -38,7 +38,7 @@ from scaffold.orchestrator.owner.run_lease import release_run, renew_lease, requ
 from scaffold.orchestrator.owner.supervisor_pool import SupervisorPool, end_orphaned_supervisors
 from scaffold.orchestrator.owner.worker_exits import WorkerExitHandler
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
-from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE, wake_fifo_path
+from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.plan.decide import decide
 from scaffold.run.context import RunContext
@@ -129,7 +129,7 @@ class RunOwner:
 
     async def _run_until_done(self) -> None:
         self._activate()
-        with contextlib.closing(WakeFifo(wake_fifo_path(self._context, self.run.id), self._wakeup.notify_all)):
+        with contextlib.closing(WakeFifo(self._context.wake_fifo(self.run.id), self._wakeup.notify_all)):
             await self._run_tasks()
 
     async def _run_tasks(self) -> None:

@@ -25,7 +25,6 @@ from scaffold.orchestrator.supervisor.process import (
     MAX_GOALS,
     UNAVAILABLE_EXIT_CODE,
     faulty_goal,
-    wake_fifo_path,
 )
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
@@ -205,7 +204,7 @@ class SupervisorPool:
             self._context.store.events.append(self._run.id, SupervisorEnded(goal.name, code))
 
     def _fifo_path(self, process: _SupervisorProcess) -> Path:
-        return wake_fifo_path(self._context, self._run.id, process.goals[0])
+        return self._context.wake_fifo(self._run.id, process.goals[0])
 
     def _no_progress_text(self, exited: SupervisorExit) -> str:
         log_tail = self._context.log_tail(self._run.id, exited.goals[0])

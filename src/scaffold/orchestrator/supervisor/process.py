@@ -3,10 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from scaffold.core.errors import BudgetExceeded, GitError, ModelUnavailable, StaleFence, StoreUnavailable
-from scaffold.core.ids import GoalId, RunId
+from scaffold.core.ids import GoalId
 from scaffold.core.model import Run
 from scaffold.core.states import Active
 from scaffold.host.wake_fifo import WakeFifo, wake_up
@@ -23,14 +22,8 @@ MAX_GOALS = 16
 """How many goals may share a process: each process costs memory and a look at every commit of its goals, and a crash
 ends the turns of all its goals."""
 _FIRST_ERROR_CODE = 32
-OWNER_FIFO = "owner"
 MAX_SLEEP_S = 2.0
 """How often a process of supervisors at least polls the store for writes that came without a wake-up."""
-
-
-def wake_fifo_path(context: RunContext, run_id: RunId, whose: str = OWNER_FIFO) -> Path:
-    """Return the wake-up FIFO of the run's owner, or of the process of supervisors whose first goal is `whose`."""
-    return context.run_folder(run_id) / "bells" / whose
 
 
 def faulty_goal(goals: Sequence[GoalId], code: int) -> GoalId | None:
@@ -55,7 +48,7 @@ async def supervise_goals(
     try:
         return await group.run(report_error)
     finally:
-        wake_up(wake_fifo_path(context, run.id))
+        wake_up(context.wake_fifo(run.id))
 
 
 class _SupervisedGoals:
@@ -73,7 +66,7 @@ class _SupervisedGoals:
 
     async def run(self, report_error: Callable[[Exception], None]) -> int:
         goals = list(self._wakeups)
-        fifo = WakeFifo(wake_fifo_path(self._context, self._run.id, goals[0]), self._woken.notify_all)
+        fifo = WakeFifo(self._context.wake_fifo(self._run.id, goals[0]), self._woken.notify_all)
         tasks = [asyncio.create_task(self._supervise(goal)) for goal in goals]
         others = [asyncio.create_task(self._watch()), asyncio.create_task(self._finished())]
         try:
@@ -153,4 +146,4 @@ class _SupervisedGoals:
                 wakeup.notify_all()
 
     def _notify_owner(self) -> None:
-        wake_up(wake_fifo_path(self._context, self._run.id))
+        wake_up(self._context.wake_fifo(self._run.id))
