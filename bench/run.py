@@ -12,6 +12,7 @@ from msgspec.json import encode
 
 import command_start
 import git_worktree
+import many_goals
 import plan_lint
 import policy_decision
 import proof
@@ -30,6 +31,7 @@ from row import Row
 BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "command-start": command_start.rows,
     "git-worktree": git_worktree.rows,
+    "many-goals": many_goals.rows,
     "plan-lint": plan_lint.rows,
     "policy-decision": policy_decision.rows,
     "proof": proof.rows,

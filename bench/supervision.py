@@ -4,17 +4,14 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess  # noqa: TID251 - the real command is measured
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import yaml
-
 from row import Row, row
 from scaffold.orchestrator.owner.run_lease import LEASE_S
+from scratch_run import ScratchRun
 
 MOST_CPU_MS = 50.0
 """For an action, without the time of a model."""
@@ -38,31 +35,16 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 class NapRun:
-    """A repository with a plan of naps in two goals, and the real command to run it."""
+    """A run of naps in two goals."""
 
     def __init__(self, folder: Path, actions: int, nap_s: float) -> None:
-        self._repo = folder / "repo"
-        self._repo.mkdir()
-        self._environ = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "SCAFFOLD_HOME": str(folder / "home"),
-            "GIT_CONFIG_NOSYSTEM": "1",
-        }
-        for args in (["init", "-q"], ["config", "user.name", "Ada"], ["config", "user.email", "ada@example.org"]):
-            self._git(*args)
-        self._git("commit", "-q", "--allow-empty", "-m", "start")
-        plan, cassette = folder / "plan.yaml", folder / "cassette.json"
-        plan.write_text(yaml.safe_dump(_plan(actions)))
-        cassette.write_text(json.dumps(_cassette(actions, nap_s)))
-        model = f"cassette:{cassette}"
-        agents = str(WORKERS)
-        self._command = ["run", "--plan", str(plan), "--model", model, "--agents", agents, "--yes"]
+        goals, replies = _goals(actions), _replies(actions, nap_s)
+        self._run = ScratchRun(folder, goals=goals, replies=replies, agents=WORKERS, files={})
 
     def run(self) -> tuple[float, float]:
         """Carry the plan out; return its wall time in seconds, and the CPU of owner and supervisors in milliseconds."""
         begun = time.perf_counter()
-        owner = self._start(*self._command)
+        owner = self._run.start()
         spent: dict[int, float] = {}
         while owner.poll() is None:
             spent |= {pid: cpu for pid in (owner.pid, *self._supervisors()) if (cpu := _cpu_ms(pid)) is not None}
@@ -74,13 +56,13 @@ class NapRun:
 
     def takeover_s(self) -> float:
         """Stop the owner of a run, and return how long another one takes to become it."""
-        owner = self._start(*self._command)
+        owner = self._run.start()
         try:
             self._until(lambda: self._asked("SELECT COUNT(*) FROM attempt WHERE status = 'claimed'") == [(2,)])
             (run_id,) = self._asked("SELECT id FROM run")[0]
             owner.send_signal(signal.SIGSTOP)
             begun = time.perf_counter()
-            other = self._start("resume", run_id)
+            other = self._run.scaffold("resume", run_id)
             self._until(lambda: self._asked("SELECT fence FROM run")[0][0] > 1)
             taken_s = time.perf_counter() - begun
             other.kill()
@@ -95,7 +77,7 @@ class NapRun:
         return [json.loads(words)["pid"] for (words,) in rows if words != "null"]
 
     def _asked(self, statement: str) -> list[tuple[object, ...]]:
-        path = self._repo / ".git" / "scaffold" / "state.db"
+        path = self._run.repo / ".git" / "scaffold" / "state.db"
         if not path.exists():
             return []
         database = sqlite3.connect(path)
@@ -113,23 +95,10 @@ class NapRun:
                 raise TimeoutError
             time.sleep(GLANCE_S)  # noqa: TID251 - other processes are waited for
 
-    def _start(self, *args: str) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
-            [sys.executable, "-m", "scaffold", *args],
-            cwd=self._repo,
-            env=self._environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
 
-    def _git(self, *args: str) -> None:
-        subprocess.run(["git", *args], cwd=self._repo, env=self._environ, check=True)
-
-
-def _plan(actions: int) -> Mapping[str, object]:
+def _goals(actions: int) -> Sequence[Mapping[str, object]]:
     names = [[f"nap{n}" for n in range(start, actions, 2)] for start in (0, 1)]
-    goals = [
+    return [
         {
             "name": f"goal{number}",
             "goal_state": [f"{name}-done" for name in half],
@@ -140,18 +109,16 @@ def _plan(actions: int) -> Mapping[str, object]:
         }
         for number, half in enumerate(names)
     ]
-    return {"version": 1, "goals": goals}
 
 
-def _cassette(actions: int, nap_s: float) -> Mapping[str, object]:
-    replies: list[object] = [
+def _replies(actions: int, nap_s: float) -> Sequence[object]:
+    return [
         {
             "when": {"action": f"nap{n}", "turn": 1},
             "tool_calls": [{"name": "shell", "args": {"command": f"sleep {nap_s}; echo x > nap{n}"}}],
         }
         for n in range(actions)
     ]
-    return {"version": 1, "replies": [*replies, {"when": {"role": "implementation"}, "text": "done"}]}
 
 
 def _cpu_ms(pid: int) -> float | None:
