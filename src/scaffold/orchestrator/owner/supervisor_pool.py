@@ -176,7 +176,12 @@ class SupervisorPool:
         marks = {goal.id: progress_mark(store, goal) for goal in group}
         # Before the start, which awaits: a wake-up meanwhile must not start a second one.
         self._processes[goals] = process = _SupervisorProcess(goals, marks)
-        process.identity = await self._engine.start_supervisor(goals)
+        try:
+            process.identity = await self._engine.start_supervisor(goals)
+        finally:
+            # Cancelled, because nothing new may start now: the next look starts another one.
+            if process.identity is None:
+                self._processes.pop(goals, None)
         # It may have exited during the start; then its exit has been handled already.
         if self._processes.get(goals) is process:
             with owner_transaction(store, self._run):
