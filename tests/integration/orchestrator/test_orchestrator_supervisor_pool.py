@@ -16,6 +16,7 @@ from scaffold.host.identity import identify
 from scaffold.host.process.child import start_child
 from scaffold.host.wake_fifo import WakeFifo
 from scaffold.orchestrator.owner.crash_history import MAX_STRIKES
+from scaffold.orchestrator.owner.engine import SupervisorExit
 from scaffold.orchestrator.owner.run_end import RETRIED
 from scaffold.orchestrator.owner.run_lease import (
     LEASE_S,
@@ -207,6 +208,35 @@ async def test_a_process_that_no_longer_listens_is_ended(harness, timed):
         chore.cancel()
     await asyncio.wait(chores)
     await engine.close(grace_s=0)
+
+
+async def test_a_start_that_was_cancelled_is_repeated(harness):
+    """SC-16, AL-31: a run that is held while a process starts goes on later."""
+    await harness.own(goal("g", act("a")))
+    run = harness.store.runs.all()[0]
+    starting, slow = [], asyncio.Event()
+
+    class SlowEngine(TaskEngine):
+        async def start_supervisor(self, goals):
+            starting.append(goals)
+            await slow.wait()
+            return await super().start_supervisor(goals)
+
+    async def pursue(goals):
+        await asyncio.Event().wait()
+
+    engine = SlowEngine(None, pursue)
+    pool = SupervisorPool(harness.context, run, engine)
+    for number in (1, 2):
+        keeper = asyncio.create_task(pool.keep())
+        await poll_until(lambda number=number: len(starting) == number)
+        if number == 2:
+            slow.set()
+            await poll_until(lambda: harness.store.goals.of_run(run.id)[0].supervisor)
+        keeper.cancel()
+        await asyncio.wait([keeper])
+    await pool.stop_all()
+    assert await engine.next_exit() == SupervisorExit(starting[0], -9)
 
 
 def owned_by(context, run, owner, beat):
