@@ -32,12 +32,14 @@ class GoalChanges:
     def read(self) -> Changes:
         """Return what has changed since the last call; its cost depends on the number of new events alone."""
         goals: set[GoalId] = set()
-        statuses = False
-        while page := self._store.events.since(self._run_id, self._seq):
-            self._seq = page[-1].seq
+        statuses, seq = False, self._seq
+        while page := self._store.events.since(self._run_id, seq):
+            seq = page[-1].seq
             for recorded in page:
                 goals.update(self._concerned(recorded.event))
                 statuses = statuses or isinstance(recorded.event, GoalStatusChanged | PlanExtended)
+        # Last: after an error of the database, the next call reads all of them again.
+        self._seq = seq
         return Changes(frozenset(goals), statuses)
 
     def _concerned(self, event: Event) -> Iterable[GoalId]:
