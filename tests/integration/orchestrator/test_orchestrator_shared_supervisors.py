@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from builders import run_ready_tasks
-from scaffold.core.errors import BudgetExceeded, ModelUnavailable
+from scaffold.core.errors import BudgetExceeded, GitError, ModelUnavailable
 from scaffold.core.states import Active, Cancelled, Failed, Paused, Pending
 from scaffold.host.wake_fifo import wake_up
 from scaffold.orchestrator.goal_changes import GoalChanges
@@ -17,6 +17,7 @@ from scaffold.orchestrator.supervisor.process import (
     faulty_goal,
     supervise_goals,
 )
+from scaffold.run.exit_codes import FAULT_EXIT_CODE
 from support.harness import NoPlanner, act, goal, open_context, poll_until
 
 BIG = act("big", kind="compound", effects=("x",))
@@ -123,6 +124,7 @@ async def test_a_goal_that_is_active_again_is_supervised_by_the_same_process(har
     [
         (BudgetExceeded("spent", "More."), BUDGET_EXIT_CODE),
         (ModelUnavailable("away", "Wait."), UNAVAILABLE_EXIT_CODE),
+        (GitError("gone", "Wait."), FAULT_EXIT_CODE),
         (LookupError(), 33),
     ],
 )
