@@ -264,7 +264,6 @@ def any_view(draw):
         ready=ready_actions,
         compounds=compounds,
         running=draw(st.integers(0, 3)),
-        pending=draw(st.integers(0, 5)),
         waiting=draw(st.integers(0, 2)),
         exhausted=tuple(FailedPrimitive(key, draw(st.sampled_from([None, "id0"]))) for key in draw(names)),
         slots=draw(st.integers(0, 4)),
@@ -291,7 +290,7 @@ def test_decisions_respect_their_bounds_for_any_view(view):
     if view.waiting:
         assert not any(isinstance(command, FailGoal) for command in commands)
     if not commands:
-        assert view.running or view.waiting or view.planner_busy or (view.pending and not view.slots)
+        assert view.running or view.waiting or view.planner_busy or view.ready
     if view.planner_busy:
         assert not any(isinstance(command, Decompose | Replan | FailGoal) for command in commands)
     if not view.unmet:
@@ -342,7 +341,6 @@ class Toy:
             ready=tuple(ReadyAction(node.id, node.id, node.kind, bool(self.children(node.id))) for node in able),
             compounds=tuple(map(self.compound, self.with_status("running", "compound"))),
             running=running,
-            pending=sum(node.status == "pending" for node in self.nodes.values()),
             waiting=0,
             exhausted=tuple(
                 FailedPrimitive(node.id, node.parent_id) for node in self.with_status("failed", "primitive")

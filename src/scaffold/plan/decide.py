@@ -41,13 +41,11 @@ class GoalView(Struct, frozen=True, kw_only=True):
     unmet: tuple[Assertion, ...]
     """Assertions of the goal state that do not hold, or just the first few. Empty: the goal is reached."""
     ready: tuple[ReadyAction, ...]
-    """The first `slots` ready primitives and all ready compounds, in plan order; ids are unique."""
+    """The first ready actions in plan order, at least one more than `slots` if there are so many; ids are unique."""
     compounds: tuple[RunningCompound, ...]
     """The running compounds."""
     running: int
     """Primitives that are running, verifying or landing, plus facts being re-verified now."""
-    pending: int
-    """How many actions are pending."""
     waiting: int
     """How many actions wait for a human decision."""
     exhausted: tuple[FailedPrimitive, ...]
@@ -190,8 +188,9 @@ def _dispatches(view: GoalView) -> tuple[GoalCommand, ...]:
 
 def _stuck(view: GoalView) -> tuple[GoalCommand, ...]:
     """Decide when nothing can start: wait for running work, the planner, a human or a slot; else replan or fail."""
-    # Each of these can still change what is ready, so it is too early to call the goal unreachable.
-    if view.running or view.planner_busy or view.waiting or (view.pending and view.slots <= 0):
+    # Each of these can still change what is ready, and what is ready waits for a slot. Without ready work, slots say
+    # nothing: a goal that needs none gets none.
+    if view.running or view.planner_busy or view.waiting or view.ready:
         return ()
     if view.replans_left:
         return (Replan(view.unmet, "nothing is ready or running"),)

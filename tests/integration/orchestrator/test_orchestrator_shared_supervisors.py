@@ -17,7 +17,7 @@ from scaffold.orchestrator.supervisor.process import (
     faulty_goal,
     supervise_goals,
 )
-from scaffold.run.exit_codes import FAULT_EXIT_CODE
+from scaffold.run.machine_faults import FAULT_EXIT_CODE
 from support.harness import NoPlanner, act, goal, open_context, poll_until
 
 BIG = act("big", kind="compound", effects=("x",))

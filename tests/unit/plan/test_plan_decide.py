@@ -23,7 +23,6 @@ def view(**changes):
         "ready": (),
         "compounds": (),
         "running": 0,
-        "pending": 0,
         "waiting": 0,
         "exhausted": (),
         "slots": 3,
@@ -55,7 +54,7 @@ NO_CHILDREN = "it has no children, and there is no planner to break it down"
 TABLE = {
     "a goal whose state holds is complete": (view(unmet=()), (CompleteGoal(),)),
     "a goal whose state holds is complete whatever is left": (
-        view(unmet=(), ready=(primitive("a"),), pending=4, exhausted=failed("b"), replans_left=1),
+        view(unmet=(), ready=(primitive("a"),), exhausted=failed("b"), replans_left=1),
         (CompleteGoal(),),
     ),
     "a goal whose state holds lets what runs end, and starts nothing": (
@@ -76,17 +75,17 @@ TABLE = {
     ),
     "without replans the rest goes on": (view(exhausted=failed("a"), ready=(primitive("c"),)), (Dispatch("C"),)),
     "ready primitives start as far as there are slots": (
-        view(ready=tuple(map(primitive, "abc")), slots=2, pending=3),
+        view(ready=tuple(map(primitive, "abc")), slots=2),
         (Dispatch("A"), Dispatch("B")),
     ),
     "a cap that was lowered starts nothing": (
-        view(ready=tuple(map(primitive, "ab")), slots=-1, running=3, pending=2),
+        view(ready=tuple(map(primitive, "ab")), slots=-1, running=3),
         (),
     ),
-    "slots that other goals hold are waited for": (view(slots=0, pending=1), ()),
+    "slots that other goals hold are waited for": (view(ready=(primitive("a"),), slots=0), ()),
     "slots are not waited for when nothing could use them": (view(slots=0), (FailGoal(STUCK),)),
     "a ready compound with children begins": (
-        view(ready=(compound("c", children=True),), slots=0, pending=2),
+        view(ready=(compound("c", children=True),), slots=0),
         (StartCompound("C"),),
     ),
     "a ready compound without children is broken down": (
@@ -120,7 +119,7 @@ TABLE = {
         ),
         (StartCompound("L"), Dispatch("A")),
     ),
-    "who thinks is waited for": (view(planner_busy=True, pending=2, replans_left=1), ()),
+    "who thinks is waited for": (view(planner_busy=True, replans_left=1), ()),
     "a child that failed permanently asks for another way inside its compound": (
         view(
             unmet=("x", "y"),
@@ -152,23 +151,23 @@ TABLE = {
         ),
         (CompleteCompound("F"), Decompose("G", ("x",)), StartCompound("K"), Dispatch("A"), Dispatch("B")),
     ),
-    "a human is waited for, and no other plan is asked for": (view(waiting=1, pending=2, replans_left=1), ()),
+    "a human is waited for, and no other plan is asked for": (view(waiting=1, replans_left=1), ()),
     "a human is waited for whatever failed permanently": (view(waiting=1, exhausted=failed("a")), ()),
     "what is ready starts while others wait for a human": (
         view(waiting=1, ready=(primitive("a"),)),
         (Dispatch("A"),),
     ),
     "a goal that is reached waits for no human": (view(unmet=(), waiting=1), (CompleteGoal(),)),
-    "what runs is waited for": (view(running=1, pending=5, replans_left=1), ()),
+    "what runs is waited for": (view(running=1, replans_left=1), ()),
     "a deadlock asks for another plan": (
-        view(pending=2, replans_left=1),
+        view(replans_left=1),
         (Replan(("done",), "nothing is ready or running"),),
     ),
     "actions that are used up short of the goal ask for another plan": (
         view(replans_left=1),
         (Replan(("done",), "nothing is ready or running"),),
     ),
-    "a deadlock without replans fails, and says what cannot be reached": (view(pending=2), (FailGoal(STUCK),)),
+    "a deadlock without replans fails, and says what cannot be reached": (view(), (FailGoal(STUCK),)),
     "a failure names the actions that failed permanently": (
         view(unmet=("x", "y"), exhausted=failed("a")),
         (FailGoal("`x`, `y` cannot be reached: `a` failed permanently"),),

@@ -28,7 +28,6 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
         # A stale fact counts as work: until it is checked again, the goal
         # must neither fail nor complete for lack of it.
         running=len(store.actions.running(goal.id)) + len(store.facts.unchecked_stale(goal.id)),
-        pending=tally.get("pending", 0),
         # The tally is cheap at any size of the plan; the other two are asked only if they can differ from nothing.
         waiting=store.actions.waiting(goal.id) if tally.get("blocked") else 0,
         exhausted=_exhausted(store, goal) if tally.get("failed") else (),

@@ -79,7 +79,6 @@ class GoalSimulator:
             ready=tuple(map(self._ready, self.queue.ready(slots + 1))),
             compounds=tuple(map(self._compound, self._compounds)),
             running=self._working + self._landing,
-            pending=self.queue.tally("pending"),
             waiting=0,
             exhausted=tuple(FailedPrimitive(key, None) for key in self._exhausted),
             slots=slots,
