@@ -8,7 +8,6 @@ from scaffold.host.files import FileLock
 from scaffold.orchestrator.owner.leftovers import remove_if_empty
 from scaffold.orchestrator.owner.recovery import recover_run, release_attempt
 from scaffold.orchestrator.owner.run_lease import release_run
-from scaffold.orchestrator.supervisor.process import wake_fifo_path
 from scaffold.verify.environment.golden import ENVIRONMENTS, RECORD
 from scaffold.verify.environment.provisioning import provision_checkout
 from support.harness import DEAD_PROCESS, act, goal
@@ -46,7 +45,7 @@ async def test_recovery_removes_the_temporary_files_of_all_dead_processes(harnes
     run = await harness.own(goal("g", act("a"), act("b")))
     dead = await executing(harness, run, "a")
     context.temporary(run.id, "landing").mkdir()
-    fifo = wake_fifo_path(context, run.id)
+    fifo = context.wake_fifo(run.id)
     fifo.parent.mkdir(parents=True)
     os.mkfifo(fifo)
     empty, telling = context.process_log(run.id, dead.id), context.process_log(run.id, "background")

@@ -10,7 +10,6 @@ from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import left_by_dead_processes
 from scaffold.orchestrator.owner.run_lease import require_run
-from scaffold.orchestrator.supervisor.process import wake_fifo_path
 from scaffold.run.context import RunContext
 from scaffold.verify.environment.golden import ENVIRONMENTS, remove_unfinished_builds
 from scaffold.verify.environment.provisioning import forget_copies
@@ -53,7 +52,7 @@ def _remove_files(context: RunContext, run: Run) -> None:
     mirrors = (Path(folder) for folder, _, _ in walk(context.projections))
     for path in (
         context.temporary_folder(run.id),
-        wake_fifo_path(context, run.id).parent,
+        context.wake_fifo(run.id).parent,
         *left_by_dead_processes((*written, *mirrors)),
     ):
         delete_folder_if_possible(path)
