@@ -93,10 +93,12 @@ def pause_for_human(store: Store, run: Run) -> None:
 
 
 def hold_run(store: Store, run: Run, reason: str) -> None:
-    """Pause an active run and its goals, without releasing it."""
+    """Pause a run and its goals, without releasing it; one that is paused already stays as it is."""
     with store.transaction(durable=True):
-        _pause_goals(store, run, Paused(reason))
-        store.runs.move(run.id, Paused(reason), fence=run.fence)
+        now = store.runs.get(run.id)
+        if now is not None and not isinstance(now.state, Paused):
+            _pause_goals(store, run, Paused(reason))
+            store.runs.move(run.id, Paused(reason), fence=run.fence)
 
 
 def fail_run(store: Store, run: Run, reason: str) -> None:

@@ -214,16 +214,18 @@ class RunOwner:
     async def _hold_while_model_is_away(self) -> None:
         """Pause the run while its model's endpoint is away for longer than agents wait; never returns."""
         while True:
-            await self._models.until_away(self.run.settings.limits.model_wait_s)
-            if self._dispatching():
-                self._model_away = True
+            # Still held if this task begins again after a fault.
+            if not self._model_away:
+                await self._models.until_away(self.run.settings.limits.model_wait_s)
+                self._model_away = self._dispatching()
+            if self._model_away:
                 self._models.tell()
                 hold_run(self._context.store, self.run, f"waits for {self._models.waits_for}")
                 self._wakeup.notify_all()
             await self._models.until_back()
             if self._model_away:
-                self._model_away = False
                 self._activate()
+                self._model_away = False
                 self._wakeup.notify_all()
 
     def _wake_goals(self) -> None:
