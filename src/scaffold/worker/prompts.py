@@ -56,8 +56,9 @@ def failure_prompt(verification: Verification, *, asked_for_end: bool = False) -
 
 
 def _goal(goal: Goal) -> str:
-    short = clip(goal.summary, GOAL_CHARS) or _first_sentences(goal.description)
-    return f"# Goal: {clip(goal.name, GOAL_CHARS)}\n{short}".strip()
+    # The description is the user's or planner's; the summary is a model's, and says what was done, not what to do.
+    so_far = f"\nSo far: {clip(goal.summary, GOAL_CHARS)}" if goal.summary else ""
+    return f"# Goal: {clip(goal.name, GOAL_CHARS)}\n{_first_sentences(goal.description)}{so_far}".strip()
 
 
 def _first_sentences(text: str) -> str:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from scaffold.host.identity import identify, is_alive, own_identity
-from scaffold.orchestrator.owner.engine import AttemptExit, SupervisorExit
+from scaffold.orchestrator.owner.engine import STOP_GRACE_S, AttemptExit, SupervisorExit
 from scaffold.orchestrator.owner.local_engine import FAILED_EXIT_CODE, LocalEngine
 from scaffold.orchestrator.owner.processes import FreshProcessStarter, ProcessMain
 from support.harness import act, goal, poll_until
@@ -126,3 +126,14 @@ async def test_a_missing_program_cannot_be_started(tmp_path, attempt):
     main = ProcessMain(argv=lambda *_: ["/no/such"], environ={}, cwd=tmp_path, log=lambda _part, name: tmp_path / name)
     with pytest.raises(OSError, match="/no/such"):
         await LocalEngine(FreshProcessStarter(main)).start_attempt(attempt)
+
+
+@pytest.mark.slow
+async def test_a_worker_that_ignores_its_end_has_no_time_to_go_on(engine, attempt, doing, tmp_path):
+    """SC-17, BX-17: SIGTERM, a tenth of a second, SIGKILL; with a grace of seconds it would write its file."""
+    ready, late = tmp_path / "ready", tmp_path / "late"
+    await engine.start_attempt(doing(attempt, f"trap '' TERM; echo > {ready}; sleep 2; echo > {late}"))
+    await poll_until(ready.exists)
+    await engine.stop_attempt(attempt.id, grace_s=STOP_GRACE_S)
+    assert await next_exit(engine) == AttemptExit(attempt.id, -9)
+    assert not late.exists()

@@ -85,8 +85,12 @@ def test_a_goal_is_described_in_two_sentences():
     """OR-9: what else is said of it is for those who plan."""
     long = msgspec.structs.replace(GOAL, description="It sells. It ships! It bills. It taxes.\n\nMore.")
     assert prompt(an_action("api"), goal=long).startswith("# Goal: shop\nIt sells. It ships!\n\n# Your task")
-    summed = msgspec.structs.replace(long, summary="The shop sells so far.")
-    assert prompt(an_action("api"), goal=summed).startswith("# Goal: shop\nThe shop sells so far.\n\n")
+
+
+def test_a_summary_of_a_goal_stands_beside_its_description():
+    """OR-9, SC-13: it is a model's, and two workers once took "all done" for their goal."""
+    summed = msgspec.structs.replace(GOAL, description="It sells.", summary="All done, I say.")
+    assert prompt(an_action("api"), goal=summed).startswith("# Goal: shop\nIt sells.\nSo far: All done, I say.\n\n")
 
 
 def test_a_child_action_names_its_parent():
