@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -38,7 +39,9 @@ from scaffold.orchestrator.owner.open_run import (
     start_run_once,
 )
 from scaffold.orchestrator.owner.run_end import save_run
+from scaffold.orchestrator.planning.projects import project_goal
 from scaffold.plan.analysis.lint import lint
+from scaffold.plan.edit.proposed_actions import read_tasks
 from scaffold.plan.source.single_action import single_action_plan
 from scaffold.plan.text.file_format import read_plan
 from scaffold.policy.sandbox import require_sandbox
@@ -46,6 +49,9 @@ from scaffold.run.context import RunContext
 from scaffold.views.store_reader import is_interrupted
 
 CONFIRMATION = "Start?"
+TASKS_HINT = 'Write a list such as [{"description": "..."}, {"description": "...", "depends_on": [0]}].'
+PlanReader = Callable[..., tuple[str, Plan]]
+"""From a path, and whether a planner takes part, to the file's text and the plan."""
 QUICK_TIER = "quick"
 """The tier that runs without a planner."""
 
@@ -54,28 +60,33 @@ QUICK_TIER = "quick"
 @click.argument("task", required=False)
 @click.option("--spec", metavar="FILE", help="A file that describes the task; `-` is standard input.")
 @click.option("--plan", "plan_path", metavar="FILE", help="Execute this plan, YAML or JSON, as it is.")
+@click.option("--tasks", "tasks_path", metavar="FILE", help="Execute this list of tasks, JSON, in their order.")
 @click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @click.option("--dry-run", is_flag=True, help="Print what would run, as JSON, without a model and without changes.")
 @shared_options
-def run(task: str | None, spec: str | None, **options: Any) -> int:
+def run(task: str | None, spec: str | None, tasks_path: str | None, **options: Any) -> int:
     """Plan TASK and execute it: agents work in parallel, each result is checked, and what passes lands.
 
-    Pass a long task with `--spec` or on standard input. With `--plan` nothing is planned; add `--tier` to let agents
+    Pass a long task with `--spec` or on standard input. With `--plan`, or `--tasks` and a list of objects with a
+    `description` and what each `depends_on` (indexes from 0, or keys), nothing is planned; add `--tier` to let agents
     decompose compounds and replan dead ends. Work lands on `session-<run>`; your checkout is not touched, and nothing
     is pushed.
     """
-    flags = flags_of(options)
-    return run_async(_run(flags, _run_input(task, spec, flags)))
+    if tasks_path is not None and options["plan_path"] is not None:
+        raise UsageError("a plan and a list of tasks cannot be combined", "Pass only one of them.")
+    read = _read_valid_plan if tasks_path is None else _read_tasks
+    flags = flags_of(options if tasks_path is None else {**options, "plan_path": tasks_path})
+    return run_async(_run(flags, _run_input(task, spec, flags, read)))
 
 
-def _run_input(task: str | None, spec: str | None, flags: RunFlags) -> RunInput:
+def _run_input(task: str | None, spec: str | None, flags: RunFlags, read: PlanReader) -> RunInput:
     if flags.plan_path is None:
         request = read_request(task, spec, sys.stdin)
         return RunInput(request=request, source=request)
     if task is not None or spec is not None:
-        raise UsageError("a task and a plan cannot be combined", "Pass only one of them.")
-    text, plan = _read_valid_plan(flags.plan_path, planner=_may_replan(flags))
+        raise UsageError("a task cannot be combined with a plan or a list of tasks", "Pass only one of them.")
+    text, plan = read(flags.plan_path, planner=_may_replan(flags))
     return RunInput(request=flags.plan_path, source=text, plan=plan)
 
 
@@ -86,10 +97,7 @@ def _may_replan(flags: RunFlags) -> bool:
 
 def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
     """Return the text of the plan and the plan; print findings, and raise PlanInvalid if it cannot reach its goals."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the plan {path} cannot be read: {error}", "Pass a YAML or JSON file.") from error
+    text = _read_text(path)
     try:
         plan, warnings = read_plan(text, name=path)
     except PlanInvalid as error:
@@ -102,6 +110,29 @@ def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
     if not planner:
         reject_childless_compounds(plan)
     return text, plan
+
+
+def _read_tasks(path: str, *, planner: bool) -> tuple[str, Plan]:  # noqa: ARG001 - as of a plan; tasks are no compounds
+    """Return the text of a list of tasks, and the plan with one goal, named after the file, that they all reach.
+
+    Raises PlanInvalid, which names wrong tasks by their index from 0.
+    """
+    text = _read_text(path)
+    try:
+        tasks = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise PlanInvalid(f"{path} is not JSON: {error}", TASKS_HINT) from error
+    if not tasks:
+        raise PlanInvalid(f"{path} has no tasks", TASKS_HINT)
+    stem = Path(path).stem
+    return text, Plan(goals=(project_goal(stem, f"All tasks of {Path(path).name} are done.", read_tasks(tasks)),))
+
+
+def _read_text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}", "Pass a text file.") from error
 
 
 async def _run(flags: RunFlags, work: RunInput) -> int:

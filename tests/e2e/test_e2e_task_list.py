@@ -1,0 +1,64 @@
+"""`run --tasks`: a list of tasks with their dependencies, by the real command."""
+
+import json
+
+import pytest
+
+from support.scenario import Scenario, write
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+def tasks(scenario, text):
+    path = scenario.home / "todo.json"
+    path.write_text(text if isinstance(text, str) else json.dumps(text))
+    return "--tasks", str(path)
+
+
+def test_a_list_of_tasks_is_a_goal_whose_tasks_wait_for_each_other(scenario):
+    """SC-22, OR-2: by index from 0, or by key; nothing is planned."""
+    listed = [
+        {"description": "make a", "key": "first", "contract": {"commands": [{"command": "test -f a.txt"}]}},
+        {
+            "description": "make b",
+            "depends_on": [0],
+            "contract": {"commands": [{"command": "test -f a.txt -a -f b.txt"}]},
+        },
+        {"description": "make c", "depends_on": ["first", 1], "contract": {"commands": [{"command": "test -f c.txt"}]}},
+    ]
+    keys = ("first", "todo-task-2", "todo-task-3")
+    scenario.cassette(**{key: [write(f"{name}.txt", "x\n")] for key, name in zip(keys, "abc", strict=True)})
+    done = scenario.call([*scenario.request_command(*tasks(scenario, listed)), "--yes"])
+    assert done.returncode == 0, done.stderr
+    shown = scenario.status()
+    assert [goal["name"] for goal in shown["goals"]] == ["todo"]
+    assert [(each["key"], each["status"]) for each in shown["actions"]] == [(key, "completed") for key in keys]
+    landed = scenario.git("log", "--format=%s", f"main..{shown['run']['session_branch']}").splitlines()
+    assert [line.partition(":")[0] for line in landed] == list(reversed(keys))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            [{"description": "a", "depends_on": [1]}, {"description": "b", "depends_on": [0]}],
+            "tasks wait for each other",
+        ),
+        ([{"description": "a", "depends_on": [7]}], "tasks[0]"),
+        ([{"depends_on": []}], "tasks[0]: the key `description` is missing"),
+        ("[{", "is not JSON"),
+        ([], "has no tasks"),
+    ],
+    ids=["cycle", "index", "description", "json", "empty"],
+)
+def test_an_unworkable_list_is_refused_before_anything_happens(scenario, text, said):
+    """SC-22, OR-6."""
+    scenario.cassette(a=["x"])
+    done = scenario.call([*scenario.request_command(*tasks(scenario, text)), "--yes"])
+    assert (done.returncode, said in done.stderr) == (4, True), done.stderr
+    assert scenario.status()["run"] is None
