@@ -172,7 +172,7 @@ async def test_pausing_lets_running_attempts_finish_and_land(harness):
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])))
     run_owner = await harness.recover_owner(run, {"a": ["sleep 0.2; echo x > a"], "b": ["echo x > b"]})
     carried = asyncio.create_task(run_owner.execute())
-    await poll_until(lambda: harness.statuses(run)["a"] == "running")
+    await poll_until(lambda: [each.phase for each in harness.attempts(run, "a")] == ["executing"])
     with harness.store.transaction():
         harness.store.runs.ask(run.id, "pause")
     run_owner.request_stop("paused")
