@@ -1,5 +1,8 @@
 """The record kept inside pytest and unittest, signed so that no change goes unnoticed."""
 
+import inspect
+import os
+
 import pytest
 
 from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived, open_record
@@ -9,8 +12,22 @@ KEY = b"k" * 32
 
 
 @pytest.fixture
-def note(tmp_path):
-    return open_record(str(tmp_path), KEY)
+def opened(tmp_path):
+    """Open records; their files are closed at the end, as otherwise by the end of the program that is tested."""
+    notes = []
+
+    def open_one(*given):
+        notes.append(open_record(str(tmp_path), *given))
+        return notes[-1]
+
+    yield open_one
+    for each in notes:
+        os.close(inspect.getclosurevars(each).nonlocals["descriptor"])
+
+
+@pytest.fixture
+def note(opened):
+    return opened(KEY)
 
 
 def write_whole(note, *, said="passed", canary="failed", raised=True):
@@ -69,11 +86,11 @@ def test_a_record_with_a_wrong_or_missing_key_is_rejected(tmp_path, note):
     assert "other code wrote" in str(read_record(tmp_path, b"x" * 32))
 
 
-def test_workers_have_their_own_records_and_keys(tmp_path, note):
+def test_workers_have_their_own_records_and_keys(tmp_path, note, opened):
     note("outcome", "test_a", "call", "passed", False)
     note("end", 0)
     worker = derived(derived(KEY, "workers"), f"{RECORD}-gw0")
-    write_whole(open_record(str(tmp_path), worker, f"{RECORD}-gw0"))
+    write_whole(opened(worker, f"{RECORD}-gw0"))
     assert judged(tmp_path).outcomes == {"test_a": "passed"}
     (tmp_path / f"{RECORD}-gw1").write_bytes((tmp_path / f"{RECORD}-gw0").read_bytes())
     assert "other code wrote" in str(read_record(tmp_path, KEY))
