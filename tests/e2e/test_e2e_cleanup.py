@@ -128,7 +128,9 @@ def test_remains_of_an_ended_run_are_removed(scenario):
     one_that_fails(scenario)
     run = scenario.status()["run"]["id"]
     assert worktrees(scenario) == 0
-    folder = next(scenario.cache.glob(f"runs/*/{run}"))
+    # The run removes its own folder; one whose removal was interrupted would still have it.
+    folder = next(scenario.cache.glob("runs/*")) / run
+    (folder / "attempts").mkdir(parents=True)
     attempts = {each["key"]: each["attempts"][0] for each in scenario.status()["actions"]}
     database = scenario.repo / ".git" / "scaffold" / "state.db"
     ids = dict(query(database, "SELECT action.key, attempt.id FROM attempt JOIN action ON action.id = action_id"))
