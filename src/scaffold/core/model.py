@@ -85,7 +85,7 @@ class Run(Struct, frozen=True, kw_only=True):
     waits_for: str = ""
     """An endpoint that its owner waits for, and until when; empty if it waits for none."""
     restarter: ProcessIdentity | None = None
-    """The process that starts another owner if this one is killed; None if nobody does."""
+    """The process that starts another owner if this one is killed; None without one."""
     created_at: datetime
     updated_at: datetime
 

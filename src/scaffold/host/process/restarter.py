@@ -22,7 +22,7 @@ LIMIT = 10
 PAUSES_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
 """Seconds before it is run again, by the number of deaths without progress; the last one for higher numbers."""
 WANTED = (0, 130, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
-"""How a command ends that somebody asked to end."""
+"""Exit codes and signals of a command that was asked to end."""
 PROGRESS = "progress "
 MAX_REPORT_BYTES = 4096
 

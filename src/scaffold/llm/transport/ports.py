@@ -24,7 +24,7 @@ class Deadlines(Struct, frozen=True, kw_only=True):
 
 
 class Patience(Struct, frozen=True):
-    """How long a request waits for an endpoint that accepts none, and who is told meanwhile."""
+    """How long a request waits for an endpoint that accepts no requests."""
 
     wait_s: float = RETRY_S
     """Counted from the request's first failure, or from the time at which it found the endpoint parked."""
@@ -33,7 +33,7 @@ class Patience(Struct, frozen=True):
 
 
 IMPATIENT = Patience()
-"""For somebody who watches: an endpoint that stays away is an error after a minute."""
+"""For interactive use: an endpoint that stays away is an error after a minute."""
 
 
 class HttpRequest(Struct, frozen=True, kw_only=True):

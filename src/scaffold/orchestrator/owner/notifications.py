@@ -142,7 +142,7 @@ async def notify_until_done(
         while not ending:
             # `done` is asked before the feed is read, so that the last round still delivers what the end itself caused.
             ending = done()
-            with suppress(StoreUnavailable):  # what happens meanwhile is told once it can be read
+            with suppress(StoreUnavailable):  # those of an outage are delivered after it
                 for message in feed.new_notifications():
                     deliveries.create_task(notifier.deliver(message))
             if not ending:

@@ -57,5 +57,5 @@ async def _background(run_name: str, report: int, after: int | None, *, give_up:
 
 
 def _tell(report: int, line: str) -> None:
-    with suppress(BrokenPipeError):  # the restarter was killed; nobody restarts this process now
+    with suppress(BrokenPipeError):  # the restarter was killed, so this process is not restarted now
         os.write(report, f"{line}\n".encode())
