@@ -46,7 +46,7 @@ def free_slots(store: Store, run: Run, goal: Goal) -> int:
 
     An attempt takes a slot from the time it is queued until its candidate is submitted.
     """
-    # What is ready says nothing about what an agent wants to start, so in its runs slots go to whoever asks.
+    # An agent need not start what is ready, so in its runs a slot goes to the first goal that asks for one.
     by_agent = run.settings.planning.planner and run.settings.planning.supervision == "agent"
     return slots_by_goal(store, run, (goal.id,) if by_agent else None).get(goal.id, 0)
 

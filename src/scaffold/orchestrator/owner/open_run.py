@@ -92,7 +92,7 @@ async def start_run_once(context: RunContext, work: RunInput, settings: RunSetti
     executing is the same only if it has the same settings and started at the commit that is checked out now.
     """
     store, survey = context.store, await checkout_status(context.repository)
-    # Owned from its first moment: nobody may take a run that is just starting for an interrupted one.
+    # Owned from its first moment: a run that is just starting must not look like an interrupted one.
     run = _new_run(work, survey, settings, context.clock.now(), own_identity())
     with store.transaction(durable=True):
         for known in store.runs.by_input(run.input_hash):

@@ -1,4 +1,4 @@
-"""Continue a run whose owner died, or clear it if nobody will."""
+"""Continue a run whose owner died, or clear it if it will not be continued."""
 
 from scaffold.core.model import Run
 from scaffold.core.states import AttemptOutcome, RunState
@@ -32,7 +32,7 @@ async def continue_after_death(context: RunContext, run: Run, code: int) -> None
 async def clear_run(
     context: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = "orphaned_by_crash"
 ) -> None:
-    """Recover a run that this process owns and that nobody executes now, and remove what only its execution needs."""
+    """Recover a run that this process owns and does not execute, and remove what only its execution needs."""
     await end_orphaned_supervisors(context, run)
     await recover_run(context, run, outcome=outcome, error=error)
     await stop_leftover_services(context, run)

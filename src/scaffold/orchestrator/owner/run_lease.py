@@ -46,7 +46,7 @@ def claim_run(store: Store, run: Run, *, restart: bool = False) -> None:
     """
     me = own_identity()
     if restart and isinstance(run.state, Paused) and is_underway(run):
-        # Together with the claim, which forgets what the run waits for: nobody may see it paused in between.
+        # Together with the claim, which forgets what the run waits for: in between it would look paused.
         store.runs.move(run.id, Active(), fence=run.fence)
     store.runs.take(run.id, me, expected_fence=run.fence)
     _forget_in_process_supervisors(store, run)

@@ -65,6 +65,7 @@ class _SupervisedGoals:
         self._changes = GoalChanges(context.store, run.id)
 
     async def run(self, report_error: Callable[[Exception], None]) -> int:
+        """Supervise the goals until none is left; return the exit code. `report_error` receives unexpected errors."""
         goals = list(self._wakeups)
         fifo = WakeFifo(self._context.wake_fifo(self._run.id, goals[0]), self._woken.notify_all)
         tasks = [asyncio.create_task(self._supervise(goal)) for goal in goals]
