@@ -61,9 +61,9 @@ def with_new_temporary_folder(sandbox: SandboxSpec | None) -> SandboxSpec | None
 
 
 def folders_without_sandbox(context: RunContext, run: Run, sandbox: SandboxSpec | None, *, name: str) -> dict[str, str]:
-    """Return variables that give checks without a sandbox a new temporary folder with caches.
+    """Return variables that give commands without a sandbox a new temporary folder with caches.
 
-    Empty for checks in a sandbox, which sets these variables itself.
+    Empty for commands in a sandbox, which sets these variables itself.
     """
     return {} if sandbox else temporary_variables(_new_folder(context.temporary(run.id, name)))
 

@@ -13,6 +13,7 @@ from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
 from scaffold.host.identity import own_identity
 from scaffold.run.notices import warn
+from scaffold.run.sandbox import folders_without_sandbox
 from scaffold.store.spending.run_budget import RunBudget
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.human_question import ask_human
@@ -106,9 +107,10 @@ def _guarded_tools(
     run_context, permissions, attempt = context.run_context, context.task.run.settings.permissions, context.task.attempt
     root = context.workspace.path
     outputs = run_context.outputs(attempt.run_id, attempt.id)
+    folders = folders_without_sandbox(run_context, context.task.run, context.sandbox, name=attempt.id)
     tool_root = ToolRoot(
         root,
-        context.environ,
+        context.environ | folders,
         readable=(outputs,),
         sandbox=context.sandbox,
         redactor=run_context.redactor,
