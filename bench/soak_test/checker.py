@@ -1,11 +1,11 @@
 """What must be true after a soak, read from git and the database alone; one function for each promise."""
 
+import subprocess  # noqa: TID251 - git fails in a repository that is not whole
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
 from soak_test.place import Place
-from soak_test.providers import Providers
 from soak_test.user import User
 from soak_test.workload import BROKEN, FILES, GATE, Job, Workload
 
@@ -13,11 +13,10 @@ from soak_test.workload import BROKEN, FILES, GATE, Job, Workload
 class Checker:
     """Reads the repository and the database of a run that is over."""
 
-    def __init__(self, place: Place, workload: Workload, user: User, providers: Providers, budget_usd: float) -> None:
+    def __init__(self, place: Place, workload: Workload, user: User, budget_usd: float) -> None:
         self.jobs: Mapping[str, Job] = workload.by_key
         self.place = place
         self.user = user
-        self.providers = providers
         self.budget_usd = budget_usd
         self.run = place.run()
         self.branch = f"refs/heads/{self.run['session_branch']}"
@@ -42,7 +41,16 @@ class Checker:
             the_budget_held,
             nobody_was_woken,
         )
-        return [f"{check.__name__}: {each}" for check in checks for each in check(self)]
+        return [f"{check.__name__}: {each}" for check in checks for each in self._found(check)]
+
+    def _found(self, check: "Check") -> Iterator[str]:
+        try:
+            yield from check(self)
+        except subprocess.CalledProcessError as failed:
+            yield f"git fails: {failed.stderr.strip()}"
+
+
+Check = Callable[[Checker], Iterator[str]]
 
 
 def honest_work_landed_once(end: Checker) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from soak_test.night import Night, Result, spend
+from soak_test.soak import SoakResult, SoakSettings, execute
 
 SHOWN = 40
 
@@ -15,7 +15,7 @@ SHOWN = 40
 def main(args: Sequence[str]) -> int:
     """Run a soak; print what came of it as one JSON line, and what is wrong; return 1 if anything is."""
     given = _parser().parse_args(args)
-    night = Night(
+    settings = SoakSettings(
         actions=given.actions,
         agents=given.agents,
         goals=given.goals,
@@ -26,7 +26,7 @@ def main(args: Sequence[str]) -> int:
         limit_s=given.limit_min * 60,
         once=given.once,
     )
-    result = spend(night)
+    result = execute(settings)
     line = msgspec.json.encode(result).decode()
     print(line, flush=True)
     if given.results:
@@ -36,7 +36,7 @@ def main(args: Sequence[str]) -> int:
     return 1 if result.violations else 0
 
 
-def _explain(result: Result) -> None:
+def _explain(result: SoakResult) -> None:
     wrong = result.violations
     say = [*wrong[:SHOWN], f"and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else wrong
     head = f"{result.landed} of {result.landing} landed in {result.seconds:.0f} s, {len(wrong)} violations"

@@ -12,7 +12,7 @@ import psycopg
 from msgspec import Struct
 
 from soak_test.place import DATABASE_URL, Place, fill, make_room
-from soak_test.providers import WIRES, Providers
+from soak_test.providers import WIRES, Providers, Trouble
 from soak_test.user import User
 
 OWNER_SHARE, WORKER_SHARE = 0.35, 0.35
@@ -103,13 +103,15 @@ class Harm:
 
     async def _trouble(self) -> None:
         """Put one of the wires, or all of them, in trouble."""
-        kind = self._dice.choice(("limit", "limit", "outage", "quota"))
+        scale = self._pace.scale
+        ways: tuple[tuple[Trouble, float], ...] = (
+            ("limit", self._dice.uniform(0.5, 3.0)),
+            ("limit", self._dice.uniform(0.5, 3.0)),
+            ("outage", OUTAGE_S * scale),
+            ("quota", QUOTA_S * scale),
+        )
+        kind, seconds = self._dice.choice(ways)
         wires = WIRES if self._dice.random() < 0.5 else (self._dice.choice(WIRES),)
-        seconds = {
-            "limit": self._dice.uniform(0.5, 3.0),
-            "outage": OUTAGE_S * self._pace.scale,
-            "quota": QUOTA_S * self._pace.scale,
-        }[kind]
         self._providers.begin(wires, kind, seconds, retry_after_s=self._dice.uniform(1, 6))
         self.done[f"{kind} of {'all' if len(wires) > 1 else wires[0]}"] += 1
         await self._providers.until_well()

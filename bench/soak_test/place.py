@@ -24,12 +24,10 @@ class Place:
     """A repository in `folder`, with a home of its own."""
 
     def __init__(self, folder: Path, *, database_url: str | None = None) -> None:
-        """Make the repository; the state is on the server `database_url`, or in a file."""
+        """Keep the state on the server `database_url`, or in a file."""
         self.folder = folder
         self.repo, self.home = folder / "repo", folder / "home"
         self.temporary = folder / "tmp"
-        for each in (self.repo, self.home, self.temporary):
-            each.mkdir()
         self.environ = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
@@ -40,6 +38,11 @@ class Place:
         }
         if database_url:
             self.environ[DATABASE_URL] = database_url
+
+    def make(self) -> None:
+        """Make the repository and the folders."""
+        for each in (self.repo, self.home, self.temporary):
+            each.mkdir()
         for name, content in FILES.items():
             (self.repo / name).parent.mkdir(parents=True, exist_ok=True)
             (self.repo / name).write_text(content)

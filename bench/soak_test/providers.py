@@ -60,7 +60,8 @@ class Providers:
     @property
     def environ(self) -> dict[str, str]:
         """The variables that lead to the servers."""
-        return self._servers["anthropic"].environ | self._servers["responses"].environ
+        found: dict[str, str] = self._servers["anthropic"].environ | self._servers["responses"].environ
+        return found
 
     def begin(self, wires: Sequence[Protocol], trouble: Trouble, seconds: float, *, retry_after_s: float = 0.0) -> None:
         """Let these wires be in trouble for so long; a limit or quota tells clients to wait `retry_after_s`."""

@@ -25,8 +25,8 @@ LANDS: Mapping[Behaviour, bool] = {
     "breaks_gate": False,
     "edits_gate": False,
 }
-HARMLESS_SHARE, HARMFUL_SHARE = 0.0, 0.2
-"""The share of actions that are not simply honest, without and with harm."""
+HARMFUL_SHARE = 0.2
+"""The share of actions whose agents are not simply honest, in a soak with harm."""
 HANG_SHARE = 0.25
 """Of them, the share of those that hang: each costs the time after which an agent counts as hung."""
 BROKEN = "BROKEN"
@@ -122,9 +122,12 @@ class Workload(Struct, frozen=True):
         }
 
 
-def make_workload(dice: random.Random, *, actions: int, goals: int, harm: bool) -> Workload:
-    """Return that many actions, spread evenly over the goals; those that never land are needed by none."""
-    return Workload(tuple(_jobs(dice, actions, goals, HARMFUL_SHARE if harm else HARMLESS_SHARE)))
+def make_workload(dice: random.Random, actions: int, goals: int, *, not_honest: float) -> Workload:
+    """Return that many actions, spread evenly over the goals; nothing needs those that never land.
+
+    `not_honest` is the share of those whose agents are not simply honest; with 0, agents take no time, either.
+    """
+    return Workload(tuple(_jobs(dice, actions, goals, not_honest)))
 
 
 def _jobs(dice: random.Random, actions: int, goals: int, share: float) -> Iterator[Job]:

@@ -1,18 +1,16 @@
-"""One soak: a run is started, harm is done to it until all its work is over, and what is left is checked."""
+"""A soak: a run is started, harm is done to it until all its work is over, and what is left is checked."""
 
 import asyncio
-import json
 import os
 import random  # noqa: TID251 - seeded
 import signal
 import sqlite3
-import subprocess  # noqa: TID251 - the real command is used as a user uses it
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,13 +18,13 @@ import psycopg
 import yaml
 from msgspec import Struct
 
-from soak_test import launcher
 from soak_test.checker import Checker
+from soak_test.commands import Commands, launching
 from soak_test.harm import OUTAGE_S, QUOTA_S, Harm, Pace
 from soak_test.place import Place, own_disk
 from soak_test.providers import WIRES, Providers
 from soak_test.user import User
-from soak_test.workload import GATE, make_workload
+from soak_test.workload import GATE, HARMFUL_SHARE, make_workload
 from support.postgres import private_server
 
 POLL_S = 1.0
@@ -38,7 +36,7 @@ IDLE_S = 30
 OVER = frozenset({"completed", "failed", "cancelled"})
 
 
-class Night(Struct, frozen=True, kw_only=True):
+class SoakSettings(Struct, frozen=True, kw_only=True):
     """What is run, and what is done to it."""
 
     actions: int
@@ -56,10 +54,10 @@ class Night(Struct, frozen=True, kw_only=True):
     budget_usd: float = 1000.0
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class SoakResult(Struct, frozen=True, kw_only=True):
     """What came of it."""
 
-    night: Night
+    settings: SoakSettings
     seconds: float
     status: str
     landed: int
@@ -75,10 +73,12 @@ class Result(Struct, frozen=True, kw_only=True):
     violations: list[str]
 
 
-def spend(night: Night) -> Result:
+def execute(settings: SoakSettings) -> SoakResult:
     """Run it to its end."""
-    with _database(night) as url, _folder() as (folder, disk):
-        return asyncio.run(_Execution(night, Place(folder, database_url=url), disk=disk).result())
+    with _database(settings) as url, _folder() as (folder, disk):
+        place = Place(folder, database_url=url)
+        place.make()
+        return asyncio.run(Soak(settings, place, disk=disk).result())
 
 
 @contextmanager
@@ -91,50 +91,55 @@ def _folder() -> Iterator[tuple[Path, bool]]:
             yield folder, mounted
 
 
-def _database(night: Night) -> Any:
-    return private_server() if night.database == "postgresql" else nullcontext()
+def _database(settings: SoakSettings) -> Any:
+    return private_server() if settings.database == "postgresql" else nullcontext()
 
 
-class _Execution:
-    def __init__(self, night: Night, place: Place, *, disk: bool) -> None:
-        dices = (random.Random(f"{night.seed} {subject}") for subject in ("workload", "user", "harm"))
+class Soak:
+    """A run in a place, with everything that is done to it."""
+
+    def __init__(self, settings: SoakSettings, place: Place, *, disk: bool) -> None:
+        dices = (random.Random(f"{settings.seed} {subject}") for subject in ("workload", "user", "harm"))
         workload_dice, user_dice, harm_dice = dices
-        self._night = night
+        self._settings = settings
         self._place = place
         self._disk = disk
-        self._workload = make_workload(workload_dice, actions=night.actions, goals=night.goals, harm=night.harm)
-        self._providers = Providers(self._workload)
-        self._user = User(place, user_dice)
-        self._harm = Harm(place, self._providers, self._user, harm_dice, Pace(scale=night.scale))
+        share = HARMFUL_SHARE if settings.harm else 0.0
+        self.workload = make_workload(workload_dice, settings.actions, settings.goals, not_honest=share)
+        self._providers = Providers(self.workload)
+        self.user = User(place, user_dice)
+        self._harm = Harm(place, self._providers, self.user, harm_dice, Pace(scale=settings.scale))
         self._resumed = 0
         self._began = time.monotonic()
         self._log = place.folder / "commands.log"
         """What the commands printed."""
 
-    async def result(self) -> Result:
+    async def result(self) -> SoakResult:
         """Start the run, wait for its end, check."""
         async with self._providers.serving():
             self._configure()
-            async with self._launched() as (launch, cpu):
-                plan, night = self._place.folder / "plan.yaml", self._night
-                options = ["--model", "medium", "--agents", str(night.agents), "--budget-usd", str(night.budget_usd)]
-                launch("run", "--plan", str(plan), "--yes", "--yolo", "--detach", *options, *self._tier())
+            async with launching(self._place, self._log) as commands:
+                self._start(commands)
                 harm = asyncio.create_task(self._do_harm())
                 try:
-                    status = await self._until_over(launch, harm)
+                    status = await self._until_over(commands, harm)
                 finally:
                     harm.cancel()
                     with suppress(asyncio.CancelledError):
                         await harm
                 seconds = time.monotonic() - self._began
             await self._until_processes_end()
-            violations = self._checker().violations()
+            violations = self.checker().violations()
             self._end_processes()
-            return self._result(status, seconds, await cpu, violations)
+            return self._result(status, seconds, await commands.cpu_s, violations)
 
-    def _tier(self) -> list[str]:
-        """Return the options for a run with a critic and a second reviewer; without harm each action is trivial."""
-        return ["--tier", "builder"] if self._night.harm else []
+    def _start(self, commands: Commands) -> None:
+        settings = self._settings
+        limits = ("--agents", f"{settings.agents}", "--budget-usd", f"{settings.budget_usd}")
+        # A tier brings a critic and a second reviewer along; without harm each action is to be trivial.
+        tier = ("--tier", "builder") if settings.harm else ()
+        plan = str(self._place.folder / "plan.yaml")
+        commands.start("run", "--plan", plan, "--model", "medium", "--yes", "--yolo", "--detach", *limits, *tier)
 
     async def _until_processes_end(self) -> None:
         with suppress(TimeoutError):
@@ -147,9 +152,9 @@ class _Execution:
 
     def _configure(self) -> None:
         models = [*self._providers.models.values()]
-        dice = random.Random(self._night.seed)
+        dice = random.Random(self._settings.seed)
         dice.shuffle(models)
-        wait_s = QUOTA_S * self._night.scale / 2 if self._night.harm else 3600
+        wait_s = QUOTA_S * self._settings.scale / 2 if self._settings.harm else 3600
         settings = {
             "models": {"medium": models},
             "quality_gates": {"test": f"sh {GATE}"},
@@ -160,46 +165,17 @@ class _Execution:
         folder = self._place.home / "scaffold" / "config"
         folder.mkdir(parents=True)
         (folder / "config.yaml").write_text(yaml.safe_dump(settings))
-        (self._place.folder / "plan.yaml").write_text(yaml.safe_dump(self._workload.plan()))
+        (self._place.folder / "plan.yaml").write_text(yaml.safe_dump(self.workload.plan()))
         self._place.environ |= self._providers.environ
 
-    @asynccontextmanager
-    async def _launched(self) -> AsyncIterator[tuple[Any, "asyncio.Task[float]"]]:
-        """Yield what starts a command below the launcher, and the CPU in seconds once the block has ended."""
-        process = await asyncio.create_subprocess_exec(  # noqa: TID251 - as above
-            sys.executable,
-            launcher.__file__,
-            str(self._log),
-            cwd=self._place.repo,
-            env=self._place.environ | {"HOME": "/"},  # it is none of the processes that harm is done to
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        assert process.stdin
-        assert process.stdout
-
-        def launch(*args: str) -> None:
-            variables = [f"HOME={self._place.home}"]
-            line = json.dumps(["/usr/bin/env", *variables, *self._place.argv(*args)])
-            process.stdin.write(f"{line}\n".encode())
-
-        async def cpu_s() -> float:
-            return float(await process.stdout.read() or "nan")
-
-        cpu = asyncio.create_task(cpu_s())
-        try:
-            yield launch, cpu
-        finally:
-            process.stdin.close()
-
     async def _do_harm(self) -> None:
-        night = self._night
+        settings = self._settings
         await self._until(self._works)
-        if night.once:
-            seconds = {"outage": OUTAGE_S, "quota": QUOTA_S}[night.once] * night.scale
-            self._providers.begin(WIRES, night.once, seconds)
-            self._harm.done[night.once] += 1
-        elif night.harm:
+        if settings.once:
+            seconds = {"outage": OUTAGE_S, "quota": QUOTA_S}[settings.once] * settings.scale
+            self._providers.begin(WIRES, settings.once, seconds)
+            self._harm.done[settings.once] += 1
+        elif settings.harm:
             await self._harm.do(disk=self._disk)
 
     def _works(self) -> bool:
@@ -215,7 +191,7 @@ class _Execution:
         while not condition():  # noqa: ASYNC110 - it looks at another process
             await asyncio.sleep(POLL_S)
 
-    async def _until_over(self, launch: Any, harm: "asyncio.Task[None]") -> str:
+    async def _until_over(self, commands: Commands, harm: "asyncio.Task[None]") -> str:
         """Wait for the run's end, resume it when nobody else will, and show how far it is; return its status."""
         shown = quiet = 0.0
         try:
@@ -230,13 +206,13 @@ class _Execution:
             run = self._place.run()
             if run["status"] in OVER and run["owner"] is None:
                 return str(run["status"])
-            if now > self._night.limit_s:
+            if now > self._settings.limit_s:
                 return f"stuck: {run['status']} ({run['reason']})"
             # A killed process is dead at once; a process that starts has no row yet.
             quiet = 0.0 if self._place.processes() else quiet + POLL_S
             if quiet >= 5 * POLL_S:
                 self._resumed += 1
-                launch("resume", "--detach")
+                commands.start("resume", "--detach")
                 quiet = -10 * POLL_S
             if now >= shown:
                 self._show(now, run)
@@ -247,22 +223,23 @@ class _Execution:
         harm = sum(self._harm.done.values())
         print(f"{now:6.0f} s  {run['status']}  {counts}  harm: {harm}", file=sys.stderr, flush=True)
 
-    def _checker(self) -> Checker:
-        return Checker(self._place, self._workload, self._user, self._providers, self._night.budget_usd)
+    def checker(self) -> Checker:
+        """Return what checks the place as it is now."""
+        return Checker(self._place, self.workload, self.user, self._settings.budget_usd)
 
-    def _result(self, status: str, seconds: float, cpu_s: float, violations: list[str]) -> Result:
+    def _result(self, status: str, seconds: float, cpu_s: float, violations: list[str]) -> SoakResult:
         outcomes = self._place.rows("SELECT outcome, COUNT(*) FROM attempt GROUP BY outcome")
-        return Result(
-            night=self._night,
+        return SoakResult(
+            settings=self._settings,
             seconds=round(seconds),
             status=status,
-            landed=len(self._checker().landed),
-            landing=sum(job.lands for job in self._workload.jobs),
+            landed=len(self.checker().landed),
+            landing=sum(job.lands for job in self.workload.jobs),
             attempts=dict(Counter({f"{outcome}": count for outcome, count in outcomes}).most_common()),
             cpu_s=round(cpu_s, 1),
             resumed=self._resumed,
             harm=dict(self._harm.done.most_common()),
-            user=dict(self._user.done.most_common()),
+            user=dict(self.user.done.most_common()),
             requests=dict(self._providers.served.most_common()),
             violations=violations,
         )
