@@ -33,6 +33,7 @@ def terminal(scenario):
         yield start
 
 
+@pytest.mark.slow
 def test_a_session_with_calls_approved_once_always_and_denied(scenario, terminal):
     """SC-18, RA-13, RA-18: yes is for one call, always for exactly this one, and no is reported to the model."""
     model = record_replies(

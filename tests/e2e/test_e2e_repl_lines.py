@@ -34,6 +34,7 @@ def test_a_dumb_terminal_has_a_repl_too(scenario, terminal):
     assert "\x1b" not in screen.raw
 
 
+@pytest.mark.slow
 def test_a_line_that_only_begins_like_an_answer_does_not_approve(scenario, terminal):
     """RA-13, RA-18: where answers are lines, too; the text reaches the agent."""
     model = record_replies(scenario, write("made.txt", "one\n"), "heard")

@@ -100,6 +100,7 @@ def failures(scenario):
     return read(scenario, "SELECT SUM(failures) FROM action")[0]
 
 
+@pytest.mark.slow
 async def test_agents_wait_out_a_rate_limit_in_their_attempts(scenario):
     """AL-31: one 429 parks all agents; it counts against no action, and no conversation is begun again."""
     trouble = Trouble(LIMITED, 1.0)

@@ -145,6 +145,7 @@ async def test_an_unknown_model_and_an_empty_task_start_nothing(parent):
     assert parent.peers.subagents() == ()
 
 
+@pytest.mark.slow
 async def test_closing_a_session_cancels_its_subagents(path):
     """RA-11: no subagent outlives its session's end."""
     with parent_session(path) as parent:

@@ -350,6 +350,7 @@ def test_watching_draws_until_the_run_ends(context, plan, repository):
         assert watching.wait(timeout=20) == 0
 
 
+@pytest.mark.slow
 def test_watching_without_a_terminal_prints_one_frame_per_change_without_escapes(context, plan, repository):
     """BX-12: a row for each agent, and the whole run at its end."""
     run = begin(context, make_run(context, plan))

@@ -191,6 +191,7 @@ print(ask("127.0.0.1", serve()))
     assert (finished.stdout, finished.stderr) == (b"answer\n", b"")
 
 
+@pytest.mark.slow
 async def test_setting_the_option_while_the_socket_is_bound_does_not_share_a_port(zone, shared):
     """BX-9"""
     code = f"""

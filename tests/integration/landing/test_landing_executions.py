@@ -135,6 +135,7 @@ def in_order(*names, **fields):
     return [act(name, needs=each, **fields) for name, each in zip(names, needs, strict=False)]
 
 
+@pytest.mark.slow
 async def test_a_contract_that_is_a_gate_runs_once_for_each_landed_action(suite):
     """AL-9, AL-14, BX-1: it is known before the work, for facts it may have broken, and at the end of the run."""
     await suite.run(*in_order(*MODULES, check=SCRIPT), gate=SCRIPT, **{name: edits(name) for name in MODULES})
@@ -172,6 +173,7 @@ async def test_new_tests_cost_one_more_execution_at_the_end_of_the_run(suite):
     assert suite.whole == 3, suite.executed
 
 
+@pytest.mark.slow
 async def test_work_that_lands_on_other_work_is_proven_once_more(suite):
     """AL-13: the merged tree is one that no worker has seen."""
     run = await suite.harness.own(

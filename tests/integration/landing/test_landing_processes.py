@@ -61,6 +61,7 @@ async def test_a_landing_whose_checks_run_nothing_takes_at_most_five_git_process
     assert last == ["merge-tree", "commit-tree", *CHECKING, "update-ref"]
 
 
+@pytest.mark.slow
 async def test_a_landing_of_work_that_was_proven_as_it_lands_takes_four_git_processes(harness, log):
     """AL-13: nothing is checked out, and nothing runs."""
     if (await machine_sandbox()).level == "none":

@@ -157,6 +157,7 @@ async def test_an_owner_that_does_not_react_is_busy_and_the_request_stays(harnes
     assert harness.store.control_requests.open_of_run(run.id) == (control,)
 
 
+@pytest.mark.slow
 async def test_a_candidate_under_check_is_cancelled_and_the_queue_continues(harness):
     """BX-3: it does not land, and stays pinned; the next one lands."""
     slow = act("a", check="test -e ../go || sleep 1; test -s a")

@@ -182,6 +182,7 @@ async def test_endless_output_without_a_newline_is_stored_and_not_kept_in_memory
     file.unlink()
 
 
+@pytest.mark.slow
 async def test_children_that_never_end_are_ended_with_the_command(sh, tmp_path):
     spawn = "for i in $(seq 100); do (setsid sleep 600 & ) ; echo $i; done; touch spawned; sleep 600"
     output = await sh(spawn, timeout_s=2)

@@ -63,6 +63,7 @@ async def test_settings_that_hide_nothing_leave_no_doubt(project, work):
     assert await project.doubts(BASE, work, gate=LINT) == {}
 
 
+@pytest.mark.slow
 async def test_tests_that_fail_with_their_former_settings_leave_a_doubt(project):
     """BX-4: new markers are no laxer settings."""
     base = {"pytest.ini": STRICT.format(""), "test_a.py": "def test_a():\n    pass\n"}

@@ -90,6 +90,7 @@ async def test_a_check_with_too_many_processes_is_stopped_and_not_repeated(tree,
     assert "too many processes" in checked.results[0].detail
 
 
+@pytest.mark.slow
 async def test_a_check_that_hangs_is_ended(tree):
     checked = await verify_contract(contract("echo begun; sleep 60", timeout_s=2.0), tree)
     assert (verdicts(checked), checked.results[0].exit_code) == (["timeout"], None)

@@ -16,6 +16,7 @@ def test_sub(loud):
 """
 
 
+@pytest.mark.slow
 async def test_a_case_that_is_taken_out_is_named_although_as_many_pass_as_before(candidates):
     """AL-10, BX-4: the case that is left counts once by its new name, and once by its old one."""
     base = await candidates.commit({"calc.py": f"{CALC}\n\nLOUD = 2\n", "test_calc.py": CASES})
@@ -41,6 +42,7 @@ def test_sub(value):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("altered", [False, True])
 async def test_cases_named_by_the_time_are_not_taken_out(candidates, altered):
     """AL-10, BX-4: they have other names in each run, with and without the work."""

@@ -347,6 +347,7 @@ def test_with_pytest_inside(tmp_path):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["", " -p xdist -n 2"])
 async def test_the_outcome_of_each_pytest_test_is_seen(tmp_path, options):
     """BX-5: by its worst phase; files that cannot be loaded or skip themselves count, too."""

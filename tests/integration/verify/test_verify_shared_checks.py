@@ -57,6 +57,7 @@ async def test_a_check_that_is_a_gate_runs_once_for_both(counted):
     assert counted.executed == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "verdicts", "times"),
     [

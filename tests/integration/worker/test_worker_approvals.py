@@ -78,6 +78,7 @@ async def test_without_an_answer_the_work_is_pinned_and_the_action_waits(harness
     assert harness.statuses(run)["b"] == "pending"
 
 
+@pytest.mark.slow
 async def test_an_attempt_that_times_out_while_it_waits_has_not_failed(harness):
     """BX-13: a slow human is no failure."""
     run = await begin(harness, wait_s=LONG_S, attempt_timeout_s=3.0)

@@ -197,6 +197,7 @@ async def test_a_deleted_worktree_is_a_failure_that_can_be_retried(harness):
     assert isinstance(await harness.work(run, "a", "echo x > a"), CandidateReady)
 
 
+@pytest.mark.slow
 async def test_a_deadline_ends_the_attempt_and_pins_its_work(harness):
     """BX-3: in the middle of a command."""
     run = await begin(harness, attempt_timeout_s=3.0)  # on a busy machine one second may pass before the command starts

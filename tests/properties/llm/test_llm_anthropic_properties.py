@@ -224,6 +224,7 @@ def expect_the_sdks_reading(sdk: Sdk, stream: bytes) -> None:
 
 @given(stream=streams())
 @settings(max_examples=4)
+@pytest.mark.slow
 def test_a_stream_cut_anywhere_is_parsed_like_the_sdk_does(sdk, stream):
     """RA-1, RA-2."""
     expect_the_sdks_reading(sdk, stream)
