@@ -1,6 +1,6 @@
 # Everything runs from a fresh clone: each target first builds .venv from the hashed lock if it is missing or outdated.
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage bench check format lock clean broken
+.PHONY: help demo test coverage bench soak check format lock clean broken
 
 unexport PYTHONDONTWRITEBYTECODE  # without cached bytecode every pytest process would rewrite the assertions of all tests
 
@@ -27,6 +27,9 @@ coverage: $(READY) ## Require 100% branch coverage of core and plan from their o
 bench: $(READY) ## Measure speed; prints one JSON object per line
 	@bench/peers/setup || echo "make bench: setting up the peers failed; their rows are skipped" >&2
 	@$(HERE) python bench/run.py
+
+soak: $(READY) ## Run 500 actions for about ten minutes, do harm to them, and check what is left
+	@$(HERE) python bench/soak --actions 500 --agents 10 --goals 50
 
 check: $(READY) ## Check format, lint, types and layers
 	@$(HERE) ruff format --check .

@@ -92,6 +92,7 @@ def test_every_tool_does_what_it_says(scenario):
         [write("notes/a.txt", "one\ntwo\n"), call("append_file", path="notes/a.txt", content="three\n")],
         [look, call("list_dir", path="notes"), look, call("file_info", path="notes/a.txt")],
         [call("apply_delta", path="notes/a.txt", operations=[delta]), look],
+        [call("edit", path="notes/a.txt", old="three\n", new="drei\n")],
         [call("search_files", pattern="zwei", glob="*.txt"), shell("wc -l < notes/a.txt")],
         [call("python", code="print(sum(range(5)))"), call("web_fetch", url="http://127.0.0.1:9/x")],
         [call("pip_install", packages=["alpha_pure"]), call("pip_list", name="alpha")],
@@ -105,7 +106,7 @@ def test_every_tool_does_what_it_says(scenario):
     ]
     events, results = ralph(scenario, replies(scenario, *steps), "--yolo")
     assert events[-1]["result"] == "all done"
-    assert (scenario.repo / "notes" / "a.txt").read_text() == "one\nzwei\nthree\n"
+    assert (scenario.repo / "notes" / "a.txt").read_text() == "one\nzwei\ndrei\n"
     assert [name for name, _, failed in results if failed] == ["web_fetch"]
     said = [content for _, content, _ in results]
     assert said[0] == "[>] 1. write it\n[ ] 2. check it"
@@ -116,16 +117,17 @@ def test_every_tool_does_what_it_says(scenario):
     assert "-two\n" in said[8]
     assert "+zwei" in said[8]
     assert "2\tzwei" in said[9]
-    assert "notes/a.txt" in said[10]
-    assert said[11].startswith("exit code 0")
-    assert "\n3" in said[11]
-    assert "\n10" in said[12]
-    assert "127.0.0.1 is on this machine or its network" in said[13]
-    assert json.loads(said[15]) == [{"name": "alpha_pure", "version": "1.0", "added": True}]
-    assert "alpha_pure" in said[16]
-    assert said[17:19] == ['{"words": 3}\n--- printed\ncounting', '{"letters": 4}\n--- printed\ncounting']
-    assert said[19] == "[x] 1. write it\n[ ] 2. check it"
-    assert [entry["content"] for entry in json.loads(said[20])] == ["check it"]
+    assert "-three\n+drei" in said[10]
+    assert "notes/a.txt" in said[11]
+    assert said[12].startswith("exit code 0")
+    assert "\n3" in said[12]
+    assert "\n10" in said[13]
+    assert "127.0.0.1 is on this machine or its network" in said[14]
+    assert json.loads(said[16]) == [{"name": "alpha_pure", "version": "1.0", "added": True}]
+    assert "alpha_pure" in said[17]
+    assert said[18:20] == ['{"words": 3}\n--- printed\ncounting', '{"letters": 4}\n--- printed\ncounting']
+    assert said[20] == "[x] 1. write it\n[ ] 2. check it"
+    assert [entry["content"] for entry in json.loads(said[21])] == ["check it"]
     notices = [event["text"] for event in events if event["type"] == "notice"]
     others = [text for text in notices if not text.startswith("no sandbox: ")]
     assert ["undocumented has no docstring" in text for text in others] == [True]

@@ -186,6 +186,7 @@ def test_a_line_with_a_secret_is_not_overwritten_with_a_mark(scenario):
     operation = {"operation": "replace", "start_line": 1, "expected": shown, "content": shown + " Really."}
     blind = {"operation": "insert", "start_line": 2, "content": "Really."}
     calls = [
+        {"name": "read_file", "args": {"path": "notes.md"}},
         {"name": "apply_delta", "args": {"path": "notes.md", "operations": [operation]}},
         {"name": "write_file", "args": {"path": "notes.md", "content": shown}},
         {"name": "apply_delta", "args": {"path": "notes.md", "operations": [blind]}},
@@ -193,7 +194,7 @@ def test_a_line_with_a_secret_is_not_overwritten_with_a_mark(scenario):
     entries = [{"when": {"role": "agent", "turn": turn}, "tool_calls": [call]} for turn, call in enumerate(calls, 1)]
     tape = scenario.home / "ralph.yaml"
     tape.write_text(
-        yaml.safe_dump({"version": 1, "replies": [*entries, {"when": {"role": "agent", "turn": 4}, "text": "done"}]})
+        yaml.safe_dump({"version": 1, "replies": [*entries, {"when": {"role": "agent", "turn": 5}, "text": "done"}]})
     )
     before = (scenario.repo / "notes.md").read_text()
     done = scenario.scaffold("ralph", "go", "--yolo", "--model", f"cassette:{tape}", "--output-format", "stream-json")

@@ -8,13 +8,13 @@ import msgspec
 
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired
-from scaffold.core.printable_text import utf8_safe
+from scaffold.core.printable_text import truncate_text, utf8_safe
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.tools.arguments import argument_problems, drop_nulls
+from scaffold.tools.arguments import argument_problems, read_arguments
+from scaffold.tools.content.seen_files import CURRENT_REPLY
 from scaffold.tools.read_cache import is_read_only, repeated_calls
-from scaffold.tools.workspace import truncate_text
 
 RESULT_LIMIT = 40_000
 """Characters of a tool result shown to the model."""
@@ -58,7 +58,7 @@ class Toolbox:
             return ToolOutput(f"There is no tool `{call.name}`; the tools are: {known}.", failed=True)
         if UNREADABLE_ARGUMENT in call.args:
             return ToolOutput(f"Not run: the arguments are {call.args[UNREADABLE_ARGUMENT]}", failed=True)
-        args = drop_nulls(tool, call.args)
+        args = read_arguments(tool, call.args)
         problem = argument_problems(tool, args)
         if problem is not None:
             return ToolOutput(f"Not run: {problem}.", failed=True)
@@ -106,6 +106,7 @@ class ToolBatch:
 
         Cancellation and HumanDecisionRequired stop running calls; results that exist by then are kept.
         """
+        CURRENT_REPLY.set(self)
         # Only neighbours run in parallel: a call that writes separates the reads before it from those after it.
         for reads, group in groupby(self._calls, key=self._toolbox.read_only):
             if reads:

@@ -13,7 +13,7 @@ from scaffold.host.sandbox.mounts import is_placeholder
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust import ACTIVE_FILES, MAX_BYTES, FolderConfig, TrustFile, TrustStatus, trust_status
 from scaffold.store.user_store import UserStore, user_database
-from scaffold.tools.file.safe_open import open_file
+from scaffold.tools.content.safe_open import open_file
 
 PROMPTS = "prompts"
 PROJECT_PROMPTS = f".scaffold/{PROMPTS}"

@@ -32,6 +32,14 @@ def utf8_safe(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
+def truncate_text(text: str, limit: int) -> str:
+    """Return `text`; if longer than `limit` characters, its head and tail with a note between them."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 2 // 3, limit // 3
+    return f"{text[:head]}\n... {len(text) - head - tail} characters omitted ...\n{text[-tail:]}"
+
+
 def join_limited(names: Sequence[str], most: int) -> str:
     """Return the names joined by commas; of more than `most`, the first ones and a count: `a, b and 3 more`."""
     shown = ", ".join(names[:most])

@@ -3,10 +3,14 @@
 Our schemas use only `type`, `required`, `properties`, `additionalProperties`, `items`, `enum` and `minimum`.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scaffold.core.tool import Tool
+from scaffold.core.tool import Tool, is_nested_too_deeply
+
+MAX_PARSED_CHARS = 1_000_000
+"""Longer text is not read as JSON."""
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -28,12 +32,13 @@ def object_schema(required: Mapping[str, Mapping[str, Any]], **optional: Mapping
     }
 
 
-def drop_nulls(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments without optional ones that are null, also inside objects in lists.
+def read_arguments(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments as they are meant, also inside of lists and objects.
 
-    Some models send every optional argument as null.
+    Some models send every optional argument as null, numbers as text, or a list or an object as JSON text. Whatever
+    cannot be read as the schema's type stays as it is.
     """
-    return _without_nulls(args, tool.schema)
+    return _read_object(args, tool.schema)
 
 
 def argument_problems(tool: Tool, args: Mapping[str, Any]) -> str | None:
@@ -41,21 +46,37 @@ def argument_problems(tool: Tool, args: Mapping[str, Any]) -> str | None:
     return "; ".join(_of_object(args, tool.schema, tool.name, "")) or None
 
 
-def _without_nulls(args: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_object(args: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the object without its optional null members."""
     properties, required = schema.get("properties", {}), schema.get("required", ())
     return {
-        name: _listed(value, properties.get(name, {}))
+        name: _read_value(value, properties.get(name, {}))
         for name, value in args.items()
         if value is not None or name not in properties or name in required
     }
 
 
-def _listed(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return a list with nulls dropped from its objects; any other value unchanged."""
-    if not isinstance(value, list) or "items" not in schema:
-        return value
-    return [_without_nulls(each, schema["items"]) if isinstance(each, dict) else each for each in value]
+def _read_value(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a value as its schema's type; unchanged if it has that type, or cannot be read as one."""
+    kind = schema.get("type")
+    if isinstance(value, str):
+        value = _parsed(value, kind)
+    elif isinstance(value, float) and kind == "integer" and value.is_integer():
+        value = int(value)
+    if isinstance(value, list) and "items" in schema:
+        return [_read_value(each, schema["items"]) for each in value]
+    return _read_object(value, schema) if isinstance(value, dict) else value
+
+
+def _parsed(text: str, kind: str | None) -> Any:
+    """Return the value that a text stands for where a type that is no text is wanted; the text itself if none."""
+    if kind not in {"integer", "number", "boolean", "array", "object"} or len(text) > MAX_PARSED_CHARS:
+        return text
+    try:
+        value = json.loads(text.lower() if kind == "boolean" else text)
+    except (ValueError, RecursionError):
+        return text
+    return text if isinstance(value, Mapping | list) and is_nested_too_deeply({"": value}) else value
 
 
 def _of_object(value: Mapping[str, Any], schema: Mapping[str, Any], owner: str, prefix: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from scaffold.tools.file.append import append_file
 from scaffold.tools.file.edit import apply_delta
 from scaffold.tools.file.info import file_info
 from scaffold.tools.file.read_write import list_dir, read_file, write_file
+from scaffold.tools.file.replace_text import edit
 from scaffold.tools.search.search_files import search_files
 from scaffold.tools.todos import Todos, todo_read, todo_write
 from scaffold.tools.web.fetch import FetchFunction, fetch_tool
@@ -44,7 +45,7 @@ def builtin_tools(
     (None: discarded).
     """
     return (
-        *(make(workspace) for make in (read_file, write_file, append_file, apply_delta)),
+        *(make(workspace) for make in (read_file, write_file, append_file, edit, apply_delta)),
         *(make(workspace) for make in (list_dir, search_files, file_info)),
         shell(workspace, outputs),
         python(workspace, packages=packages, outputs=outputs),

@@ -12,7 +12,7 @@ from msgspec import Struct
 from scaffold.core.conversation import ToolCall
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal, resolve_inside
-from scaffold.tools.file.safe_open import FileVersion, file_version
+from scaffold.tools.content.safe_open import FileVersion, file_version
 
 CACHEABLE = frozenset({"read_file", "file_info"})
 """Tools whose answer depends only on one file and the arguments."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from scaffold.core.tool import ToolOutput
 from scaffold.git.common_dir import is_git_dir_by_names
@@ -19,6 +19,7 @@ from scaffold.policy.path.protected_files import protected_entry
 from scaffold.policy.sandbox import own_programs, with_new_secrets
 from scaffold.policy.secret.files import secret_entry
 from scaffold.policy.secret.redaction import Redactor
+from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.nested_repositories import MAX_PROTECTED, NestedRepositories, sealed_path
 
 MAX_ANSWER_CHARS = 30_000
@@ -48,6 +49,10 @@ class Workspace(Struct, frozen=True):
 
     on_output: Callable[[], object] = ignore_output
     """Called whenever a command prints something."""
+    seen: SeenFiles = field(default_factory=SeenFiles)
+    """The files that the agent's conversation has read or written."""
+    replaces_unread: bool = False
+    """Whether a file may be replaced as a whole that the conversation has not read: in a worker's own worktree."""
 
     @property
     def own_env(self) -> dict[str, str]:
@@ -196,11 +201,3 @@ def printable_name(name: str) -> str:
     """Return a file name or path; quoted and escaped if it has outer spaces or unprintable characters."""
     odd = name != name.strip() or any(not each.isprintable() for each in name)
     return json.dumps(name) if odd else name
-
-
-def truncate_text(text: str, limit: int) -> str:
-    """Return `text`; if longer than `limit` characters, its head and tail with a note between them."""
-    if len(text) <= limit:
-        return text
-    head, tail = limit * 2 // 3, limit // 3
-    return f"{text[:head]}\n... {len(text) - head - tail} characters omitted ...\n{text[-tail:]}"

@@ -115,6 +115,7 @@ def _guarded_tools(
         sandbox=context.sandbox,
         redactor=run_context.redactor,
         on_output=context.activity.beat,
+        replaces_unread=True,
     )
     confined = context.sandbox is not None
     gate = worker_gate(run_context, permissions, root, human, confined=confined, tell=approval_logger(journal))

@@ -25,6 +25,7 @@ from scaffold.session.slash_syntax import COMMANDS
 from scaffold.tools.file.append import append_file
 from scaffold.tools.file.edit import apply_delta
 from scaffold.tools.file.read_write import write_file
+from scaffold.tools.file.replace_text import edit
 from scaffold.tools.workspace import Workspace
 
 
@@ -86,13 +87,13 @@ async def finished_call(tmp_path, make_tool, **args):
     """Run a writing tool and return the finished call."""
     done = []
     running = RunningTools(tmp_path, FakeClock(), done.append)
-    await running.watch(make_tool(Workspace(tmp_path, {}))).run(args)
+    await running.watch(make_tool(Workspace(tmp_path, {}, replaces_unread=True))).run(args)
     assert running.running == ()
     return done[0]
 
 
 async def test_the_diff_of_each_writing_tool_is_shown(tmp_path):
-    """RA-18: diffs of write_file, append_file and apply_delta."""
+    """RA-18: diffs of write_file, append_file, edit and apply_delta."""
     (tmp_path / "a").write_text("one\ntwo\n")
     wrote = await finished_call(tmp_path, write_file, path="a", content="one\n2\n")
     assert [(line.kind, line.text) for line in wrote.diff.lines] == [
@@ -102,7 +103,9 @@ async def test_the_diff_of_each_writing_tool_is_shown(tmp_path):
     ]
     added = await finished_call(tmp_path, append_file, path="a", content="three\n")
     assert [line.text for line in added.diff.lines if line.kind == "added"] == ["three"]
-    delta = {"operation": "delete", "start_line": 1}
+    edited = await finished_call(tmp_path, edit, path="a", old="three", new="3")
+    assert [line.text for line in edited.diff.lines if line.kind == "added"] == ["3"]
+    delta = {"operation": "delete", "start_line": 1, "expected": "one"}
     changed = await finished_call(tmp_path, apply_delta, path="a", operations=[delta])
     assert [line.text for line in changed.diff.lines if line.kind == "removed"] == ["one"]
 

@@ -72,7 +72,9 @@ async def test_without_a_swap_the_approval_counts(ground):
         return "allow"
 
     for make, args in WRITERS.values():
-        assert not (await guarded(make(Workspace(ground, {})), ground, ask).run({"path": "docs/a", **args})).failed
+        workspace = Workspace(ground, {})
+        await read_file(workspace).run({"path": "docs/a"})
+        assert not (await guarded(make(workspace), ground, ask).run({"path": "docs/a", **args})).failed
     assert "evil" in (ground / "docs" / "a").read_text()
 
 

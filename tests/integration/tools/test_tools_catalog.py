@@ -23,6 +23,7 @@ def test_all_tools_have_the_names_arguments_and_categories_used_by_cassettes_and
         "read_file": ("file_read", ["path", "start_line", "end_line"]),
         "write_file": ("file_write", ["path", "content"]),
         "append_file": ("file_write", ["path", "content"]),
+        "edit": ("file_write", ["path", "old", "new", "replace_all"]),
         "apply_delta": ("file_write", ["path", "operations"]),
         "list_dir": ("file_read", ["path"]),
         "search_files": ("file_read", ["pattern", "path", "glob", "context_lines", "max_matches"]),

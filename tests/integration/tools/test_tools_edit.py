@@ -6,6 +6,7 @@ import pytest
 
 from scaffold.tools.arguments import argument_problems
 from scaffold.tools.file.edit import apply_delta
+from scaffold.tools.file.read_write import read_file
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace
 
 
@@ -17,9 +18,13 @@ def root(tmp_path):
 @pytest.fixture
 def edit(root):
     """Edit a file with operations that match the schema."""
-    tool = apply_delta(Workspace(root, {}))
+    workspace = Workspace(root, {})
+    tool = apply_delta(workspace)
+    read = read_file(workspace)
 
-    async def edit(path, *operations):
+    async def edit(path, *operations, after_reading=False):
+        if after_reading:
+            assert not (await read.run({"path": path})).failed
         args = {"path": path, "operations": list(operations)}
         assert argument_problems(tool, args) is None
         return await tool.run(args)
@@ -39,12 +44,20 @@ async def test_lines_are_edited_and_the_diff_is_shown(root, edit):
     assert output.content == "a changed, lines: +1 -1\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three"
 
 
-async def test_a_match_that_ignores_white_space_is_applied_with_a_warning(root, edit):
+async def test_a_match_that_ignores_white_space_is_refused(root, edit):
     """RA-4."""
     (root / "a").write_text("\tone\n")
-    output = await edit("a", replace(1, "\tuno", expected="  one"))
-    assert not output.failed
-    assert output.content.splitlines()[1].startswith("Warning: `expected` matches line 1 except")
+    output = await edit("a", replace(1, "uno", expected="one"))
+    assert output.failed
+    assert (root / "a").read_text() == "\tone\n"
+
+
+async def test_without_expected_lines_the_file_must_have_been_read(root, edit):
+    """RA-4: line numbers of a file that was not read are guesses."""
+    (root / "a").write_text("one\n")
+    output = await edit("a", replace(1, "uno"))
+    assert output.content == "a was not read in this conversation: read it first, or give `expected`."
+    assert not (await edit("a", replace(1, "uno"), after_reading=True)).failed
 
 
 @pytest.mark.parametrize(
@@ -59,7 +72,7 @@ async def test_encoding_line_endings_and_mode_are_kept(root, edit, before, after
     """RA-4."""
     (root / "a").write_bytes(before)
     (root / "a").chmod(0o751)
-    output = await edit("a", replace(1, "ä"))
+    output = await edit("a", replace(1, "ä"), after_reading=True)
     assert not output.failed, output
     assert (root / "a").read_bytes() == after
     assert stat.S_IMODE((root / "a").stat().st_mode) == 0o751
@@ -117,6 +130,6 @@ async def test_a_file_that_changes_during_the_edit_is_not_overwritten(root):
 
 async def test_a_large_diff_is_shortened(root, edit):
     (root / "a").write_text("x\n")
-    output = await edit("a", replace(1, "line of text\n" * 10_000))
+    output = await edit("a", replace(1, "line of text\n" * 10_000), after_reading=True)
     assert len(output.content) < MAX_ANSWER_CHARS + 200
     assert output.content.startswith("a changed, lines: +10000 -1")

@@ -34,6 +34,7 @@ def test_the_tools_have_the_names_and_arguments_used_by_cassettes(root):
     assert tools == {
         "read_file": {"path", "start_line", "end_line"},
         "write_file": {"path", "content"},
+        "edit": {"path", "old", "new", "replace_all"},
         "list_dir": {"path"},
         "search_files": {"pattern", "path", "glob", "context_lines", "max_matches"},
         "shell": {"command", "timeout_s"},
@@ -173,6 +174,7 @@ async def test_a_replaced_file_keeps_its_mode_and_leaves_no_temporary_file(root,
     script = root / "run.sh"
     script.write_text("old")
     script.chmod(0o755)
+    await call("read_file", path="run.sh")
     output = await call("write_file", path="run.sh", content="new")
     assert "replaced" in output.content
     assert script.read_text() == "new"
@@ -183,6 +185,7 @@ async def test_a_replaced_file_keeps_its_mode_and_leaves_no_temporary_file(root,
 async def test_writing_through_a_link_changes_its_target(root, call):
     (root / "real").write_text("old")
     (root / "link").symlink_to("real")
+    await call("read_file", path="link")
     await call("write_file", path="link", content="new")
     assert (root / "link").is_symlink()
     assert (root / "real").read_text() == "new"

@@ -38,8 +38,11 @@ def root(tmp_path):
 def call(root):
     """Run a tool by name on a path; the other arguments have defaults."""
 
+    workspaces = {}
+
     async def call(name, path, folder=root, **args):
-        tool = next(tool for tool in (make(Workspace(folder, {})) for make in MAKES) if tool.name == name)
+        workspace = workspaces.setdefault(folder, Workspace(folder, {}))
+        tool = next(tool for tool in (make(workspace) for make in MAKES) if tool.name == name)
         return await tool.run(REST.get(name, {}) | args | {"path": path})
 
     return call
@@ -178,4 +181,4 @@ async def test_an_unusual_name_is_taken_literally(root, call, name, shown):
         assert found.content.splitlines() == ["total_matches_found 1, matched_files 1", shown, "1: two"]
     assert (await call("read_file", name)).content.endswith("\n1\ttwo")
     await call("write_file", name, content="new")
-    assert (root / name).read_text() == "new"
+    assert (root / name).read_text() == "new\n"

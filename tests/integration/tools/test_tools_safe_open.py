@@ -4,7 +4,7 @@ import stat
 import pytest
 
 from scaffold.policy.path.containment import Refusal
-from scaffold.tools.file.safe_open import FileContent, open_file, open_folder, read_whole, replace_file
+from scaffold.tools.content.safe_open import FileContent, open_file, open_folder, read_whole, replace_file
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import tempfile
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaffold.tools.content.text_encoding import BOM_ENCODINGS, LATIN_1, UTF_8, split_lines
 from scaffold.tools.file.line_reader import batched_lines, decode_chunks, read_range
-from scaffold.tools.file.text_encoding import BOM_ENCODINGS, LATIN_1, UTF_8, split_lines
 from scaffold.tools.workspace import Deadline
 
 PIECES = st.lists(st.text(alphabet="ab\n\rö", max_size=8), max_size=12)

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from scaffold.cli.repl.approvals import format_question
-from scaffold.cli.repl.line_diff import MAX_LINES, line_diff
 from scaffold.cli.repl.markdown import MarkdownBlocks
 from scaffold.cli.repl.renderer import Renderer, call_summary, one_line, result_summary
 from scaffold.cli.repl.view import StatusLineState, format_tokens, status_line
 from scaffold.core.printable_text import printable
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
+from scaffold.tools.content.line_diff import MAX_LINES, line_diff
 
 RENDERER = Renderer(width=60)
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -8,6 +8,7 @@ from scaffold.core.printable_text import (
     join_limited,
     json_escaped,
     printable,
+    truncate_text,
     utf8_safe,
 )
 
@@ -71,3 +72,13 @@ def test_escaped_json_means_the_same_and_shows_no_control_or_reordering():
     escaped = json_escaped(line)
     assert json.loads(escaped) == value
     assert escaped == '["a\\u009b31m", "x\\u202ey", "\\u200b", "\\udb40\\udc41", "\\u007f", "é 漢 🙂"]'
+
+
+def test_short_text_is_not_shortened():
+    assert truncate_text("x" * 30, 30) == "x" * 30
+
+
+def test_an_excerpt_keeps_head_and_tail_and_says_what_is_missing():
+    text = "head" + "x" * 1_000 + "tail"
+    shown = truncate_text(text, 90)
+    assert shown == text[:60] + "\n... 918 characters omitted ...\n" + text[-30:]

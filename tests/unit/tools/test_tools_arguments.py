@@ -1,7 +1,7 @@
 import pytest
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.tools.arguments import argument_problems, object_schema
+from scaffold.tools.arguments import argument_problems, object_schema, read_arguments
 
 
 async def nothing(args):
@@ -110,3 +110,45 @@ def test_a_long_invalid_value_is_shortened():
     problem = argument_problems(TOOL, {"path": ["x" * 500]})
     assert problem is not None
     assert len(problem) < 120
+
+
+@pytest.mark.parametrize(
+    ("args", "meant"),
+    [
+        ({"path": "7", "lines": "3"}, {"path": "7", "lines": 3}),
+        ({"path": "a", "lines": 3.0, "timeout_s": "0.5"}, {"path": "a", "lines": 3, "timeout_s": 0.5}),
+        ({"path": "a", "deep": "true", "lines": None}, {"path": "a", "deep": True}),
+        ({"path": "a", "deep": "False"}, {"path": "a", "deep": False}),
+        (
+            {"path": "a", "names": '["b", "c"]', "more": '{"d": 1}'},
+            {"path": "a", "names": ["b", "c"], "more": {"d": 1}},
+        ),
+    ],
+)
+def test_arguments_are_read_as_they_are_meant(args, meant):
+    """RA-4."""
+    assert read_arguments(TOOL, args) == meant
+    assert argument_problems(TOOL, read_arguments(TOOL, args)) is None
+
+
+def test_json_text_is_read_inside_of_lists_too():
+    """RA-4."""
+    entries = '[{"text": "a", "state": null}, {"text": "[1]"}]'
+    assert read_arguments(LIST, {"entries": entries}) == {"entries": [{"text": "a"}, {"text": "[1]"}]}
+    assert read_arguments(LIST, {"entries": ['{"text": "b"}']}) == {"entries": [{"text": "b"}]}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"path": "a", "lines": "three"},
+        {"path": "a", "lines": "3.5"},
+        {"path": "a", "lines": 3.5},
+        {"path": "a", "names": "b"},
+        {"path": "a", "names": "[" * 100_000},
+        {"path": "a", "more": '{"a":' * 200 + "1" + "}" * 200},
+        {"path": "a", "deep": "yes"},
+    ],
+)
+def test_what_cannot_be_read_stays_as_it_is_and_is_refused(args):
+    assert argument_problems(TOOL, read_arguments(TOOL, args)) is not None

@@ -1,7 +1,7 @@
 import pytest
 
 from scaffold.policy.path.containment import Refusal
-from scaffold.tools.file.line_edits import EditResult, apply_edits, parse_edits
+from scaffold.tools.content.line_edits import EditResult, apply_edits, parse_edits
 
 TEXT = "one\ntwo\nthree\nfour\n"
 
@@ -111,23 +111,18 @@ def test_an_unexpected_line_is_shown_with_the_lines_where_the_text_occurs():
     ]
 
 
-def test_different_white_space_is_accepted_with_a_warning():
-    """RA-4."""
-    result = outcome("\tif x:\n\t\ty  = 1 \n", replace(2, "\t\ty = 2", expected="        y = 1"))
-    assert isinstance(result, EditResult)
-    assert result.text == "\tif x:\n\t\ty = 2\n"
-    assert len(result.warnings) == 1
-    assert "white space" in result.warnings[0]
+@pytest.mark.parametrize("expected", ["        y = 1", "\t\ty  = 1", "\t\ty = 1 ", "\t\ty = 1\r"])
+def test_different_white_space_is_refused_and_the_line_is_shown(expected):
+    """RA-4: a line applied at another indentation would change what the program does."""
+    refused = outcome("\tif x:\n\t\ty = 1\n", replace(2, "y = 2", expected=expected))
+    assert isinstance(refused, Refusal)
+    assert refused.reason == (
+        "`expected` differs in white space from line 2; nothing was changed. Current lines:\n2\t\t\ty = 1"
+    )
 
 
 def test_different_white_space_inside_a_word_is_refused():
     assert isinstance(outcome("a b\n", replace(1, "x", expected="ab")), Refusal)
-
-
-def test_an_exact_match_raises_no_warning():
-    result = outcome(TEXT, replace(2, "x", expected="two"))
-    assert isinstance(result, EditResult)
-    assert not result.warnings
 
 
 def test_the_change_is_returned_as_a_unified_diff():

@@ -8,12 +8,12 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.cli.render.lookalikes import mark_lookalikes
-from scaffold.cli.repl.line_diff import MAX_LINES, LineDiff, line_diff
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.running_tools import RunningCall, proposed_text
 from scaffold.cli.repl.user_input import ANSWERS, counts_as_answer
 from scaffold.core.ports import Clock
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion
+from scaffold.tools.content.line_diff import MAX_LINES, LineDiff, line_diff
 
 MAX_CHARACTERS = 20_000
 """Characters of a subject that are shown."""

@@ -15,10 +15,10 @@ from rich.padding import Padding
 from rich.text import Text
 from rich.theme import Theme
 
-from scaffold.cli.repl.line_diff import DiffLine, LineDiff
 from scaffold.cli.repl.markdown import markdown
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.todo import Todo
+from scaffold.tools.content.line_diff import DiffLine, LineDiff
 from scaffold.views.text_format import clip
 
 _COLORS = re.compile(r"(\x1b\[[0-9;]*m)")

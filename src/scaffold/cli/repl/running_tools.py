@@ -9,16 +9,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from scaffold.cli.repl.line_diff import LineDiff, line_diff
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal, resolve_inside
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
-from scaffold.tools.file.line_edits import apply_edits, parse_edits
-from scaffold.tools.file.safe_open import read_whole
-from scaffold.tools.file.text_encoding import decode
+from scaffold.tools.content.line_diff import LineDiff, line_diff
+from scaffold.tools.content.line_edits import apply_edits, parse_edits
+from scaffold.tools.content.safe_open import read_whole
+from scaffold.tools.content.text_encoding import decode
+from scaffold.tools.content.text_replacement import replace_text
 
-WRITING_TOOLS = frozenset({"write_file", "append_file", "apply_delta"})
+WRITING_TOOLS = frozenset({"write_file", "append_file", "edit", "apply_delta"})
 """Tools whose change can be computed beforehand."""
 COMPARED_BYTES = 2_000_000
 """Larger files are not compared."""
@@ -119,6 +120,9 @@ def _after(name: str, args: Mapping[str, Any], before: str) -> str | None:
             return str(args["content"])
         case "append_file":
             return before + str(args["content"])
+        case "edit":
+            replaced = replace_text(before, args["old"], args["new"], everywhere=args.get("replace_all", False))
+            return None if isinstance(replaced, Refusal) else replaced.text
         case "apply_delta":
             changes = parse_edits(args["operations"])
             outcome = changes if isinstance(changes, Refusal) else apply_edits(before, changes)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol, assert_never
 
 from scaffold.agent.journal import EntryKind
-from scaffold.cli.repl.line_diff import LineDiff
 from scaffold.cli.repl.markdown import MarkdownBlocks, block_tail
 from scaffold.cli.repl.renderer import Renderer, one_line
 from scaffold.cli.repl.running_tools import FinishedCall
@@ -14,6 +13,7 @@ from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta,
 from scaffold.core.ports import Clock
 from scaffold.core.todo import Todo
 from scaffold.policy.secret.redaction import MIN_SECRET_CHARS
+from scaffold.tools.content.line_diff import LineDiff
 
 NEWS_LINES = 8
 """Lines shown of an incoming message."""

@@ -8,12 +8,12 @@ from typing import Any
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.model import Action, Goal
 from scaffold.core.plan import DEFAULT_ROLE, ActionSpec, GoalSpec
+from scaffold.core.printable_text import truncate_text
 from scaffold.core.states import reason_of, status_of
 from scaffold.orchestrator.planning.proposals import ProposalTarget
 from scaffold.orchestrator.planning.tool_responses import RESPONSE_CHARS, fit_entries, truncate_names
 from scaffold.plan.edit.draft import WAITING, ChangeRejected, PlanDraft
 from scaffold.plan.message_text import SpellingHints, quoted
-from scaffold.tools.workspace import truncate_text
 
 MAX_ACTIONS = 50
 """Limit for actions in one answer."""

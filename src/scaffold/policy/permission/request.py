@@ -13,7 +13,7 @@ from scaffold.policy.shell.workspace_paths import MAX_PATH_CHARS, WorkspacePaths
 
 _NAMES: Mapping[ToolCategory, tuple[str, ...]] = {
     "file_read": (*("read_file", "file_read", "list_dir", "file_info", "search_files", "glob", "grep", "pip_list"),),
-    "file_write": (*("write_file", "file_write", "append_file", "apply_delta", "apply_patch", "edit_file"),),
+    "file_write": (*("write_file", "file_write", "append_file", "apply_delta", "apply_patch", "edit", "edit_file"),),
     "shell": tuple(sorted(SHELL_TOOLS)),
     "network": ("web_fetch", "web_search", "pip_install", "network"),
     "memory": ("TodoWrite", "TodoRead", "memory"),

@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from scaffold.core.printable_text import count_of
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.file.read_write import PATH_SCHEMA
-from scaffold.tools.file.safe_open import open_file, unreadable_reason
-from scaffold.tools.file.text_encoding import SNIFF_BYTES, detect_encoding, encode_text, split_lines
+from scaffold.tools.content.safe_open import open_file, read_head, unreadable_reason
+from scaffold.tools.content.text_encoding import SNIFF_BYTES, detect_encoding, encode_text, split_lines
+from scaffold.tools.file.read_write import MAX_READ_BYTES, PATH_SCHEMA
 from scaffold.tools.workspace import Workspace, failed_answer, resolve_writable, run_in_thread
 
 
@@ -28,11 +29,16 @@ def append_file(workspace: Workspace) -> Tool:
             return failed_answer(target.reason)
         if target.is_dir():
             return failed_answer(f"{shown} is a folder; name a file in it.")
+        is_new = not target.exists()
+        if changed := _change_since(workspace, target, shown):
+            return failed_answer(changed.reason)
         with open_file(workspace.root, target, os.O_RDWR | os.O_APPEND | os.O_CREAT, make=True) as fd:
             added = _append(fd, args["content"], shown)
             size = os.fstat(fd).st_size
         if isinstance(added, Refusal):
             return failed_answer(added.reason)
+        if is_new or workspace.seen.knows(target):
+            _record(workspace, target, shown)
         count, note = added
         lines = len(split_lines(args["content"]))
         return ToolOutput(
@@ -46,6 +52,20 @@ def append_file(workspace: Workspace) -> Tool:
         category="file_write",
         run=run_in_thread(work),
     )
+
+
+def _change_since(workspace: Workspace, target: Path, shown: str) -> Refusal | None:
+    """Return what changed in the file since the conversation last saw it; None if nothing did, or it never saw it."""
+    if not workspace.seen.knows(target):
+        return None
+    content = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES) if target.exists() else None
+    return content if isinstance(content, Refusal) else workspace.seen.change_since(target, content, shown)
+
+
+def _record(workspace: Workspace, target: Path, shown: str) -> None:
+    content = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES)
+    if not isinstance(content, Refusal):
+        workspace.seen.record(target, content)
 
 
 def _append(fd: int, content: str, shown: str) -> tuple[int, str] | Refusal:

@@ -1,22 +1,24 @@
 """The tool that changes lines of a file."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from scaffold.core.printable_text import truncate_text
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.file.line_edits import EditResult, LineEdit, apply_edits, parse_edits
+from scaffold.tools.content.line_edits import EditResult, LineEdit, apply_edits, parse_edits
+from scaffold.tools.content.safe_open import FileContent, read_whole, replace_file
+from scaffold.tools.content.seen_files import whole_content
+from scaffold.tools.content.text_encoding import decode, encode_text
 from scaffold.tools.file.read_write import MAX_READ_BYTES, PATH_SCHEMA
-from scaffold.tools.file.safe_open import read_whole, replace_file
-from scaffold.tools.file.text_encoding import decode, encode_text
 from scaffold.tools.workspace import (
     MAX_ANSWER_CHARS,
     Workspace,
     failed_answer,
     resolve_writable,
     run_in_thread,
-    truncate_text,
 )
 
 _LINE = {"type": "integer", "minimum": 1}
@@ -40,17 +42,15 @@ def apply_delta(workspace: Workspace) -> Tool:
 
     def work(args: Mapping[str, Any]) -> ToolOutput:
         changed = _apply_to_file(workspace, args["path"], args["operations"])
-        return (
-            failed_answer(changed.reason)
-            if isinstance(changed, Refusal)
-            else ToolOutput(_report(args["path"], changed))
-        )
+        if isinstance(changed, Refusal):
+            return failed_answer(changed.reason)
+        return ToolOutput(change_report(args["path"], changed.diff))
 
     return Tool(
         name="apply_delta",
         description=(
-            "Change lines of a text file: all operations or none. Line numbers are those before the call. "
-            "Give `expected`, the lines as you know them, to avoid changing the wrong lines."
+            "Change lines of a text file by number: all operations of all calls in a reply count from the file as you "
+            "last saw it. Give `expected`, the current lines to the last space, unless you have just read the file."
         ),
         schema=object_schema({"path": PATH_SCHEMA, "operations": {"type": "array", "items": _OPERATION}}),
         category="file_write",
@@ -65,14 +65,31 @@ def _apply_to_file(workspace: Workspace, shown: str, operations: list[Mapping[st
     content = read_whole(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES)
     if isinstance(content, Refusal):
         return content
-    changes = parse_edits(operations)
+    changes = _changes(workspace, target, content, shown, operations)
     if isinstance(changes, Refusal):
         return changes
     edited = _edit_bytes(content.data, changes, shown)
     if isinstance(edited, Refusal):
         return edited
     data, outcome = edited
-    return replace_file(workspace.root, target, data, shown, origin=content.origin) or outcome
+    if refusal := replace_file(workspace.root, target, data, shown, origin=content.origin):
+        return refusal
+    workspace.seen.record_edits(target, whole_content(data), changes)
+    return outcome
+
+
+def _changes(
+    workspace: Workspace, target: Path, content: FileContent, shown: str, operations: list[Mapping[str, Any]]
+) -> Sequence[LineEdit] | Refusal:
+    """Return the operations with the line numbers of the file as it is now, or why they are refused."""
+    if changed := workspace.seen.change_since(target, content, shown):
+        return changed
+    changes = parse_edits(operations)
+    if isinstance(changes, Refusal):
+        return changes
+    if not workspace.seen.knows(target) and any(change.expected is None for change in changes):
+        return Refusal(f"{shown} was not read in this conversation: read it first, or give `expected`.")
+    return workspace.seen.renumbered(target, changes)
 
 
 def _edit_bytes(data: bytes, changes: Sequence[LineEdit], shown: str) -> tuple[bytes, EditResult] | Refusal:
@@ -86,9 +103,9 @@ def _edit_bytes(data: bytes, changes: Sequence[LineEdit], shown: str) -> tuple[b
     return written if isinstance(written, Refusal) else (decoded.encoding.bom + written, outcome)
 
 
-def _report(path: str, outcome: EditResult) -> str:
-    added = sum(line.startswith("+") for line in outcome.diff)
-    removed = sum(line.startswith("-") for line in outcome.diff)
-    warnings = [f"Warning: {warning}" for warning in outcome.warnings]
-    diff = truncate_text("\n".join(outcome.diff), MAX_ANSWER_CHARS)
-    return "\n".join([f"{path} changed, lines: +{added} -{removed}", *warnings, diff])
+def change_report(path: str, diff: Sequence[str]) -> str:
+    """Return the answer to a change of a file, which shows the hunks of its diff."""
+    added = sum(line.startswith("+") for line in diff)
+    removed = sum(line.startswith("-") for line in diff)
+    shown = truncate_text("\n".join(diff), MAX_ANSWER_CHARS)
+    return f"{path} changed, lines: +{added} -{removed}\n{shown}"

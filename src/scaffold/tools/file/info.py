@@ -11,10 +11,10 @@ import msgspec
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal, resolve_inside
 from scaffold.tools.arguments import object_schema
+from scaffold.tools.content.safe_open import open_file, open_folder
+from scaffold.tools.content.text_encoding import Decoded
 from scaffold.tools.file.line_reader import decode_chunks, read_range
 from scaffold.tools.file.read_write import PATH_SCHEMA, READ_TIMEOUT_S, decode_file, file_kind, format_mtime
-from scaffold.tools.file.safe_open import open_file, open_folder
-from scaffold.tools.file.text_encoding import Decoded
 from scaffold.tools.workspace import (
     Deadline,
     ReadablePath,

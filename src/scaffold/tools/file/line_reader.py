@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from scaffold.tools.file.text_encoding import Encoding
+from scaffold.tools.content.text_encoding import Encoding
 from scaffold.tools.workspace import Deadline
 
 CHUNK_BYTES = 1 << 20

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -12,9 +13,9 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.file.line_reader import LineRange, decode_chunks, read_range
-from scaffold.tools.file.safe_open import open_file, open_folder, read_head, replace_file
-from scaffold.tools.file.text_encoding import (
+from scaffold.tools.content.safe_open import FileContent, open_file, open_folder, read_head, replace_file
+from scaffold.tools.content.seen_files import SeenFiles, whole_content
+from scaffold.tools.content.text_encoding import (
     LATIN_1,
     SNIFF_BYTES,
     UTF_8,
@@ -22,9 +23,11 @@ from scaffold.tools.file.text_encoding import (
     Encoding,
     decode,
     detect_encoding,
+    dominant_line_end,
     encode_text,
     split_lines,
 )
+from scaffold.tools.file.line_reader import LineRange, decode_chunks, read_range
 from scaffold.tools.workspace import (
     MAX_ANSWER_CHARS,
     Deadline,
@@ -66,7 +69,7 @@ def read_file(workspace: Workspace, *, time_limit_s: float = READ_TIMEOUT_S) -> 
                 f"`end_line` {args['end_line']} is before `start_line` {start}; give the lower number first."
             )
         end = min(args.get("end_line", start + MAX_LINES), start - 1 + MAX_LINES)
-        part = _read_excerpt(readable, args["path"], start, end, deadline)
+        part = _read_excerpt(workspace.seen, readable, args["path"], start, end, deadline)
         return failed_answer(part.reason) if isinstance(part, Refusal) else _numbered(args, part)
 
     return Tool(
@@ -83,32 +86,78 @@ def read_file(workspace: Workspace, *, time_limit_s: float = READ_TIMEOUT_S) -> 
 
 
 def write_file(workspace: Workspace) -> Tool:
-    """Return the tool that creates or replaces a whole file; creates missing folders, keeps an existing mode."""
+    """Return the tool that creates or replaces a whole file; creates missing folders.
+
+    What is replaced keeps its mode, encoding, line endings, and a newline at its end.
+    """
 
     def work(args: Mapping[str, Any]) -> ToolOutput:
         """Write the file, or return why it cannot be written."""
-        target = resolve_writable(workspace, args["path"])
-        if isinstance(target, Refusal):
-            return failed_answer(target.reason)
-        data = encode_text(args["content"], UTF_8)
-        if isinstance(data, Refusal):
-            return failed_answer(data.reason)
-        size = f"{count_of(len(data), 'byte')}, {count_of(len(split_lines(args['content'])), 'line')}"
-        done = "replaced" if target.exists() else "created"
-        refusal = replace_file(workspace.root, target, data, args["path"], origin=None)
-        if refusal:
-            return failed_answer(refusal.reason)
-        return ToolOutput(f"{args['path']} {done}: {size}.")
+        written = _write_whole(workspace, args["path"], args["content"])
+        return failed_answer(written.reason) if isinstance(written, Refusal) else ToolOutput(written)
 
     return Tool(
         name="write_file",
-        description="Write a whole text file: replaces an existing file, creates missing folders.",
+        description="Write a whole text file: creates missing folders; replaces an existing file that you have read.",
         schema=object_schema(
             {"path": PATH_SCHEMA, "content": {"type": "string", "description": "The whole new content."}}
         ),
         category="file_write",
         run=run_in_thread(work),
     )
+
+
+def _write_whole(workspace: Workspace, shown: str, text: str) -> str | Refusal:
+    """Write a whole file; return the answer, or why it was not written."""
+    target = resolve_writable(workspace, shown)
+    if isinstance(target, Refusal):
+        return target
+    before = _content_before(workspace, target, shown)
+    if isinstance(before, Refusal):
+        return before
+    text, encoding = _in_the_manner_of(before, text)
+    encoded = encode_text(text, encoding)
+    if isinstance(encoded, Refusal):
+        return encoded
+    data = encoding.bom + encoded
+    if refusal := replace_file(workspace.root, target, data, shown, origin=before.origin if before else None):
+        return refusal
+    workspace.seen.record(target, whole_content(data))
+    size = f"{count_of(len(data), 'byte')}, {count_of(len(split_lines(text)), 'line')}"
+    kept = [_note(encoding)] if encoding != UTF_8 else []
+    kept += [", lines end with CRLF"] if dominant_line_end(text) == "\r\n" else []
+    return f"{shown} {'replaced' if before else 'created'}: {size}{''.join(kept)}."
+
+
+def _content_before(workspace: Workspace, target: Path, shown: str) -> FileContent | Refusal | None:
+    """Return the file that is about to be replaced, None if there is none, or why it must not be replaced."""
+    if not target.is_file():  # what is no regular file is refused when it is to be replaced
+        return workspace.seen.change_since(target, None, shown)
+    content = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES)
+    if isinstance(content, Refusal):
+        return content
+    if changed := workspace.seen.change_since(target, content, shown):
+        return changed
+    if content.data and not workspace.replaces_unread and not workspace.seen.knows(target):
+        return Refusal(
+            f"{shown} exists and was not read in this conversation; nothing was written. Read it first, or change "
+            "only a part of it with edit."
+        )
+    return content
+
+
+def _in_the_manner_of(before: FileContent | None, text: str) -> tuple[str, Encoding]:
+    """Return the text with the line endings and the newline at the end of what it replaces, and its encoding."""
+    encoding = detect_encoding(before.data, whole=not before.cut) if before else None
+    if before is None or encoding is None:
+        return text, UTF_8
+    old = before.data[len(encoding.bom) :].decode(encoding.python_name, errors="replace")
+    if "\n" in old:
+        end = dominant_line_end(old)
+        text = text.replace("\r\n", "\n").replace("\n", end)
+        if text and old.endswith("\n") and not before.cut and not text.endswith("\n"):
+            text += end
+    return text, encoding
 
 
 def list_dir(workspace: Workspace) -> Tool:
@@ -142,8 +191,10 @@ def decode_file(readable: ReadablePath, shown: str) -> Decoded | Encoding | Refu
     `shown` is the path as the model wrote it.
     """
     content = read_head(readable.folder, readable.path, shown, limit_bytes=MAX_READ_BYTES)
-    if isinstance(content, Refusal):
-        return content
+    return content if isinstance(content, Refusal) else _decoded(content, shown)
+
+
+def _decoded(content: FileContent, shown: str) -> Decoded | Encoding | Refusal:
     if content.cut:
         known: Decoded | Encoding | None = detect_encoding(content.data[:SNIFF_BYTES], whole=False)
     else:
@@ -173,12 +224,16 @@ class _FileExcerpt(Struct, frozen=True):
 
 
 def _read_excerpt(
-    readable: ReadablePath, shown: str, start: int, end: int, deadline: Deadline
+    seen: SeenFiles, readable: ReadablePath, shown: str, start: int, end: int, deadline: Deadline
 ) -> _FileExcerpt | Refusal:
-    """Return the lines `start` to `end` (inclusive) of a file, or why it cannot be read."""
-    text = decode_file(readable, shown)
+    """Return the lines `start` to `end` (inclusive) of a file, which is `seen` then, or why it cannot be read."""
+    content = read_head(readable.folder, readable.path, shown, limit_bytes=MAX_READ_BYTES)
+    if isinstance(content, Refusal):
+        return content
+    text = _decoded(content, shown)
     if isinstance(text, Refusal):
         return text
+    seen.record(readable.path, content)
     if isinstance(text, Decoded):
         return _FileExcerpt(
             read_range(iter([text.text]), start, end, MAX_LINE_CHARS), start, text.encoding, counted=True

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.printable_text import count_of
 from scaffold.policy.path.containment import Refusal
-from scaffold.tools.file.text_encoding import dominant_line_end, split_lines
+from scaffold.tools.content.text_encoding import dominant_line_end, split_lines
 
 Operation = Literal["insert", "replace", "delete"]
 CONTEXT_LINES = 2
@@ -25,11 +25,10 @@ class LineEdit(Struct, frozen=True):
 
 
 class EditResult(Struct, frozen=True):
-    """The new text, the change as hunks of a unified diff, and warnings where white space differed from `expected`."""
+    """The new text, and the change as hunks of a unified diff."""
 
     text: str
     diff: Sequence[str]
-    warnings: Sequence[str]
 
 
 def parse_edits(operations: Sequence[Mapping[str, Any]]) -> tuple[LineEdit, ...] | Refusal:
@@ -52,15 +51,26 @@ def apply_edits(text: str, changes: Sequence[LineEdit]) -> EditResult | Refusal:
     except after an empty last line, which would vanish without it.
     """
     lines = split_lines(text)
-    warnings: list[str] = []
     for earlier, later in pairwise(changes):
         if later.start < earlier.end:
-            return Refusal(f"Operations on {_span(earlier)} and {_span(later)} overlap; make them one operation.")
+            return Refusal(f"Operations on {span_of(earlier)} and {span_of(later)} overlap; make them one operation.")
     for change in changes:
-        problem = _range_problem(change, lines) or _mismatch(change, lines, warnings)
+        problem = _range_problem(change, lines) or _mismatch(change, lines)
         if problem:
             return problem
-    return EditResult(_joined(text, lines, changes), tuple(_hunks(lines, changes)), warnings)
+    return EditResult(_joined(text, lines, changes), edit_hunks(lines, changes))
+
+
+def edit_hunks(lines: Sequence[str], changes: Sequence[LineEdit]) -> Sequence[str]:
+    """Return the hunks of a unified diff for edits of these lines."""
+    return tuple(_hunks(lines, changes))
+
+
+def span_of(change: LineEdit) -> str:
+    """Return the lines of an edit in words: `line 3`, `lines 3-5`."""
+    if change.end <= change.start + 1:
+        return f"line {change.start + 1}"
+    return f"lines {change.start + 1}-{change.end}"
 
 
 def _read(operation: Mapping[str, Any]) -> LineEdit | Refusal:
@@ -89,11 +99,11 @@ def _range_problem(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
     last = len(lines) if change.end > change.start else len(lines) + 1
     if change.start < last and change.end <= len(lines):
         return None
-    return Refusal(f"Cannot change {_span(change)}: the file has {count_of(len(lines), 'line')}; read it again.")
+    return Refusal(f"Cannot change {span_of(change)}: the file has {count_of(len(lines), 'line')}; read it again.")
 
 
-def _mismatch(change: LineEdit, lines: Sequence[str], warnings: list[str]) -> Refusal | None:
-    """Return how the lines differ from `change.expected`; if only white space differs, add to `warnings` instead."""
+def _mismatch(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
+    """Return how the lines differ from `change.expected`, to the last space; None if they do not."""
     expected = change.expected
     if expected is None:
         return None
@@ -101,14 +111,13 @@ def _mismatch(change: LineEdit, lines: Sequence[str], warnings: list[str]) -> Re
     current = lines[change.start : end]
     if current == expected:
         return None
-    if [_normalized(line) for line in current] == [_normalized(line) for line in expected]:
-        warnings.append(f"`expected` matches {_span(change)} except for white space; check the diff.")
-        return None
+    blank = [_normalized(line) for line in current] == [_normalized(line) for line in expected]
+    how = "differs in white space from" if blank else "does not match"
     shown = "\n".join(f"{change.start + n}\t{line[:400]}" for n, line in enumerate(current[:HINTED_LINES], 1))
     elsewhere = _find_lines(lines, expected)
     hint = f"It is at line {', '.join(map(str, elsewhere))}. " if elsewhere else ""
     return Refusal(
-        f"`expected` does not match {_span(change)}; nothing was changed. {hint}Current lines:\n{shown or '(no lines)'}"
+        f"`expected` {how} {span_of(change)}; nothing was changed. {hint}Current lines:\n{shown or '(no lines)'}"
     )
 
 
@@ -177,9 +186,3 @@ def _groups(changes: Sequence[LineEdit]) -> Iterator[Sequence[LineEdit]]:
         group.append(change)
     if group:
         yield group
-
-
-def _span(change: LineEdit) -> str:
-    if change.end <= change.start + 1:
-        return f"line {change.start + 1}"
-    return f"lines {change.start + 1}-{change.end}"

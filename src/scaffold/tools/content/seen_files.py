@@ -1,0 +1,167 @@
+"""What a conversation knows of files: their contents as it last read or wrote them, and its edits since.
+
+A tool changes no file that somebody else changed meanwhile. It says what changed instead, and then the conversation
+knows that.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextvars import ContextVar
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from scaffold.core.printable_text import truncate_text
+from scaffold.policy.path.containment import Refusal
+from scaffold.tools.content.line_diff import DiffLine, line_diff
+from scaffold.tools.content.line_edits import LineEdit, span_of
+from scaffold.tools.content.safe_open import FileContent, FileVersion
+from scaffold.tools.content.text_encoding import decode
+
+CURRENT_REPLY: ContextVar[object] = ContextVar("CURRENT_REPLY", default=None)
+"""The reply whose calls are running: all of them were written before any of them ran."""
+KEPT_BYTES = 500_000
+"""Longer contents are not kept to tell what changed."""
+KEPT_FILES = 200
+"""Of more files, those seen longest ago are forgotten."""
+SHOWN_CHANGE_CHARS = 6_000
+
+
+class EditedSpan(Struct, frozen=True):
+    """Lines `start` to `end` (0-based, `end` exclusive) that an edit replaced by `growth` more lines."""
+
+    start: int
+    end: int
+    growth: int
+
+
+class _SeenFile(Struct):
+    """A file as last seen: its digest and, if it is not too long, its bytes; of a streamed one, only its version."""
+
+    digest: bytes | None
+    data: bytes | None
+    version: FileVersion
+    reply: object = None
+    edits: list[EditedSpan] = field(default_factory=list)
+    """What the calls of `reply` changed so far, in the line numbers from before the reply."""
+
+
+def whole_content(data: bytes) -> FileContent:
+    """Return the content of a file that was just written."""
+    return FileContent(data, FileVersion(device=0, inode=0, size=len(data), mtime_ns=0))
+
+
+class SeenFiles:
+    """The files that one conversation has seen."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[Path, _SeenFile] = OrderedDict()
+
+    def record(self, path: Path, content: FileContent) -> None:
+        """Remember the content of a file that the conversation has read, or written as a whole."""
+        digest = None if content.cut else hashlib.sha256(content.data).digest()
+        kept = content.data if not content.cut and len(content.data) <= KEPT_BYTES else None
+        earlier = self._seen.pop(path, None)
+        seen = _SeenFile(digest, kept, content.origin)
+        if earlier is not None and earlier.reply is CURRENT_REPLY.get():
+            seen.reply, seen.edits = earlier.reply, earlier.edits
+        self._seen[path] = seen
+        while len(self._seen) > KEPT_FILES:
+            self._seen.popitem(last=False)
+
+    def record_edits(self, path: Path, content: FileContent, edits: Sequence[LineEdit]) -> None:
+        """Remember a file after edits of the conversation's own, in the order of the lines they changed.
+
+        The edits have the line numbers from right before them, as `renumbered` returns them.
+        """
+        before = self._edits_of_reply(path)
+        own = [EditedSpan(*_original(before, edit), len(edit.new) - (edit.end - edit.start)) for edit in edits]
+        self.record(path, content)
+        seen = self._seen[path]
+        seen.reply, seen.edits = CURRENT_REPLY.get(), sorted([*before, *own], key=lambda span: (span.start, span.end))
+
+    def knows(self, path: Path) -> bool:
+        """Return whether the conversation has read or written the file."""
+        return path in self._seen
+
+    def change_since(self, path: Path, content: FileContent | None, shown: str) -> Refusal | None:
+        """Return what changed in a file since it was last seen, and remember it; None if nothing did.
+
+        `content` is None for a file that does not exist. A file that was never seen has not changed.
+        """
+        seen = self._seen.get(path)
+        if seen is None:
+            return None
+        if content is None:
+            del self._seen[path]
+            return Refusal(f"{shown} was deleted since you read it; nothing was written. Repeat the call to create it.")
+        if _is_same(seen, content):
+            return None
+        del self._seen[path]
+        self.record(path, content)
+        return Refusal(
+            f"{shown} was changed since you read it, by somebody else or by a command; nothing was written. "
+            f"Make your change on what it contains now. {_description(seen, content)}"
+        )
+
+    def renumbered(self, path: Path, changes: Sequence[LineEdit]) -> Sequence[LineEdit] | Refusal:
+        """Return edits with the line numbers of the file as it is now.
+
+        The calls of one reply were all written before the first of them ran, so their numbers are those from before
+        the reply. Refused if an earlier call of the reply changed the same lines.
+        """
+        spans = self._edits_of_reply(path)
+        moved = []
+        for change in changes:
+            if any(_touch(span, change) for span in spans):
+                return Refusal(
+                    f"An earlier call of the same reply changed {span_of(change)}, or lines around it; "
+                    "nothing was changed. Look at the file, then repeat this call with its new line numbers."
+                )
+            growth = sum(span.growth for span in spans if span.end <= change.start)
+            moved.append(LineEdit(change.start + growth, change.end + growth, change.new, change.expected))
+        return tuple(moved)
+
+    def _edits_of_reply(self, path: Path) -> Sequence[EditedSpan]:
+        """Return what the calls of the current reply changed so far."""
+        seen, reply = self._seen.get(path), CURRENT_REPLY.get()
+        return () if seen is None or reply is None or seen.reply is not reply else tuple(seen.edits)
+
+
+def _is_same(seen: _SeenFile, content: FileContent) -> bool:
+    if seen.digest is None or content.cut:
+        return seen.version == content.origin
+    return seen.digest == hashlib.sha256(content.data).digest()
+
+
+def _touch(span: EditedSpan, change: LineEdit) -> bool:
+    """Return whether both change the same line, or one inserts within the other's lines."""
+    return span.start < change.end and change.start < span.end
+
+
+def _original(spans: Sequence[EditedSpan], edit: LineEdit) -> tuple[int, int]:
+    """Return the lines of an edit, from the numbers of now to those from before the reply."""
+    shift = 0
+    for span in spans:
+        if span.end + shift + span.growth <= edit.start:
+            shift += span.growth
+    return edit.start - shift, edit.end - shift
+
+
+def _description(seen: _SeenFile, content: FileContent) -> str:
+    """Return what changed, as lines with their numbers."""
+    before = decode(seen.data) if seen.data is not None else None
+    after = None if content.cut else decode(content.data)
+    if before is None or after is None:
+        return "Read it again."
+    diff = line_diff(before.text, after.text)
+    if diff is None:
+        return "Only its encoding changed; read it again."
+    lines = "\n".join(_shown_line(line) for line in diff.lines)
+    return f"What changed:\n{truncate_text(lines, SHOWN_CHANGE_CHARS)}"
+
+
+def _shown_line(line: DiffLine) -> str:
+    marks = {"same": " ", "added": "+", "removed": "-"}
+    return f"{marks[line.kind]}{line.number}\t{line.text}" if line.kind in marks else f"... {line.text}".rstrip()

@@ -1,0 +1,163 @@
+"""What a conversation may do to files that it has not read, or that changed since."""
+
+import codecs
+
+import pytest
+
+from scaffold.agent.toolbox import Toolbox
+from scaffold.core.conversation import ToolCall
+from scaffold.tools.catalog import builtin_tools
+from scaffold.tools.workspace import Workspace
+
+
+class Conversation:
+    """One agent's calls in a folder; `reply` runs the calls of one reply."""
+
+    def __init__(self, root, **settings):
+        self._toolbox = Toolbox(builtin_tools(Workspace(root, {}, **settings)))
+
+    async def reply(self, *calls):
+        batch = self._toolbox.batch([ToolCall(f"{n}", name, args) for n, (name, args) in enumerate(calls)])
+        await batch.run()
+        return batch.results
+
+    async def call(self, name, **args):
+        (result,) = await self.reply((name, args))
+        return result
+
+
+@pytest.fixture
+def agent(tmp_path):
+    return Conversation(tmp_path)
+
+
+def operation(line, content, **more):
+    return {"operation": "replace", "start_line": line, "content": content, **more}
+
+
+def delta(path, *operations):
+    return "apply_delta", {"path": path, "operations": list(operations)}
+
+
+CHANGES = {
+    "write_file": {"content": "mine\n"},
+    "append_file": {"content": "mine\n"},
+    "edit": {"old": "two", "new": "mine"},
+    "apply_delta": {"operations": [operation(2, "mine", expected="two")]},
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_no_tool_changes_a_file_that_changed_since_it_was_read(tmp_path, agent, name):
+    """RA-4, RA-14: the user's edit is shown instead, and the next call may build on it."""
+    file = tmp_path / "a"
+    file.write_text("one\ntwo\n")
+    await agent.call("read_file", path="a")
+    file.write_text("one\ntwo\nthe user's\n")
+    refused = await agent.call(name, path="a", **CHANGES[name])
+    assert refused.failed
+    assert file.read_text() == "one\ntwo\nthe user's\n"
+    assert refused.content.splitlines()[-1] == "+3\tthe user's"
+    assert not (await agent.call(name, path="a", **CHANGES[name])).failed
+    assert "mine" in file.read_text()
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_an_agents_own_changes_are_known_to_it(tmp_path, agent, name):
+    (tmp_path / "a").write_text("one\ntwo\n")
+    await agent.call("read_file", path="a")
+    assert not (await agent.call(name, path="a", **CHANGES[name])).failed
+    assert not (await agent.call("append_file", path="a", content="more\n")).failed
+
+
+async def test_a_file_with_the_same_content_has_not_changed(tmp_path, agent):
+    file = tmp_path / "a"
+    file.write_text("one\n")
+    await agent.call("read_file", path="a")
+    file.unlink()
+    file.write_text("one\n")
+    assert not (await agent.call("write_file", path="a", content="two\n")).failed
+
+
+async def test_a_deleted_file_is_created_only_when_that_is_known(tmp_path, agent):
+    file = tmp_path / "a"
+    file.write_text("one\n")
+    await agent.call("read_file", path="a")
+    file.unlink()
+    refused = await agent.call("write_file", path="a", content="two\n")
+    assert (refused.failed, file.exists()) == (True, False)
+    assert "was deleted since you read it" in refused.content
+    assert not (await agent.call("write_file", path="a", content="two\n")).failed
+
+
+async def test_a_file_never_read_is_not_replaced_as_a_whole(tmp_path, agent):
+    """RA-4, RA-14: but in a worker's own worktree it is."""
+    (tmp_path / "a").write_text("one\n")
+    (tmp_path / "empty").touch()
+    refused = await agent.call("write_file", path="a", content="two\n")
+    assert refused.content.startswith("a exists and was not read in this conversation; nothing was written.")
+    assert (tmp_path / "a").read_text() == "one\n"
+    assert not (await agent.call("write_file", path="empty", content="two\n")).failed
+    assert not (await agent.call("edit", path="a", old="one", new="two")).failed
+    assert not (await Conversation(tmp_path, replaces_unread=True).call("write_file", path="a", content="3")).failed
+
+
+@pytest.mark.parametrize(
+    ("before", "content", "after"),
+    [
+        (b"one\r\ntwo\r\n", "1\n2\n", b"1\r\n2\r\n"),
+        (b"one\r\ntwo\r\n", "1\r\n2", b"1\r\n2\r\n"),
+        (b"one\n", "1", b"1\n"),
+        (b"one", "1", b"1"),
+        (b"one", "1\n", b"1\n"),
+        (codecs.BOM_UTF8 + b"one\n", "\u00f6\n", codecs.BOM_UTF8 + "\u00f6\n".encode()),
+        (codecs.BOM_UTF16_LE + "one\n".encode("utf-16-le"), "1\n", codecs.BOM_UTF16_LE + "1\n".encode("utf-16-le")),
+        (b"caf\xe9\n", "caf\u00e9s\n", b"caf\xe9s\n"),
+    ],
+)
+async def test_a_replaced_file_keeps_its_encoding_and_line_endings(tmp_path, agent, before, content, after):
+    """RA-4."""
+    (tmp_path / "a").write_bytes(before)
+    (tmp_path / "a").chmod(0o640)
+    await agent.call("read_file", path="a")
+    assert not (await agent.call("write_file", path="a", content=content)).failed
+    assert (tmp_path / "a").read_bytes() == after
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
+async def test_calls_of_one_reply_count_lines_from_before_it(tmp_path, agent):
+    """RA-4: two edits in one reply overwrote a line."""
+    file = tmp_path / "a"
+    file.write_text("".join(f"{n}\n" for n in range(1, 9)))
+    await agent.call("read_file", path="a")
+    results = await agent.reply(
+        delta("a", operation(2, "two\nand more")),
+        delta("a", {"operation": "delete", "start_line": 4}),
+        ("edit", {"path": "a", "old": "5\n", "new": "five\nof them\n"}),
+        delta("a", operation(7, "seven", expected="7"), {"operation": "insert", "start_line": 9, "content": "nine"}),
+    )
+    assert [result.failed for result in results] == [False] * 4
+    assert file.read_text().split() == ["1", "two", "and", "more", "3", "five", "of", "them", "6", "seven", "8", "nine"]
+    # In the next reply they count from what the file is now.
+    await agent.reply(delta("a", operation(1, "one")), delta("a", {"operation": "delete", "start_line": 9}))
+    assert file.read_text().split() == ["one", "two", "and", "more", "3", "five", "of", "them", "6", "seven", "nine"]
+
+
+async def test_two_edits_of_the_same_line_in_one_reply_are_refused(tmp_path, agent):
+    (tmp_path / "a").write_text("one\ntwo\n")
+    await agent.call("read_file", path="a")
+    first, second = await agent.reply(delta("a", operation(2, "2")), delta("a", operation(2, "zwei")))
+    assert (first.failed, second.failed) == (False, True)
+    assert "An earlier call of the same reply changed line 2" in second.content
+    assert (tmp_path / "a").read_text() == "one\n2\n"
+
+
+async def test_a_very_long_file_is_known_by_its_version(tmp_path, agent):
+    file = tmp_path / "a"
+    file.write_text("x" * 99 + "\n" * 11_000_000)
+    await agent.call("read_file", path="a", end_line=1)
+    assert not (await agent.call("append_file", path="a", content="y\n")).failed
+    with file.open("a") as more:
+        more.write("z\n")
+    refused = await agent.call("append_file", path="a", content="y\n")
+    assert refused.content.endswith("what it contains now. Read it again.")
