@@ -11,6 +11,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.errors import GitError
+from scaffold.core.ids import Commit
+from scaffold.git.collection import CollectionWatch
 from scaffold.git.disabled_programs import HARMLESS_COMMANDS, DisabledPrograms, Setting, disable_programs
 from scaffold.git.errors import git_failure, is_lock_error, is_system_error
 from scaffold.host.environment import child_environment, path_outside
@@ -108,6 +110,7 @@ class Git:
         git_dir: Path | None = None,
         overrides: dict[GitLocation, DisabledPrograms] | None = None,
         cached: dict[tuple[str, ...], GitResult] | None = None,
+        collections: CollectionWatch | None = None,
     ) -> None:
         self.cwd = cwd
         # An activated environment in the checkout is a folder that agents write: its `git` is not ours to run.
@@ -121,11 +124,18 @@ class Git:
         self._git_dir = git_dir
         self._overrides: dict[GitLocation, DisabledPrograms] = {} if overrides is None else overrides
         self._cached: dict[tuple[str, ...], GitResult] = {} if cached is None else cached
+        self._collections = CollectionWatch(cwd) if collections is None else collections
 
     def at(self, path: Path, *, git_dir: Path | None = None) -> "Git":
         """Return a `Git` at the top of another checkout, with the same environment and caches."""
         return Git(
-            path, environ=self.environ, top=True, git_dir=git_dir, overrides=self._overrides, cached=self._cached
+            path,
+            environ=self.environ,
+            top=True,
+            git_dir=git_dir,
+            overrides=self._overrides,
+            cached=self._cached,
+            collections=self._collections,
         )
 
     @property
@@ -156,6 +166,17 @@ class Git:
         if finished.exit_code not in ok or (finished.truncated and limit_bytes is None):
             raise git_failure(args, self.cwd, finished)
         return GitResult(finished.exit_code or 0, finished.stdout, finished.stderr)
+
+    async def still_has(self, new: Commit, *, known: Commit) -> bool:
+        """Return whether all objects of `new` are there that those of `known` are not; ask once a ref leads to `new`.
+
+        A collection of the user's may have deleted some that were made before the ref was there.
+        """
+        if not self._collections.has_run():
+            return True
+        await self._collections.settle()
+        found = await self("rev-list", "--objects", "--quiet", new, f"^{known}", ok=frozenset({0, 1, 128}))
+        return found.exit_code == 0
 
     async def read_cached(self, *args: str, commits: Sequence[str]) -> GitResult:
         """Run `git ARGS COMMITS`, or return the cached result. The result must depend on the commits alone.

@@ -37,6 +37,8 @@ WITHOUT_ATTRIBUTES = {"GIT_WORK_TREE": os.sep, "GIT_INDEX_FILE": "/nonexistent/i
 """Variables with which git finds none of the repository's .gitattributes: `-diff` would hide the lines of a file."""
 TREE_OF = ("rev-list", "--max-count=1", "--no-commit-header", "--format=%T")
 
+MAX_COLLECTED = 5
+"""How often a commit is made again of which a collection has deleted a part."""
 NUMSTAT_TABS = 2
 """The tabs in a line of `--numstat`: added, deleted, path."""
 
@@ -416,16 +418,22 @@ async def _commit_all(
     moved = await commit_submodules(git, links, message, author=author, committer=committer)
     # Before the add, which would turn a nested repository into a pointer and leave out its files.
     await _refuse_nested(git, links)
-    await stage_all(git, links, moved, kept_out=kept_out)
-    # Not `git commit`: it would run hooks, take an unfinished merge for one, and move the branch that HEAD names.
-    tree = (await git("write-tree")).line
-    before = await read_commit(git, "HEAD")
-    if tree == before.tree:
-        return before, before
-    parents = (before.commit,)
-    commit = await commit_tree(git, tree, parents=parents, message=message, author=author, committer=committer)
-    await git("update-ref", "--no-deref", "HEAD", commit)
-    return before, CommitInfo(commit, tree, parents)
+    for _ in range(MAX_COLLECTED):
+        await stage_all(git, links, moved, kept_out=kept_out)
+        # Not `git commit`: it would run hooks, take an unfinished merge for one, and move the branch that HEAD names.
+        tree = (await git("write-tree")).line
+        before = await read_commit(git, "HEAD")
+        if tree == before.tree:
+            return before, before
+        parents = (before.commit,)
+        commit = await commit_tree(git, tree, parents=parents, message=message, author=author, committer=committer)
+        await git("update-ref", "--no-deref", "HEAD", commit)
+        if await git.still_has(commit, known=before.commit):
+            return before, CommitInfo(commit, tree, parents)
+        # Everything is added anew: of a file that the index knows, git would not look whether its object is there.
+        await git("update-ref", "--no-deref", "HEAD", before.commit)
+        await git("read-tree", before.commit)
+    raise GitError(f"objects of a commit in {git.cwd} were deleted by `git gc` each time", "let it finish, then retry")
 
 
 async def _differences(git: Git, old: Commit, new: Commit) -> GitResult:

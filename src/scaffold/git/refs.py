@@ -1,5 +1,6 @@
 """Read refs, and move or delete them by compare-and-swap."""
 
+from scaffold.core.errors import GitError
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.git.command import Git
 
@@ -46,11 +47,15 @@ async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop:
     """Move `ref` from `old` to `new` and delete the ref `drop` at `kept` in one transaction; return the same as `move`.
 
     If another process moved `drop` first, nothing changes. If `ref` is already at `new`, `drop` may still exist.
+    GitError, and nothing is changed, if a collection has deleted a part of `new` meanwhile.
     """
     both = f"update {ref} {new} {old}\ndelete {drop} {kept}\n".encode()
     answer = await git("update-ref", "--stdin", stdin=both, ok=frozenset({0, 1, 128}))
     if answer.exit_code == 0:
-        return True
+        if await git.still_has(new, known=old):
+            return True
+        await git("update-ref", "--stdin", stdin=f"update {ref} {old} {new}\ncreate {drop} {kept}\n".encode())
+        raise GitError(f"objects of {new} were deleted by `git gc` while it landed", "repeat the landing")
     now = await resolve(git, ref)
     # As in `move`: neither ref has changed, so another try succeeds or raises git's error.
     if now == old and await resolve(git, drop) == kept:

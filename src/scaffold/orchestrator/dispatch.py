@@ -125,7 +125,9 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
     submitted = last.phase not in WORKER_PHASES and last.base_sha != tip
     paths = await _conflicts(context, tip, head) if submitted and last.outcome == "conflict" else ()
     only = f" in {join_limited(paths, MAX_PATHS)}" if paths else ""
-    if head is not None and head != last.base_sha:
+    if head is not None and await refs.resolve(context.git, head) is None:
+        parts.append("Its changes are lost: the repository no longer has them.")
+    elif head is not None and head != last.base_sha:
         work = await commits.diff_text(context.git, last.base_sha, head, limit_bytes=DIFF_BYTES, paths=paths)
         parts.append(f"Its changes{only}, which did not land:\n{work}")
     # A candidate failed against what landed meanwhile, so its successor has to see both sides.

@@ -30,6 +30,17 @@ async def test_a_refusal_is_told_with_its_change_and_what_may_be_done(harness):
     assert "+bad" in text
 
 
+async def test_work_that_the_repository_lost_is_told_and_holds_up_nothing(harness):
+    """AL-27, BX-10: a user's `git prune` took it."""
+    run = await begin(harness, iterations=1)
+    await harness.work(run, "a", "echo bad > a")
+    (attempt,) = harness.attempts(run, "a")
+    folder = harness.context.repository.common_dir / "objects"
+    (folder / attempt.head_sha[:2] / attempt.head_sha[2:]).unlink()
+    text = await briefing(harness, run)
+    assert text.endswith("\n\nIts changes are lost: the repository no longer has them.")
+
+
 async def test_after_an_attempt_that_changed_nothing_the_earlier_refusal_is_told(harness):
     """AL-6, BX-12: the last attempt's end says nothing about the work."""
     run = await begin(harness, iterations=1)

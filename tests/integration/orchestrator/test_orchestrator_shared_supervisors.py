@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from builders import run_ready_tasks
-from scaffold.core.errors import BudgetExceeded, GitError, ModelUnavailable
+from scaffold.core.errors import BudgetExceeded, GitError, ModelUnavailable, StoreUnavailable
+from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Active, Cancelled, Failed, Paused, Pending
 from scaffold.host.wake_fifo import wake_up
 from scaffold.orchestrator.goal_changes import GoalChanges
@@ -15,6 +16,7 @@ from scaffold.orchestrator.supervisor.process import (
     DONE_EXIT_CODE,
     UNAVAILABLE_EXIT_CODE,
     faulty_goal,
+    goal_with_fault,
     supervise_goals,
 )
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
@@ -124,7 +126,9 @@ async def test_a_goal_that_is_active_again_is_supervised_by_the_same_process(har
     [
         (BudgetExceeded("spent", "More."), BUDGET_EXIT_CODE),
         (ModelUnavailable("away", "Wait."), UNAVAILABLE_EXIT_CODE),
-        (GitError("gone", "Wait."), FAULT_EXIT_CODE),
+        (StoreUnavailable("away", "Wait."), FAULT_EXIT_CODE),
+        (GitError("gone", "Wait."), 65),
+        (OSError(28, "No space left on device"), 65),
         (LookupError(), 33),
     ],
 )
@@ -140,6 +144,11 @@ async def test_the_exit_code_says_which_goal_ended_the_process(harness, supervis
         assert await ended(task) == code
     assert errors == ([error] if code == 33 else [])
     assert faulty_goal(goals, code) == (goals[1] if code == 33 else None)
+    assert goal_with_fault(goals, code) == (goals[1] if code == 65 else None)
+    told = [
+        each.event.text for each in harness.store.events.since(run.id, seq=0) if isinstance(each.event, NoticeRaised)
+    ]
+    assert [text.startswith("The supervisor of two tries again: ") for text in told] == [True] * (code == 65)
     assert planner.cancelled == [goals[0]]
     assert [faulty_goal(goals, other) for other in (-9, 0, 1, 31, 34)] == [None] * 5
 

@@ -1,6 +1,12 @@
 """Which goal of a shared process crashes it, and what that costs the others."""
 
-from scaffold.orchestrator.owner.crash_history import BACKOFF_S, MAX_STRIKES, CrashHistory
+from scaffold.orchestrator.owner.crash_history import (
+    BACKOFF_S,
+    FAULT_BACKOFF_S,
+    MAX_FAULTS,
+    MAX_STRIKES,
+    CrashHistory,
+)
 
 GOALS = ("a", "b", "c", "d")
 
@@ -78,3 +84,20 @@ def test_waiting_for_a_budget_or_a_model_counts_against_no_goal():
         history.record_wait(GOALS, ())
     assert own(history) == []
     assert history.delay_s("a") == BACKOFF_S[-1]
+
+
+def test_a_goal_that_meets_one_fault_after_the_other_runs_alone_with_growing_pauses_and_fails_in_the_end():
+    """SC-16, AL-27: a fault of the machine costs time, and the other goals nothing."""
+    history = CrashHistory()
+    history.record_fault(GOALS, "b", ())
+    assert own(history) == []
+    history.record_fault(GOALS, "b", ())
+    assert own(history) == ["b"]
+    assert history.delay_s("b") == FAULT_BACKOFF_S[2]
+    history.record_fault(("b",), "b", ("b",))
+    assert (own(history), history.delay_s("b")) == ([], FAULT_BACKOFF_S[1])
+    for _ in range(MAX_FAULTS - 1):
+        assert not history.has_used_up("b")
+        history.record_fault(("b",), "b", ())
+    assert (history.has_used_up("b"), history.delay_s("b")) == (True, FAULT_BACKOFF_S[-1])
+    assert not any(map(history.has_used_up, ("a", "c", "d")))

@@ -13,6 +13,12 @@ MAX_SHARED_CRASHES = 1
 # A supervisor that exits after progress is replaced at once.
 BACKOFF_S = (0.0, 0.1, 0.3, 1.0, 3.0)
 """Seconds before the next supervisor starts, by the number of exits without progress."""
+MAX_FAULTS = 40
+"""How many faults of the machine in a row a goal's supervisors may meet before the goal fails: about half an hour."""
+MAX_SHARED_FAULTS = 1
+"""How many of them in a row a goal may meet and still share a process with others."""
+FAULT_BACKOFF_S = (0.0, 0.1, 1.0, 3.0, 10.0, 30.0, 60.0)
+"""Seconds before the next supervisor starts, by the number of faults in a row."""
 
 
 class _GoalHistory(Struct):
@@ -24,6 +30,8 @@ class _GoalHistory(Struct):
     """Exits in a row without progress that count against the goal."""
     crashes: int = 0
     """Crashes that the goal caused."""
+    faults: int = 0
+    """Faults of the machine in a row that its supervisors met."""
 
 
 class CrashHistory:
@@ -65,6 +73,11 @@ class CrashHistory:
         """Record that the process of these unfinished goals exited to wait, which counts against none."""
         self._count_exits(goals, progressed)
 
+    def record_fault(self, goals: Sequence[GoalId], met_by: GoalId, progressed: Collection[GoalId]) -> None:
+        """Record that the process of these unfinished goals exited for a fault of the machine that one of them met."""
+        self._count_exits(goals, progressed)
+        self._of(met_by).faults += 1
+
     def forgive(self, goal: GoalId) -> None:
         """Forget the goal's exits, because a human retries it."""
         self._goals.pop(goal, None)
@@ -72,15 +85,18 @@ class CrashHistory:
     def needs_own_process(self, goal: GoalId) -> bool:
         """Return whether the goal must not share a process now."""
         history = self._of(goal)
-        return goal == self._suspect or history.strikes > 0 or history.crashes > MAX_SHARED_CRASHES
+        faulty = history.crashes > MAX_SHARED_CRASHES or history.faults > MAX_SHARED_FAULTS
+        return goal == self._suspect or history.strikes > 0 or faulty
 
     def has_used_up(self, goal: GoalId) -> bool:
         """Return whether the goal's supervisors have exited too often without progress."""
-        return self._of(goal).strikes >= MAX_STRIKES
+        history = self._of(goal)
+        return history.strikes >= MAX_STRIKES or history.faults >= MAX_FAULTS
 
     def delay_s(self, goal: GoalId) -> float:
         """Return the seconds before the goal's next supervisor may start."""
-        return BACKOFF_S[min(self._of(goal).exits, len(BACKOFF_S) - 1)]
+        history = self._of(goal)
+        return max(_step(BACKOFF_S, history.exits), _step(FAULT_BACKOFF_S, history.faults))
 
     def _of(self, goal: GoalId) -> _GoalHistory:
         return self._goals.setdefault(goal, _GoalHistory())
@@ -89,9 +105,15 @@ class CrashHistory:
         for goal in goals:
             history = self._of(goal)
             history.exits = 0 if goal in progressed else history.exits + 1
+            if goal in progressed:
+                history.faults = 0
 
     def _suspect_next(self, goals: Sequence[GoalId]) -> None:
         if self._cleared.issuperset(goals):
             self._cleared.clear()
         self._suspect = next(goal for goal in goals if goal not in self._cleared)
         self._cleared.add(self._suspect)
+
+
+def _step(pauses: Sequence[float], count: int) -> float:
+    return pauses[min(count, len(pauses) - 1)]

@@ -25,6 +25,7 @@ from scaffold.orchestrator.supervisor.process import (
     MAX_GOALS,
     UNAVAILABLE_EXIT_CODE,
     faulty_goal,
+    goal_with_fault,
 )
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
@@ -125,7 +126,10 @@ class SupervisorPool:
         # Exits with progress in between do not count: a supervisor that dies after each step still reaches its goal.
         progressed = [goal.id for goal in unfinished if progress_mark(store, goal) != marks.get(goal.id)]
         names = [goal.id for goal in unfinished]
-        if exited.code in {BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE, FAULT_EXIT_CODE}:
+        faulty = goal_with_fault(exited.goals, exited.code)
+        if faulty is not None:
+            self._crashes.record_fault(names, faulty, progressed)
+        elif exited.code in {BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE, FAULT_EXIT_CODE}:
             self._crashes.record_wait(names, progressed)
         elif exited.code == DONE_EXIT_CODE:
             self._crashes.record_exit(names, progressed)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 
-from scaffold.core.errors import BudgetExceeded, GitError, ModelUnavailable, StaleFence, StoreUnavailable
+from scaffold.core.errors import BudgetExceeded, GitError, ModelUnavailable, ScaffoldError, StaleFence, StoreUnavailable
 from scaffold.core.ids import GoalId
 from scaffold.core.model import Run
 from scaffold.core.states import Active
@@ -15,20 +15,31 @@ from scaffold.orchestrator.supervisor.goal_loop import PlanningAgent, Supervisor
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
+from scaffold.run.notices import warn
 
 DONE_EXIT_CODE, BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE = 0, 2, 3
-"""Exit codes: nothing to do now | the budget is spent | the model accepts no requests."""
+"""Exit codes: nothing to do now | the budget is spent | the model accepts no requests. FAULT_EXIT_CODE: a fault of the
+machine that met no goal in particular."""
 MAX_GOALS = 16
 """How many goals may share a process: each process costs memory and a look at every commit of its goals, and a crash
 ends the turns of all its goals."""
-_FIRST_ERROR_CODE = 32
+_FIRST_ERROR_CODE, _FIRST_FAULT_CODE = 32, 64
+"""The exit codes of an error, and of a fault of the machine, that met the first of the goals."""
 MAX_SLEEP_S = 2.0
 """How often a process of supervisors at least polls the store for writes that came without a wake-up."""
 
 
 def faulty_goal(goals: Sequence[GoalId], code: int) -> GoalId | None:
     """Return which of its goals ended a process of supervisors by an error; None if its exit code does not say."""
-    place = code - _FIRST_ERROR_CODE
+    return _goal_at(goals, code - _FIRST_ERROR_CODE)
+
+
+def goal_with_fault(goals: Sequence[GoalId], code: int) -> GoalId | None:
+    """Return at which of its goals a process of supervisors met a fault of the machine; None if it met none there."""
+    return _goal_at(goals, code - _FIRST_FAULT_CODE)
+
+
+def _goal_at(goals: Sequence[GoalId], place: int) -> GoalId | None:
     return goals[place] if 0 <= place < len(goals) else None
 
 
@@ -86,25 +97,37 @@ class _SupervisedGoals:
         report_error: Callable[[Exception], None],
     ) -> int:
         errors = [(place, task.exception()) for place, task in enumerate(tasks) if task in done]
-        for place, error in errors:
-            match error:
-                case None:
-                    pass
-                # Another process owns the run, so this end is no failure; its owner starts supervisors of its own.
-                case StaleFence():
-                    return DONE_EXIT_CODE
-                case BudgetExceeded():
-                    return BUDGET_EXIT_CODE
-                case ModelUnavailable():
-                    return UNAVAILABLE_EXIT_CODE
-                case GitError() | StoreUnavailable():
-                    return FAULT_EXIT_CODE
-                case Exception() if place < len(self._wakeups):
-                    report_error(error)
-                    return _FIRST_ERROR_CODE + place
-                case _:
-                    raise error
-        return DONE_EXIT_CODE
+        codes = (self._code_of(place, error, report_error) for place, error in errors if error is not None)
+        return next(codes, DONE_EXIT_CODE)
+
+    def _code_of(self, place: int, error: BaseException, report_error: Callable[[Exception], None]) -> int:
+        """Return the exit code for the error of the task at `place`: first those of the goals, then others."""
+        ends: tuple[tuple[type[BaseException], int], ...] = (
+            (StaleFence, DONE_EXIT_CODE),  # another process owns the run; its owner starts supervisors of its own
+            (BudgetExceeded, BUDGET_EXIT_CODE),
+            (ModelUnavailable, UNAVAILABLE_EXIT_CODE),
+            (StoreUnavailable, FAULT_EXIT_CODE),
+        )
+        for kind, code in ends:
+            if isinstance(error, kind):
+                return code
+        of_goal = place < len(self._wakeups)
+        if isinstance(error, GitError | OSError):
+            if not of_goal:
+                return FAULT_EXIT_CODE
+            self._tell_fault(place, error)
+            return _FIRST_FAULT_CODE + place
+        if not of_goal or not isinstance(error, Exception):
+            raise error
+        report_error(error)
+        return _FIRST_ERROR_CODE + place
+
+    def _tell_fault(self, place: int, error: GitError | OSError) -> None:
+        """Say in the run which fault of the machine its goal met, if the machine lets us."""
+        with contextlib.suppress(ScaffoldError, OSError):
+            goal = self._context.store.goals.get([*self._wakeups][place])
+            what = error.what if isinstance(error, GitError) else str(error)
+            warn(self._context, self._run.id, f"The supervisor of {goal.name if goal else place} tries again: {what}")
 
     async def _supervise(self, goal_id: GoalId) -> None:
         """Supervise one goal whenever it is active."""

@@ -1,0 +1,60 @@
+"""Garbage collection by the user: it deletes objects that nothing referred to when it looked, although a ref does now.
+
+`git gc --prune=now` deletes an object that was made before it began and is referred to only after it looked. Whoever
+moves a ref to something new has to make sure afterwards that all of it is still there.
+"""
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+
+from scaffold.core.errors import RepositoryError
+from scaffold.git.common_dir import find_common_dir
+
+POLL_S = 0.05
+MAX_WAIT_S = 120.0
+"""A collection that takes longer is waited for by the next step that meets it."""
+
+_Mark = tuple[int, int] | None
+
+
+class CollectionWatch:
+    """Notices collections in a repository, by what they leave: `git gc` has a pid file, and writes the refs anew."""
+
+    def __init__(self, folder: Path) -> None:
+        """Watch the repository around `folder`; where there is none, nothing is noticed."""
+        self._git_dir: Path | None = None
+        with contextlib.suppress(RepositoryError, OSError):
+            self._git_dir = find_common_dir(folder)
+        self._settled = self._mark()
+
+    def has_run(self) -> bool:
+        """Return whether a collection runs, or has run since the watch began or was last settled."""
+        return self._runs() or self._mark() != self._settled
+
+    async def settle(self) -> None:
+        """Wait until no collection runs; those until then are no longer noticed."""
+        end = asyncio.get_running_loop().time() + MAX_WAIT_S
+        while self._runs() and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - another program's end
+            await asyncio.sleep(POLL_S)
+        self._settled = self._mark()
+
+    def _mark(self) -> _Mark:
+        if self._git_dir is None:
+            return None
+        try:
+            status = (self._git_dir / "packed-refs").stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns
+
+    def _runs(self) -> bool:
+        if self._git_dir is None:
+            return False
+        try:
+            pid = int((self._git_dir / "gc.pid").read_text().split()[0])
+            os.kill(pid, 0)
+        except (OSError, ValueError, IndexError, OverflowError) as error:
+            return isinstance(error, PermissionError)  # it lives, and is somebody else's
+        return True

@@ -1,0 +1,111 @@
+"""Objects that a collection of the user's deletes in the moment in which something new refers to them."""
+
+import os
+import shutil
+
+import pytest
+
+from scaffold.core.errors import GitError
+from scaffold.git import refs, worktree
+from scaffold.git.commits import commit_all, commit_tree, read_commit
+from scaffold.git.repository import open_repository
+
+COLLECTING = """#!/bin/sh
+REAL "$@" || exit
+case " $* " in *" MOMENT "*) ;; *) exit 0 ;; esac
+[ "$(cat LEFT)" -gt 0 ] || exit 0
+echo $(($(cat LEFT) - 1)) > LEFT
+LOSE
+REAL pack-refs --all
+"""
+"""A git during whose `update-ref` a collection, which had looked before, deletes something; as often as `left` says."""
+
+
+@pytest.fixture
+def collecting(tmp_path, environ):
+    """Return what makes git collect at a moment; it loses the object that the shell code names."""
+
+    def collecting(moment, lost, *, times=1):
+        programs, left = tmp_path / "programs", tmp_path / "left"
+        programs.mkdir()
+        left.write_text(f"{times}\n")
+        real = shutil.which("git")
+        folder = f"$({real} rev-parse --git-common-dir)/objects"
+        lose = f'lost=$({lost}); rm -f "{folder}/${{lost%${{lost#??}}}}/${{lost#??}}"'
+        script = COLLECTING.replace("REAL", real).replace("MOMENT", moment).replace("LEFT", str(left))
+        script = script.replace("LOSE", lose)
+        (programs / "git").write_text(script)
+        (programs / "git").chmod(0o755)
+        environ["PATH"] = os.pathsep.join([str(programs), environ["PATH"]])
+        return left
+
+    return collecting
+
+
+@pytest.fixture
+async def place(repo, head, tmp_path, environ, collecting):
+    """Return a worktree of ours, opened with the environment as it is then."""
+
+    async def place():
+        opened = await open_repository(repo.root, environ=environ)
+        return await worktree.add(opened, tmp_path / "work", head)
+
+    return place
+
+
+@pytest.mark.parametrize(
+    "lost", ["git rev-parse HEAD", "git rev-parse HEAD^{tree}", "git rev-parse HEAD:a"], ids=["commit", "tree", "file"]
+)
+async def test_a_commit_of_which_a_part_was_collected_is_made_again(collecting, place, sh, people, lost):
+    """BX-2, BX-10: `git gc --prune=now` in the middle of a commit."""
+    left = collecting("--no-deref HEAD", lost)
+    git = await place()
+    (git.cwd / "a").write_text("new\n")
+    commit = await commit_all(git, "work", **people)
+    assert left.read_text() == "0\n"
+    assert await sh(f"git show {commit}:a") == "new\n"
+    assert await sh("git fsck --no-dangling", cwd=git.cwd) == ""
+
+
+async def test_a_commit_that_is_collected_each_time_is_an_error_and_leaves_head_as_it_was(
+    collecting, place, head, people
+):
+    collecting("--no-deref HEAD", f"git rev-parse HEAD | grep -v {head}", times=99)
+    git = await place()
+    (git.cwd / "a").write_text("new\n")
+    with pytest.raises(GitError, match="were deleted by `git gc` each time"):
+        await commit_all(git, "work", **people)
+    assert await refs.resolve(git, "HEAD") == head
+    assert (git.cwd / "a").read_text() == "new\n"
+
+
+async def test_a_branch_is_not_moved_to_a_commit_of_which_a_part_was_collected(
+    collecting, repo, sh, head, people, environ
+):
+    """BX-2: it is as before, what is landing keeps its ref, and the landing is repeated."""
+    await sh(f"git update-ref refs/heads/session {head}; git update-ref refs/scaffold/work/a {head}")
+    await sh("echo new > a; git add a")
+    tree = (await sh("git write-tree")).strip()
+    collecting("--stdin", "git rev-parse session:a")
+    git = (await open_repository(repo.root, environ=environ)).git
+    new = await commit_tree(git, tree, parents=[head], message="landing", **people)
+    places = {"ref": "refs/heads/session", "drop": "refs/scaffold/work/a"}
+    with pytest.raises(GitError, match="were deleted by `git gc` while it landed"):
+        await refs.move_and_delete(git, places["ref"], new=new, old=head, drop=places["drop"], kept=head)
+    assert [await refs.resolve(git, name) for name in places.values()] == [head, head]
+    await sh("git hash-object -w a")
+    assert await refs.move_and_delete(git, places["ref"], new=new, old=head, drop=places["drop"], kept=head)
+    assert (await read_commit(git, "session")).commit == new
+
+
+async def test_a_collection_that_runs_is_waited_for(repo, sh, head, people, environ, tmp_path):
+    git = (await open_repository(repo.root, environ=environ)).git
+    await sh("sleep 1 & echo $! host > .git/gc.pid; (sleep 0.3; rm .git/gc.pid) &")
+    assert await git.still_has(head, known=head)
+    assert not (repo.common_dir / "gc.pid").exists()
+
+
+async def test_the_pid_file_of_a_killed_collection_holds_up_nothing(repo, sh, head, environ):
+    await sh("sh -c 'echo $$ host > .git/gc.pid'")
+    git = (await open_repository(repo.root, environ=environ)).git
+    assert not git._collections.has_run()
