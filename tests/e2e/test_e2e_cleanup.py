@@ -109,7 +109,7 @@ def test_cleanup_may_be_killed_at_any_point_and_repeated(scenario):
 def test_an_active_run_is_left_alone(scenario):
     """AL-15: by all three commands."""
     scenario.plan(plan_of(g=[action("slow", effects=["x"], check="test -f slow")]))
-    scenario.cassette(slow=[shell("sleep 3"), write("slow", "s\n")])
+    scenario.cassette(slow=[shell("sleep 50"), write("slow", "s\n")])
     running = scenario.start(scenario.run_command("--yes"))
     assert wait_until(scenario.commands, TIMEOUT_S)
     (step,) = said(scenario, "cleanup")["steps"]
@@ -119,7 +119,8 @@ def test_an_active_run_is_left_alone(scenario):
         refused = scenario.scaffold("purge", *flags)
         assert refused.returncode == 1
         assert "scaffold stop" in refused.stderr
-    assert running.wait(TIMEOUT_S) == 0
+    assert scenario.scaffold("stop").returncode == 0
+    assert running.wait(TIMEOUT_S) == 130
 
 
 @pytest.mark.slow

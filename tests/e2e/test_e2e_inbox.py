@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from support.crash_points import SHARES, CrashPoint, try_every_point
+from support.crash_points import SAMPLE, CrashPoint, try_every_point
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 MAKE = "echo made > made.txt"
@@ -340,7 +340,7 @@ def test_a_kill_on_the_way_to_an_approval_asks_nothing_twice(scenario, number):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("share", SAMPLE)
 def test_a_kill_at_any_point_on_the_way_to_an_approval_asks_nothing_twice(tmp_path, share):
     """BX-13, BX-15: after the first change of every place in the source."""
 

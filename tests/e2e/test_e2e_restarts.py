@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from support.crash_points import SHARES, CrashPoint, try_every_point
+from support.crash_points import SAMPLE, CrashPoint, try_every_point
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 TIMEOUT_S = 120
@@ -133,7 +133,7 @@ def test_an_owner_killed_twenty_times_lands_everything_exactly_once(scenario, se
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("share", SAMPLE)
 def test_a_kill_at_any_persisted_transition_of_a_detached_run_does_not_change_the_outcome(tmp_path, share):
     """BX-15, BX-2, BX-8, AL-27: of the command that starts it, and of the owner, from its first change to its last."""
 

@@ -7,6 +7,8 @@ from pathlib import Path
 HARNESS = Path(__file__).parents[1] / "crash"
 SHARES = range(8)
 """Shares of the points of a run, tried side by side. No number of points is written down: it varies with timing."""
+SAMPLE = SHARES[::3]
+"""Shares for scenarios that pass mostly the same points as the one in which all are tried."""
 
 
 class CrashPoint:
