@@ -17,7 +17,7 @@ from scaffold.core.events import (
     StoredEvent,
 )
 from scaffold.core.ids import Commit, RunId
-from scaffold.core.model import Attempt, Run
+from scaffold.core.model import Attempt, Goal, Run
 from scaffold.core.states import (
     Active,
     Completed,
@@ -37,6 +37,7 @@ from simulator.worker import SimulatedWorktrees
 OWN_FAILURES = frozenset({"contract_failed", "gate_failed", "executor_failed", "timeout"})
 """Repeated here as promised, because the list in the code may be wrong."""
 WORKING_PHASES = frozenset({"workspace", "executing", "verifying", "critiquing"})
+SOME_DEATHS, MANY_DEATHS = 3, 6
 BUSY = frozenset({"running", "verifying", "landing"})
 
 
@@ -88,6 +89,7 @@ class InvariantChecker:
         match event:
             case AttemptQueued():
                 yield from nothing_starts_in_a_goal_that_is_not_active(self._store, run, event)
+                yield from nothing_starts_in_a_goal_whose_workers_die(self._store, run, event)
                 yield from caps_are_kept(self._store, run)
                 yield from one_attempt_at_a_time(self._store, run)
                 yield from slots_are_shared_in_turn(self._store, run, event)
@@ -145,11 +147,18 @@ def slots_are_shared_in_turn(store: Store, run: Run, event: AttemptQueued) -> It
         held = working.get(goal.id, 0)
         ready = sum(each.kind == "primitive" for each in store.actions.ready(goal.id, 99))
         if isinstance(goal.state, Active) and store.goals.unmet(goal.id):
-            owed += max(0, min(before, goal.worker_cap, held + ready) - held)
+            owed += max(0, min(before, _cap(store, goal), held + ready) - held)
     agents, busy = run.settings.tier.agents, sum(working.values())
     free = min(agents - busy, 2 * agents - busy - len(store.attempts.waiting_to_land(run.id)))
     if owed > free:
         yield f"{event.action} takes slot {before + 1} of its goal, but {owed} are owed to others and {free} are free"
+
+
+def _cap(store: Store, goal: Goal) -> int:
+    """Return how many attempts the goal may run, which is less while its workers die."""
+    if goal.deaths >= MANY_DEATHS or goal in store.goals.resting(goal.run_id):
+        return 0
+    return 1 if goal.deaths >= SOME_DEATHS else goal.worker_cap
 
 
 def landing_keeps_up(store: Store, run: Run) -> Iterator[str]:
@@ -179,6 +188,14 @@ def nothing_starts_in_a_goal_that_is_not_active(store: Store, run: Run, event: A
     goal = None if action is None else store.goals.get(action.goal_id)
     if goal is None or not isinstance(goal.state, Active):
         yield f"attempt {event.number} of {event.action} starts in a goal that is {goal and status_of(goal.state)}"
+
+
+def nothing_starts_in_a_goal_whose_workers_die(store: Store, run: Run, event: AttemptQueued) -> Iterator[str]:
+    """SC-16: after a death it rests; after six in a row it waits for a human."""
+    action = store.actions.by_key(run.id, event.action)
+    goal = None if action is None else store.goals.get(action.goal_id)
+    if goal is not None and (goal.deaths >= MANY_DEATHS or goal in store.goals.resting(run.id)):
+        yield f"attempt {event.number} of {event.action} starts after {goal.deaths} deaths, rest {goal.rest}"
 
 
 def own_failures_are_bounded(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:

@@ -43,6 +43,17 @@ async def act_at_random(simulation: "Simulation") -> None:
     for goal in _goals(simulation):
         if isinstance(goal.state, Failed) and simulation.faults.happens(0.3):
             _retry(simulation, goal)
+    while True:
+        _answer(simulation)
+        await asyncio.sleep(5.0)
+
+
+def _answer(simulation: "Simulation") -> None:
+    """Answer what is asked about workers that died in a row; nothing kills them any more."""
+    store = simulation.context.store
+    for item in store.inbox.open_of_run(simulation.run_id):
+        with store.transaction():
+            store.inbox.decide(item.id, "answered", answer="again")
 
 
 def _perform(simulation: "Simulation", request: str) -> None:

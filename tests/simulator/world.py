@@ -75,6 +75,7 @@ class Simulation:
         self._processes: list[Process] = []
         self._owners: dict[Process, SimulatedEngine] = {}
         self._always_fails: dict[str, bool] = {}
+        self._always_dies: dict[str, bool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.context = self._context_of(Process(1, "outside"), NO_FAULTS)
         self.run_id = self._open_run()
@@ -242,8 +243,11 @@ class Simulation:
             raise LookupError(attempt_id)
         if action.key not in self._always_fails:
             self._always_fails[action.key] = self.rng.random() < 0.07
+            self._always_dies[action.key] = self.rng.random() < 0.05
         if self._always_fails[action.key]:
             return self.faults.draw((("fails", 2), ("idles", 1), ("breaks", 1)))
+        if self._always_dies[action.key] and self.under_faults:
+            return "dies"
         return self.faults.draw(worker.BEHAVIOURS) if self.under_faults else "good"
 
     def _planner_behaviour(self) -> planner.Behaviour:

@@ -90,6 +90,17 @@ class Run(Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
+class Rest(Struct, frozen=True):
+    """A time in which a goal starts no attempt, because its workers died. A clock set back ends it."""
+
+    since: datetime
+    until: datetime
+
+    def includes(self, now: datetime) -> bool:
+        """Return whether it is not over."""
+        return self.since <= now < self.until
+
+
 class Goal(Struct, frozen=True, kw_only=True):
     """A desired world state within a run."""
 
@@ -104,6 +115,10 @@ class Goal(Struct, frozen=True, kw_only=True):
     worker_cap: int = 3
     supervisor: ProcessIdentity | None = None
     supervisor_started_at: datetime | None = None
+    deaths: int = 0
+    """How many workers died in a row, counting one of those that ran at the same time."""
+    rest: Rest | None = None
+    """The pause after the last of these deaths."""
     created_at: datetime
     updated_at: datetime
 
@@ -133,6 +148,8 @@ class Action(Struct, frozen=True, kw_only=True):
     """The agent's final message, in full."""
     guidance: str = ""
     """A different approach to try, given after a failure."""
+    deaths: int = 0
+    """How many of its workers died in a row."""
     extra_attempts: int = 0
     """How many failures are allowed beyond the run's `attempts`, granted along with `guidance`."""
     created_at: datetime

@@ -155,6 +155,9 @@ COUNTED_FAILURES: frozenset[AttemptOutcome] = frozenset(
 )
 """Outcomes that count toward an action's attempt limit; the others are not the action's fault."""
 
+DEATHLESS_OUTCOMES: frozenset[AttemptOutcome] = COUNTED_FAILURES | {"landed", "recorded", "conflict", "waiting"}
+"""Outcomes of attempts whose worker lived as long as it had to; a series of deaths ends there."""
+
 FactState = Literal["holds", "stale", "refuted"]
 EvidenceKind = Literal["contract", "change", "review", "gate", "human", "trivial"]
 

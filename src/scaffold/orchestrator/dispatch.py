@@ -15,6 +15,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import FAILURES_CHARS, clip, summarize_failures
 from scaffold.run.lease import owner_transaction
 from scaffold.run.telling_failure import failure_kind, most_telling
+from scaffold.run.worker_deaths import is_about_deaths
 from scaffold.store.database import Store
 
 DIFF_BYTES = 4_500
@@ -120,6 +121,7 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
             "valid, because files it depends on have changed since. Check the current state."
         )
     parts = [*_endings(earlier)]
+    parts += [f"A human was asked about that, and said: {said}" for said in _answers(context.store, last)]
     # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
     head = last.head_sha or await refs.resolve(context.git, refs.rescue_ref(last.id))
     submitted = last.phase not in WORKER_PHASES and last.base_sha != tip
@@ -143,6 +145,13 @@ def _ending(attempt: Attempt, limit: int) -> str:
     how = OUTCOMES[attempt.outcome] if attempt.outcome else "it has no outcome"
     why = f": {clip(attempt.error, limit)}" if attempt.error else ""
     return f"Attempt {attempt.number} ended: {how}{why}"
+
+
+def _answers(store: Store, attempt: Attempt) -> Iterator[str]:
+    """Yield what a human said about workers that died in a row."""
+    for item in store.inbox.answered(attempt.id):
+        if item.answer and is_about_deaths(item):
+            yield clip(item.answer, REASON_CHARS)
 
 
 def _endings(earlier: tuple[Attempt, ...]) -> Iterator[str]:

@@ -1,8 +1,6 @@
 """End attempts that did not land, and decide the next state of their actions. No other module ends such an attempt."""
 
-from itertools import takewhile
-
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit, GoalId
@@ -20,10 +18,8 @@ from scaffold.core.states import (
 )
 from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure
 from scaffold.run.telling_failure import most_telling
+from scaffold.run.worker_deaths import record_death, record_loss
 from scaffold.store.database import Store
-
-MAX_LOST_IN_A_ROW = 20
-"""How many attempts of an action in a row may be lost before that counts as its failure."""
 
 
 class AttemptEnd(Struct, frozen=True):
@@ -35,6 +31,8 @@ class AttemptEnd(Struct, frozen=True):
     """The inbox item that the action waits for; None if it waits for no human."""
     permanent: bool = False
     """Whether another attempt would be useless, e.g. after a rejection."""
+    died: bool = False
+    """Whether its worker died while the run's owner lived."""
 
 
 def end_attempt(
@@ -50,6 +48,7 @@ def end_attempt(
 
     One transaction. An action fails if the end is permanent, or at the run's limit of failures per action (plus the
     action's extra attempts); only COUNTED_FAILURES count, not a crash, a conflict, a spent budget or a cancellation.
+    If its worker died, its goal rests; if that happens again and again, the action is blocked on a question.
     Its reason is that of the most telling of these attempts. If it fails, every action of the goal that can no longer
     become ready is blocked. Otherwise it is blocked on the inbox item, unless that was decided meanwhile.
 
@@ -74,9 +73,9 @@ def record_attempt_end(
     # meanwhile must not end its successor's attempt.
     if fence is None:
         store.runs.check(run.id, fence=run.fence)
-    if end.outcome == "lost" and _is_lost_each_time(store, attempt_id):
-        end = structs.replace(end, outcome="executor_failed")
-    store.attempts.end(attempt_id, outcome=end.outcome, error=utf8_safe(end.error), head_sha=head, fence=fence)
+    store.attempts.end(
+        attempt_id, outcome=end.outcome, error=utf8_safe(end.error), head_sha=head, fence=fence, died=end.died
+    )
     attempt = require_attempt(store, attempt_id)
     # The raise rolls back the end above: a candidate belongs to the merge queue, whatever happens to its worker.
     if fence is not None and attempt.phase not in WORKER_PHASES:
@@ -90,19 +89,17 @@ def record_attempt_end(
         block_unreachable_actions(store, _action_of(store, attempt).goal_id)
         return
     store.actions.move(attempt.action_id, Pending())  # an action is blocked from pending only
+    item = _awaited_item(store, run, attempt, end)
     # A decision in the moment before has nothing left to wake the action up, so it must not be blocked any more.
-    if end.item is not None and store.inbox.is_open(end.item):
-        store.actions.move(attempt.action_id, blocked_on_inbox(end.item))
+    if item is not None and store.inbox.is_open(item):
+        store.actions.move(attempt.action_id, blocked_on_inbox(item))
 
 
-def _is_lost_each_time(store: Store, attempt_id: AttemptId) -> bool:
-    """Return whether so many attempts before this one were lost, too, that the work may be the cause.
-
-    Without a limit, work that makes the machine kill its worker, say by its memory, would be repeated for ever.
-    """
-    earlier = store.attempts.of_action(require_attempt(store, attempt_id).action_id)[:-1]
-    lost = sum(1 for _ in takewhile(lambda each: each.outcome == "lost", reversed(earlier)))
-    return lost + 1 >= MAX_LOST_IN_A_ROW
+def _awaited_item(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> str | None:
+    """Return the inbox item that the action waits for; None if its next attempt may start without a human."""
+    if end.died:
+        return record_death(store, run, attempt)
+    return record_loss(store, run, attempt) if end.outcome == "lost" else end.item
 
 
 def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> Failed | None:

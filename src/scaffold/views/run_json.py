@@ -11,7 +11,7 @@ from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, InboxIte
 from scaffold.core.states import reason_of, status_of
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.run_view import RunSummary, RunView
-from scaffold.views.state_labels import supervisor_state, task_state, worker_state
+from scaffold.views.state_labels import goal_reason, supervisor_state, task_state, worker_state
 
 Json = dict[str, Any]
 
@@ -60,7 +60,7 @@ def goal_json(view: RunView, goal: Goal) -> Json:
         "name": goal.name,
         "status": status_of(goal.state),
         "agent_state": supervisor_state(goal, gone=goal.supervisor in view.exited),
-        "reason": reason_of(goal.state),
+        "reason": goal_reason(goal, view.summary.at),
         "goal_state": {assertion: assertion in holding for assertion in goal.desired},
         "world_state": {assertion: assertion in holding for assertion in sorted(mentioned)},
         "facts": [fact_json(fact) for fact in view.facts[goal.id]],

@@ -1,9 +1,11 @@
 """The state of a task or an agent as one of six words for people, in addition to the exact status."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Literal, assert_never
 
 from scaffold.core.model import Attempt, Goal
+from scaffold.core.printable_text import count_of
 from scaffold.core.states import (
     WORKER_PHASES,
     ActionState,
@@ -20,7 +22,9 @@ from scaffold.core.states import (
     Running,
     Skipped,
     Verifying,
+    reason_of,
 )
+from scaffold.plan.worker_deaths import TELL_AFTER, must_ask
 
 TaskState = Literal["pending", "in_progress", "verifying", "blocked", "done", "failed"]
 AgentState = Literal["pending", "running", "paused", "waiting_approval", "done", "failed"]
@@ -52,6 +56,18 @@ def task_state(state: ActionState) -> TaskState:
             return "failed"
         case _:
             assert_never(state)
+
+
+def goal_reason(goal: Goal, now: datetime) -> str | None:
+    """Return why a goal is in its state, or why it starts nothing; None if there is nothing to say."""
+    if goal.deaths < TELL_AFTER or not isinstance(goal.state, Active | Paused):
+        return reason_of(goal.state)
+    died = f"{count_of(goal.deaths, 'worker')} died in a row"
+    if must_ask(of_goal=goal.deaths, of_action=0):
+        return f"waits for you: {died}"
+    if goal.rest is not None and goal.rest.includes(now):
+        return f"waits: {died}; it is tried again at {goal.rest.until:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{died}; it is tried again"
 
 
 def worker_state(attempt: Attempt, *, asks: bool, gone: bool) -> AgentState:

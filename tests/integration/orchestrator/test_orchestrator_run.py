@@ -283,21 +283,6 @@ async def test_a_worker_that_dies_silently_is_accounted_for(harness):
     assert failed.error == "the worker exited with exit code 3 in phase workspace."
 
 
-async def test_a_worker_that_is_killed_every_time_is_given_up(harness):
-    """The loop ends: after many losses in a row it counts as the action's own failure."""
-    run = await harness.open_run(goal("g", act("a")), attempts=1)
-
-    async def work(attempt):
-        return -9
-
-    run_owner = await recover_run_owner(
-        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
-    )
-    assert isinstance((await run_owner.execute()).state, Failed)
-    outcomes = [each.outcome for each in harness.attempts(run, "a")]
-    assert outcomes == ["lost"] * 19 + ["executor_failed"]
-
-
 @pytest.mark.slow
 async def test_a_worker_that_misses_its_deadline_is_ended(harness):
     run = await harness.open_run(goal("g", act("a")), attempts=1, attempt_timeout_s=-120.0)

@@ -6,6 +6,7 @@ import msgspec
 
 from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
+from scaffold.orchestrator.owner.disk_watch import DiskWatch
 from scaffold.orchestrator.owner.task_engine import TaskEngine
 from scaffold.orchestrator.owner.worker_exits import OVERTIME_S, WorkerExitHandler
 from support.harness import act, goal
@@ -39,7 +40,8 @@ async def test_a_workers_deadline_uses_a_monotonic_clock(harness):
     attempt = await harness.queue(run, "a")
     clock, engine = Jumping(), Noting()
     context = msgspec.structs.replace(harness.context, clock=clock)
-    reaping = WorkerExitHandler(context, run, engine, AttemptLauncher(harness.store, run.id, engine))
+    launcher, disk = AttemptLauncher(harness.store, run.id, engine), DiskWatch(context, run, lambda: None)
+    reaping = WorkerExitHandler(context, run, engine, launcher, disk)
     for ahead in (timedelta(days=400), timedelta(days=-400)):
         clock.ahead = ahead
         await reaping.end_overdue()

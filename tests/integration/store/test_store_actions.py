@@ -29,7 +29,7 @@ from scaffold.store.run.attempts import SLOT_DEMANDS
 from scaffold.store.run.facts import UNCHECKED_STALE, UNCHECKED_STALE_OF_RUN
 from scaffold.store.run.goals import COUNT_UNFINISHED
 
-GIVEN = {"goal_id": "run-1/shop", "run_id": "run-1", "free": 3}
+GIVEN = {"goal_id": "run-1/shop", "run_id": "run-1", "free": 3, "ask_after": 6, "now": "2030"}
 SHOP = "run-1/shop"
 
 

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import msgspec
@@ -19,12 +19,13 @@ from scaffold.core.conversation import AssistantMessage, Text, Thinking, ToolCal
 from scaffold.core.errors import ModelError, PlanInvalid, ScaffoldError
 from scaffold.core.events import ActionStatusChanged, Event, NoticeRaised, StoredEvent
 from scaffold.core.ids import ActionKey, Assertion, Commit, GoalId
-from scaffold.core.model import Fact, Usage
+from scaffold.core.model import Fact, Rest, Usage
 from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
 from scaffold.core.ports import Budget, Clock, Model
 from scaffold.core.review import Review
 
 COMMIT = Commit("c" * 40)
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -164,3 +165,12 @@ def test_reviewed_is_above_weak_and_below_proven(doubts, reviewed, strength):
         reviewed=reviewed,
     )
     assert fact.strength == strength
+
+
+def test_a_rest_is_over_at_its_end_and_if_the_clock_was_set_back():
+    """SC-16: a clock that goes back must not make a goal wait for longer."""
+    rest = Rest(NOON, NOON + timedelta(seconds=5))
+    assert rest.includes(NOON)
+    assert rest.includes(NOON + timedelta(seconds=4.9))
+    assert not rest.includes(NOON + timedelta(seconds=5))
+    assert not rest.includes(NOON - timedelta(seconds=1))

@@ -12,10 +12,10 @@ from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, CriticScore, Evidence, Fact, Goal, Run
 from scaffold.core.printable_text import printable
-from scaffold.core.states import reason_of, status_of
+from scaffold.core.states import status_of
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.run_view import RunView, read_processes, read_run_view
-from scaffold.views.state_labels import task_state
+from scaffold.views.state_labels import goal_reason, task_state
 from scaffold.views.store_reader import StoreAccess
 from scaffold.views.text_format import WIDTH, clip, format_cost, format_duration
 
@@ -77,7 +77,7 @@ def _process(row: AgentRow, now: datetime) -> Iterator[str]:
 
 
 def _goal(view: RunView, goal: Goal) -> Iterator[str]:
-    yield _title(goal)
+    yield _title(view, goal)
     if goal.description and goal.description != goal.name:
         yield f"  {clip(goal.description, WIDTH - 2)}"
     facts = {fact.assertion: fact for fact in view.facts[goal.id]}
@@ -88,15 +88,15 @@ def _goal(view: RunView, goal: Goal) -> Iterator[str]:
         yield from _effect(assertion, facts, INDENT)
 
 
-def _title(goal: Goal) -> str:
-    reason = reason_of(goal.state)
+def _title(view: RunView, goal: Goal) -> str:
+    reason = goal_reason(goal, view.summary.at)
     state = status_of(goal.state) + (f": {reason}" if reason else "")
     name = clip(goal.name, NAME_CELLS)
     return f"{heading(name)}: {clip(state, WIDTH - cell_len(name) - 2)}"
 
 
 def _tree(view: RunView, goal: Goal) -> Iterator[str]:
-    yield _title(goal)
+    yield _title(view, goal)
     actions = view.actions_of(goal)
     if actions:
         words = Counter(task_state(action.state) for action in actions)

@@ -20,6 +20,7 @@ from scaffold.core.states import (
     status_of,
 )
 from scaffold.views.run_view import RunView
+from scaffold.views.state_labels import goal_reason
 from scaffold.views.text_format import WIDTH, clip, clock_time, format_cost, format_duration, pad, wrap_text
 
 MAX_ACTIONS = 40
@@ -113,7 +114,7 @@ def _goal(view: RunView, goal: Goal) -> str:
     missing = [name for name in goal.desired if name not in holding]
     score = f"{status_of(goal.state)}, {len(held)} of {len(goal.desired)} hold"
     lines = [f"{heading(clip(goal.name, WIDTH - len(score) - 2))}: {score}"]
-    reason = reason_of(goal.state)
+    reason = goal_reason(goal, view.summary.at)
     if reason is not None and reason != reason_of(view.run.state):
         lines.append(f"  {clip(reason, WIDTH - 2)}")
     suffixes = {fact.assertion: strength_suffix(fact) for fact in view.facts[goal.id]}

@@ -32,6 +32,7 @@ from scaffold.orchestrator.owner.run_end import RETRIED, cancel_run, finish_run
 from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run
 from scaffold.run.attempt_end import block_unreachable_actions
 from scaffold.run.context import RunContext
+from scaffold.run.worker_deaths import forget_deaths, is_about_deaths
 from scaffold.store.database import Store
 from scaffold.store.run.runs import RunControl
 
@@ -178,8 +179,11 @@ def _is_open(store: Store, request: ControlRequest) -> bool:
 def retry_action(store: Store, run: Run, action: Action) -> None:
     """Give a failed action a fresh set of attempts, and unblock the actions that depend on it.
 
-    Raises UsageError if the action has not failed, is blocked, or waits for a human decision.
+    One that waits because workers died starts again at once. Raises UsageError if the action has not failed, is
+    blocked, or waits for another human decision.
     """
+    if _goes_on_after_deaths(store, run, action):
+        return
     if (item := awaited_inbox_id(action.state)) is not None:
         fix = f"`scaffold inbox` shows it. If the item has expired, `scaffold resume {run.id}` asks again."
         raise UsageError(f"`{action.key}` waits for your decision on {item} in the inbox", fix)
@@ -193,8 +197,24 @@ def retry_action(store: Store, run: Run, action: Action) -> None:
         _reopen_goal(store, run.id, action.goal_id)
 
 
+def _goes_on_after_deaths(store: Store, run: Run, action: Action) -> bool:
+    """Let the action's goal go on if the action waits because workers died; return whether it did."""
+    waits_for = awaited_inbox_id(action.state)
+    item = store.inbox.get(waits_for) if waits_for else None
+    if isinstance(action.state, Pending) or (item is not None and is_about_deaths(item)):
+        with store.transaction(durable=True):
+            return forget_deaths(store, run, action.goal_id)
+    return False
+
+
 def retry_goal(store: Store, run: Run, goal: Goal) -> None:
-    """Reopen a failed goal and all its failed actions; raises UsageError if the goal has not failed."""
+    """Reopen a failed goal and all its failed actions, or let it go on if it waits because workers died.
+
+    Raises UsageError if the goal neither failed nor waits for that.
+    """
+    with store.transaction(durable=True):
+        if isinstance(goal.state, Active | Paused) and forget_deaths(store, run, goal.id):
+            return
     _require_failed(goal.state, f"the goal `{goal.name}`")
     with store.transaction(durable=True):
         _retry_goal(store, run.id, goal)

@@ -9,6 +9,7 @@ from scaffold.orchestrator.owner.engine import STOP_GRACE_S, Engine
 from scaffold.run.attempt_end import block_unreachable_actions
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.run.worker_deaths import forget_deaths
 from scaffold.store.database import Store
 
 PAUSED_BY_USER = "set aside by the user"
@@ -79,7 +80,8 @@ def _pause_goal(store: Store, goal: Goal) -> None:
 
 
 def _resume_goal(store: Store, run: Run, goal: Goal) -> None:
-    """Resume a goal that the user paused: at once, or together with its run if that is paused."""
+    """Resume a goal that the user paused, or that waits because workers died: at once, or together with its run."""
+    forget_deaths(store, run, goal.id)
     if goal.state != Paused(PAUSED_BY_USER):
         return
     store.goals.move(goal.id, Active())

@@ -64,11 +64,12 @@ async def recover_run(
 
 
 async def release_attempt(
-    context: RunContext, run: Run, attempt: Attempt, *, outcome: AttemptOutcome, error: str
+    context: RunContext, run: Run, attempt: Attempt, *, outcome: AttemptOutcome, error: str, died: bool = False
 ) -> None:
     """End an attempt, killing its worker if that is still alive: pin its work, remove its worktree, free its action.
 
-    If the worker ended the attempt or submitted its candidate meanwhile, only the worktree is removed.
+    If the worker ended the attempt or submitted its candidate meanwhile, only the worktree is removed. `died`: the
+    worker died while the run's owner lived.
     """
     if attempt.worker is not None:
         # Its lifeline should have ended it; a stopped process reads no
@@ -80,7 +81,7 @@ async def release_attempt(
     now = context.store.attempts.get(attempt.id)
     # Read again: the worker may have handed its candidate in just before it was killed.
     if now is not None and now.status != "ended" and now.phase in WORKER_PHASES:
-        end_attempt(context.store, run, attempt.id, AttemptEnd(outcome, error), head=pinned)
+        end_attempt(context.store, run, attempt.id, AttemptEnd(outcome, error, died=died), head=pinned)
 
 
 async def remove_stale_worktrees(context: RunContext, run: Run) -> None:

@@ -91,10 +91,10 @@ class RunOwner:
         self._changes = GoalChanges(context.store, run.id)
         self._supervisors = SupervisorPool(context, run, engine)
         self._launcher = AttemptLauncher(context.store, run.id, engine)
-        self._exits = WorkerExitHandler(context, run, engine, self._launcher)
         self._models = ModelWatch(context, run, self._wakeup.notify_all)
         self._model_away = False
         self._disk = DiskWatch(context, run, self._wakeup.notify_all)
+        self._exits = WorkerExitHandler(context, run, engine, self._launcher, self._disk)
         self._faults = faults or FaultRepeater(context, run)
         self._exited: ProcessExit | None = None
         """An exit that is not handled yet."""
@@ -281,7 +281,7 @@ class RunOwner:
     async def _end_overdue_workers(self) -> None:
         while True:
             await self._exits.end_overdue()
-            if self._exits.expire_inbox():
+            if any((self._exits.expire_inbox(), self._supervisors.wake_rested())):
                 self._wakeup.notify_all()
             await self._context.clock.sleep(OVERDUE_POLL_S)
 
@@ -406,7 +406,8 @@ class RunOwner:
             store.inbox.expire(self.run.id)
             goals = [goal for goal in self._goals() if isinstance(goal.state, Active | Paused)]
             planning = bool(store.turns.open_of_run(self.run.id))
-            idle = not planning and not any(decide(read_goal_view(store, self.run, goal)) for goal in goals)
+            busy = planning or any(store.actions.ready(goal.id, 1) for goal in store.goals.resting(self.run.id))
+            idle = not busy and not any(decide(read_goal_view(store, self.run, goal)) for goal in goals)
             waiting = idle and any(store.actions.waiting(goal.id) for goal in goals)
             if waiting:
                 pause_for_human(store, self.run)

@@ -62,6 +62,7 @@ class SupervisorPool:
         self._crashes = CrashHistory()
         self._not_before: dict[GoalId, float] = {}
         """Monotonic time from which the goal's next supervisor may start."""
+        self._resting: frozenset[GoalId] = frozenset()
 
     async def keep(self) -> None:
         """Keep every active goal supervised; never returns."""
@@ -96,6 +97,15 @@ class SupervisorPool:
         for process in self._processes.values():
             if any(goal in goals for goal in process.goals):
                 wake_up(self._fifo_path(process))
+
+    def wake_rested(self) -> bool:
+        """Wake the supervisors of goals whose rest has ended since the last call; return whether there are any."""
+        was, self._resting = (
+            self._resting,
+            frozenset(goal.id for goal in self._context.store.goals.resting(self._run.id)),
+        )
+        self.wake(was - self._resting)
+        return bool(was - self._resting)
 
     async def stop_all(self) -> None:
         """Stop every process of supervisors."""

@@ -7,6 +7,7 @@ from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import WORKER_PHASES, AttemptOutcome
 from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
+from scaffold.orchestrator.owner.disk_watch import DiskWatch
 from scaffold.orchestrator.owner.engine import STOP_GRACE_S, AttemptExit, Engine, describe_exit_code
 from scaffold.orchestrator.owner.recovery import release_attempt
 from scaffold.run.context import RunContext
@@ -26,11 +27,14 @@ LOOK_GAP_S = 10.0
 class WorkerExitHandler:
     """Records exits of workers, and stops those that do not end by themselves."""
 
-    def __init__(self, context: RunContext, run: Run, engine: Engine, launcher: AttemptLauncher) -> None:
+    def __init__(
+        self, context: RunContext, run: Run, engine: Engine, launcher: AttemptLauncher, disk: DiskWatch
+    ) -> None:
         self._context = context
         self._run = run
         self._engine = engine
         self._launcher = launcher
+        self._disk = disk
         self._last_look = -math.inf
         self._looking_since = -math.inf
         """When the present series of looks began: after a pause of ours, missing heartbeats say nothing."""
@@ -51,7 +55,8 @@ class WorkerExitHandler:
             return attempt.outcome
         outcome = self._outcome(attempt, exited.code)
         error = self._exit_text(attempt, exited.code)
-        await release_attempt(self._context, self._run, attempt, outcome=outcome, error=error)
+        died = outcome == "lost" and not self._is_fault_of_machine(exited.code)
+        await release_attempt(self._context, self._run, attempt, outcome=outcome, error=error, died=died)
         return outcome
 
     async def _remove_worktree(self, attempt: Attempt) -> None:
@@ -90,6 +95,10 @@ class WorkerExitHandler:
         if self._is_overdue(attempt):
             return "timeout"
         return "lost" if code < 0 or code == FAULT_EXIT_CODE else "executor_failed"
+
+    def _is_fault_of_machine(self, code: int) -> bool:
+        self._disk.look()  # writing to a mapped file on a full disk is a signal
+        return code == FAULT_EXIT_CODE or self._disk.full
 
     def _is_overdue(self, attempt: Attempt) -> bool:
         """Return whether the worker is past its time, and past the time to save its work."""

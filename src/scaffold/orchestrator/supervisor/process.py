@@ -152,19 +152,21 @@ class _SupervisedGoals:
 
     async def _watch(self) -> None:
         """Wake the goals that others have changed, and those that may take a slot."""
-        store = self._context.store
+        store, called = self._context.store, False
         while True:
             event, seen = self._woken.next_event(), store.data_version()
-            self._wake_concerned()
+            self._wake_concerned(called=called)
             while not event.is_set() and store.data_version() == seen:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(MAX_SLEEP_S):
                         await event.wait()
+            called = event.is_set()
 
-    def _wake_concerned(self) -> None:
+    def _wake_concerned(self, *, called: bool) -> None:
+        """Wake the goals that have changed, and those that may take a slot if anything did, or the owner `called`."""
         changed = self._changes.read().goals
-        # Any change may have freed a slot, or made one goal want less than its share.
-        served = slots_by_goal(self._context.store, self._run) if changed else {}
+        # Any change may have freed a slot, or made one goal want less than its share. The end of a rest is no change.
+        served = slots_by_goal(self._context.store, self._run) if changed or called else {}
         for goal_id, wakeup in self._wakeups.items():
             if goal_id in changed or goal_id in served:
                 wakeup.notify_all()

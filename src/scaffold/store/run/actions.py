@@ -106,6 +106,10 @@ WHERE goal_id = :goal_id AND status = 'blocked' AND reason LIKE 'waits_for:%'
 WAITING_FOR_ITEM = """
 SELECT * FROM action WHERE run_id = :run_id AND status = 'blocked' AND reason = :reason ORDER BY position, id
 """
+FORGET_DEATHS = "UPDATE action SET deaths = 0 WHERE id = :id AND deaths > 0"
+FORGET_DEATHS_OF_GOAL = """
+UPDATE goal SET deaths = 0, rests_from = NULL, rests_until = NULL WHERE id = :goal_id AND deaths > 0
+"""
 RESET_FAILURES = "UPDATE action SET failures = 0, failure_handled = 0, extra_attempts = 0 WHERE id = :id"
 SET_GUIDANCE = "UPDATE action SET guidance = :guidance, extra_attempts = 1, failure_handled = 0 WHERE id = :id"
 UNHANDLED_FAILURES = """
@@ -230,11 +234,12 @@ class Actions(RunTableGateway):
         return self._list(WAITING_FOR_ITEM, run_id=run_id, reason=blocked_on_inbox(item_id).reason)
 
     def release(self, run_id: RunId, item_id: str) -> None:
-        """Set all actions that wait for the inbox item back to pending."""
-        self._move(
-            self._connection.rows(WAITING_FOR_ITEM, run_id=run_id, reason=blocked_on_inbox(item_id).reason),
-            (Pending(),),
-        )
+        """Set all actions that wait for the inbox item back to pending; earlier deaths of workers no longer count."""
+        rows = self._connection.rows(WAITING_FOR_ITEM, run_id=run_id, reason=blocked_on_inbox(item_id).reason)
+        self._move(rows, (Pending(),))
+        for row in rows:
+            self._connection.write(FORGET_DEATHS, id=row["id"])
+            self._connection.write(FORGET_DEATHS_OF_GOAL, goal_id=row["goal_id"])
 
     def lineage(self, action_id: ActionId | None) -> tuple[ActionId, ...]:
         """Return the action's id and those of its ancestors, innermost first."""
@@ -388,6 +393,7 @@ def _action(row: Row) -> Action:
         position=row["position"],
         result=row["result"],
         guidance=row["guidance"],
+        deaths=int(row["deaths"]),
         extra_attempts=row["extra_attempts"],
         created_at=parse_time(row["created_at"]),
         updated_at=parse_time(row["updated_at"]),

@@ -9,8 +9,17 @@ from scaffold.core.errors import IllegalTransition
 from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueued
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId, RunId
 from scaffold.core.model import Attempt, CriticScore, ProcessIdentity, Usage
-from scaffold.core.states import COUNTED_FAILURES, PHASES, WORKER_PHASES, AttemptOutcome, AttemptPhase, AttemptStatus
+from scaffold.core.states import (
+    COUNTED_FAILURES,
+    DEATHLESS_OUTCOMES,
+    PHASES,
+    WORKER_PHASES,
+    AttemptOutcome,
+    AttemptPhase,
+    AttemptStatus,
+)
 from scaffold.plan.slot_shares import SlotDemand
+from scaffold.plan.worker_deaths import ASK_AFTER, TELL_AFTER
 from scaffold.store.driver.columns import (
     PROCESS,
     SCORE,
@@ -57,13 +66,15 @@ WHERE run_id = :run_id AND status = 'claimed' AND phase IN ('candidate', 'landin
 # A row for each active goal, in which no more ready primitives are counted than there are free slots. The order makes
 # SQLite use the index of ready actions; otherwise it reads all pending ones.
 SLOT_DEMANDS = """
-SELECT goal.id, goal.worker_cap, goal.served_seq, (
+SELECT goal.id, goal.worker_cap, goal.served_seq, goal.deaths, (
     SELECT COUNT(*) FROM (
         SELECT 1 FROM action WHERE action.goal_id = goal.id AND status = 'pending' AND unmet = 0 AND kind = 'primitive'
         ORDER BY position, id LIMIT :free
     ) AS first_ready
 ) AS ready
-FROM goal WHERE run_id = :run_id AND status = 'active' ORDER BY position
+FROM goal WHERE run_id = :run_id AND status = 'active' AND deaths < :ask_after
+                AND (rests_until IS NULL OR rests_until <= :now OR rests_from > :now)
+ORDER BY position
 """
 CLAIM = """
 UPDATE attempt SET status = 'claimed', worker = :worker, worktree = :worktree, log_file = :log_file, started_at = :at
@@ -89,6 +100,17 @@ END = """
 UPDATE attempt SET status = 'ended', outcome = :outcome, error = :error, head_sha = COALESCE(:head_sha, head_sha),
        ended_at = :at
 WHERE id = :id AND status <> 'ended' AND fence = :fence
+"""
+COUNT_DEATH = "UPDATE action SET deaths = deaths + 1 WHERE id = :id"
+# Whatever kills several workers at once is one death of their goal.
+COUNT_DEATH_OF_GOAL = """
+UPDATE goal SET deaths = deaths + 1, died_seq = :seq
+WHERE id = (SELECT goal_id FROM action WHERE id = :id) AND died_seq < :queued_seq
+"""
+FORGET_DEATHS = "UPDATE action SET deaths = 0 WHERE id = :id AND deaths > 0"
+FORGET_DEATHS_OF_GOAL = """
+UPDATE goal SET deaths = 0, rests_from = NULL, rests_until = NULL
+WHERE id = (SELECT goal_id FROM action WHERE id = :id) AND deaths > 0
 """
 COUNT_FAILURE = "UPDATE action SET failures = failures + 1 WHERE id = :id"
 WAITING_TO_LAND = """
@@ -154,16 +176,21 @@ class Attempts(RunTableGateway):
         return int(self._connection.rows(COUNT_WAITING_TO_LAND, run_id=run_id)[0]["candidates"])
 
     def slot_demands(self, run_id: RunId, free: int) -> tuple[SlotDemand, ...]:
-        """Return the demand of each active goal for up to `free` slots, in the goals' order."""
+        """Return the demand of each active goal for up to `free` slots, in the goals' order.
+
+        A goal whose workers died has none during its rest, and none before a human decides.
+        """
         working = self.working(run_id)
         return tuple(
             SlotDemand(
                 goal=row["id"],
                 working=working.get(row["id"], 0),
-                wanted=min(int(row["ready"]), int(row["worker_cap"]) - working.get(row["id"], 0)),
+                wanted=min(int(row["ready"]), _cap(row) - working.get(row["id"], 0)),
                 served=int(row["served_seq"]),
             )
-            for row in self._connection.rows(SLOT_DEMANDS, run_id=run_id, free=free)
+            for row in self._connection.rows(
+                SLOT_DEMANDS, run_id=run_id, free=free, ask_after=ASK_AFTER, now=format_time(self._clock.now())
+            )
         )
 
     def waiting_to_land(self, run_id: RunId) -> tuple[Attempt, ...]:
@@ -248,8 +275,12 @@ class Attempts(RunTableGateway):
         error: str | None = None,
         head_sha: Commit | None = None,
         fence: int | None = None,
+        died: bool = False,
     ) -> None:
-        """End the attempt; a counted failure is added to its action. Raise StaleFence if it has already ended."""
+        """End the attempt; a counted failure is added to its action. Raise StaleFence if it has already ended.
+
+        If its worker `died`, that is added to the deaths in a row of its action and its goal.
+        """
         row = self._fenced(attempt_id, fence, "queued", "claimed")
         at = format_time(self._clock.now())
         self._connection.compare_and_set(
@@ -257,6 +288,13 @@ class Attempts(RunTableGateway):
         )
         if outcome in COUNTED_FAILURES:
             self._connection.write(COUNT_FAILURE, id=row["action_id"])
+        if died:
+            self._connection.write(COUNT_DEATH, id=row["action_id"])
+            seq = self._events.next_seq(row["run_id"])
+            self._connection.write(COUNT_DEATH_OF_GOAL, id=row["action_id"], seq=seq, queued_seq=row["queued_seq"])
+        elif outcome in DEATHLESS_OUTCOMES:
+            self._connection.write(FORGET_DEATHS, id=row["action_id"])
+            self._connection.write(FORGET_DEATHS_OF_GOAL, id=row["action_id"])
         self._events.append(row["run_id"], AttemptEnded(row["key"], row["number"], outcome, error))
 
     def _row(self, attempt_id: AttemptId) -> Row:
@@ -269,6 +307,11 @@ class Attempts(RunTableGateway):
         if row["status"] not in statuses:
             raise stale_fence("attempt", attempt_id, f"it is {row['status']}, not {' or '.join(statuses)}")
         return row
+
+
+def _cap(row: Row) -> int:
+    """Return how many attempts the goal may run: one at a time to see whether its workers still die."""
+    return 1 if int(row["deaths"]) >= TELL_AFTER else int(row["worker_cap"])
 
 
 def _is_legal_phase_change(was: AttemptPhase, to: AttemptPhase) -> bool:

@@ -1,9 +1,11 @@
 """Goals: the desired states of a run."""
 
+from datetime import timedelta
+
 from scaffold.core.events import GoalStatusChanged
 from scaffold.core.ids import Assertion, GoalId, RunId
-from scaffold.core.model import Goal, ProcessIdentity
-from scaffold.core.states import GOAL_TRANSITIONS, GoalState, parse_goal_state, reason_of, status_of
+from scaffold.core.model import Goal, ProcessIdentity, Rest
+from scaffold.core.states import GOAL_TRANSITIONS, Active, GoalState, parse_goal_state, reason_of, status_of
 from scaffold.store.driver.columns import ASSERTIONS, PROCESS, TimeSource, format_time, parse_optional_time, parse_time
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.errors import illegal_transition
@@ -26,6 +28,9 @@ SELECT COUNT(*) AS goals FROM goal WHERE run_id = :run_id AND status IN ('planni
 SET_STATUS = "UPDATE goal SET status = :status, reason = :reason, updated_at = :at WHERE id = :id AND status = :was"
 
 SET_SERVED = "UPDATE goal SET served_seq = :seq WHERE id = :id"
+SET_REST = "UPDATE goal SET rests_from = :since, rests_until = :until WHERE id = :id"
+FORGET_DEATHS = "UPDATE goal SET deaths = 0, rests_from = NULL, rests_until = NULL WHERE id = :id"
+FORGET_DEATHS_OF_ACTIONS = "UPDATE action SET deaths = 0 WHERE goal_id = :id AND deaths > 0"
 SET_SUMMARY = "UPDATE goal SET summary = :summary, updated_at = :at WHERE id = :id AND summary = :was"
 SET_SUPERVISOR = """
 UPDATE goal SET supervisor = :supervisor, supervisor_started_at = :since, updated_at = :at
@@ -116,6 +121,26 @@ class Goals(RunTableGateway):
         """Return when the goal last got a slot, as a number that grows with time; 0 for never."""
         return int(self._connection.require_row(GET, "goal", goal_id)["served_seq"])
 
+    def rest(self, goal_id: GoalId, seconds: float) -> Rest:
+        """Let the goal start no attempt for so many seconds, and return the time."""
+        now = self._clock.now()
+        rest = Rest(now, now + timedelta(seconds=seconds))
+        self._connection.compare_and_set(
+            SET_REST, "goal", goal_id, since=format_time(rest.since), until=format_time(rest.until)
+        )
+        return rest
+
+    def resting(self, run_id: RunId) -> tuple[Goal, ...]:
+        """Return the run's active goals that start no attempt now, because their workers died."""
+        now = self._clock.now()
+        rested = (goal for goal in self.of_run(run_id) if isinstance(goal.state, Active))
+        return tuple(goal for goal in rested if goal.rest is not None and goal.rest.includes(now))
+
+    def forget_deaths(self, goal_id: GoalId) -> None:
+        """End the goal's rest, and count the deaths of its workers from none again."""
+        self._connection.compare_and_set(FORGET_DEATHS, "goal", goal_id)
+        self._connection.write(FORGET_DEATHS_OF_ACTIONS, id=goal_id)
+
     def unmet(self, goal_id: GoalId) -> tuple[Assertion, ...]:
         """Return the desired assertions that do not hold, in the goal's order; empty means the goal is reached."""
         desired = ASSERTIONS.read(self._connection.require_row(GET, "goal", goal_id)["desired"])
@@ -135,6 +160,8 @@ def _goal(row: Row) -> Goal:
         worker_cap=row["worker_cap"],
         supervisor=PROCESS.read(row["supervisor"]),
         supervisor_started_at=parse_optional_time(row["supervisor_started_at"]),
+        deaths=int(row["deaths"]),
+        rest=Rest(parse_time(row["rests_from"]), parse_time(row["rests_until"])) if row["rests_until"] else None,
         created_at=parse_time(row["created_at"]),
         updated_at=parse_time(row["updated_at"]),
     )

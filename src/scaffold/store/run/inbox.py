@@ -13,7 +13,7 @@ from msgspec.json import encode
 
 from scaffold.core.errors import IllegalTransition
 from scaffold.core.events import NoticeRaised
-from scaffold.core.ids import ActionId, RunId
+from scaffold.core.ids import ActionId, AttemptId, RunId
 from scaffold.core.model import DecisionScope, InboxItem, InboxKind, InboxVerdict
 from scaffold.store.driver.columns import OBJECT, TimeSource, format_time, parse_optional_time, parse_time
 from scaffold.store.driver.connection import Connection, Row
@@ -40,6 +40,7 @@ SELECT * FROM inbox WHERE run_id = :run_id AND fingerprint = :fingerprint
 ORDER BY decided_at DESC, position DESC
 """
 ALL = "SELECT * FROM inbox ORDER BY created_at, run_id, position"
+ANSWERED = "SELECT * FROM inbox WHERE attempt_id = :attempt_id AND state = 'answered' ORDER BY position"
 APPROVED = "SELECT * FROM inbox WHERE action_id = :action_id AND state = 'approved' ORDER BY position"
 REJECTED = "SELECT * FROM inbox WHERE action_id = :action_id AND state = 'rejected' ORDER BY position"
 OPEN = """
@@ -140,6 +141,10 @@ class Inbox(RunTableGateway):
     def approved(self, action_id: ActionId) -> tuple[InboxItem, ...]:
         """Return the items approved for an action, valid or not."""
         return tuple(map(self._item, self._connection.rows(APPROVED, action_id=action_id)))
+
+    def answered(self, attempt_id: AttemptId) -> tuple[InboxItem, ...]:
+        """Return the questions that an attempt asked and that were answered."""
+        return tuple(map(self._item, self._connection.rows(ANSWERED, attempt_id=attempt_id)))
 
     def rejected(self, action_id: ActionId) -> tuple[InboxItem, ...]:
         """Return the items rejected for an action, valid or not."""

@@ -1,0 +1,104 @@
+"""Workers that die in a row: their goal rests, and says why; after too many of them, a human decides."""
+
+from itertools import takewhile
+
+from scaffold.core.events import NoticeRaised
+from scaffold.core.ids import GoalId
+from scaffold.core.model import Action, Attempt, Goal, InboxItem, Run
+from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.host.random_ids import new_id
+from scaffold.plan.worker_deaths import TELL_AFTER, must_ask, pause_s
+from scaffold.store.database import Store
+
+MAX_LOST_IN_A_ROW = 20
+"""How many attempts of an action in a row may be lost to faults of the machine before a human is asked."""
+REASON_CHARS = 300
+DEATHS = "deaths"
+"""Key in the detail of an inbox item that asks what to do about deaths in a row; the value is their number."""
+
+
+def record_death(store: Store, run: Run, attempt: Attempt) -> str | None:
+    """Let the goal rest because the attempt's worker died; return the item to wait for if a human has to decide.
+
+    The caller has ended the attempt in its transaction.
+    """
+    action, goal = _action_of(store, attempt), _goal_of(store, attempt)
+    if must_ask(of_goal=goal.deaths, of_action=action.deaths):
+        count = max(goal.deaths, action.deaths)
+        return _ask(store, run, attempt, f"{count_of(count, 'worker')} died in a row", count)
+    rest = store.goals.rest(goal.id, pause_s(goal.deaths))
+    if goal.deaths >= TELL_AFTER:
+        text = (
+            f"{goal.name} waits: {count_of(goal.deaths, 'worker')} died in a row, the last at {action.key}. "
+            f"It is tried again at {rest.until:%Y-%m-%d %H:%M:%S} UTC, or at once after `scaffold retry {goal.name}`"
+        )
+        store.events.append(run.id, NoticeRaised("warning", text))
+    return None
+
+
+def record_loss(store: Store, run: Run, attempt: Attempt) -> str | None:
+    """Return the item to wait for if so many attempts in a row were lost that the work may be the cause; else None.
+
+    Such as work that breaks git in its worktree each time.
+    """
+    ended = store.attempts.of_action(attempt.action_id)
+    lost = sum(1 for _ in takewhile(lambda each: each.outcome == "lost", reversed(ended)))
+    if lost % MAX_LOST_IN_A_ROW:
+        return None
+    return _ask(store, run, attempt, f"{count_of(lost, 'attempt')} were lost in a row", lost)
+
+
+def forget_deaths(store: Store, run: Run, goal_id: GoalId) -> bool:
+    """Let a goal go on whose workers died, and answer what it asks about that; False if it waits for no such thing.
+
+    The caller owns the transaction.
+    """
+    goal = store.goals.get(goal_id)
+    asked = [each for each in store.inbox.open_of_run(run.id) if each.goal_id == goal_id and is_about_deaths(each)]
+    for item in asked:
+        store.inbox.decide(item.id, "answered")
+    waited = bool(asked) or (goal is not None and goal.deaths > 0)
+    if waited:
+        store.goals.forget_deaths(goal_id)
+    return waited
+
+
+def is_about_deaths(item: InboxItem) -> bool:
+    """Return whether the item asks what to do about workers that died in a row."""
+    return DEATHS in item.detail
+
+
+def _ask(store: Store, run: Run, attempt: Attempt, what: str, count: int) -> str:
+    """Ask a human in the caller's transaction, and return the id of the item."""
+    action, goal = _action_of(store, attempt), _goal_of(store, attempt)
+    why = utf8_safe(attempt.error or "")[:REASON_CHARS]
+    text = (
+        f"{what}, the last at {action.key}: {why}\nRemove the cause, then answer what the next one should know, or run "
+        f"`scaffold retry {action.key}`. `scaffold stop {action.key}` gives it up."
+    )
+    asked = InboxItem(
+        id=new_id(),
+        run_id=run.id,
+        goal_id=goal.id,
+        action_id=action.id,
+        attempt_id=attempt.id,
+        kind="question",
+        text=text,
+        detail={"question": text, "action": action.key, DEATHS: count},
+        created_at=attempt.ended_at or attempt.queued_at,
+    )
+    return store.inbox.ask(asked).id
+
+
+def _action_of(store: Store, attempt: Attempt) -> Action:
+    action = store.actions.get(attempt.action_id)
+    if action is None:
+        raise LookupError(attempt.action_id)
+    return action
+
+
+def _goal_of(store: Store, attempt: Attempt) -> Goal:
+    goal = store.goals.get(_action_of(store, attempt).goal_id)
+    if goal is None:
+        raise LookupError(attempt.action_id)
+    return goal
