@@ -78,6 +78,35 @@ def test_a_plan_is_refined_accepted_and_executed_while_the_conversation_continue
 
 
 @pytest.mark.slow
+def test_the_agent_creates_a_goal_itself_which_starts_once_the_user_agrees(scenario, terminal):
+    """SC-12, SC-17, SC-18: no planner is asked, and nothing starts before the question."""
+    hello = action("hello", effects=["hello_there"], check="test -f hello.txt")
+    start = {"name": "start_goal", "args": {"goal": "greeting"}}
+    created = (create_goal_call("greeting", "hello_there"), create_actions_call("greeting", hello))
+    screen = terminal("--model", model(scenario, *created, "Shall I start?", start, "Then not.", start))
+    screen.wait_for(IDLE)
+    screen.type_line("hello_there must hold: one action, hello.txt")
+    screen.wait_for(r"Shall I start\?")
+    status = scenario.status()
+    assert [(each["name"], each["status"]) for each in status["goals"]] == [("greeting", "paused")]
+    assert status["actions"][0]["attempts"] == []
+    screen.type_line("yes")
+    screen.wait_for(r"hello -> hello_there")
+    screen.wait_for(ARMED)
+    screen.answer("n")
+    screen.wait_for(r"Then not\.")
+    assert scenario.status()["run"]["reason"] == "waits for your go-ahead"
+    screen.type_line("now")
+    screen.wait_for(r"hello -> hello_there", times=2)
+    screen.wait_for(ARMED)
+    screen.answer("y")
+    screen.wait_for(r"is running in the background")
+    assert wait_until(lambda: scenario.status()["run"]["status"] == "completed", TIMEOUT_S)
+    screen.send(CTRL_D)
+    assert screen.wait_for_exit() == 0
+
+
+@pytest.mark.slow
 def test_a_declined_plan_is_saved_and_nothing_starts(scenario, terminal):
     """SC-18: no means later; the plan is stored as a run that `resume` starts."""
     screen = terminal("--model", model(scenario, EXECUTE, "Then not."))

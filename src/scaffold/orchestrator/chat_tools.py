@@ -1,6 +1,6 @@
 """Tools of the agent that talks with the user: execute plans, and control goals and projects."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from scaffold.core.errors import ScaffoldError, UsageError
@@ -15,7 +15,7 @@ from scaffold.orchestrator.planning.projects import PROJECT_METHOD, project_chan
 from scaffold.orchestrator.planning.proposals import DraftProposals
 from scaffold.orchestrator.planning.reports import actions_report, find_goal, goal_report
 from scaffold.orchestrator.planning.tool_responses import RESPONSE_CHARS, STRING_SCHEMA, Args, fit_entries, json_tool
-from scaffold.plan.edit.draft import ChangeRejected
+from scaffold.plan.edit.draft import ChangeRejected, CreateGoal, DraftChange
 from scaffold.plan.edit.proposed_actions import read_tasks
 from scaffold.run.context import RunContext
 from scaffold.tools.arguments import object_schema
@@ -74,6 +74,25 @@ def project_tools(control: ChatRunControl) -> tuple[Tool, ...]:
     )
 
 
+def open_run_of(control: ChatRunControl) -> Run | None:
+    """Return the conversation's run if it can take more goals; None if it has ended, or there is none."""
+    run = control.run()
+    return None if run is None or isinstance(run.state, ENDED_STATES) else run
+
+
+def write_set_aside(context: RunContext, run: Run, changes: Sequence[DraftChange]) -> bool:
+    """Write the changes and return whether any was new; goals that they create wait until the user starts them."""
+    store = context.store
+    with store.transaction(durable=True):
+        written = apply_changes(store, run, changes, now=context.clock.now())
+        for change in written:
+            goal = store.goals.by_name(run.id, change.spec.name) if isinstance(change, CreateGoal) else None
+            # In a running run a new goal may be active already, and a supervisor would start it before the user agreed.
+            if goal is not None:
+                store.goals.move(goal.id, Paused(PAUSED_BY_USER))
+    return bool(written)
+
+
 def _execute_plan(control: ChatRunControl) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:
         plan = args["plan"].strip()
@@ -96,18 +115,10 @@ def _create_project(control: ChatRunControl) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:
         """Store the project as a paused goal; an identical project is stored only once."""
         spec = project_goal(args["name"], args["description"], read_tasks(args["tasks"]))
-        run = control.run()
-        if run is None or isinstance(run.state, ENDED_STATES):
-            run = await control.open_unplanned_run(args["description"])
-        store = control.context.store
-        with store.transaction(durable=True):
-            written = apply_changes(store, run, project_changes(spec), now=control.context.clock.now())
-            goal = store.goals.by_name(run.id, spec.name)
-            # In a running run a new goal may be active already, and a supervisor would start it before the user agreed.
-            if written and goal is not None and not isinstance(goal.state, Paused):
-                store.goals.move(goal.id, Paused(PAUSED_BY_USER))
+        run = open_run_of(control) or await control.open_unplanned_run(args["description"])
+        written = write_set_aside(control.context, run, project_changes(spec))
         note = "Start it with start_project." if written else "An identical project already exists."
-        return {"project": spec.name, "run": run.id, "tasks": len(spec.actions), "created": bool(written), "note": note}
+        return {"project": spec.name, "run": run.id, "tasks": len(spec.actions), "created": written, "note": note}
 
     return json_tool(
         "create_project",
@@ -200,7 +211,7 @@ def _find_run_and_goal(control: ChatRunControl, args: Args, *, projects: bool) -
     """Return the current run and the goal or project in the arguments; raises ChangeRejected if either is missing."""
     run = control.run()
     if run is None:
-        fix = "Plan with the user first, then call execute_plan or create_project."
+        fix = "Plan with the user first, then call execute_plan, goap_create_goal or create_project."
         raise ChangeRejected("there is no run yet", fix)
     spec = find_goal(DraftProposals(control.context.store, run), args["project" if projects else "goal"])
     goal = control.context.store.goals.by_name(run.id, spec.name)

@@ -8,6 +8,7 @@ from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.errors import ModelError
 from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, Pending
+from scaffold.orchestrator.chat_goals import goal_tools
 from scaffold.orchestrator.chat_tools import orchestrator_tools, project_tools
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
 from scaffold.orchestrator.planning.apply_plan import stored_plan
@@ -83,7 +84,7 @@ def refusal(host):
 
 
 async def call(host, name, args):
-    tools = (*orchestrator_tools(host), *project_tools(host))
+    tools = (*orchestrator_tools(host), *goal_tools(host), *project_tools(host))
     return await Toolbox(tools).result(ToolCall("1", name, args))
 
 
@@ -101,6 +102,7 @@ def test_the_tools_have_their_documented_names(host):
         "pause_goal",
         "cancel_goal",
     ]
+    assert [tool.name for tool in goal_tools(host)] == ["goap_create_goal", "goap_create_actions"]
     assert [tool.name for tool in project_tools(host)] == [
         "create_project",
         "list_projects",
@@ -123,7 +125,7 @@ async def test_a_plan_is_passed_on_whole(host, answer, refusal):
 async def test_before_the_first_run_the_lists_are_empty(answer, refusal):
     """SC-17."""
     assert await answer("list_goals") == {"goals": [], "note": "There is no run yet."}
-    assert "call execute_plan or create_project" in await refusal("goal_status", goal="shop")
+    assert "call execute_plan, goap_create_goal or create_project" in await refusal("goal_status", goal="shop")
 
 
 async def test_goals_are_listed_and_shown_from_the_store(harness, host, answer, refusal):
@@ -282,3 +284,51 @@ async def test_a_project_in_an_active_run_waits_for_its_start(harness, host, ans
     assert state(harness, run.id, "Web Shop") == Paused(PAUSED_BY_USER)
     assert state(harness, run.id, "shop") == Active()
     assert {each.state for each in harness.store.actions.of_run(run.id)} == {Pending()}
+
+
+GOAL = {"name": "shop", "description": "A shop on the web.", "goal_state": ["shop_works"]}
+ACTIONS = {"goal": "shop", "actions": [{"key": "store", "description": "Write it.", "effects": ["shop_works"]}]}
+
+
+async def test_a_goal_and_its_actions_are_created_as_a_planner_does_and_wait_for_the_user(harness, host, answer):
+    """SC-12, SC-17: in a new run, which costs nothing until the user starts it."""
+    assert await answer("goap_create_goal", **GOAL) == {"goal": "shop", "created": True}
+    assert host.asked == [("open", "A shop on the web.")]
+    made = await answer("goap_create_actions", **ACTIONS)
+    assert (made["created"], made.get("not_sound_yet")) == (["store"], None)
+    run = host.run()
+    assert lint(stored_plan(harness.store, run)).findings == ()
+    assert state(harness, run.id, "shop") == Paused(PAUSED_BY_USER)
+    assert [each.state for each in harness.store.actions.of_run(run.id)] == [Pending()]
+    assert (await answer("goap_create_goal", **GOAL))["note"] == "An identical goal already exists."
+    assert (await answer("start_goal", goal="shop"))["note"] == "it goes on"
+    assert state(harness, run.id, "shop") == Active()
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+async def test_a_goal_joins_the_run_that_is_being_executed_and_does_not_start_there(harness, host, answer, persistent):
+    """SC-17: not even a persistent one."""
+    run = await harness.own(goal("lab", act("x")))
+    host.run_id = run.id
+    await answer("goap_create_goal", **GOAL, persistent=persistent)
+    await answer("goap_create_actions", **ACTIONS)
+    assert host.asked == []
+    assert state(harness, run.id, "shop") == Paused(PAUSED_BY_USER)
+    assert state(harness, run.id, "lab") == Active()
+
+
+async def test_actions_are_not_added_to_a_goal_at_work(harness, host, refusal):
+    """SC-17: they would start, and cost money, before the user agreed."""
+    host.run_id = (await harness.own(goal("shop", act("store")))).id
+    more = {"goal": "shop", "actions": [{"key": "api", "description": "Write it.", "effects": ["api_done"]}]}
+    assert "Pause it with pause_goal" in await refusal("goap_create_actions", **more)
+    assert [each.key for each in harness.store.actions.of_run(host.run_id)] == ["store"]
+
+
+async def test_a_goal_that_is_refused_opens_no_run(host, refusal):
+    """SC-12: errors say what to change; a run that has ended takes no goals either."""
+    assert "its goal state is empty" in await refusal(
+        "goap_create_goal", name="shop", description="A shop.", goal_state=[]
+    )
+    assert "goap_create_goal" in await refusal("goap_create_actions", **ACTIONS)
+    assert host.asked == []

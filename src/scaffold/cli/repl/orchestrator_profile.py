@@ -13,9 +13,12 @@ from scaffold.config.run_settings import RunFlags, run_settings
 from scaffold.config.settings import Settings
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
+from scaffold.orchestrator.chat_goals import goal_tools
 from scaffold.orchestrator.chat_run import plan_and_confirm, resume_and_confirm
 from scaffold.orchestrator.chat_tools import orchestrator_tools, project_tools
 from scaffold.orchestrator.owner.open_run import RunInput, start_run
+from scaffold.orchestrator.owner.run_end import save_run
+from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
@@ -40,7 +43,7 @@ def orchestrator_profile(context: RunContext, settings: Settings, flags: RunFlag
             )
         ),
         keeps_tool=lambda tool: tool.category == "file_read",  # the agents of a run do the work itself
-        extra_tools=(*orchestrator_tools(control), *project_tools(control)),
+        extra_tools=(*orchestrator_tools(control), *goal_tools(control), *project_tools(control)),
         exit_hint=control.follow_hint,
     )
 
@@ -81,10 +84,17 @@ class RunControl:
 
     async def execute_plan(self, plan: str) -> str:
         """Plan a run from the text, and start it if the user agrees; return a text for the model."""
-        return await plan_and_confirm(self.context, (await self.open_unplanned_run(plan)).id, self)
+        return await plan_and_confirm(self.context, (await self._open_run(plan)).id, self)
 
     async def open_unplanned_run(self, request: str) -> Run:
-        """Open a run without goals, which this REPL is about from now on."""
+        """Open and save a run without goals, which this REPL is about from now on."""
+        opened = await self._open_run(request)
+        # Released, or whoever starts one of its goals would wait for this process.
+        save_run(self.context, opened.id)
+        return require_run(self.context.store, opened.id)
+
+    async def _open_run(self, request: str) -> Run:
+        """Open a run of this process without goals."""
         settings = await run_settings(self.context, self._settings, self._flags, planner=True, notice=print_note)
         opened = await start_run(self.context, RunInput(request=request, source=request), settings)
         self._run_id = opened.id

@@ -19,7 +19,7 @@ from scaffold.core.states import (
     RunState,
     awaited_inbox_id,
 )
-from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.orchestrator.owner.run_lease import release_run, take_over_run
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
@@ -115,9 +115,13 @@ def fail_run(store: Store, run: Run, reason: str) -> None:
 def save_run(context: RunContext, run_id: RunId) -> None:
     """Pause a run that the user has not agreed to start, and release it; `resume` starts it.
 
-    Raises RunBusy if another live process owns the run.
+    One that is paused already keeps its reason. Raises RunBusy if another live process owns the run.
     """
-    finish_run(context.store, take_over_run(context, run_id), "saved")
+    run = take_over_run(context, run_id)
+    if isinstance(run.state, Paused):
+        release_run(context.store, run)
+    else:
+        finish_run(context.store, run, "saved")
 
 
 def _pause_goals(store: Store, run: Run, state: Paused) -> None:

@@ -55,7 +55,7 @@ ACTION_SCHEMA["required"] = ["key", "description", "effects"]
 
 def planning_tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
     """Return the tools of the planner, which turns a request into goals and actions."""
-    return (_create_goal(proposals), _create_actions(proposals), _get_goal(proposals), _list_actions(proposals))
+    return (create_goal_tool(proposals), create_actions_tool(proposals), _get_goal(proposals), _list_actions(proposals))
 
 
 def supervisor_tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
@@ -70,17 +70,26 @@ def supervisor_tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
     )
 
 
-def _create_goal(proposals: ProposalTarget) -> Tool:
-    async def answer(args: Args) -> Mapping[str, Any]:
-        goal_state = tuple(map(Assertion, args["goal_state"]))
-        spec = GoalSpec(
+def proposed_goal(args: Args) -> CreateGoal:
+    """Return the change that the arguments of `goap_create_goal` propose."""
+    return CreateGoal(
+        GoalSpec(
             name=args["name"],
             description=args["description"],
-            goal_state=goal_state,
+            goal_state=tuple(map(Assertion, args["goal_state"])),
             persistent=args.get("persistent", False),
         )
-        created = proposals.change(CreateGoal(spec))
-        return {"goal": spec.name, "created": created, "note": None if created else "An identical goal already exists."}
+    )
+
+
+def create_goal_tool(proposals: ProposalTarget) -> Tool:
+    """Return `goap_create_goal`."""
+
+    async def answer(args: Args) -> Mapping[str, Any]:
+        change = proposed_goal(args)
+        created = proposals.change(change)
+        note = None if created else "An identical goal already exists."
+        return {"goal": change.spec.name, "created": created, "note": note}
 
     return json_tool(
         "goap_create_goal",
@@ -93,7 +102,9 @@ def _create_goal(proposals: ProposalTarget) -> Tool:
     )
 
 
-def _create_actions(proposals: ProposalTarget) -> Tool:
+def create_actions_tool(proposals: ProposalTarget) -> Tool:
+    """Return `goap_create_actions`."""
+
     async def answer(args: Args) -> Mapping[str, Any]:
         """Add the actions to the plan draft; return which are new, which existed, and what the plan still lacks."""
         goal = find_goal(proposals, args["goal"])
