@@ -1,4 +1,4 @@
-"""The run's clean checkout, used to verify the base, candidates and the tip; no agent works in it."""
+"""Clean checkouts of a run, in which no agent works: one verifies the base, candidates and the tip."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from scaffold.core.gates import CheckEnvironment
-from scaffold.core.ids import Commit
+from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Run
 from scaffold.git import worktree
 from scaffold.git.command import Git
@@ -30,20 +30,25 @@ from scaffold.verify.contract.checks import Tree
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.provisioning import reprovision
 
-TEMPORARY_NAME = "landing"
-"""The name of the temporary folder of its checks."""
+LANDING = "landing"
+"""Name of the merge queue's checkout, and of the temporary folder of its checks."""
 
 
 class Checkout:
     """One worktree, created on first use and reset for each tree; only one tree at a time."""
 
-    def __init__(self, context: RunContext, run: Run) -> None:
+    def __init__(self, context: RunContext, run: Run, name: str = LANDING) -> None:
+        """No two checkouts of a run that exist at the same time have the same `name`."""
         self._context = context
         self._run = run
+        self._name = name
 
     @property
     def _folder(self) -> Path:
-        return self._context.landing_folder(self._run.id)
+        if self._name == LANDING:
+            return self._context.landing_folder(self._run.id)
+        # Among the worktrees of attempts, where the next owner finds what a killed process left.
+        return self._context.attempt_folder(self._run.id, AttemptId(self._name))
 
     def tree_without_checkout(self, base: Commit, commit: Commit, marks: Mapping[str, str] | None = None) -> Tree:
         """Return a tree for checks that need only the commit's paths: nothing is checked out."""
@@ -73,8 +78,8 @@ class Checkout:
             git = await self._check_out(commit)
         await self._remove_temporary()  # caches that another candidate's checks left behind
         bare = self.tree_without_checkout(base, commit, marks)
-        async with open_sandbox(self._context, self._run, git.cwd, name=TEMPORARY_NAME) as sandbox:
-            own = folders_without_sandbox(self._context, self._run, sandbox, name=TEMPORARY_NAME)
+        async with open_sandbox(self._context, self._run, git.cwd, name=self._name) as sandbox:
+            own = folders_without_sandbox(self._context, self._run, sandbox, name=self._name)
             yield msgspec.structs.replace(
                 bare,
                 git=git,
@@ -87,11 +92,15 @@ class Checkout:
         """Stop leftover services; remove the worktree and the checks' temporary folder."""
         # Containers may still have files of the worktree mounted, so they stop before it goes.
         await stop_leftover_services(self._context, self._run)
+        await self.remove()
+
+    async def remove(self) -> None:
+        """Remove the worktree and the checks' temporary folder; services of the run go on."""
         await worktree.remove(self._context.repository, self._folder)
         await self._remove_temporary()
 
     async def _remove_temporary(self) -> None:
-        await asyncio.to_thread(remove_temporary_folder, self._context, self._run, name=TEMPORARY_NAME)
+        await asyncio.to_thread(remove_temporary_folder, self._context, self._run, name=self._name)
 
     async def _check_out(self, commit: Commit) -> Git:
         # Checks may have damaged the worktree, even its `.git`; what does not

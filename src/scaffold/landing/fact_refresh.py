@@ -4,9 +4,9 @@ Until then such a fact is stale. A fact with checks is rechecked here, and refut
 again; a reviewed fact is reviewed again; a fact with neither stays as weak as it was.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from scaffold.core.contract import Contract
+from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.gates import Baseline
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
@@ -26,7 +26,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_in_force, contract_with_timings
 from scaffold.run.lease import owner_transaction
 from scaffold.verify.contract.base_checks import CheckResultCache, recall_passed
-from scaffold.verify.contract.checks import run_checks
+from scaffold.verify.contract.checks import CheckRunner, run_check, run_checks
 
 
 class FactRefresher:
@@ -78,18 +78,23 @@ class FactRefresher:
                 record_recheck(store, tested, self._context.clock.now())
 
     async def _test_one(self, group: ProvenFacts, commit: Commit) -> RecheckResult:
-        contract, baseline = await self.contract(group), self._baseline()
         marks = {"SCAFFOLD_ACTION": group.action.key}
+        results = await self.run_contract(await self.contract(group), commit, marks)
+        return RecheckResult(group=group, commit=commit, results=results)
+
+    async def run_contract(
+        self, contract: Contract, commit: Commit, marks: Mapping[str, str], *, run: CheckRunner = run_check
+    ) -> tuple[CheckResult, ...]:
+        """Return the results of a contract at a commit: those that are known, else by `run` in a clean tree."""
+        baseline = self._baseline()
         # The candidate, or the facts of another action, may have been checked by the same commands.
         tree_id = await commits.tree_of(self._context.git, commit)
         known = recall_passed(contract, tree_id, CheckResultCache(self._context.store, baseline))
         if known is not None:
             bare = self._checkout.tree_without_checkout(commit, commit, marks)
-            results = await run_checks(contract, bare, run=known)
-        else:
-            base = baseline.environment if baseline else None
-            found = await environment_at(self._context, self._run, base, commit) if base else None
-            environment = found.environment if found else None
-            async with self._checkout.tree(environment, base=commit, commit=commit, marks=marks) as tree:
-                results = await run_checks(contract, tree)
-        return RecheckResult(group=group, commit=commit, results=results)
+            return await run_checks(contract, bare, run=known)
+        base = baseline.environment if baseline else None
+        found = await environment_at(self._context, self._run, base, commit) if base else None
+        environment = found.environment if found else None
+        async with self._checkout.tree(environment, base=commit, commit=commit, marks=marks) as tree:
+            return await run_checks(contract, tree, run=run)

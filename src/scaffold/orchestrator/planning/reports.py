@@ -12,8 +12,8 @@ from scaffold.core.printable_text import truncate_text
 from scaffold.core.states import reason_of, status_of
 from scaffold.orchestrator.planning.proposals import ProposalTarget
 from scaffold.orchestrator.planning.tool_responses import RESPONSE_CHARS, fit_entries, truncate_names
-from scaffold.plan.edit.draft import WAITING, ChangeRejected, PlanDraft
-from scaffold.plan.message_text import SpellingHints, quoted
+from scaffold.plan.edit.draft import IN_PROGRESS_STATUSES, WAITING, ChangeRejected, PlanDraft
+from scaffold.plan.message_text import SpellingHints, quoted, quoted_list
 
 MAX_ACTIONS = 50
 """Limit for actions in one answer."""
@@ -23,6 +23,8 @@ TEXT_CHARS = 300
 """Limit for a description, a reason or a list of names within a list, in characters."""
 MAX_ERRORS = 3
 """How many errors of a plan the answer to a change names."""
+OPEN_STATUSES = frozenset({"pending", *IN_PROGRESS_STATUSES})
+"""Statuses of actions that may still land."""
 OVERHEAD_CHARS = 600
 """Characters of an answer that are reserved for everything but its list."""
 STATUS_ORDER = (
@@ -200,22 +202,54 @@ def _result(proposals: ProposalTarget, action: Action, share: int) -> dict[str, 
 
 
 def claims_report(
-    proposals: ProposalTarget, goal: GoalSpec, claims: Mapping[Assertion, bool], evidence: str
+    proposals: ProposalTarget, goal: GoalSpec, claims: Mapping[Assertion, bool], evidence: str, *, checked: bool
 ) -> dict[str, Any]:
-    """Return which of the claimed assertions hold by evidence, with notes on the actions that `evidence` names."""
+    """Return which of the claimed assertions hold by evidence, with notes on what `evidence` names and makes true.
+
+    `checked`: it is a command or a commit, which was checked.
+    """
     held = proposals.draft.progress.held(goal.name)
+    named = _named_actions(goal, evidence)
+    notes = [*_notes(proposals.draft, goal, claims, named)]
+    if checked:
+        notes += _ways_to_hold(proposals.draft, goal, claims)
+    elif evidence and not named:
+        notes.append("The evidence is no action of the goal, no commit and no command, so nothing was checked.")
     return {
         "holds": [name for name in claims if name in held],
         "not_shown": [name for name in claims if name not in held],
-        "notes": list(_notes(proposals.draft, goal, claims, evidence)) or None,
+        "notes": notes or None,
     }
 
 
-def _notes(draft: PlanDraft, goal: GoalSpec, claims: Mapping[Assertion, bool], evidence: str) -> Iterator[str]:
+def _named_actions(goal: GoalSpec, evidence: str) -> frozenset[ActionKey]:
+    words = set(re.findall(r"[^\s`'\",;()]+", evidence))
+    return frozenset(each.key for each in goal.actions if each.key in words | {word.rstrip(".:") for word in words})
+
+
+def _ways_to_hold(draft: PlanDraft, goal: GoalSpec, claims: Mapping[Assertion, bool]) -> Iterator[str]:
+    """Yield what makes the claimed assertions hold, which a command that the agent chose does not."""
     held = draft.progress.held(goal.name)
-    named = set(re.findall(r"[^\s`'\",;()]+", evidence))
+    for name in (name for name, claim in claims.items() if claim and name not in held):
+        providers = [
+            each.key
+            for each in goal.actions
+            if name in each.effects and draft.progress.status(each.key) in OPEN_STATUSES
+        ]
+        way = (
+            f"it holds once {quoted_list(providers)} has landed with evidence."
+            if providers
+            else "create an action that makes it true, with such a command as a check of its contract."
+        )
+        yield f"What was found does not make `{name}` hold: {way}"
+
+
+def _notes(
+    draft: PlanDraft, goal: GoalSpec, claims: Mapping[Assertion, bool], named: frozenset[ActionKey]
+) -> Iterator[str]:
+    held = draft.progress.held(goal.name)
     for action in goal.actions:
-        if action.key in named or action.key in {word.rstrip(".:") for word in named}:
+        if action.key in named:
             status = draft.progress.status(action.key)
             for name in action.effects:
                 if name in claims and name in held and status == "completed":

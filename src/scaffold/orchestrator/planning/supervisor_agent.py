@@ -15,6 +15,7 @@ from scaffold.core.states import Failed
 from scaffold.llm.transport.ports import Patience
 from scaffold.orchestrator.planning.agent_supervision import no_effect_reason
 from scaffold.orchestrator.planning.apply_plan import read_draft
+from scaffold.orchestrator.planning.evidence_check import BranchEvidence
 from scaffold.orchestrator.planning.goal_scope import GoalScopedProposals
 from scaffold.orchestrator.planning.proposals import Dispatcher, LiveProposals
 from scaffold.orchestrator.planning.supervisor_prompts import (
@@ -102,7 +103,8 @@ class SupervisorAgent:
         request = self._request("judge", judge_prompt(self._context(goal, None, "judge"), why), goal, None)
         proposals = GoalScopedProposals(LiveProposals(self._run_context, self._run, dispatch), goal.name)
         step_tools = StepTools(
-            tools=supervisor_tools(proposals), idle=lambda: no_effect_reason(self._run_context.store, self._run, goal)
+            tools=supervisor_tools(proposals, BranchEvidence(self._run_context, self._run, goal_id)),
+            idle=lambda: no_effect_reason(self._run_context.store, self._run, goal),
         )
         return await self._with_model(
             request, lambda model, timed: run_step_turn(self._run_context, self._run, model, timed, step_tools)
@@ -132,8 +134,9 @@ class SupervisorAgent:
     ) -> TurnRules:
         # Errors that the plan had before are not this turn's to fix; decomposing one compound could not.
         known = only_errors(read_draft(self._run_context.store, self._run).findings(goal.name))
+        evidence = BranchEvidence(self._run_context, self._run, goal.id)
         return TurnRules(
-            tools=lambda proposals: supervisor_tools(GoalScopedProposals(proposals, goal.name)),
+            tools=lambda proposals: supervisor_tools(GoalScopedProposals(proposals, goal.name), evidence),
             faults=goal_plan_check(goal.name)
             if compound is None
             else compound_plan_check(goal.name, compound.key, known),

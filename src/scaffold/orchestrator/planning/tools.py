@@ -6,6 +6,7 @@ from typing import Any
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import GoalSpec
 from scaffold.core.tool import Tool
+from scaffold.orchestrator.planning.evidence_check import EvidenceCheck, nothing_to_check, summarize_finding
 from scaffold.orchestrator.planning.proposals import ProposalTarget
 from scaffold.orchestrator.planning.reports import (
     STATUS_ORDER,
@@ -58,13 +59,13 @@ def planning_tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
     return (create_goal_tool(proposals), create_actions_tool(proposals), _get_goal(proposals), _list_actions(proposals))
 
 
-def supervisor_tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
-    """Return the tools of a supervisor's agent, which decomposes, replans and judges."""
+def supervisor_tools(proposals: ProposalTarget, check: EvidenceCheck = nothing_to_check) -> tuple[Tool, ...]:
+    """Return the tools of a supervisor's agent, which decomposes, replans and judges; `check` checks its evidence."""
     return (
         *planning_tools(proposals),
         _update_action(proposals),
         _dispatch_action(proposals),
-        _update_world_state(proposals),
+        _update_world_state(proposals, check),
         _check_complete(proposals),
         _get_action_results(proposals),
     )
@@ -213,7 +214,7 @@ def _dispatch_action(proposals: ProposalTarget) -> Tool:
     )
 
 
-def _update_world_state(proposals: ProposalTarget) -> Tool:
+def _update_world_state(proposals: ProposalTarget, check: EvidenceCheck) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:
         goal = find_goal(proposals, args["goal"])
         claims: dict[Assertion, bool] = {}
@@ -222,13 +223,17 @@ def _update_world_state(proposals: ProposalTarget) -> Tool:
                 raise ChangeRejected(f"assertion {quoted(name)} is neither true nor false", "Write true or false.")
             claims[Assertion(name)] = claim
         evidence = args.get("evidence", "")
-        recorded = proposals.change(ProposeAssertions(goal.name, claims, evidence, args.get("summary")))
-        return {"goal": goal.name, "recorded": recorded, **claims_report(proposals, goal, claims, evidence)}
+        checked = await check(evidence)
+        said = evidence if checked is None else f"{evidence} (checked: {summarize_finding(checked)})"
+        recorded = proposals.change(ProposeAssertions(goal.name, claims, said, args.get("summary")))
+        report = claims_report(proposals, goal, claims, evidence, checked=checked is not None)
+        return {"goal": goal.name, "recorded": recorded, "checked": checked, **report}
 
     return json_tool(
         "goap_update_world_state",
-        "Propose that assertions hold, naming the evidence (e.g. the action that showed it); `summary` replaces the "
-        "goal's summary. A proposal is not a fact: the answer says what holds by evidence.",
+        "Propose that assertions hold, naming the evidence: the action that showed it, a commit, or a command, which "
+        "runs at once on what has landed. `summary` replaces the goal's summary. A proposal is not a fact: the answer "
+        "says what was found, and what holds by evidence.",
         object_schema(
             {"goal": STRING_SCHEMA, "assertions": {"type": "object"}}, evidence=STRING_SCHEMA, summary=STRING_SCHEMA
         ),

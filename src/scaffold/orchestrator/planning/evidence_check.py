@@ -1,0 +1,131 @@
+"""Check the evidence that an agent names for a claim, where it is a command or a commit.
+
+What is found is part of the answer and of the recorded claim. It makes nothing true: the agent chose the command.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from scaffold.core.contract import Check, CheckResult, Contract
+from scaffold.core.errors import GitError
+from scaffold.core.ids import GoalId
+from scaffold.core.model import Run
+from scaffold.core.printable_text import truncate_text
+from scaffold.git import commits
+from scaffold.landing.checkout import Checkout
+from scaffold.landing.fact_refresh import FactRefresher
+from scaffold.landing.record import session_tip
+from scaffold.policy.permission.call_decision import CallContext, decide_call
+from scaffold.policy.permission.request import ToolInvocation, permission_request
+from scaffold.policy.secret.environment import command_environment
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.parse.plain_commands import parse_plain
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
+from scaffold.run.context import RunContext
+from scaffold.verify.contract.checks import Tree, run_check
+from scaffold.worker.inbox_approval import worker_rules
+
+DETAIL_CHARS = 1_000
+"""Limit for the output of a command in an answer, in characters."""
+SUMMARY_CHARS = 200
+BUILTINS = frozenset({"test", "[", "cd", "true", "false", ":"})
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_NAME = re.compile(r"[\w./+-]+")
+
+Finding = dict[str, Any]
+"""What was found: `commit` or `command`, and `found` in words."""
+
+
+def summarize_finding(finding: Finding) -> str:
+    """Return what was found in one line."""
+    return " ".join(str(finding["found"]).split())[:SUMMARY_CHARS]
+
+
+class EvidenceCheck(Protocol):
+    """Checks the evidence for a claim about a goal."""
+
+    async def __call__(self, evidence: str) -> Finding | None:
+        """Return what was found; None if the evidence is neither a command nor a commit."""
+        ...
+
+
+async def nothing_to_check(evidence: str) -> Finding | None:  # noqa: ARG001 - it checks none
+    """Return None: no evidence is checked."""
+    return None
+
+
+class BranchEvidence:
+    """Checks evidence at the tip of the run's branch, in a clean checkout, under the rules for workers' commands."""
+
+    def __init__(self, context: RunContext, run: Run, goal_id: GoalId) -> None:
+        self._context = context
+        self._run = run
+        self._checkout = Checkout(context, run, name=f"evidence-{goal_id}")
+
+    async def __call__(self, evidence: str) -> Finding | None:
+        """Return what was found of a commit or a command; None if the evidence is neither."""
+        text = evidence.strip()
+        if _COMMIT.fullmatch(text):
+            return await self._commit(text)
+        return await self._command(text) if self._is_command(text) else None
+
+    async def _commit(self, name: str) -> Finding:
+        branch = self._run.session_branch
+        try:
+            found = await commits.read_commit(self._context.git, name)
+        except GitError:
+            return {"commit": name, "found": f"There is no commit {name} in this repository."}
+        if await commits.is_ancestor(self._context.git, found.commit, await session_tip(self._context, self._run)):
+            return {"commit": found.commit, "found": f"It is on {branch}."}
+        return {"commit": found.commit, "found": f"It exists, but is not on {branch}: it has not landed."}
+
+    def _is_command(self, text: str) -> bool:
+        """Return whether the shell would find a program to run; most other texts start with a word that is none."""
+        parsed = parse_plain(text)
+        first = parsed.commands[0].words[0].text if parsed else (text.split() or [""])[0]
+        if not _NAME.fullmatch(first):
+            return False
+        path = command_environment(self._context.environ).get("PATH")
+        return first in BUILTINS or first in set(self._programs()) or shutil.which(first, path=path) is not None
+
+    def _programs(self) -> Iterator[str]:
+        """Yield the programs that the run's own checks and gates start, which may be installed for them alone."""
+        baseline = self._context.store.baselines.of_run(self._run.id)
+        for run in baseline.runs if baseline else ():
+            yield run.gate.command.split(maxsplit=1)[0]
+        for action in self._context.store.actions.of_run(self._run.id):
+            for check in action.contract.commands if action.contract else ():
+                yield check.command.split(maxsplit=1)[0]
+
+    async def _command(self, command: str) -> Finding:
+        store, run = self._context.store, self._run
+        refresher = FactRefresher(self._context, run, self._checkout, lambda: store.baselines.of_run(run.id))
+        tip = await session_tip(self._context, run)
+        try:
+            (result,) = await refresher.run_contract(
+                Contract(commands=(Check(command=command),)), tip, {"SCAFFOLD_RUN": run.id}, run=self._run_if_allowed
+            )
+        finally:
+            await self._checkout.remove()
+        found = {"verdict": result.verdict, "exit_code": result.exit_code, "commit": tip}
+        return {"command": command, **found, "found": truncate_text(result.detail, DETAIL_CHARS)}
+
+    async def _run_if_allowed(self, check: Check, tree: Tree) -> CheckResult:
+        """Run the command if a worker's shell might run it without asking anybody."""
+        confined = tree.sandbox is not None
+        workspace = WorkspacePaths.on_disk(tree.git.cwd, Path.home())
+        call = ToolInvocation(tool="shell", category="shell", args={"command": check.command}, confined=confined)
+        rules = worker_rules(self._run.settings.permissions, confined=confined)
+        decision = await decide_call(
+            permission_request(call, workspace),
+            rules,
+            CallContext(workspace=workspace),
+            ShellCommandPolicy(self._context.environ),
+        )
+        if decision.decision == "allow":
+            return await run_check(check, tree)
+        how = "Make it a check in the contract of an action."
+        return CheckResult(name=check.command, verdict="error", detail=f"It was not run: {decision.reason}. {how}")

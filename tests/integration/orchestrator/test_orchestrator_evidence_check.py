@@ -1,0 +1,120 @@
+"""Evidence that an agent names is checked at once where it is a command or a commit, and makes nothing true."""
+
+import json
+
+import pytest
+
+from scaffold.agent.toolbox import Toolbox
+from scaffold.core.conversation import ToolCall
+from scaffold.core.events import AssertionProposed
+from scaffold.orchestrator.planning.evidence_check import BranchEvidence
+from scaffold.orchestrator.planning.proposals import LiveProposals
+from scaffold.orchestrator.planning.tools import supervisor_tools
+from support.harness import act, goal
+
+
+async def nothing_starts(goal_id, action_id):
+    raise AssertionError("nothing is dispatched")
+
+
+@pytest.fixture
+def claims(harness):
+    """Claim that `a_done` holds, with this evidence, and return the answer."""
+
+    async def claims(run, evidence):
+        goal_id = harness.store.goals.by_name(run.id, "g").id
+        proposals = LiveProposals(harness.context, run, nothing_starts)
+        tools = supervisor_tools(proposals, BranchEvidence(harness.context, run, goal_id))
+        args = {"goal": "g", "assertions": {"a_done": True}, "evidence": evidence}
+        said = await Toolbox(tools).result(ToolCall("1", "goap_update_world_state", args))
+        assert not said.failed, said.content
+        return json.loads(said.content)
+
+    return claims
+
+
+def proposed(harness, run):
+    events = harness.store.events.since(run.id, 0)
+    return [each.event.evidence for each in events if isinstance(each.event, AssertionProposed)]
+
+
+async def test_a_command_is_run_on_what_has_landed_and_the_answer_says_what_was_found(harness, claims):
+    """SC-12: it makes nothing true, whatever it says; the answer names what does."""
+    run = await harness.own(goal("g", act("a")))
+    answer = await claims(run, "test -f list")
+    assert (answer["checked"]["verdict"], answer["checked"]["exit_code"]) == ("pass", 0)
+    assert answer["checked"]["commit"] == await harness.tip(run)
+    assert answer["not_shown"] == ["a_done"]
+    assert answer["notes"] == [
+        "What was found does not make `a_done` hold: it holds once `a` has landed with evidence."
+    ]
+    assert harness.facts(run) == set()
+    assert proposed(harness, run) == ["test -f list (checked: exit code 0)"]
+    assert await harness.worktrees() == 0, "its checkout is removed"
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict", "words"),
+    [
+        ("test -f a", "fail", "Expected exit code 0, but got exit code 1."),
+        ("cat list && ls nowhere", "fail", "nowhere"),
+        ("test -z $(cat list)", "fail", "exit code"),
+    ],
+)
+async def test_a_command_that_fails_says_how(harness, claims, command, verdict, words):
+    """SC-12: any shell command, with what it printed."""
+    answer = await claims(await harness.own(goal("g", act("a"))), command)
+    assert answer["checked"]["verdict"] == verdict
+    assert words in answer["checked"]["found"]
+
+
+async def test_a_command_sees_neither_the_users_checkout_nor_a_workers(harness, claims):
+    """SC-12, BX-3: only what is on the branch counts, and the checkout stays as it is."""
+    run = await harness.own(goal("g", act("a")))
+    (harness.repo / "a").write_text("not committed")
+    assert (await claims(run, "test -f a"))["checked"]["verdict"] == "fail"
+    await claims(run, "rm -f list")
+    assert (harness.repo / "list").exists()
+    assert (await claims(run, "test -f list"))["checked"]["verdict"] == "pass"
+
+
+@pytest.mark.parametrize("evidence", ["I am sure", "All tests pass now.", "see `a`'s log", "", "nowhere/at/all it is"])
+async def test_other_texts_are_not_run(harness, claims, evidence):
+    """SC-12: most sentences begin with a word that is no program; the answer says that nothing was checked."""
+    run = await harness.own(goal("g", act("a")))
+    answer = await claims(run, evidence)
+    assert "checked" not in answer
+    assert proposed(harness, run) == [evidence]
+    if evidence == "I am sure":
+        assert answer["notes"] == [
+            "The evidence is no action of the goal, no commit and no command, so nothing was checked."
+        ]
+
+
+async def test_a_commit_has_to_exist_and_to_be_on_the_branch(harness, claims):
+    """SC-12"""
+    run = await harness.own(goal("g", act("a")))
+    on_branch = await harness.tip(run)
+    elsewhere = await harness.sh("git commit-tree -m elsewhere 'HEAD^{tree}'")
+    assert (await claims(run, on_branch[:10]))["checked"] == {
+        "commit": on_branch,
+        "found": f"It is on {run.session_branch}.",
+    }
+    assert "not on session-" in (await claims(run, elsewhere))["checked"]["found"]
+    assert "There is no commit deadbeefdead" in (await claims(run, "deadbeefdead"))["checked"]["found"]
+    assert harness.facts(run) == set()
+
+
+async def test_what_a_worker_may_not_run_without_a_question_is_not_run(harness, claims):
+    """SC-12, RA-8: a user's rules apply to it, and nobody is there to ask."""
+    run = await harness.own(goal("g", act("a")), deny=("shell:rm *",), approvals={"shell": "ask"})
+    for command in ("rm list", "python3 -c 1"):
+        answer = await claims(run, command)
+        assert answer["checked"]["verdict"] == "error"
+        assert "It was not run: " in answer["checked"]["found"]
+
+
+async def test_a_claim_that_no_action_makes_true_needs_one(harness, claims):
+    run = await harness.own(goal("g", act("other"), wants=["a_done", "other_done"]))
+    (note,) = (await claims(run, "true"))["notes"]
+    assert note.startswith("What was found does not make `a_done` hold: create an action")
