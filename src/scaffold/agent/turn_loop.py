@@ -59,6 +59,8 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     max_requests: int = 100
     """Requests between two prompts of the user; incoming messages do not reset the count."""
     effort: Effort | None = None
+    whole_prompt: bool = False
+    """Whether the prompt of its first turn is never cut: if that does not fit into the model's window, it fails."""
 
 
 class AgentRecords(Struct, frozen=True, kw_only=True):
@@ -178,13 +180,14 @@ class Agent:
             self._io.incoming.take()
 
     async def _ask(self) -> Reply:
-        """Return the next reply; compact a conversation that is too long once."""
-        try:
-            return await self._request()
-        except ContextOverflow:
-            if not self.compact():
-                raise
-        return await self._request()
+        """Return the next reply; shorten a conversation that is too long as long as that helps."""
+        while True:
+            try:
+                return await self._request()
+            except ContextOverflow:
+                # Each time it loses half of its size, so this ends.
+                if self._is_whole_prompt() or not self.compact():
+                    raise
 
     async def _request(self) -> Reply:
         self._keep_room()
@@ -231,9 +234,15 @@ class Agent:
         )
 
     def _keep_room(self) -> None:
-        window = self._model.window_tokens
+        window = None if self._is_whole_prompt() else self._model.window_tokens
         if window is not None and self._gauge.tokens(self.conversation.size) > window * COMPACT_ABOVE:
             self._compact(window * COMPACT_TO)
+
+    def _is_whole_prompt(self) -> bool:
+        """Return whether the conversation is a prompt that must not be cut."""
+        talk = self.conversation
+        begun = bool(talk.summary) or any(isinstance(message, AssistantMessage) for message in talk.kept)
+        return self._brief.whole_prompt and not begun
 
     def compact(self) -> bool:
         """Shorten the conversation now, as a full window would; return whether it became shorter."""

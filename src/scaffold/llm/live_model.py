@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from scaffold.core.conversation import DeltaHandler, Reply, Request
-from scaffold.core.errors import ModelError
+from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool
@@ -16,7 +16,13 @@ from scaffold.llm.transport.endpoint import Endpoint
 from scaffold.llm.transport.ports import Deadlines, HttpClient, HttpRequest, HttpResponse
 from scaffold.llm.wire.codec import Codec, ModelTarget, WireReply
 from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN, EncodedMessages
-from scaffold.llm.wire.provider_errors import SystemMessageRefused, http_error, retry_after_header, unreadable_reply
+from scaffold.llm.wire.provider_errors import (
+    OVERFLOW_FIX,
+    SystemMessageRefused,
+    http_error,
+    retry_after_header,
+    unreadable_reply,
+)
 from scaffold.llm.wire.sse import SseDecoder
 
 MAX_REPLY_BYTES = 64 * 2**20
@@ -26,6 +32,8 @@ DEFAULT_OUTPUT_TOKENS = 1_000
 """Estimated output of an agent's first turn; later estimates use the last turn's output."""
 INPUT_MARGIN = 0.1
 """A request's input may exceed the estimate by this fraction."""
+SURELY_TOO_LONG = 1.5
+"""A request of so many windows, by the estimate of its size, is not sent."""
 MIN_OUTPUT_TOKENS = 1_000
 """Always requested, even if the window has less left: then the provider reports that the conversation is too long."""
 
@@ -104,7 +112,16 @@ class LiveModel:
         self._speak(plainer)
         return await self._once(request, on_delta, silence_s)
 
+    def _sizes(self, request: Request) -> str:
+        window, needed = self._card.window_tokens, self.estimate(request).input_tokens
+        known = "" if window is None else f", the context window of {self._card.model} {window:,}"
+        return f"the request has about {needed:,} tokens{known}"
+
     async def _once(self, request: Request, on_delta: DeltaHandler, silence_s: float) -> Reply:
+        window = self._card.window_tokens
+        # Only if even a wrong estimate cannot be that wrong: otherwise the provider decides, at no cost.
+        if window is not None and self.estimate(request).input_tokens > window * SURELY_TOO_LONG:
+            raise ContextOverflow(f"it does not fit: {self._sizes(request)}", OVERFLOW_FIX)
         pieces = self._pieces.of(request.messages)
         post = HttpRequest(
             url=self._endpoint.url,
@@ -124,6 +141,9 @@ class LiveModel:
             if not silence.expired():
                 raise
             raise _idle_error(self._card.model, silence_s) from error
+        except ContextOverflow as error:
+            error.what = f"{self._endpoint.without_key(error.what)}; {self._sizes(request)}"
+            raise
         except ModelError as error:
             error.what = self._endpoint.without_key(error.what)
             raise

@@ -6,6 +6,7 @@ import msgspec
 
 from scaffold.core.errors import (
     BudgetExceeded,
+    ContextOverflow,
     GitError,
     HumanDecisionRequired,
     ModelUnavailable,
@@ -155,6 +156,9 @@ def _ending_of(error: ScaffoldError) -> AttemptEnd:
             return AttemptEnd("waiting", error.what, error.item)
         case ModelUnavailable():
             return AttemptEnd("unavailable", error.in_full)
+        # Every attempt would begin with the same prompt, and end in the same way.
+        case ContextOverflow():
+            return AttemptEnd("executor_failed", error.in_full, permanent=True)
         # The machine failed, which says nothing about the work.
         case GitError() | StoreUnavailable():
             return AttemptEnd("lost", error.in_full)

@@ -72,6 +72,7 @@ class SideAgent:
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
                 system=system_prompt(PROMPTS[role], folders=run.settings.planning.prompts, notice=self.warn),
                 max_requests=MAX_REQUESTS,
+                whole_prompt=True,
             ),
             io=AgentIO(on_delta=context.activity.on_delta, incoming=repeats, redactor=run_context.redactor),
             records=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, context.activity)),

@@ -1,6 +1,7 @@
 """Faults between us and a model, over real sockets, on all three wires."""
 
 import asyncio
+import re
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,7 @@ from model_server import rendering
 from model_server.client import open_client
 from model_server.server import KEY, serve
 from model_server.turn import Call, Turn
-from scaffold.core.conversation import RetryWait, StreamReset, TextDelta
+from scaffold.core.conversation import RetryWait, StreamReset, Text, TextDelta, UserMessage
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.llm.transport.ports import Deadlines
 
@@ -183,6 +184,17 @@ async def test_a_context_overflow_is_recognised(wire):
     }[wire]
     _, error, _ = await error_of(wire, Turn(status=400, error=error))
     assert isinstance(error, ContextOverflow)
+    assert re.search(r"; the request has about \d+ tokens", error.what)
+
+
+async def test_a_request_that_is_surely_too_long_is_not_sent():
+    """SC-14, RA-10: the error names the model, its window and the size needed."""
+    async with serve("anthropic", ()) as server, open_client(server, model="anthropic:claude-sonnet-4-5") as asked:
+        with pytest.raises(ContextOverflow) as caught:
+            await asked.reply(UserMessage((Text("word " * 400_000),)))
+    assert server.requests == []
+    sizes = r"the request has about [\d,]+ tokens, the context window of anthropic:claude-sonnet-4-5 [\d,]+"
+    assert re.fullmatch(f"it does not fit: {sizes}", caught.value.what)
 
 
 @pytest.mark.parametrize("kind", ["overloaded_error", "api_error", "rate_limit_error", "server_error"])

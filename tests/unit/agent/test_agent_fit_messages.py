@@ -74,8 +74,8 @@ async def test_the_estimate_is_corrected_by_the_tokens_a_reply_reports():
     assert len(history.compactions) == 1
 
 
-async def test_a_request_that_overflows_is_compacted_and_retried_once():
-    """RA-10, RA-21: a second overflow is reported."""
+async def test_a_request_that_overflows_is_compacted_and_retried():
+    """RA-10, RA-21."""
     history = MemoryHistory()
     model = RecordingModel(ScriptedModel(ContextOverflow("too long", "shorten it"), text_reply(Text("ok"))))
     worker = agent(model, conversation=long_talk(10), history=history)
@@ -86,10 +86,17 @@ async def test_a_request_that_overflows_is_compacted_and_retried_once():
     assert first.caller == second.caller
     assert len(history.compactions) == 1
 
-    twice = RecordingModel(ScriptedModel(ContextOverflow("too long", "a"), ContextOverflow("still too long", "b")))
-    with pytest.raises(ContextOverflow, match="still too long"):
-        await agent(twice, conversation=long_talk(10)).turn("go")
-    assert len(twice.requests) == 2
+
+async def test_it_is_shortened_as_long_as_that_helps():
+    """RA-10, RA-21, SC-14: a small window of which only the server knows; an overflow that stays is reported."""
+    model = RecordingModel(ScriptedModel(*[ContextOverflow("too long", "a")] * 3, text_reply(Text("ok"))))
+    assert (await agent(model, conversation=long_talk(100)).turn("go")).text == "ok"
+    never = RecordingModel(ScriptedModel(*[ContextOverflow(f"too long {n}", "b") for n in range(50)]))
+    with pytest.raises(ContextOverflow):
+        await agent(never, conversation=long_talk(100)).turn("go")
+    sizes = [sum(map(message_size, request.messages)) for request in never.requests]
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert len(sizes) < 20
 
 
 async def test_an_overflow_that_compaction_cannot_fix_is_not_retried():
@@ -97,6 +104,25 @@ async def test_an_overflow_that_compaction_cannot_fix_is_not_retried():
     with pytest.raises(ContextOverflow):
         await agent(model).turn("go")
     assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("window_tokens", [None, 8_000])
+async def test_a_prompt_that_must_arrive_whole_is_never_cut(window_tokens):
+    """SC-14: an agent that sees half of its task would do something else; the turn fails instead."""
+    model = RecordingModel(ScriptedModel(ContextOverflow("too long", "b")), window_tokens=window_tokens)
+    prompt = "begin " + "x" * 5_000_000 + " end"
+    with pytest.raises(ContextOverflow):
+        await agent(model, whole_prompt=True).turn(prompt)
+    assert [request.messages for request in model.requests] == [(UserMessage((Text(prompt),)),)]
+
+
+async def test_after_its_first_reply_such_a_conversation_is_shortened_like_others():
+    """RA-10, SC-14."""
+    calls = ScriptedModel(text_reply(Text("one")), ContextOverflow("too long", "b"), text_reply(Text("two")))
+    model = RecordingModel(calls)
+    worker = agent(model, whole_prompt=True)
+    await worker.turn("begin")
+    assert (await worker.turn("x" * 100_000)).text == "two"
 
 
 async def test_a_prompt_longer_than_the_window_is_cut_to_fit():

@@ -17,7 +17,7 @@ from scaffold.core.conversation import (
     ToolResult,
     UserMessage,
 )
-from scaffold.core.errors import ModelError
+from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.llm.cassette.model import (
     NON_WORKER_ROLES,
@@ -179,6 +179,12 @@ async def test_a_fault_has_the_given_severity(fault, transient):
     with pytest.raises(ModelError) as caught:
         await answer(request(), CassetteEntry(fault=fault, text="fine"))
     assert caught.value.transient is transient
+
+
+async def test_a_request_that_is_too_long_can_be_scripted():
+    """SC-14: status 413 means for every provider that the request exceeds the window."""
+    with pytest.raises(ContextOverflow):
+        await answer(request(), CassetteEntry(fault=CassetteFault(kind="http", status=413), text="fine"))
 
 
 async def test_a_fault_repeats_as_configured_and_then_the_reply_comes():

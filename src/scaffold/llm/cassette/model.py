@@ -26,7 +26,7 @@ from scaffold.core.conversation import (
     ToolResult,
     ignore_delta,
 )
-from scaffold.core.errors import CassetteMiss, ModelError
+from scaffold.core.errors import CassetteMiss, ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.llm.deltas import emit_deltas
 
@@ -37,6 +37,7 @@ NON_WORKER_ROLES = frozenset(
 
 TRANSIENT_STATUSES = frozenset({408, 409, 429})
 """HTTP statuses below 500 after which a retry may help."""
+CONTENT_TOO_LARGE = 413
 
 Ordinal = Annotated[int, Meta(ge=1)]
 Amount = Annotated[int, Meta(ge=0)]
@@ -234,6 +235,11 @@ def _reply_message(entry: CassetteEntry, caller: Caller) -> AssistantMessage:
 
 async def _inject_fault(fault: CassetteFault, silence_s: float | None) -> None:
     match fault.kind:
+        case "http" if fault.status == CONTENT_TOO_LARGE:
+            raise ContextOverflow(
+                f"the model's endpoint answered with HTTP status {fault.status}: the request is too long for it",
+                "Use a model with a larger window; the cassette's `fault` causes this.",
+            )
         case "http":
             raise ModelError(
                 f"the model's endpoint answered with HTTP status {fault.status}",

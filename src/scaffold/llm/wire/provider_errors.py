@@ -71,8 +71,9 @@ _KEYS: Mapping[str, str] = {
     "local": "Set LOCAL_API_KEY to the key the server was started with",
 }
 _ANY_KEY = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY to a valid key"
+OVERFLOW_FIX = "Start a new conversation, or choose a model with a larger window with `--model`."
 _FIXES: Mapping[ProviderErrorKind, str] = {
-    "overflow": "Start a new conversation, or choose a model with a larger window with `--model`.",
+    "overflow": OVERFLOW_FIX,
     "quota": "Add credit or wait until the limit is reset at the provider, or choose another model with `--model`.",
     "key": "{key}, or choose another model with `--model`.",
     "forbidden": "{key} that may use this model, or choose another one with `--model`.",

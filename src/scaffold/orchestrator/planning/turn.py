@@ -198,6 +198,7 @@ class _OpenTurn:
                     notice=lambda text: journal.note("notice", text=text),
                 ),
                 max_requests=MAX_REQUESTS,
+                whole_prompt=True,
             ),
             io=AgentIO(redactor=self._redactor),
             records=AgentRecords(
