@@ -263,7 +263,7 @@ async def test_a_goal_retried_during_the_run_is_supervised_again(harness):
 
 
 async def test_a_worker_that_dies_silently_is_accounted_for(harness):
-    """SC-20, AL-20: an exit code is its own failure, a signal is not; one that never began starts again."""
+    """SC-20, AL-20: it has died, by a signal or an exit code, and did not fail; one that never began starts again."""
     run = await harness.open_run(goal("g", act("a")))
     codes = iter([*[-9] * TRIES, *[3] * TRIES, 0])
 
@@ -277,10 +277,11 @@ async def test_a_worker_that_dies_silently_is_accounted_for(harness):
         harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
     )
     assert (await run_owner.execute()).state == Completed()
-    lost, failed, landed = harness.attempts(run, "a")
-    assert (lost.outcome, failed.outcome, landed.outcome) == ("lost", "executor_failed", "landed")
-    assert lost.error == "the worker exited with signal 9 in phase workspace."
-    assert failed.error == "the worker exited with exit code 3 in phase workspace."
+    killed, exited, landed = harness.attempts(run, "a")
+    assert (killed.outcome, exited.outcome, landed.outcome) == ("lost", "lost", "landed")
+    assert killed.error == "the worker exited with signal 9 in phase workspace."
+    assert exited.error == "the worker exited with exit code 3 in phase workspace."
+    assert harness.store.actions.failures(landed.action_id) == 0
 
 
 @pytest.mark.slow

@@ -3,13 +3,16 @@
 from datetime import timedelta
 
 import msgspec
+import pytest
 
 from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.disk_watch import DiskWatch
+from scaffold.orchestrator.owner.engine import AttemptExit
 from scaffold.orchestrator.owner.task_engine import TaskEngine
 from scaffold.orchestrator.owner.worker_exits import OVERTIME_S, WorkerExitHandler
-from support.harness import act, goal
+from scaffold.run.machine_faults import FAULT_EXIT_CODE
+from support.harness import DEAD_PROCESS, act, goal
 
 
 class Jumping(FakeClock):
@@ -52,3 +55,24 @@ async def test_a_workers_deadline_uses_a_monotonic_clock(harness):
     clock.advance(1.0)
     await reaping.end_overdue()
     assert engine.stopped == [attempt.id]
+
+
+@pytest.mark.parametrize(
+    ("code", "free", "deaths"),
+    [(-9, 10**12, 1), (120, 10**12, 1), (FAULT_EXIT_CODE, 10**12, 0), (-7, 0, 0), (120, 0, 0)],
+)
+async def test_only_what_is_no_fault_of_the_machine_is_a_death(harness, code, free, deaths):
+    """SC-16, SC-20: none of them is a failure; on a full disk, writing ends in a signal or in exit code 120."""
+    run = await harness.own(goal("g", act("a")))
+    attempt = await harness.queue(run, "a")
+    engine = Noting()
+    launcher = AttemptLauncher(harness.store, run.id, engine)
+    disk = DiskWatch(harness.context, run, lambda: None, free=lambda _: free)
+    with harness.store.transaction():
+        harness.store.attempts.claim(
+            attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="gone", log_file="none"
+        )
+    exits = WorkerExitHandler(harness.context, run, engine, launcher, disk)
+    assert await exits.handle_exit(AttemptExit(attempt.id, code)) == "lost"
+    assert harness.store.goals.by_name(run.id, "g").deaths == deaths
+    assert harness.store.actions.failures(attempt.action_id) == 0

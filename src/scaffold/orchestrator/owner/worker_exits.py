@@ -53,7 +53,8 @@ class WorkerExitHandler:
         if attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
             await self._remove_worktree(attempt)
             return attempt.outcome
-        outcome = self._outcome(attempt, exited.code)
+        # We killed an overdue one ourselves. Else it died, whatever its exit code: one that can end its attempt does.
+        outcome: AttemptOutcome = "timeout" if self._is_overdue(attempt) else "lost"
         error = self._exit_text(attempt, exited.code)
         died = outcome == "lost" and not self._is_fault_of_machine(exited.code)
         await release_attempt(self._context, self._run, attempt, outcome=outcome, error=error, died=died)
@@ -85,19 +86,9 @@ class WorkerExitHandler:
                 store.inbox.expire(self._run.id)
         return overdue
 
-    def _outcome(self, attempt: Attempt, code: int) -> AttemptOutcome:
-        """Return the outcome of an attempt whose worker exited with `code` and left it open.
-
-        Death by a signal, or by a fault of the machine, counts as lost, not failed, unless we stopped the worker for
-        its timeout.
-        """
-        # We killed it ourselves, so the signal says nothing; a worker over its time is a timeout.
-        if self._is_overdue(attempt):
-            return "timeout"
-        return "lost" if code < 0 or code == FAULT_EXIT_CODE else "executor_failed"
-
     def _is_fault_of_machine(self, code: int) -> bool:
-        self._disk.look()  # writing to a mapped file on a full disk is a signal
+        # On a full disk, a write to a mapped file is a signal, and Python cannot flush its output.
+        self._disk.look()
         return code == FAULT_EXIT_CODE or self._disk.full
 
     def _is_overdue(self, attempt: Attempt) -> bool:
