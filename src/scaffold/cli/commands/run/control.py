@@ -114,7 +114,10 @@ async def _halt_run(context: RunContext, run: Run, request: RunControl) -> None:
 @click.argument("target", required=False)
 @target_run_option
 def retry(target: str | None, run_name: str | None) -> None:
-    """Retry TARGET, a failed action, goal or run (default: the latest run)."""
+    """Retry TARGET, a failed action, goal or run (default: the latest run).
+
+    An action or a goal that waits because its workers died goes on at once.
+    """
     run_async(_retry(target, run_name))
 
 
