@@ -136,6 +136,10 @@ class MemoryGit:
         """Nobody collects garbage here."""
         return True
 
+    async def has_all(self, new: str, *, known: str) -> bool:
+        """Nothing is ever deleted."""
+        return True
+
     async def __call__(
         self,
         *args: str,

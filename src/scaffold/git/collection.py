@@ -16,7 +16,8 @@ POLL_S = 0.05
 MAX_WAIT_S = 120.0
 """A collection that takes longer is waited for by the next step that meets it."""
 
-_Mark = tuple[int, int] | None
+Mark = tuple[int, int] | None
+"""When `packed-refs` was last written."""
 
 
 class CollectionWatch:
@@ -33,14 +34,18 @@ class CollectionWatch:
         """Return whether a collection runs, or has run since the watch began or was last settled."""
         return self._runs() or self._mark() != self._settled
 
-    async def settle(self) -> None:
-        """Wait until no collection runs; those until then are no longer noticed."""
+    async def end(self) -> Mark:
+        """Wait until no collection runs; return what `settle` takes."""
         end = asyncio.get_running_loop().time() + MAX_WAIT_S
         while self._runs() and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - another program's end
             await asyncio.sleep(POLL_S)
-        self._settled = self._mark()
+        return self._mark()
 
-    def _mark(self) -> _Mark:
+    def settle(self, mark: Mark) -> None:
+        """Notice only collections after that mark: everything was there then."""
+        self._settled = mark
+
+    def _mark(self) -> Mark:
         if self._git_dir is None:
             return None
         try:

@@ -174,7 +174,14 @@ class Git:
         """
         if not self._collections.has_run():
             return True
-        await self._collections.settle()
+        mark = await self._collections.end()
+        if await self.has_all(new, known=known):
+            self._collections.settle(mark)
+            return True
+        return False
+
+    async def has_all(self, new: Commit, *, known: Commit) -> bool:
+        """Return whether all objects of `new` are there that those of `known` are not."""
         found = await self("rev-list", "--objects", "--quiet", new, f"^{known}", ok=frozenset({0, 1, 128}))
         return found.exit_code == 0
 

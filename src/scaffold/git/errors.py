@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scaffold.core.errors import GitError
+from scaffold.core.ids import Commit
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.command import CommandResult
 
@@ -97,3 +98,12 @@ def _ending(finished: CommandResult) -> str:
     if finished.signal is not None:
         return f"was killed by signal {finished.signal}"
     return f"failed with exit code {finished.exit_code}" if finished.exit_code else "produced too much output"
+
+
+class ObjectsCollected(GitError):
+    """A collection deleted a part of something new before a ref led to it; it has to be made again."""
+
+
+def objects_collected(commit: Commit) -> ObjectsCollected:
+    """Return the error about a new commit of which a part is gone."""
+    return ObjectsCollected(f"objects of {commit} were deleted by `git gc` as they were made", "let it finish, retry")

@@ -1,8 +1,8 @@
 """Read refs, and move or delete them by compare-and-swap."""
 
-from scaffold.core.errors import GitError
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.git.command import Git
+from scaffold.git.errors import objects_collected
 
 REF_PREFIX = "refs/scaffold/"
 
@@ -25,17 +25,23 @@ async def resolve(git: Git, name: str) -> Commit | None:
     return Commit(answer.line) if answer.exit_code == 0 else None
 
 
-async def move(git: Git, ref: str, *, new: Commit, old: Commit | None) -> bool:
+async def move(git: Git, ref: str, *, new: Commit, old: Commit | None, known: Commit | None = None) -> bool:
     """Move `ref` from `old` (None: it must not exist) to `new`; return whether it is at `new` now.
 
     False means that another process moved it first and nothing changed. A ref already at `new` counts as moved, so a
-    move can be repeated after a crash.
+    move can be repeated after a crash. With `known`, a commit that surely stays, ObjectsCollected and nothing changed
+    if a collection has deleted something that `new` has beyond it.
     """
     # An empty old value is git's way to say that the ref must not exist.
     answer = await git("update-ref", ref, new, old or "", ok=frozenset({0, 1, 128}))
     if answer.exit_code == 0:
+        if known is not None and not await git.still_has(new, known=known):
+            await git("update-ref", *(("-d", ref, new) if old is None else (ref, old, new)))
+            raise objects_collected(new)
         return True
     now = await resolve(git, ref)
+    if now is None and old is None:  # it may lead to a commit that a collection deleted
+        await git("update-ref", "-d", ref, ok=frozenset({0, 1, 128}))
     # No other process moved it, so this was no lost race: the same command again raises git's error.
     if now == old:
         await git("update-ref", ref, new, old or "")
@@ -47,7 +53,7 @@ async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop:
     """Move `ref` from `old` to `new` and delete the ref `drop` at `kept` in one transaction; return the same as `move`.
 
     If another process moved `drop` first, nothing changes. If `ref` is already at `new`, `drop` may still exist.
-    GitError, and nothing is changed, if a collection has deleted a part of `new` meanwhile.
+    ObjectsCollected, and nothing is changed, if a collection has deleted a part of `new` meanwhile.
     """
     both = f"update {ref} {new} {old}\ndelete {drop} {kept}\n".encode()
     answer = await git("update-ref", "--stdin", stdin=both, ok=frozenset({0, 1, 128}))
@@ -55,7 +61,7 @@ async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop:
         if await git.still_has(new, known=old):
             return True
         await git("update-ref", "--stdin", stdin=f"update {ref} {old} {new}\ncreate {drop} {kept}\n".encode())
-        raise GitError(f"objects of {new} were deleted by `git gc` while it landed", "repeat the landing")
+        raise objects_collected(new)
     now = await resolve(git, ref)
     # As in `move`: neither ref has changed, so another try succeeds or raises git's error.
     if now == old and await resolve(git, drop) == kept:
@@ -76,9 +82,16 @@ async def delete(git: Git, ref: str, *, old: Commit) -> bool:
     return now is None
 
 
-async def pin(git: Git, ref: str, commit: Commit) -> None:
-    """Set `ref` to `commit`, whatever its old value."""
+async def pin(git: Git, ref: str, commit: Commit, *, known: Commit | None = None) -> None:
+    """Set `ref` to `commit`, whatever its old value.
+
+    With `known`, a commit that surely stays, ObjectsCollected and no such ref if a collection has deleted something
+    that `commit` has beyond it.
+    """
     await git("update-ref", ref, commit)
+    if known is not None and not await git.still_has(commit, known=known):
+        await git("update-ref", "-d", ref, commit)
+        raise objects_collected(commit)
 
 
 async def list_refs(git: Git, prefix: str) -> dict[str, Commit]:

@@ -170,12 +170,15 @@ async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> Inten
     attempt = require_attempt(context.store, intent.attempt_id)
     candidate = await _claim_candidate(context, run, attempt)
     # The branch is read only after the candidate was taken: before that, the previous owner's git could still move it.
+    # That owner may have died before it could see that a collection had deleted a part of what it landed.
+    if not await context.git.has_all(intent.new, known=intent.old):
+        await refs.move(context.git, intent.ref, new=intent.old, old=intent.new)
     tip = await session_tip(context, run)
     if await commits.is_ancestor(context.git, intent.new, tip):
         await record_recovered_landing(context, run, intent.attempt_id, intent.new)
         return "recorded"
     # The ref comes before the row that names the commit; otherwise git could collect a commit that the store relies on.
-    await refs.pin(context.git, refs.work_ref(attempt.id), candidate)
+    await refs.pin(context.git, refs.work_ref(attempt.id), candidate, known=intent.old)
     waits_again = await commits.is_ancestor(context.git, intent.old, tip)
     with owner_transaction(context.store, run, durable=True):
         context.store.intents.settle(intent.id, done=False)
@@ -210,5 +213,5 @@ async def _claim_candidate(context: RunContext, run: Run, attempt: Attempt) -> C
     )
     # At any other commit, an earlier recovery has moved it already, or the landing deleted it.
     if await refs.resolve(context.git, work) == head:
-        await refs.move(context.git, work, new=candidate, old=head)
+        await refs.move(context.git, work, new=candidate, old=head, known=head)
     return candidate

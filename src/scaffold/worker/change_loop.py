@@ -365,7 +365,8 @@ class ChangeLoop:
             return rejected
         # The ref comes before the row: a candidate in the store always has its
         # commit, even if this process dies in between.
-        await refs.pin(context.run_context.git, refs.work_ref(context.task.attempt.id), head)
+        work = refs.work_ref(context.task.attempt.id)
+        await refs.pin(context.run_context.git, work, head, known=context.workspace.base)
         context.record.hand_in(head, verification)
         return CandidateReady(head)
 

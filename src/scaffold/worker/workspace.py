@@ -15,6 +15,7 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import AttemptPhase
 from scaffold.git import commits, refs, submodule, worktree
 from scaffold.git.command import Git
+from scaffold.git.errors import ObjectsCollected, objects_collected
 from scaffold.git.worktree_pool import WorktreePool
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
@@ -49,7 +50,8 @@ async def pinned_meanwhile(context: RunContext, attempt_id: AttemptId, work: Com
     After an error or a crash the ref stays, so that `rescue_work` finds the commit.
     """
     ref = refs.work_ref(attempt_id)
-    await refs.pin(context.git, ref, work)
+    attempt = context.store.attempts.get(attempt_id)
+    await refs.pin(context.git, ref, work, known=attempt.base_sha if attempt else None)
     # No `finally`: after an error the ref must stay, because the worktree may show something else.
     yield
     await refs.delete(context.git, ref, old=work)
@@ -84,19 +86,45 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
     if attempt is None:
         raise LookupError(attempt_id)
     path = _folder_of(context, attempt)
-    pinned = await refs.resolve(context.git, refs.rescue_ref(attempt_id))
+    pinned = await _rescued(context, attempt)
     if pinned is None and attempt.phase in UNPINNED_PHASES and path.is_dir():
         # The work ref is set if the worker died in `pinned_meanwhile` or just before it recorded its
         # candidate; what the worktree shows then is not, or not only, the work.
         aside = await refs.resolve(context.git, refs.work_ref(attempt_id))
         # A half checked out worktree is no work: the phase before `executing` is not among UNPINNED_PHASES.
-        pinned = aside or await _snapshot(context, run, attempt, path)
-        if pinned is not None and not await refs.move(context.git, refs.rescue_ref(attempt_id), new=pinned, old=None):
-            return await refs.resolve(context.git, refs.rescue_ref(attempt_id))  # another process was faster
+        pinned = await _pinned(context, run, attempt, aside, path)
         # Only after the rescue ref exists, so that at every moment one ref holds the commit.
         if aside is not None:
             await refs.delete(context.git, refs.work_ref(attempt_id), old=aside)
     return pinned
+
+
+async def _rescued(context: RunContext, attempt: Attempt) -> Commit | None:
+    """Return the commit of the rescue ref; None, and no such ref, if a collection has deleted a part of it."""
+    ref = refs.rescue_ref(attempt.id)
+    work = await refs.resolve(context.git, ref)
+    if work is not None and not await context.git.has_all(work, known=attempt.base_sha):
+        await refs.delete(context.git, ref, old=work)
+        return None
+    return work
+
+
+async def _pinned(context: RunContext, run: Run, attempt: Attempt, aside: Commit | None, path: Path) -> Commit | None:
+    """Set the rescue ref to the work that was put `aside`, or else to a snapshot of the worktree; return the commit.
+
+    None if nothing changed. The work is taken again if the user's `git gc` deletes a part of it meanwhile.
+    """
+    ref, known = refs.rescue_ref(attempt.id), attempt.base_sha
+    for _ in range(commits.MAX_COLLECTED):
+        work = aside or await _snapshot(context, run, attempt, path)
+        try:
+            if work is None or await refs.move(context.git, ref, new=work, old=None, known=known):
+                return work
+        except ObjectsCollected:
+            aside = None  # the worktree still has its files, or those of a later step
+            continue
+        return await refs.resolve(context.git, ref)  # another process was faster
+    raise objects_collected(known)
 
 
 async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> commits.KeptOut | None:

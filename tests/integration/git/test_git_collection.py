@@ -8,6 +8,7 @@ import pytest
 from scaffold.core.errors import GitError
 from scaffold.git import refs, worktree
 from scaffold.git.commits import commit_all, commit_tree, read_commit
+from scaffold.git.errors import ObjectsCollected
 from scaffold.git.repository import open_repository
 
 COLLECTING = """#!/bin/sh
@@ -90,7 +91,7 @@ async def test_a_branch_is_not_moved_to_a_commit_of_which_a_part_was_collected(
     git = (await open_repository(repo.root, environ=environ)).git
     new = await commit_tree(git, tree, parents=[head], message="landing", **people)
     places = {"ref": "refs/heads/session", "drop": "refs/scaffold/work/a"}
-    with pytest.raises(GitError, match="were deleted by `git gc` while it landed"):
+    with pytest.raises(GitError, match="were deleted by `git gc` as they were made"):
         await refs.move_and_delete(git, places["ref"], new=new, old=head, drop=places["drop"], kept=head)
     assert [await refs.resolve(git, name) for name in places.values()] == [head, head]
     await sh("git hash-object -w a")
@@ -109,3 +110,28 @@ async def test_the_pid_file_of_a_killed_collection_holds_up_nothing(repo, sh, he
     await sh("sh -c 'echo $$ host > .git/gc.pid'")
     git = (await open_repository(repo.root, environ=environ)).git
     assert not git._collections.has_run()
+
+
+async def test_a_ref_is_not_set_to_work_of_which_a_part_was_collected(collecting, repo, sh, head, people, environ):
+    """BX-2, BX-10: neither a new one nor one that is moved."""
+    await sh("echo new > a; git add a")
+    tree = (await sh("git write-tree")).strip()
+    collecting("refs/scaffold/rescue/a", "git rev-parse refs/scaffold/rescue/a:a", times=3)
+    git = (await open_repository(repo.root, environ=environ)).git
+    new = await commit_tree(git, tree, parents=[head], message="work", **people)
+    with pytest.raises(ObjectsCollected):
+        await refs.move(git, "refs/scaffold/rescue/a", new=new, old=None, known=head)
+    assert await refs.resolve(git, "refs/scaffold/rescue/a") is None
+    await sh("git hash-object -w a")
+    with pytest.raises(ObjectsCollected):
+        await refs.pin(git, "refs/scaffold/rescue/a", new, known=head)
+    assert await refs.resolve(git, "refs/scaffold/rescue/a") is None
+    await sh("git hash-object -w a")
+    assert await refs.move(git, "refs/scaffold/rescue/a", new=new, old=None, known=head)
+
+
+async def test_a_ref_that_leads_to_nothing_is_in_nobodys_way(repo, sh, head, environ):
+    await sh(f"mkdir -p .git/refs/scaffold/rescue; echo {'12345' * 8} > .git/refs/scaffold/rescue/a")
+    git = (await open_repository(repo.root, environ=environ)).git
+    assert await refs.move(git, "refs/scaffold/rescue/a", new=head, old=None)
+    assert await refs.resolve(git, "refs/scaffold/rescue/a") == head
