@@ -97,8 +97,12 @@ class ModelError(ScaffoldError):
 class ModelUnavailable(ModelError):
     """The model's endpoint accepts no requests of this user at present, whatever they ask for.
 
-    It is down or limited for longer than the caller waits, or refuses the key, the quota or the model.
+    It is down or limited for longer than the caller waits, or denies access.
     """
+
+
+class ModelAccessDenied(ModelUnavailable):
+    """The endpoint refuses the key, the quota or the model, or cannot be used at this address: waiting is no help."""
 
 
 class ContextOverflow(ModelError):

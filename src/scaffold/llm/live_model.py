@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from scaffold.core.conversation import DeltaHandler, Reply, Request
-from scaffold.core.errors import ContextOverflow, ModelError
+from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool
@@ -187,7 +187,7 @@ class LiveModel:
     async def _refusal(self, body: "_ResponseBody") -> ModelError:
         status, headers = body.answer.status, body.answer.headers
         if 300 <= status < 400:
-            return ModelError(
+            return ModelAccessDenied(
                 f"the endpoint of {self._card.model} answered with a redirect (HTTP status {status})",
                 "Set the base URL to the provider's real address; redirects are not followed, to protect the key.",
             )

@@ -1,5 +1,8 @@
 import asyncio
 import gc
+import shutil
+import ssl
+import subprocess  # noqa: TID251 - a certificate is made from outside
 
 import pytest
 
@@ -7,7 +10,7 @@ from model_server.client import open_client
 from model_server.server import serve
 from model_server.turn import Turn
 from scaffold.core.conversation import Image, Text, TextDelta, UserMessage
-from scaffold.core.errors import ModelError
+from scaffold.core.errors import ModelAccessDenied, ModelError
 from scaffold.llm.transport.http import ProxySettings, Transport, is_loopback
 from scaffold.llm.transport.ports import Deadlines, HttpRequest
 
@@ -33,7 +36,27 @@ async def test_an_unresolvable_name_is_a_transient_error():
     assert error.transient
 
 
-async def test_a_server_without_the_expected_certificate_is_refused():
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+async def test_a_server_without_the_expected_certificate_is_refused(tmp_path):
+    """AL-31: no request would be accepted, so it says nothing about any of them."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=nobody"]
+    made += ["-keyout", str(key), "-out", str(certificate)]
+    await asyncio.to_thread(subprocess.run, made, check=True, capture_output=True)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate, key)
+    listening = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=tls)
+    async with listening:
+        error = await error_at(f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1")
+    assert "TLS certificate" in error.what
+    assert isinstance(error, ModelAccessDenied)
+    assert not error.transient
+    assert "SSL_CERT_FILE" in error.fix
+
+
+async def test_a_server_that_fails_to_begin_tls_may_be_back():
+    """AL-31: a proxy that restarts says nothing about the certificate."""
+
     async def answer(reader, writer):
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
@@ -41,9 +64,8 @@ async def test_a_server_without_the_expected_certificate_is_refused():
     listening = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with listening:
         error = await error_at(f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1")
-    assert "TLS certificate" in error.what
-    assert not error.transient
-    assert "SSL_CERT_FILE" in error.fix
+    assert "no TLS connection" in error.what
+    assert error.transient
 
 
 async def test_a_silent_server_is_abandoned_after_the_idle_time():

@@ -55,8 +55,10 @@ def test_a_status_says_whether_a_retry_may_help(status, expected):
 
 
 @pytest.mark.parametrize("should_retry", [None, "true"])
-def test_a_503_with_retry_after_means_overload(should_retry):
-    error = http_error(503, b"", who=CLAUDE, retry_after="7", now=NOW, should_retry=should_retry)
+@pytest.mark.parametrize("status", [408, 500, 502, 503, 520])
+def test_a_server_that_names_a_time_is_overloaded(status, should_retry):
+    """AL-31: its time is for all agents; one that is asked for in vain counts against no action."""
+    error = http_error(status, b"", who=CLAUDE, retry_after="7", now=NOW, should_retry=should_retry)
     assert sort(error) == BUSY
     assert error.retry_after_s == 7
 
@@ -67,8 +69,13 @@ def test_a_servers_error_type_overrides_the_status(status):
 
 
 def test_a_server_that_says_not_to_retry_is_believed():
-    error = http_error(429, b"", who=CLAUDE, retry_after=None, now=NOW, should_retry="false")
-    assert sort(error) == (False, True)
+    assert sort(http_error(500, b"", who=CLAUDE, retry_after=None, now=NOW, should_retry="false")) == FINAL
+
+
+@pytest.mark.parametrize("status", [429, 529])
+def test_a_limit_is_later_even_if_its_server_says_not_to_retry(status):
+    """AL-31: the request is not repeated at once, but the agents wait for the limit to end."""
+    assert sort(http_error(status, b"", who=CLAUDE, retry_after="9", now=NOW, should_retry="false")) == BUSY
 
 
 OVERFLOWS = [

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import aiohttp
 
-from scaffold.core.errors import ModelError
+from scaffold.core.errors import ModelAccessDenied, ModelError
 from scaffold.llm.transport.ports import Deadlines, HttpRequest, HttpResponse
 
 KEEPALIVE_S = 30.0
@@ -197,8 +197,9 @@ def _timeout(deadlines: Deadlines) -> aiohttp.ClientTimeout:
 def _raise_model_error(error: aiohttp.ClientError | OSError, post: HttpRequest) -> NoReturn:
     """Raise the ModelError for a failure, with the URL but without secrets."""
     url = _public_url(post.url)
+    if problem := _lasting_problem(error, url):
+        raise ModelAccessDenied(problem, _FIX_FOR_GOOD) from error
     deadlines = post.deadlines
-    transient = True
     # The order matters: DNS, TLS and proxy errors are also connector errors, and aiohttp's timeouts are TimeoutErrors.
     match error:
         case aiohttp.ConnectionTimeoutError():
@@ -210,21 +211,29 @@ def _raise_model_error(error: aiohttp.ClientError | OSError, post: HttpRequest) 
         case aiohttp.ClientConnectorDNSError():
             what = f"the host of {url} cannot be resolved: {error.os_error.strerror or error.os_error}"
         case aiohttp.ClientSSLError():
-            transient = False
-            what = f"the TLS certificate of {url} is not valid: {_certificate_problem(error)}"
+            what = f"no TLS connection to {url}: {error.os_error.strerror or error.os_error}"
         case aiohttp.ClientProxyConnectionError():
             what = f"the proxy for {url} cannot be reached: {error.strerror}"
         case aiohttp.ClientHttpProxyError():
-            transient = error.status >= 500
             what = f"the proxy for {url} refused the connection with HTTP status {error.status}"
-        case aiohttp.InvalidURL():
-            transient = False
-            what = f"{url} is not a valid URL"
         case aiohttp.ClientConnectorError():
             what = f"{url} cannot be reached: {_reason(error.os_error)}"
         case _:
             what = f"the connection to {url} was lost"
-    raise ModelError(what, _FIX if transient else _FIX_FOR_GOOD, transient=transient) from error
+    raise ModelError(what, _FIX, transient=True) from error
+
+
+def _lasting_problem(error: aiohttp.ClientError | OSError, url: str) -> str:
+    """Return what is wrong if no later request would get through either; empty if one may."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return f"the TLS certificate of {url} is not valid: {_certificate_problem(error)}"
+        case aiohttp.ClientHttpProxyError() if error.status < 500:
+            return f"the proxy for {url} refused the connection with HTTP status {error.status}"
+        case aiohttp.InvalidURL():
+            return f"{url} is not a valid URL"
+        case _:
+            return ""
 
 
 _FIX = "Check the network, the base URL and, for a local server, that it is running; then retry."
@@ -236,9 +245,8 @@ def _reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else error.strerror or f"{error}"
 
 
-def _certificate_problem(error: aiohttp.ClientSSLError) -> str:
-    message = getattr(error.os_error, "verify_message", "") or error.os_error.strerror
-    return f"{message or error.os_error}"
+def _certificate_problem(error: aiohttp.ClientConnectorCertificateError) -> str:
+    return getattr(error.certificate_error, "verify_message", "") or f"{error.certificate_error}"
 
 
 def _public_url(url: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.errors import ContextOverflow, ModelError, ModelUnavailable
+from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 
 MAX_READ_CHARS, MAX_SHOWN_CHARS = 2000, 300
 """Limits of a provider's error text: characters examined, and characters shown."""
@@ -121,13 +121,14 @@ def http_error(
     after_s = _seconds(retry_after, now)
     kind = _classify(status, parsed)
     # A server that names a time is overloaded; one that is down does not know it.
-    if status == 503 and after_s is not None:
+    if after_s is not None and (status == 503 or kind == "passing"):
         kind = "busy"
     key = _KEYS.get(who.partition(":")[0], _ANY_KEY)
     error = _model_error(kind, f"{_one_line(who)} answered HTTP {status}", parsed, key=key, after_s=after_s)
     if _ONE_SYSTEM_MESSAGE.search(body[:MAX_READ_CHARS].decode(errors="replace")):
         error = SystemMessageRefused(error.what, error.fix)
-    if should_retry == "false":
+    # Of a load or a rate limit it says only that this client should not ask again at once.
+    if should_retry == "false" and not error.limited:
         error.transient = False
     return error
 
@@ -203,7 +204,7 @@ def _model_error(
         after_s = parsed.resets_in_s
     limited = kind == "busy" or (kind == "quota" and after_s is not None)
     if kind in _REFUSES_ALL and not limited:
-        return ModelUnavailable(what, fix)
+        return ModelAccessDenied(what, fix)
     return ModelError(what, fix, transient=limited or kind == "passing", limited=limited, retry_after_s=after_s)
 
 
