@@ -19,6 +19,8 @@ MAX_RETRY_AFTER_S = 24 * 3600.0
 
 OUTAGE_FAILURES = 3
 """Requests in a row that fail before the endpoint counts as unavailable."""
+OUTAGE_S = 30.0
+"""The endpoint also counts as unavailable once failures in a row are so far apart: one that hangs fails slowly."""
 SUCCESSES_PER_STEP = 5
 """Successful replies after which one more concurrent request is allowed."""
 
@@ -32,7 +34,10 @@ class ThrottleState(Struct, frozen=True, kw_only=True):
     """The admission state of one endpoint."""
 
     cooldown_from_s: float = 0.0
-    """When the last cooldown began; it is over if the clock shows an earlier time, so it was set back."""
+    """When the last cooldown began; it is over if the clock shows an earlier time, so it was set back.
+
+    The first of some failures in a row begins an empty one.
+    """
     cooldown_until_s: float = 0.0
     """No request starts before this time."""
     cooldowns: int = 0
@@ -120,11 +125,19 @@ def after_rate_limit(
 def after_unavailable(state: ThrottleState, now_s: float, in_flight: int, jitter: float) -> ThrottleState:
     """Return the state after a request that found the endpoint unavailable.
 
-    At OUTAGE_FAILURES in a row the endpoint is parked, and after each cooldown, which doubles, one request asks for
-    all. Failures of requests that had started before it count, but do not lengthen the cooldown.
+    At OUTAGE_FAILURES in a row, or if they last for OUTAGE_S, the endpoint is parked, and after each cooldown, which
+    doubles, one request asks for all. Failures of requests that had started before it count, but do not lengthen the
+    cooldown.
     """
-    failed = msgspec.structs.replace(state, failures=state.failures + 1)
-    if not is_unavailable(failed) or cooldown_left_s(state, now_s) > 0.0:
+    failures = state.failures + 1
+    if cooldown_left_s(state, now_s) > 0.0:
+        return msgspec.structs.replace(state, failures=failures)
+    if failures == 1:
+        return msgspec.structs.replace(state, failures=failures, cooldown_from_s=now_s, cooldown_until_s=now_s)
+    if now_s - state.cooldown_from_s >= OUTAGE_S:
+        failures = max(failures, OUTAGE_FAILURES)
+    failed = msgspec.structs.replace(state, failures=failures)
+    if not is_unavailable(failed):
         return failed
     # A request that was alone in failing has waited, and waits on, as if there was no throttle.
     cooldown_s = _doubled(OUTAGE_FAILURES - 1 + state.cooldowns, jitter)

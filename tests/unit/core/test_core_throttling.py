@@ -7,6 +7,7 @@ from scaffold.core.throttling import (
     MAX_RETRY_AFTER_S,
     MIN_POLL_S,
     OUTAGE_FAILURES,
+    OUTAGE_S,
     POLL_JITTER_S,
     SUCCESSES_PER_STEP,
     UNTHROTTLED,
@@ -85,6 +86,17 @@ def test_failures_in_a_row_park_an_endpoint_and_one_request_asks_for_all() -> No
     assert (admits(pace, NOW + 4, 0), admits(pace, NOW + 4, 1)) == (True, False)
     # Requests that had started before fail, too, and do not lengthen the cooldown.
     assert cooldown_left_s(after_unavailable(pace, NOW + 1, 19, 0.0), NOW + 1) == 3
+
+
+def test_two_failures_park_an_endpoint_if_they_are_far_apart() -> None:
+    """AL-31: requests to one that hangs fail after a minute each, and there may be only one agent."""
+    first = after_unavailable(ThrottleState(cooldown_from_s=5.0, cooldown_until_s=9.0), NOW, 1, 0.0)
+    assert (cooldown_left_s(first, NOW), first.failures) == (0, 1)
+    assert not is_unavailable(after_unavailable(first, NOW + OUTAGE_S - 1, 1, 0.0))
+    second = after_unavailable(first, NOW + OUTAGE_S, 1, 0.0)
+    assert is_unavailable(second)
+    assert cooldown_left_s(second, NOW + OUTAGE_S) == 4
+    assert after_success(second, NOW + OUTAGE_S + 4).failures == 0
 
 
 @pytest.mark.parametrize(("cooldowns", "park_s"), [(1, 8), (2, 16), (3, MAX_COOLDOWN_S), (2_000, MAX_COOLDOWN_S)])

@@ -147,7 +147,7 @@ async def test_a_try_may_be_silent_no_longer_than_the_rest_of_the_minute():
     flaky = Flaky(clock, failures=10, hangs=True)
     with pytest.raises(ModelError):
         await ask(flaky, clock, idle_s=40.0)
-    assert flaky.silences == pytest.approx([40, 40, 17], abs=0.5)
+    assert flaky.silences == pytest.approx([40, 40, 15], abs=0.5)
     assert clock.monotonic() == pytest.approx(100, abs=0.5)
 
 

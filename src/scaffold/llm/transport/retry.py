@@ -173,10 +173,11 @@ class RetryingModel:
         while True:
             ticket = await self._enter(limits, last, on_delta)
             silence_s = min(self._idle_s, limits.until_s - self._now())
-            # The throttle limits only cooldowns. The wait behind other requests may have used up the time.
+            # The throttle limits only cooldowns. The wait behind other requests may have used up the time, which is
+            # the limited endpoint's matter and not this request's.
             if last is not None and silence_s <= 0:
                 self._throttle.leave(ticket, "failed")
-                raise _given_up(last, tried, 0.0, parked=False) from last
+                raise _given_up(last, tried, 0.0, away=True) from last
             tried += 1
             try:
                 return await self._attempt(ticket, request, tried, listener, silence_s)
@@ -199,7 +200,7 @@ class RetryingModel:
             ticket = await self._throttle.enter(
                 self._inner.endpoint, timeout_s=limits.parked_left_s(self._now()), on_cooldown=on_cooldown
             )
-        if parked:
+        if parked or limits.until_s <= self._now():
             limits.waited_out(self._now())
         return ticket
 
@@ -210,7 +211,7 @@ class RetryingModel:
         limits.failed(self._now())
         wait_s, parked = self._wait_s(last, tried), self._throttle.wait_s(self._inner.endpoint) > 0
         if wait_s >= limits.left_s(self._now(), parked=parked):
-            raise _given_up(last, tried, wait_s, parked=parked) from last
+            raise _given_up(last, tried, wait_s, away=parked) from last
         if listener.has_output:
             listener(StreamReset(last.what))
         # While the endpoint is parked, the throttle makes this request wait with the others, and one asks for all.
@@ -263,23 +264,23 @@ class _RetryLimits:
         self.until_s = min(self.until_s, now_s + RETRY_S)
 
     def waited_out(self, now_s: float) -> None:
-        """Start the time to retry again: the endpoint was parked until now, which says nothing about this request."""
-        if self._first_failure_s < math.inf:
-            self.until_s = min(now_s + RETRY_S, self._first_failure_s + self._patience_s)
+        """Start the time to retry again: the endpoint admitted no request until now, so this one was not to blame."""
+        if self._first_failure_s < math.inf and self._patience_s > RETRY_S:
+            self.until_s = now_s + RETRY_S
 
     def parked_left_s(self, now_s: float) -> float:
-        """Return how long the request may still wait for a parked endpoint."""
-        return self._patience_s if self._first_failure_s == math.inf else self.left_s(now_s, parked=True)
+        """Return how long the request may still wait for a parked endpoint, at least 0."""
+        return self._patience_s if self._first_failure_s == math.inf else max(0.0, self.left_s(now_s, parked=True))
 
     def left_s(self, now_s: float, *, parked: bool) -> float:
         """Return how long the request may still be retried."""
         return (self._first_failure_s + self._patience_s if parked else self.until_s) - now_s
 
 
-def _given_up(error: ModelError, tries: int, wait_s: float, *, parked: bool) -> ModelError:
+def _given_up(error: ModelError, tries: int, wait_s: float, *, away: bool) -> ModelError:
     times = "once" if tries == 1 else f"{tries} times"
     again = f", retry in {wait_s:.0f} s" if error.retry_after_s and wait_s else ""
-    return (ModelUnavailable if parked else ModelError)(
+    return (ModelUnavailable if away else ModelError)(
         f"{error.what} (tried {times}{again})",
         error.fix,
         transient=True,
