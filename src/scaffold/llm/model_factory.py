@@ -7,7 +7,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ports import Clock, Model
 from scaffold.llm.cassette.file import load_cassette
 from scaffold.llm.cassette.model import CassetteModel
-from scaffold.llm.fallback import Candidate, FallbackModel
+from scaffold.llm.fallback import FallbackModel
 from scaffold.llm.live_model import LiveModel
 from scaffold.llm.registry.cards import ModelCard, model_card
 from scaffold.llm.registry.model_name import ModelName, parse_model
@@ -67,16 +67,17 @@ def open_first_available(
 
     Raises UsageError as `open_model` does, for any of them.
     """
-    return FallbackModel([_candidate(parse_model(name), clock, rng, line, patience) for name in names])
+    models = [_impatient_model(parse_model(name), clock, rng, line, patience) for name in names]
+    return FallbackModel(models, clock=clock, patience=patience)
 
 
-def _candidate(model: ModelName, clock: Clock, rng: RandomSource, line: LiveContext, patience: Patience) -> Candidate:
+def _impatient_model(
+    model: ModelName, clock: Clock, rng: RandomSource, line: LiveContext, patience: Patience
+) -> RetryingModel:
+    """Return a model that gives up when its endpoint is parked."""
     live, idle_s = _live_model(model, clock, line, stream=True)
-    at_once, patient = (
-        RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=idle_s, patience=each)
-        for each in (Patience(0.0, patience.waiting), patience)
-    )
-    return Candidate(at_once, patient)
+    impatient = Patience(0.0, patience.waiting)
+    return RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=idle_s, patience=impatient)
 
 
 def _live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream: bool) -> tuple[LiveModel, float]:

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 import pytest
 
 from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, Text
-from scaffold.core.errors import ModelError, ModelUnavailable
+from scaffold.core.errors import ModelAccessDenied, ModelError, ModelUnavailable
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
-from scaffold.llm.fallback import Candidate, FallbackModel
+from scaffold.llm.fallback import FallbackModel
 from scaffold.llm.transport.ports import Patience
 from scaffold.llm.transport.retry import LocalThrottle, RetryingModel
 
@@ -131,16 +131,43 @@ async def test_a_request_that_fails_alone_is_given_up_after_a_minute():
     assert clock.monotonic() <= 90
 
 
-REFUSES = ModelUnavailable("The key is not valid.", "Set it.")
+class Silent(Endpoint):
+    """An endpoint that takes requests and sends nothing, until the clock shows `until`."""
+
+    async def attempt(self, request, try_number, on_delta, *, silence_s):
+        if self.clock.monotonic() < self.until:
+            await self.clock.sleep(silence_s)
+        return await super().attempt(request, try_number, on_delta, silence_s=silence_s)
+
+
+@pytest.mark.parametrize("agents", [1, 2, 20])
+async def test_an_endpoint_that_takes_requests_and_never_answers_is_waited_out(agents):
+    """AL-31: each request fails after a minute of silence, so a lone one fails only twice within its time."""
+    clock = FakeClock()
+    silent = Silent(clock, HOUR_S / 2)
+    got = await finished(ask(silent, clock, Patience(HOUR_S), agents=agents), clock)
+    assert {reply.message.text for reply in got} == {"far here"}
+
+
+@pytest.mark.parametrize("patience_s", [3.0, HOUR_S])
+async def test_who_gives_up_behind_the_request_that_asks_for_all_does_not_blame_its_own(patience_s):
+    """AL-31: its time is used up in the queue of an endpoint that is away."""
+    clock = FakeClock()
+    got = await finished(ask(Endpoint(clock, 10 * HOUR_S), clock, Patience(patience_s), agents=9), clock)
+    assert {type(each) for each in got} == {ModelUnavailable}
+
+
+REFUSES = ModelAccessDenied("The key is not valid.", "Set it.")
 
 
 def fallback(clock, *endpoints, patience=HOUR_S):
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
 
-    def model(endpoint, wait_s):
-        return RetryingModel(endpoint, clock=clock, rng=NoJitter(), throttle=throttle, patience=Patience(wait_s))
-
-    return FallbackModel([Candidate(model(each, 0.0), model(each, patience)) for each in endpoints])
+    models = [
+        RetryingModel(each, clock=clock, rng=NoJitter(), throttle=throttle, patience=Patience(0.0))
+        for each in endpoints
+    ]
+    return FallbackModel(models, clock=clock, patience=Patience(patience))
 
 
 async def replies(model, clock, count=1):
@@ -174,6 +201,24 @@ async def test_the_first_model_that_may_be_back_is_waited_for():
     first, second = (Endpoint(clock, each.retry_after_s, each, name=f"{each.retry_after_s}") for each in limits)
     assert await replies(fallback(clock, first, second), clock) == ["300 here"]
     assert clock.monotonic() == pytest.approx(300, abs=2)
+
+
+async def test_a_model_that_is_back_is_not_kept_waiting_by_one_that_is_not():
+    """AL-31: one is down for long, so it is to be asked first again and again; the other one is back first."""
+    clock = FakeClock()
+    limited = ModelError("Later.", "Wait.", transient=True, limited=True, retry_after_s=120)
+    first, second = Endpoint(clock, 120.0, limited, name="first"), Endpoint(clock, 10 * HOUR_S, name="second")
+    assert await replies(fallback(clock, first, second), clock) == ["first here"]
+    assert clock.monotonic() == pytest.approx(120, abs=6)
+
+
+async def test_models_that_all_stay_away_are_waited_for_as_long_as_one():
+    """AL-31."""
+    clock = FakeClock()
+    model = fallback(clock, *(Endpoint(clock, 10 * HOUR_S, name=name) for name in ("first", "second")))
+    (ended,) = await replies(model, clock)
+    assert isinstance(ended, ModelUnavailable)
+    assert HOUR_S - 60 < clock.monotonic() < HOUR_S + 60
 
 
 async def test_endpoints_that_all_refuse_are_not_waited_for():
