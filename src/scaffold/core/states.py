@@ -146,10 +146,11 @@ AttemptOutcome = Literal[
     "cancelled",
     "lost",
     "unavailable",
+    "no_access",
     "waiting",
 ]
-"""How an attempt ended. `unavailable`: its model's endpoint accepted no requests; `waiting`: its work is saved until a
-human decides."""
+"""How an attempt ended. `unavailable`: its model's endpoint was away; `no_access`: the endpoint refuses the key, the
+quota or the model; `waiting`: its work is saved until a human decides."""
 COUNTED_FAILURES: frozenset[AttemptOutcome] = frozenset(
     {"contract_failed", "gate_failed", "executor_failed", "timeout"}
 )

@@ -37,6 +37,7 @@ OUTCOMES: Mapping[AttemptOutcome, str] = {
     "cancelled": "it was cancelled",
     "lost": "it was interrupted",
     "unavailable": "its model could not be reached",
+    "no_access": "its model accepted no requests",
     "waiting": "it waited for a human",
 }
 """How an attempt ended, for the agent of the next one."""

@@ -35,6 +35,7 @@ def failure_kind(attempt: Attempt) -> FailureKind:
             | "cancelled"
             | "lost"
             | "unavailable"
+            | "no_access"
             | "waiting"
             | "landed"
             | "recorded"

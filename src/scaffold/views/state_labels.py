@@ -35,6 +35,7 @@ STATE_BY_OUTCOME: Mapping[AttemptOutcome, AgentState] = {
     "waiting": "done",
     "budget": "paused",
     "unavailable": "paused",
+    "no_access": "paused",
 }
 """An agent's state after its attempt, unless a human is asked; after every other outcome it has failed."""
 

@@ -9,6 +9,7 @@ from scaffold.core.errors import (
     ContextOverflow,
     GitError,
     HumanDecisionRequired,
+    ModelAccessDenied,
     ModelUnavailable,
     ScaffoldError,
     StaleFence,
@@ -155,7 +156,8 @@ def _ending_of(error: ScaffoldError) -> AttemptEnd:
         case HumanDecisionRequired():
             return AttemptEnd("waiting", error.what, error.item)
         case ModelUnavailable():
-            return AttemptEnd("unavailable", error.in_full)
+            is_denied = isinstance(error, ModelAccessDenied)
+            return AttemptEnd("no_access" if is_denied else "unavailable", error.in_full)
         # Every attempt would begin with the same prompt, and end in the same way.
         case ContextOverflow():
             return AttemptEnd("executor_failed", error.in_full, permanent=True)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from builders import run_ready_tasks
-from scaffold.core.errors import BudgetExceeded, GitError, ModelUnavailable, StoreUnavailable
+from scaffold.core.errors import BudgetExceeded, GitError, ModelAccessDenied, ModelUnavailable, StoreUnavailable
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Active, Cancelled, Failed, Paused, Pending
 from scaffold.host.wake_fifo import wake_up
@@ -14,6 +14,7 @@ from scaffold.orchestrator.goal_changes import GoalChanges
 from scaffold.orchestrator.supervisor.process import (
     BUDGET_EXIT_CODE,
     DONE_EXIT_CODE,
+    NO_ACCESS_EXIT_CODE,
     UNAVAILABLE_EXIT_CODE,
     faulty_goal,
     goal_with_fault,
@@ -126,6 +127,7 @@ async def test_a_goal_that_is_active_again_is_supervised_by_the_same_process(har
     [
         (BudgetExceeded("spent", "More."), BUDGET_EXIT_CODE),
         (ModelUnavailable("away", "Wait."), UNAVAILABLE_EXIT_CODE),
+        (ModelAccessDenied("no key", "Set it."), NO_ACCESS_EXIT_CODE),
         (StoreUnavailable("away", "Wait."), FAULT_EXIT_CODE),
         (GitError("gone", "Wait."), 65),
         (OSError(28, "No space left on device"), 65),

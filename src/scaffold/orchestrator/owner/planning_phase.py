@@ -129,9 +129,11 @@ class PlanningPhase:
             await ensure_baseline(self._context, self.run)
         while True:
             ending = await self._one_turn()
-            self._models.look()
-            if not isinstance(ending, TurnUnavailable) or not self._models.waits_for:
+            if not isinstance(ending, TurnUnavailable) or ending.is_denied:
                 return ending
+            self._models.look()
+            if not self._models.waits_for:  # it is back already
+                continue
             self._models.tell()
             hold_run(self._context.store, self.run, f"waits for {self._models.waits_for}")
             await self._models.until_back()

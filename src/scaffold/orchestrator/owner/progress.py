@@ -17,6 +17,9 @@ def progress_mark(store: Store, goal: Goal) -> ProgressMark:
     return (type(goal.state).__name__, store.actions.tally(goal.id), facts, store.goals.last_slot(goal.id))
 
 
+NO_PROGRESS = frozenset({None, "lost", "cancelled", "unavailable", "no_access"})
+
+
 def run_progress(store: Store, run_id: RunId) -> str:
     """Return a text that changes with the progress of the run, whose dead owner has been recovered.
 
@@ -24,7 +27,5 @@ def run_progress(store: Store, run_id: RunId) -> str:
     whose model was away.
     """
     goals = [progress_mark(store, goal)[:3] for goal in store.goals.of_run(run_id)]
-    ended = sum(
-        1 for each in store.attempts.of_run(run_id) if each.outcome not in {None, "lost", "cancelled", "unavailable"}
-    )
+    ended = sum(1 for each in store.attempts.of_run(run_id) if each.outcome not in NO_PROGRESS)
     return hashlib.sha256(repr((goals, ended)).encode()).hexdigest()[:16]

@@ -38,7 +38,7 @@ from scaffold.orchestrator.owner.run_lease import release_run, renew_lease, requ
 from scaffold.orchestrator.owner.supervisor_pool import SupervisorPool, end_orphaned_supervisors
 from scaffold.orchestrator.owner.worker_exits import WorkerExitHandler
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
-from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE
+from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, NO_ACCESS_EXIT_CODE, UNAVAILABLE_EXIT_CODE
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.plan.decide import decide
 from scaffold.run.context import RunContext
@@ -51,7 +51,11 @@ EndCause = Literal["done", "stopped", "paused", "cancelled", "limit", "unavailab
 branch is checked out in a worktree; `waiting`: a human must decide.
 """
 
-OUTCOME_BY_EXIT_CODE: Mapping[int, AttemptOutcome] = {BUDGET_EXIT_CODE: "budget", UNAVAILABLE_EXIT_CODE: "unavailable"}
+OUTCOME_BY_EXIT_CODE: Mapping[int, AttemptOutcome] = {
+    BUDGET_EXIT_CODE: "budget",
+    UNAVAILABLE_EXIT_CODE: "unavailable",
+    NO_ACCESS_EXIT_CODE: "no_access",
+}
 """What the exit code of a supervisor says about its agent; other codes say nothing."""
 
 CONTROL_POLL_S = 0.2
@@ -255,19 +259,12 @@ class RunOwner:
                 outcome = await self._exits.handle_exit(exited)
             if outcome == "budget":
                 self.request_stop("limit")
+            elif outcome == "no_access":
+                self.request_stop("unavailable", f": {self._last_error(exited)}")
             elif outcome == "unavailable":
-                self._handle_unavailable_model(exited)
+                self._models.look()
             self._exited = None
             self._wakeup.notify_all()
-
-    def _handle_unavailable_model(self, exited: ProcessExit) -> None:
-        """Stop unless the endpoint is away, which the run waits for.
-
-        Otherwise it refuses the key or the model, or a quota is used up that is not reset by itself.
-        """
-        self._models.look()
-        if not self._models.waits_for:
-            self.request_stop("unavailable", f": {self._last_error(exited)}")
 
     def _last_error(self, exited: ProcessExit) -> str:
         """Return the error of the worker's attempt, or of the last turn of the supervisors."""

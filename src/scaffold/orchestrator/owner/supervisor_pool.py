@@ -23,6 +23,7 @@ from scaffold.orchestrator.supervisor.process import (
     BUDGET_EXIT_CODE,
     DONE_EXIT_CODE,
     MAX_GOALS,
+    NO_ACCESS_EXIT_CODE,
     UNAVAILABLE_EXIT_CODE,
     faulty_goal,
     goal_with_fault,
@@ -139,7 +140,7 @@ class SupervisorPool:
         faulty = goal_with_fault(exited.goals, exited.code)
         if faulty is not None:
             self._crashes.record_fault(names, faulty, progressed)
-        elif exited.code in {BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE, FAULT_EXIT_CODE}:
+        elif exited.code in {BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE, NO_ACCESS_EXIT_CODE, FAULT_EXIT_CODE}:
             self._crashes.record_wait(names, progressed)
         elif exited.code == DONE_EXIT_CODE:
             self._crashes.record_exit(names, progressed)

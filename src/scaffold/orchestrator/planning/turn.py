@@ -16,7 +16,14 @@ from scaffold.agent.ports import AgentIO
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller
-from scaffold.core.errors import BudgetExceeded, ModelError, ModelUnavailable, ScaffoldError, TurnLimitExceeded
+from scaffold.core.errors import (
+    BudgetExceeded,
+    ModelAccessDenied,
+    ModelError,
+    ModelUnavailable,
+    ScaffoldError,
+    TurnLimitExceeded,
+)
 from scaffold.core.ids import GoalId, TurnId
 from scaffold.core.model import Action, Goal, PlanningEvent, PlanningTurn, PlanningTurnOutcome, Run, Usage
 from scaffold.core.plan import Finding
@@ -92,6 +99,8 @@ class TurnUnavailable(Struct, frozen=True, tag="unavailable"):
     """The model's endpoint accepted no requests."""
 
     error: str
+    is_denied: bool
+    """Whether it refuses this user, which waiting does not change."""
 
 
 PlanningResult = PlanWritten | PlanRejected | ModelFailed | TurnOverBudget | TurnUnavailable
@@ -252,7 +261,7 @@ class _OpenTurn:
         except BudgetExceeded as exceeded:
             return TurnOverBudget(self._clean(exceeded.what))
         except ModelUnavailable as unavailable:
-            return TurnUnavailable(self._clean(unavailable.in_full))
+            return TurnUnavailable(self._clean(unavailable.in_full), isinstance(unavailable, ModelAccessDenied))
         except ModelError as model_error:
             return ModelFailed(
                 self._clean(model_error.in_full),

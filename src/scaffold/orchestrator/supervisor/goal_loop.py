@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol, assert_never
 
-from scaffold.core.errors import BudgetExceeded, ModelUnavailable
+from scaffold.core.errors import BudgetExceeded, ModelAccessDenied, ModelUnavailable
 from scaffold.core.ids import ActionId, Assertion, GoalId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import Active, Completed, Failed, Pending, Running, Skipped
@@ -267,8 +267,10 @@ class Supervisor:
         match result:
             case TurnOverBudget(error=error):
                 raise BudgetExceeded(error, "Continue with `scaffold resume --budget-usd MORE`.")
-            case TurnUnavailable(error=error):
-                raise ModelUnavailable(error, "Continue with `scaffold resume` once it answers.")
+            case TurnUnavailable(error=error, is_denied=is_denied):
+                raise (ModelAccessDenied if is_denied else ModelUnavailable)(
+                    error, "Continue with `scaffold resume` once it answers."
+                )
             case ModelFailed(error=error, retryable=False):
                 self._fail(f"the supervisor's model cannot be used: {error}")
             case PlanWritten() | PlanRejected() | ModelFailed():

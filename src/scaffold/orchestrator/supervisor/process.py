@@ -4,7 +4,15 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 
-from scaffold.core.errors import BudgetExceeded, GitError, ModelUnavailable, ScaffoldError, StaleFence, StoreUnavailable
+from scaffold.core.errors import (
+    BudgetExceeded,
+    GitError,
+    ModelAccessDenied,
+    ModelUnavailable,
+    ScaffoldError,
+    StaleFence,
+    StoreUnavailable,
+)
 from scaffold.core.ids import GoalId
 from scaffold.core.model import Run
 from scaffold.core.states import Active
@@ -17,9 +25,9 @@ from scaffold.run.context import RunContext
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
 from scaffold.run.notices import warn
 
-DONE_EXIT_CODE, BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE = 0, 2, 3
-"""Exit codes: nothing to do now | the budget is spent | the model accepts no requests. FAULT_EXIT_CODE: a fault of the
-machine that met no goal in particular."""
+DONE_EXIT_CODE, BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE, NO_ACCESS_EXIT_CODE = 0, 2, 3, 5
+"""Exit codes: nothing to do now | the budget is spent | the model's endpoint is away | it refuses this user.
+FAULT_EXIT_CODE: a fault of the machine that met no goal in particular."""
 MAX_GOALS = 16
 """How many goals may share a process: each process costs memory and a look at every commit of its goals, and a crash
 ends the turns of all its goals."""
@@ -105,6 +113,7 @@ class _SupervisedGoals:
         ends: tuple[tuple[type[BaseException], int], ...] = (
             (StaleFence, DONE_EXIT_CODE),  # another process owns the run; its owner starts supervisors of its own
             (BudgetExceeded, BUDGET_EXIT_CODE),
+            (ModelAccessDenied, NO_ACCESS_EXIT_CODE),
             (ModelUnavailable, UNAVAILABLE_EXIT_CODE),
             (StoreUnavailable, FAULT_EXIT_CODE),
         )
