@@ -52,9 +52,10 @@ def test_a_list_of_tasks_is_a_goal_whose_tasks_wait_for_each_other(scenario):
         ([{"description": "a", "depends_on": [7]}], "tasks[0]"),
         ([{"depends_on": []}], "tasks[0]: the key `description` is missing"),
         ("[{", "is not JSON"),
+        ("[" * 100_000, "is nested too deeply"),
         ([], "has no tasks"),
     ],
-    ids=["cycle", "index", "description", "json", "empty"],
+    ids=["cycle", "index", "description", "json", "nesting", "empty"],
 )
 def test_an_unworkable_list_is_refused_before_anything_happens(scenario, text, said):
     """SC-22, OR-6."""

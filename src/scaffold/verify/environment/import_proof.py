@@ -180,7 +180,7 @@ def _own_packages(top: Path, paths: frozenset[str]) -> Iterator[str]:
         if path.rpartition("/")[2] == "package.json":
             try:
                 manifest = msgspec.json.decode((top / path).read_bytes())
-            except (OSError, msgspec.MsgspecError):
+            except (OSError, msgspec.MsgspecError, RecursionError):
                 continue
             name = manifest.get("name") if isinstance(manifest, dict) else None
             if isinstance(name, str) and ".." not in name.split("/") and not name.startswith("/"):

@@ -122,6 +122,8 @@ def _read_tasks(path: str, *, planner: bool) -> tuple[str, Plan]:  # noqa: ARG00
         tasks = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise PlanInvalid(f"{path} is not JSON: {error}", TASKS_HINT) from error
+    except RecursionError as error:
+        raise PlanInvalid(f"{path} is nested too deeply", TASKS_HINT) from error
     if not tasks:
         raise PlanInvalid(f"{path} has no tasks", TASKS_HINT)
     stem = Path(path).stem
