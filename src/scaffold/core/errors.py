@@ -55,7 +55,7 @@ class StoreError(ScaffoldError):
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot be used at present: it is out of reach, locked by another process, or has no room."""
+    """The database cannot be used at present: it is out of reach, locked, not writable, or has no room."""
 
 
 class StoreEmpty(StoreError):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from builders import a_run, unprivileged
-from scaffold.core.errors import StoreError
+from scaffold.core.errors import StoreError, StoreUnavailable
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.schema import MIGRATIONS
@@ -125,7 +125,7 @@ def test_an_inaccessible_directory_is_an_error(public: Path, clock: FakeClock, c
 
 def test_a_read_only_directory_is_an_error(public: Path, clock: FakeClock) -> None:
     public.chmod(0o555)
-    with unprivileged(), pytest.raises(StoreError, match="cannot be opened") as caught:
+    with unprivileged(), pytest.raises(StoreUnavailable, match="cannot be opened") as caught:
         Store.open(public / "state.db", clock=clock)
     assert "may write" in caught.value.fix
 
@@ -156,7 +156,7 @@ def test_a_read_only_database_can_be_read(
         public.chmod(directory)
         with unprivileged(), closing(Store.open(path, clock=clock, create=False)) as store:
             assert store.runs.all() == (a_run(),)
-            with pytest.raises(StoreError, match="is read-only") as caught, store.transaction():
+            with pytest.raises(StoreUnavailable, match="is read-only") as caught, store.transaction():
                 pytest.fail("nothing can be written here")
         assert str(path) in caught.value.what
 

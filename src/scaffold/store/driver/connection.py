@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from scaffold.core.errors import StoreError
+from scaffold.core.errors import StoreUnavailable
 from scaffold.store.errors import not_found, stale_fence
 
 ColumnValue = str | int | float | None
@@ -170,7 +170,7 @@ class Connection:
         driver = self.driver
         self._require_no_transaction()
         if driver.read_only is not None:
-            raise StoreError(*_read_only_error(driver.name, driver.read_only))
+            raise StoreUnavailable(*_read_only_error(driver.name, driver.read_only))
         driver.begin(durable=durable)
         try:
             yield

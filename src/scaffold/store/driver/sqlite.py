@@ -47,8 +47,11 @@ _EXPLANATIONS: Mapping[int, tuple[str, str]] = {
     sqlite3.SQLITE_CONSTRAINT: ("this conflicts with stored data", "Nothing was changed; use another name or id."),
     sqlite3.SQLITE_IOERR: ("the disk failed to read or write", "Check the disk, then repeat the command."),
 }
-_PASSING = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
-"""Those that may be over later."""
+_PASSING = frozenset(
+    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+    | {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+)
+"""Those that may be over later: a file system may be remounted, too."""
 
 
 class SqliteDriver:
