@@ -3,14 +3,15 @@
 import os
 import shutil
 import sqlite3
+import subprocess
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 import psycopg
 import pytest
 
-from support.scenario import Scenario, action, plan_of, shell, write
+from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 KEYS = ("one", "two", "three", "four", "five", "six")
 
@@ -74,6 +75,62 @@ def test_git_that_fails_for_seconds_costs_only_time(scenario, tmp_path):
     with meanwhile(trouble):
         assert running.wait(timeout=100) == 0, scenario.status()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
+
+
+def test_worktrees_that_are_removed_cost_only_time(scenario):
+    """AL-27, BX-23: their attempts are lost, whatever their agents and checks then made of it."""
+    folders = scenario.cache / "runs"
+
+    def trouble():
+        time.sleep(2.5)
+        for worktree in folders.glob("*/*/attempts/*"):
+            shutil.rmtree(worktree, ignore_errors=True)
+
+    running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
+    with meanwhile(trouble):
+        assert running.wait(timeout=100) == 0, scenario.status()
+    assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
+    assert "lost" in outcomes(scenario)
+
+
+def test_a_cache_folder_that_is_removed_costs_only_time(scenario):
+    """AL-27, BX-23."""
+    running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
+    wait_until(lambda: next(scenario.cache.glob("runs/*/*/attempts/*/README.md"), None), 30)
+    shutil.rmtree(scenario.cache, ignore_errors=True)
+    assert running.wait(timeout=100) == 0, scenario.status()
+    assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of its own, which a test may fill."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=400m", "tmpfs", folder], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("only root can mount a disk")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_full_disk_costs_only_time(small_disk):
+    """AL-27, BX-23: workers cannot even write why they end, and the database has no room either."""
+    scenario = Scenario(small_disk)
+    scenario.plan(plan_of(g=[action(key, effects=[key], check=f"test -f {key}.txt") for key in KEYS]))
+    scenario.cassette(**{key: [shell("sleep 2"), write(f"{key}.txt", "x\n")] for key in KEYS})
+    running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
+    assert wait_until(lambda: next(scenario.cache.glob("runs/*/*/attempts/*/README.md"), None), 30)
+    with suppress(OSError), (small_disk / "filling").open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 65_536)
+    time.sleep(8)
+    (small_disk / "filling").unlink()
+    assert running.wait(timeout=100) == 0, scenario.status()
+    assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
+    assert scenario.processes() == [], "a process was left behind"
 
 
 def test_objects_collected_in_the_middle_cost_nothing(scenario):

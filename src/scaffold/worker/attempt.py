@@ -18,6 +18,7 @@ from scaffold.core.errors import (
 from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
+from scaffold.core.states import COUNTED_FAILURES
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
@@ -62,6 +63,7 @@ class Worker:
         self._model = model
         self._activity = activity or attempt_activity(run_context.clock, task)
         self._human = InboxApprover(run_context, task, self._activity)
+        self._workspace: AttemptWorkspace | None = None
 
     async def execute(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | AttemptEnd:
         """Claim the attempt and run it to its end; StaleFence if another process ended it meanwhile."""
@@ -97,6 +99,14 @@ class Worker:
         )
 
     async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
+        ending = await self._ended()
+        # Its checks found nothing, its commands had no folder, and its agent may have made a new one.
+        failed = isinstance(ending, AttemptEnd) and ending.outcome in COUNTED_FAILURES
+        if failed and self._workspace is not None and self._workspace.is_gone:
+            return AttemptEnd("lost", f"the worktree {self._workspace.path} was removed")
+        return ending
+
+    async def _ended(self) -> CandidateReady | AttemptEnd:
         limit = self._activity.limit
         try:
             async with limit.enforced():
@@ -115,7 +125,7 @@ class Worker:
     async def _work(self) -> CandidateReady | AttemptEnd:
         """Run the kind of work the action's role requires: a review, or a change."""
         task = self._task
-        workspace = await open_workspace(self._run_context, task.attempt)
+        self._workspace = workspace = await open_workspace(self._run_context, task.attempt)
         baseline = self._run_context.store.baselines.of_run(task.run.id)
         environment = baseline.environment if baseline else None
         if environment is not None:

@@ -30,6 +30,13 @@ class AttemptWorkspace(Struct, frozen=True, kw_only=True):
     path: Path
     git: Git
     base: Commit
+    folder: tuple[int, int]
+    """Device and inode of `path`: another folder there is not the one that was checked out."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Return whether somebody removed the worktree, or the registration in it that no sandboxed agent can write."""
+        return _folder_id(self.path) != self.folder or not (self.path / ".git").exists()
 
 
 async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorkspace:
@@ -40,7 +47,8 @@ async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorksp
     slot = await _pool(context, attempt.run_id).take(attempt.id, attempt.base_sha)
     for missing in slot.missing:
         warn(context, attempt.run_id, f"The submodule {utf8_safe(missing.path)} stays empty: {missing.why}.")
-    return AttemptWorkspace(path=slot.git.cwd, git=slot.git, base=attempt.base_sha)
+    path = slot.git.cwd
+    return AttemptWorkspace(path=path, git=slot.git, base=attempt.base_sha, folder=_folder_id(path))
 
 
 @contextlib.asynccontextmanager
@@ -140,6 +148,15 @@ async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> comm
         return None
     tracked = frozenset(await commits.listed_paths(context.git, base))
     return commits.KeptOut(base, {name: source for name, source in files.items() if name not in tracked})
+
+
+def _folder_id(path: Path) -> tuple[int, int]:
+    """Return the device and inode of a folder; zeros if it does not exist."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 def _folder_of(context: RunContext, attempt: Attempt) -> Path:

@@ -83,6 +83,25 @@ async def test_what_does_not_pass_is_raised_at_once(harness, error):
     assert clock.monotonic() < 1
 
 
+async def test_a_full_disk_is_told_once_the_database_has_room_for_it(harness):
+    """AL-27: it may be on that disk, and whoever waits for room is woken nevertheless."""
+    run = await harness.own(goal("g", act("a")))
+    free, woken = [0], []
+    disk = DiskWatch(harness.context, run, lambda: woken.append(True), free=lambda _: free[0])
+    harness.store._connection.driver.read_only = "no room"
+    with pytest.raises(StoreUnavailable):
+        disk.look()
+    assert disk.full
+    harness.store._connection.driver.read_only = None
+    disk.look()
+    assert [text.partition(",")[0] for text in notices(harness, run)] == ["the disk is full"]
+    free[0] = MIN_FREE_BYTES
+    harness.store._connection.driver.read_only = "no room"
+    with pytest.raises(StoreUnavailable):
+        disk.look()
+    assert (disk.full, woken) == (False, [True])
+
+
 async def test_a_full_disk_lets_nothing_start_and_says_so(harness):
     """AL-27: it goes on when there is room."""
     run = await harness.own(goal("g", act("a")))

@@ -32,6 +32,8 @@ class DiskWatch:
         self._free = free
         self.full = False
         """Whether there was no room at the last look."""
+        self._untold: NoticeRaised | None = None
+        """What is not recorded in the run yet."""
 
     async def watch(self) -> None:
         """Look at the disks until cancelled; say in the run when one is full, and when there is room again."""
@@ -46,10 +48,14 @@ class DiskWatch:
         was_full, self.full = self.full, free < MIN_FREE_BYTES
         if self.full and not was_full:
             room = f"{free / 1e6:.0f} MB left at {folder}"
-            self._tell(NoticeRaised("warning", f"the disk is full, {room}: nothing new starts until there is room"))
+            self._untold = NoticeRaised("warning", f"the disk is full, {room}: nothing new starts until there is room")
         elif was_full and not self.full:
-            self._tell(NoticeRaised("info", "there is room on the disk again"))
+            self._untold = NoticeRaised("info", "there is room on the disk again")
             self._notify()
+        if self._untold is not None:
+            # The database may be on that disk: then this fails, and is tried again at the next look.
+            self._tell(self._untold)
+            self._untold = None
 
     def _tell(self, notice: NoticeRaised) -> None:
         store, waits_for = self._context.store, "room on the disk" if self.full else ""

@@ -1,6 +1,6 @@
 """The hidden command `worker`: executes one attempt."""
 
-from functools import partial
+from contextlib import suppress
 
 import click
 
@@ -30,13 +30,22 @@ def run_worker(attempt: str, repository: Repository) -> int:
     try:
         return run_async(_run(repository_context(repository, outage_s=DATABASE_OUTAGE_S), AttemptId(attempt)))
     except StoreUnavailable as error:
-        click.echo(error.in_full, err=True)
+        _log(error.in_full)
+        return FAULT_EXIT_CODE
+    except OSError as error:
+        _log(f"{error}")
         return FAULT_EXIT_CODE
 
 
 async def _run(context: RunContext, attempt_id: AttemptId) -> int:
     try:
-        await run_attempt(context, attempt_id, log=partial(click.echo, err=True))
+        await run_attempt(context, attempt_id, log=_log)
     finally:
         context.store.close()
     return 0
+
+
+def _log(text: str) -> None:
+    """Write to this process's log, if it can be written: what is logged may be that the disk is full."""
+    with suppress(OSError):
+        click.echo(text, err=True)

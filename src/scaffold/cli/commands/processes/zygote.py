@@ -6,6 +6,7 @@ import socket
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import click
 
@@ -34,7 +35,8 @@ def zygote(line: int, *, live: bool) -> int:
     if born is None:
         return 0
     code = PROCESS_MAINS[born.main](born.argument, repository)
-    # `_exit` flushes nothing.
+    # `_exit` flushes nothing. On a full disk the log stays incomplete; the exit code must not change by it.
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        with suppress(OSError):
+            stream.flush()
     os._exit(code)  # an orderly shutdown of the interpreter would copy shared memory
