@@ -191,6 +191,22 @@ async def test_a_held_run_obeys_and_survives_its_owner(scenario):
 
 
 @pytest.mark.slow
+async def test_what_is_queued_while_the_model_is_limited_starts_when_it_is_back(scenario):
+    """AL-31, AL-27: no agent is left that would ask, so the end of the limit has to wake the owner."""
+    trouble = Trouble(Turn(status=429, error=LIMITED.error, headers={"Retry-After": "12"}), 1.0)
+    async with serve("anthropic", trouble) as server:
+        process = await start(scenario, server, *plan_args(scenario, server))
+        await seen_while(process, scenario, lambda run: (run["reason"] or "").startswith("waits for"))
+        for pid in scenario.processes():
+            os.kill(pid, signal.SIGKILL)
+        await finished(process)
+        code, out = await finished(await start(scenario, server, "resume"))
+    assert code == 0, out
+    assert trouble.refused <= len(KEYS)
+    assert failures(scenario) == 0
+
+
+@pytest.mark.slow
 async def test_a_detached_run_goes_on_although_its_owner_is_killed_while_it_is_held(scenario):
     """AL-27, AL-31: another owner holds it, and continues when the endpoint is back."""
     scenario.configure(model_wait_s=1)

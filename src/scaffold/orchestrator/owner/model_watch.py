@@ -33,6 +33,7 @@ class ModelWatch:
         self._providers = {endpoint: provider for endpoint, provider in found.items() if endpoint is not None}
         self._user: UserStore | None = None
         self._states = dict.fromkeys(self._providers, UNTHROTTLED)
+        self._was_parked = False
         self._away_since: float | None = None
         self._told = ""
 
@@ -85,7 +86,7 @@ class ModelWatch:
         """Look at the endpoints now, if they are watched: agents that just ended may know more than the last look."""
         if self._user is None:
             return
-        was_parked, user = self.parked, self._user
+        user = self._user
         self._states = {endpoint: user.endpoints.state(endpoint) for endpoint in self._providers}
         text = self.waits_for
         if not text:
@@ -94,7 +95,9 @@ class ModelWatch:
             self._away_since = self._now()
         if text != self._told and (self._told or self._left_s() > TELL_AFTER_S):
             self.tell()
-        if was_parked and not self.parked:
+        # As it was at the last look: a cooldown that has run out since then has left no trace in the states.
+        was_parked, self._was_parked = self._was_parked, self.parked
+        if was_parked and not self._was_parked:
             self._notify()
 
     def tell(self) -> None:
