@@ -1,6 +1,7 @@
 """Work that changes files: the agent iterates until its change passes and is good enough, or makes no progress."""
 
 import asyncio
+from contextlib import nullcontext
 from typing import assert_never
 
 from msgspec import Struct, structs
@@ -170,14 +171,14 @@ class ChangeLoop:
         """Run one iteration; once something has passed, stop early enough to hand that in."""
         # Without it, the deadline of the whole attempt would end an improvement
         # and the work that had already passed with it.
-        spare = None if self._passed is None else max(0.0, self._context.human.left_s - HAND_IN_RESERVE_S)
-        deadline = asyncio.timeout(spare)
+        limited = nullcontext() if self._passed is None else self._context.human.deadline(spare_s=HAND_IN_RESERVE_S)
+        deadline: asyncio.Timeout | None = None
         try:
-            async with deadline:
+            async with limited as deadline:
                 finish = await self._turn(prompt)
                 return finish if isinstance(finish, AttemptEnd) else await self._evaluate(finish, iteration)
         except TimeoutError:
-            if not deadline.expired():
+            if deadline is None or not deadline.expired():
                 raise
             return AttemptEnd("timeout", "the attempt timed out")
 

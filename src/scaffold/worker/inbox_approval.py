@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -122,6 +123,10 @@ class InboxApprover:
     def left_s(self) -> float:
         """The seconds left of the attempt's time."""
         return self._activity.limit.left_s - SHUTDOWN_RESERVE_S
+
+    def deadline(self, *, spare_s: float) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        """Return a block that ends when `spare_s` seconds are left of that time, which stands still in an outage."""
+        return self._activity.limit.enforced(spare_s=SHUTDOWN_RESERVE_S + spare_s)
 
     def _portable(
         self, request: PermissionRequest, decision: PolicyDecision

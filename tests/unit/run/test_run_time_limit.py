@@ -39,6 +39,26 @@ async def test_a_limit_ends_its_block_in_time(clock):
     assert await task
 
 
+async def test_a_block_may_leave_time_for_what_follows(clock):
+    """AL-31: that is no time of the wall clock either: an outage would use it up."""
+
+    async def spare(limit):
+        try:
+            async with limit.enforced(spare_s=4.0) as enforced:
+                await asyncio.Event().wait()
+        except TimeoutError:
+            return enforced.expired()
+
+    limit = TimeLimit(clock, 10.0)
+    task = asyncio.create_task(spare(limit))
+    with limit.paused():
+        await passes(clock, 1_000)
+    await passes(clock, 5)
+    assert not task.done()
+    await passes(clock, 2)
+    assert (await task, limit.left_s > 0) == (True, True)
+
+
 async def test_no_time_passes_while_it_is_paused(clock):
     """AL-31: "later" is no failure, and costs an attempt no time."""
     limit = TimeLimit(clock, 10.0)

@@ -65,12 +65,15 @@ class SecondReviewer:
 
         The work is not lost to a failing reviewer: it is then judged as if there were none.
         """
-        deadline = asyncio.timeout(max(0.0, self._context.human.left_s - HAND_IN_RESERVE_S))
+        deadline: asyncio.Timeout | None = None
         try:
-            async with deadline, self._opened_model() as model:
+            async with (
+                self._context.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline,
+                self._opened_model() as model,
+            ):
                 answer = await self._usable(model, question)
         except TimeoutError:
-            if not deadline.expired():
+            if deadline is None or not deadline.expired():
                 raise
             answer = "the attempt has no time left for it"
         except (ModelError, BudgetExceeded, UsageError) as error:
