@@ -183,6 +183,7 @@ async def test_a_held_run_obeys_and_survives_its_owner(scenario):
         assert (await finished(await start(scenario, server, "stop")))[0] == 0
         code, out = await finished(process)
         assert code == 130, out
+        assert read(scenario, "SELECT status, reason FROM run") == ("paused", "stopped by the user")
         assert "lets the next request ask" in (await finished(await start(scenario, server, "doctor")))[1]
         await finished(await start(scenario, server, "doctor", "--fix"))
         code, out = await finished(await start(scenario, server, "resume"))
@@ -253,6 +254,28 @@ async def test_a_planner_that_gives_up_finds_its_run_held_and_not_stopped(scenar
         )
     assert code == 0, out
     assert outcomes(scenario) == ["landed"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "code", "state"),
+    [
+        ("stop", 130, ("paused", "stopped by the user")),
+        ("pause", 3, ("paused", "paused by the user")),
+        ("cancel", 1, ("cancelled", None)),
+    ],
+)
+async def test_a_run_that_is_held_before_it_has_a_plan_obeys(scenario, command, code, state):
+    """SC-16, AL-31: and says why it does not go on by itself any more."""
+    scenario.configure(model_wait_s=1)
+    long = Turn(status=429, error=LIMITED.error, headers={"Retry-After": "3000"})
+    async with serve("anthropic", [long, long, long]) as server:
+        process = await start(scenario, server, "run", "make one.txt", "--model", server.model, "--yes", "--yolo")
+        await seen_while(process, scenario, lambda run: run["status"] == "paused")
+        assert (await finished(await start(scenario, server, command)))[0] == 0
+        ended, out = await finished(process)
+    assert (ended, "error:" in out) == (code, False), out
+    assert read(scenario, "SELECT status, reason FROM run") == state
 
 
 @pytest.mark.slow

@@ -123,7 +123,8 @@ async def run_planning(
         restore_interrupts()
     if stopped is not None:
         why = reason_of(require_run(context.store, run_id).state) if stopped == "unavailable" else stopped
-        click.echo(f"{why} before there was a plan; `scaffold resume {run_id}` plans again", err=True)
+        again = "" if stopped == "cancelled" else f"; `scaffold resume {run_id}` plans again"
+        click.echo(f"{why} before there was a plan{again}", err=True)
         return EXIT_CODE_BY_STOP[stopped]
     if not as_json:
         click.echo(

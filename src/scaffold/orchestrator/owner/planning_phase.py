@@ -166,6 +166,7 @@ class PlanningPhase:
         if cause == "cancelled":
             cancel_run(self._context.store, self.run)
         else:
+            self._activate()  # it may be held, which is a pause of another kind
             finish_run(self._context.store, self.run, cause)
 
     def _settle(self, ending: PlanningResult) -> StopCause | None:

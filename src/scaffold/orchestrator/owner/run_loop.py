@@ -430,6 +430,8 @@ class RunOwner:
         store = self._context.store
         if self._cause == "cancelled" and state_from_goals(store, self.run.id) is None:
             return RunEnding(state=cancel_run(store, self.run), cause="cancelled")
+        if self._model_away:  # then it is paused for its model, and from now on for another reason
+            self._activate()
         if isinstance(require_run(store, self.run.id).state, Paused):  # by _pause_if_waiting
             release_run(store, self.run)
             return RunEnding(state=require_run(store, self.run.id).state, cause=self._cause)
