@@ -177,7 +177,10 @@ async def test_a_held_run_obeys_and_survives_its_owner(scenario):
         assert (code, f"Follow it with `scaffold attach {held['id']}`" in out) == (64, True), out
         process.kill()
         await finished(process)
-        assert (await finished(watching))[0] == 3
+        code, out = await finished(watching)
+        assert (code, "was interrupted" in out) == (1, True), out
+        run = json.loads(scenario.scaffold("status", "--json").stdout)["run"]
+        assert (run["status"], run["reason"]) == ("interrupted", None)
         process = await start(scenario, server, "resume", held["id"])
         await poll_until(lambda: read(scenario, "SELECT fence, status FROM run") == (2, "paused"))
         assert (await finished(await start(scenario, server, "stop")))[0] == 0

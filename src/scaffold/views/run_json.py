@@ -37,7 +37,7 @@ def run_json(summary: RunSummary) -> Json:
     return {
         **_fields(run, ("id", "request")),
         "status": summary.status,
-        "reason": reason_of(run.state) or (f"waits for {summary.waits_for}" if summary.waits_for else None),
+        "reason": summary.reason or (f"waits for {summary.waits_for}" if summary.waits_for else None),
         "planning": summary.planning,
         "tier": run.settings.tier.name,
         **_fields(run, ("base_branch", "base_sha", "session_branch", "created_at", "updated_at")),

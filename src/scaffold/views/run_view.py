@@ -23,7 +23,7 @@ from scaffold.core.model import (
     Run,
     Usage,
 )
-from scaffold.core.states import Active, Pending, awaited_inbox_id, status_of
+from scaffold.core.states import INTERRUPTED, Active, Pending, awaited_inbox_id, reason_of, status_of
 from scaffold.host.identity import has_exited
 from scaffold.plan.slot_shares import free_slots
 from scaffold.store.database import Store
@@ -78,6 +78,11 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     def waits_for(self) -> str:
         """Return the endpoint that the run waits for, and until when; empty if it waits for none."""
         return self.run.waits_for if self.is_live else ""
+
+    @property
+    def reason(self) -> str | None:
+        """Return why the run has its status; None for one that is interrupted, whatever it waited for before."""
+        return None if self.status == INTERRUPTED else reason_of(self.run.state)
 
     @property
     def planning(self) -> bool:

@@ -94,10 +94,8 @@ def no_run_error() -> UsageError:
 
 
 def display_status(run: Run) -> str:
-    """Return a run's status as people see it: a run in progress that no process executes is `interrupted`."""
-    if isinstance(run.state, Planning | Active) and not is_executed(run):
-        return INTERRUPTED
-    return status_of(run.state)
+    """Return a run's status as people see it: one that only a process's death keeps from going on is `interrupted`."""
+    return INTERRUPTED if is_interrupted(run) else status_of(run.state)
 
 
 def is_interrupted(run: Run) -> bool:

@@ -75,7 +75,7 @@ def _head(view: RunView, *, named: bool) -> str:
         f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}",
         f"{took}; tier {settings.tier.name}, {settings.tier.agents} at once",
     ]
-    if (reason := reason_of(run.state)) is not None and not (named and view.status == "failed"):
+    if (reason := view.summary.reason) is not None and not (named and view.status == "failed"):
         why = wrap_text(reason, WIDTH - 2, break_words=True)
         lines[:0] = [*why[:REASON_LINES], *(["…"] if len(why) > REASON_LINES else [])]
     elif waits_for := view.summary.waits_for:

@@ -10,7 +10,6 @@ from rich.cells import cell_len
 
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.printable_text import count_of
-from scaffold.core.states import reason_of
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.run_view import GoalProgress, RunSummary
 from scaffold.views.text_format import WIDTH, clip, clip_middle, format_cost, format_duration, pad, short_duration
@@ -104,8 +103,7 @@ def _needs_you(view: RunSummary, width: int) -> Iterator[str]:
 
 
 def _idle(view: RunSummary, width: int) -> str:
-    reason = reason_of(view.run.state)
-    why = f": {reason}" if reason else ""
+    why = f": {view.reason}" if view.reason else ""
     return f"  {clip('No agent is working.' if view.is_live else f'{view.status}{why}', width - 2)}"
 
 
