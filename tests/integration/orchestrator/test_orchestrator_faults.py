@@ -9,8 +9,8 @@ from msgspec import structs
 from scaffold.core.errors import GitError, StaleFence, StoreError, StoreUnavailable
 from scaffold.core.events import NoticeRaised
 from scaffold.host.clock import FakeClock
-from scaffold.orchestrator.owner.disk_watch import MIN_FREE_BYTES, DiskWatch
 from scaffold.orchestrator.owner.faults import FAULT_S, MAX_WAIT_S, OUTAGE_S, FaultRepeater
+from scaffold.orchestrator.owner.machine_watch import MAX_LOCKED_S, MIN_FREE_BYTES, MachineWatch
 from support.harness import act, goal
 
 GIT = GitError("`git merge-tree` failed: bad object", "Retry.")
@@ -87,7 +87,7 @@ async def test_a_full_disk_is_told_once_the_database_has_room_for_it(harness):
     """AL-27: it may be on that disk, and whoever waits for room is woken nevertheless."""
     run = await harness.own(goal("g", act("a")))
     free, woken = [0], []
-    disk = DiskWatch(harness.context, run, lambda: woken.append(True), free=lambda _: free[0])
+    disk = MachineWatch(harness.context, run, lambda: woken.append(True), free=lambda _: free[0])
     harness.store._connection.driver.read_only = "no room"
     with pytest.raises(StoreUnavailable):
         disk.look()
@@ -106,7 +106,7 @@ async def test_a_full_disk_lets_nothing_start_and_says_so(harness):
     """AL-27: it goes on when there is room."""
     run = await harness.own(goal("g", act("a")))
     free, woken = [MIN_FREE_BYTES - 1], []
-    disk = DiskWatch(harness.context, run, lambda: woken.append(True), free=lambda _: free[0])
+    disk = MachineWatch(harness.context, run, lambda: woken.append(True), free=lambda _: free[0])
     disk.look()
     disk.look()
     assert (disk.full, woken, harness.store.runs.get(run.id).waits_for) == (True, [], "room on the disk")
@@ -117,3 +117,25 @@ async def test_a_full_disk_lets_nothing_start_and_says_so(harness):
         "the disk is full",
         "there is room on the disk again",
     ]
+
+
+async def test_a_lock_that_a_killed_git_left_lets_nothing_start_and_says_so(harness):
+    """AL-27: no ref can be deleted meanwhile, so each attempt would be paid for and lost."""
+    run = await harness.own(goal("g", act("a")))
+    clock, woken = FakeClock(), []
+    watch = MachineWatch(structs.replace(harness.context, clock=clock), run, lambda: woken.append(True))
+    lock = harness.context.repository.common_dir / "packed-refs.lock"
+    lock.touch()
+    watch.look()
+    clock.advance(MAX_LOCKED_S - 1)
+    watch.look()
+    assert watch.waits_for == ""
+    clock.advance(1)
+    watch.look()
+    assert (watch.waits_for, harness.store.runs.get(run.id).waits_for) == ("a lock of git",) * 2
+    lock.unlink()
+    watch.look()
+    assert (watch.waits_for, woken, harness.store.runs.get(run.id).waits_for) == ("", [True], "")
+    told = notices(harness, run)
+    assert told[0].startswith(f"git has locked its refs, by {lock}: nothing new starts until it is gone.")
+    assert told[1] == "the lock of git is gone"

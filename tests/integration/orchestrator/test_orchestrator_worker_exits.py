@@ -7,8 +7,8 @@ import pytest
 
 from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
-from scaffold.orchestrator.owner.disk_watch import DiskWatch
 from scaffold.orchestrator.owner.engine import AttemptExit
+from scaffold.orchestrator.owner.machine_watch import MachineWatch
 from scaffold.orchestrator.owner.task_engine import TaskEngine
 from scaffold.orchestrator.owner.worker_exits import OVERTIME_S, WorkerExitHandler
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
@@ -43,7 +43,7 @@ async def test_a_workers_deadline_uses_a_monotonic_clock(harness):
     attempt = await harness.queue(run, "a")
     clock, engine = Jumping(), Noting()
     context = msgspec.structs.replace(harness.context, clock=clock)
-    launcher, disk = AttemptLauncher(harness.store, run.id, engine), DiskWatch(context, run, lambda: None)
+    launcher, disk = AttemptLauncher(harness.store, run.id, engine), MachineWatch(context, run, lambda: None)
     reaping = WorkerExitHandler(context, run, engine, launcher, disk)
     for ahead in (timedelta(days=400), timedelta(days=-400)):
         clock.ahead = ahead
@@ -67,7 +67,7 @@ async def test_only_what_is_no_fault_of_the_machine_is_a_death(harness, code, fr
     attempt = await harness.queue(run, "a")
     engine = Noting()
     launcher = AttemptLauncher(harness.store, run.id, engine)
-    disk = DiskWatch(harness.context, run, lambda: None, free=lambda _: free)
+    disk = MachineWatch(harness.context, run, lambda: None, free=lambda _: free)
     with harness.store.transaction():
         harness.store.attempts.claim(
             attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="gone", log_file="none"

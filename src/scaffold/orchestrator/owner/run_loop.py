@@ -19,9 +19,9 @@ from scaffold.orchestrator.dispatch import slots_by_goal
 from scaffold.orchestrator.goal_changes import GoalChanges
 from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER, apply_control_requests
-from scaffold.orchestrator.owner.disk_watch import DiskWatch
 from scaffold.orchestrator.owner.engine import STOP_GRACE_S, AttemptExit, Engine, ProcessExit, SupervisorExit
 from scaffold.orchestrator.owner.faults import FaultRepeater
+from scaffold.orchestrator.owner.machine_watch import MachineWatch
 from scaffold.orchestrator.owner.model_watch import ModelWatch
 from scaffold.orchestrator.owner.recovery import recover_run
 from scaffold.orchestrator.owner.restart import recover_from_dead_owner
@@ -97,8 +97,8 @@ class RunOwner:
         self._launcher = AttemptLauncher(context.store, run.id, engine)
         self._models = ModelWatch(context, run, self._wakeup.notify_all)
         self._model_away = False
-        self._disk = DiskWatch(context, run, self._wakeup.notify_all)
-        self._exits = WorkerExitHandler(context, run, engine, self._launcher, self._disk)
+        self._machine = MachineWatch(context, run, self._wakeup.notify_all)
+        self._exits = WorkerExitHandler(context, run, engine, self._launcher, self._machine)
         self._faults = faults or FaultRepeater(context, run)
         self._exited: ProcessExit | None = None
         """An exit that is not handled yet."""
@@ -157,7 +157,7 @@ class RunOwner:
                     self._watch_control_requests,
                     self._end_overdue_workers,
                     self._models.watch,
-                    self._disk.watch,
+                    self._machine.watch,
                     self._hold_while_model_is_away,
                 )
         finally:
@@ -244,7 +244,7 @@ class RunOwner:
         """Start the attempts that supervisors queue, while new work may start."""
         while True:
             event = self._wakeup.next_event()
-            if self._dispatching() and not (self._models.parked or self._disk.full):
+            if self._dispatching() and not (self._models.parked or self._machine.waits_for):
                 await self._launcher.start_queued()
             await event.wait()
 

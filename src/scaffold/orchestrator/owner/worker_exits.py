@@ -7,8 +7,8 @@ from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import WORKER_PHASES, AttemptOutcome
 from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
-from scaffold.orchestrator.owner.disk_watch import DiskWatch
 from scaffold.orchestrator.owner.engine import STOP_GRACE_S, AttemptExit, Engine, describe_exit_code
+from scaffold.orchestrator.owner.machine_watch import MachineWatch
 from scaffold.orchestrator.owner.recovery import release_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
@@ -28,7 +28,7 @@ class WorkerExitHandler:
     """Records exits of workers, and stops those that do not end by themselves."""
 
     def __init__(
-        self, context: RunContext, run: Run, engine: Engine, launcher: AttemptLauncher, disk: DiskWatch
+        self, context: RunContext, run: Run, engine: Engine, launcher: AttemptLauncher, disk: MachineWatch
     ) -> None:
         self._context = context
         self._run = run

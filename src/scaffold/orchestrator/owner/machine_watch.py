@@ -1,0 +1,96 @@
+"""Watch what a run needs of the machine: room on its disks, and refs that nobody has locked for good.
+
+While something is missing, no attempt starts: each would be paid for and then lost.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from scaffold.core.events import NoticeRaised
+from scaffold.core.model import Run
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+
+WATCH_POLL_S = 2.0
+MIN_FREE_BYTES = 50_000_000
+"""With less, not even a small checkout and what its agent writes have room."""
+LOCK = "packed-refs.lock"
+"""Made by `git gc` for a moment. One that was killed leaves it, and then no ref can be deleted."""
+MAX_LOCKED_S = 10.0
+"""After so long, the same lock counts as left by somebody."""
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the room on the disk of an existing folder, for this user."""
+    return shutil.disk_usage(folder).free
+
+
+class MachineWatch:
+    """The disks of the repository, of the run's checkouts and of its temporary files, and the lock of the refs."""
+
+    def __init__(
+        self, context: RunContext, run: Run, notify: Callable[[], None], *, free: Callable[[Path], int] = free_bytes
+    ) -> None:
+        """`notify` is called when nothing is missing any more."""
+        self._context = context
+        self._run = run
+        self._notify = notify
+        self._free = free
+        self.full = False
+        """Whether there was no room at the last look."""
+        self.waits_for = ""
+        """What was missing at the last look; empty if nothing was."""
+        self._lock: tuple[int, int] | None = None
+        self._locked_since = 0.0
+        self._untold: NoticeRaised | None = None
+        """What is not recorded in the run yet."""
+
+    async def watch(self) -> None:
+        """Look until cancelled; say in the run when something is missing, and when it is there again."""
+        while True:
+            self.look()
+            await self._context.clock.sleep(WATCH_POLL_S)
+
+    def look(self) -> None:
+        """Look at the machine now."""
+        full, locked, before = self._full_text(), self._locked_text(), self.waits_for
+        self.full = bool(full)
+        self.waits_for = "room on the disk" if full else "a lock of git" if locked else ""
+        if self.waits_for and self.waits_for != before:
+            self._untold = NoticeRaised("warning", full or locked)
+        elif before and not self.waits_for:
+            again = "there is room on the disk again" if before.startswith("room") else "the lock of git is gone"
+            self._untold = NoticeRaised("info", again)
+            self._notify()
+        if self._untold is not None:
+            # The database may be on that disk: then this fails, and is tried again at the next look.
+            self._tell(self._untold)
+            self._untold = None
+
+    def _full_text(self) -> str:
+        """Return the notice about a disk without room; empty if all have some."""
+        folders = [each for each in (self._context.repository.common_dir, self._context.cache) if each.is_dir()]
+        free, folder = min(((self._free(each), each) for each in folders), default=(MIN_FREE_BYTES, Path("/")))
+        room = f"{free / 1e6:.0f} MB left at {folder}"
+        return "" if free >= MIN_FREE_BYTES else f"the disk is full, {room}: nothing new starts until there is room"
+
+    def _locked_text(self) -> str:
+        """Return the notice about a lock that somebody left; empty if there is none, or not for long."""
+        path = self._context.repository.common_dir / LOCK
+        try:
+            status = path.stat()
+        except OSError:
+            self._lock = None
+            return ""
+        lock, now = (status.st_ino, status.st_mtime_ns), self._context.clock.monotonic()
+        if lock != self._lock:
+            self._lock, self._locked_since = lock, now
+        why = "nothing new starts until it is gone. If no git command runs, one that was killed left it: delete it"
+        return f"git has locked its refs, by {path}: {why}" if now - self._locked_since >= MAX_LOCKED_S else ""
+
+    def _tell(self, notice: NoticeRaised) -> None:
+        store = self._context.store
+        with owner_transaction(store, self._run):
+            store.runs.wait_for(self._run.id, self.waits_for, fence=self._run.fence)
+            store.events.append(self._run.id, notice)
