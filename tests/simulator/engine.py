@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, ProcessIdentity
-from scaffold.orchestrator.owner.engine import AttemptExit, GoalGroup, ProcessExit, SupervisorExit
+from scaffold.orchestrator.owner.processes.engine import AttemptExit, GoalGroup, ProcessExit, SupervisorExit
 from simulator.faults import FaultInjector
 from simulator.processes import Process
 

@@ -16,8 +16,8 @@ from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.git.repository import CheckoutStatus, Repository
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
-from scaffold.orchestrator.owner.engine import GoalGroup
 from scaffold.orchestrator.owner.open_run import RunInput, open_run
+from scaffold.orchestrator.owner.processes.engine import GoalGroup
 from scaffold.orchestrator.owner.run_lease import is_lease_expired, require_run, take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import recover_run_owner
 from scaffold.orchestrator.supervisor.process import supervise_goals

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch
+
 from builders import folder_until_exit, machine_sandbox, make_settings
 from scaffold.core.contract import Check, Contract
 from scaffold.core.ids import ActionKey, AttemptId, GoalId
@@ -30,10 +32,9 @@ from scaffold.llm.cassette.model import (
 )
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.owner.open_run import RunInput, open_run
-from scaffold.orchestrator.owner.recovery import ensure_session_branch
+from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner, recover_run_owner
-from scaffold.orchestrator.owner.task_engine import TaskEngine
 from scaffold.orchestrator.supervisor.process import supervise_goals
 from scaffold.run.assignment import read_assignment
 from scaffold.run.attempt_end import AttemptEnd

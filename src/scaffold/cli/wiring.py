@@ -14,7 +14,12 @@ from scaffold.host.fork.zygote import can_fork
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.user_dirs import UserDirs, user_dirs
 from scaffold.llm.registry.model_name import is_live
-from scaffold.orchestrator.owner.processes import FreshProcessStarter, ProcessMain, ProcessRole, ZygoteProcessStarter
+from scaffold.orchestrator.owner.processes.starters import (
+    FreshProcessStarter,
+    ProcessMain,
+    ProcessRole,
+    ZygoteProcessStarter,
+)
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation, existing_state_location, state_location

@@ -10,7 +10,7 @@ from scaffold.core.ports import Clock
 from scaffold.run.time_limit import TimeLimit
 from scaffold.store.database import Store
 
-# The owner stops a worker after 60 s without a heartbeat: `orchestrator/owner/worker_exits.py`.
+# The owner stops a worker after 60 s without a heartbeat: `orchestrator/owner/processes/worker_exits.py`.
 HEARTBEAT_S = 5.0
 
 

@@ -9,8 +9,8 @@ from msgspec import structs
 from scaffold.core.errors import GitError, StaleFence, StoreError, StoreUnavailable
 from scaffold.core.events import NoticeRaised
 from scaffold.host.clock import FakeClock
-from scaffold.orchestrator.owner.faults import FAULT_S, MAX_WAIT_S, OUTAGE_S, FaultRepeater
-from scaffold.orchestrator.owner.machine_watch import MAX_LOCKED_S, MIN_FREE_BYTES, MachineWatch
+from scaffold.orchestrator.owner.watch.faults import FAULT_S, MAX_WAIT_S, OUTAGE_S, FaultRepeater
+from scaffold.orchestrator.owner.watch.machine_watch import MAX_LOCKED_S, MIN_FREE_BYTES, MachineWatch
 from support.harness import act, goal
 
 GIT = GitError("`git merge-tree` failed: bad object", "Retry.")

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from scaffold.host.identity import identify, is_alive, own_identity
-from scaffold.orchestrator.owner.engine import STOP_GRACE_S, AttemptExit, SupervisorExit
-from scaffold.orchestrator.owner.local_engine import FAILED_EXIT_CODE, LocalEngine
-from scaffold.orchestrator.owner.processes import FreshProcessStarter, ProcessMain
+from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, SupervisorExit
+from scaffold.orchestrator.owner.processes.local_engine import FAILED_EXIT_CODE, LocalEngine
+from scaffold.orchestrator.owner.processes.starters import FreshProcessStarter, ProcessMain
 from support.harness import act, goal, poll_until
 
 

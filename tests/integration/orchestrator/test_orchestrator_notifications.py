@@ -7,7 +7,7 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.model import InboxItem
 from scaffold.core.states import Completed, Failed
 from scaffold.host.random_ids import new_id
-from scaffold.orchestrator.owner.notifications import notify_until_done
+from scaffold.orchestrator.owner.watch.notifications import notify_until_done
 from support.harness import act, goal, poll_until
 
 TELL = 'cat >> "$HOME/told"; echo " $SCAFFOLD_EVENT $SCAFFOLD_RUN" >> "$HOME/told"'

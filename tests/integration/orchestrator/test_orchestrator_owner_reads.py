@@ -1,8 +1,8 @@
 """What the owner of a run reads when it wakes up."""
 
+from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.run_end import state_from_goals
 from scaffold.orchestrator.owner.run_loop import RunOwner
-from scaffold.orchestrator.owner.task_engine import TaskEngine
 from support.harness import DEAD_PROCESS, act, goal
 
 

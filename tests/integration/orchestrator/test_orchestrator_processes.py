@@ -8,7 +8,12 @@ import pytest
 
 from scaffold.host.environment import child_environment
 from scaffold.host.fork.zygote import can_fork
-from scaffold.orchestrator.owner.processes import MAX_ZYGOTES, FreshProcessStarter, ProcessMain, ZygoteProcessStarter
+from scaffold.orchestrator.owner.processes.starters import (
+    MAX_ZYGOTES,
+    FreshProcessStarter,
+    ProcessMain,
+    ZygoteProcessStarter,
+)
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="the fork server runs on Linux only")
 

@@ -15,8 +15,14 @@ from scaffold.host.clock import FakeClock
 from scaffold.host.identity import identify
 from scaffold.host.process.child import start_child
 from scaffold.host.wake_fifo import WakeFifo
-from scaffold.orchestrator.owner.crash_history import MAX_STRIKES
-from scaffold.orchestrator.owner.engine import SupervisorExit
+from scaffold.orchestrator.owner.processes.crash_history import MAX_STRIKES
+from scaffold.orchestrator.owner.processes.engine import SupervisorExit
+from scaffold.orchestrator.owner.processes.supervisor_pool import (
+    MAX_UNANSWERED_PROBES,
+    PROBE_INTERVAL_S,
+    SupervisorPool,
+)
+from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.run_end import RETRIED
 from scaffold.orchestrator.owner.run_lease import (
     LEASE_S,
@@ -26,12 +32,6 @@ from scaffold.orchestrator.owner.run_lease import (
     take_over_run_when_free,
 )
 from scaffold.orchestrator.owner.run_loop import recover_run_owner
-from scaffold.orchestrator.owner.supervisor_pool import (
-    MAX_UNANSWERED_PROBES,
-    PROBE_INTERVAL_S,
-    SupervisorPool,
-)
-from scaffold.orchestrator.owner.task_engine import TaskEngine
 from scaffold.orchestrator.supervisor.process import MAX_GOALS
 from support.harness import DEAD_PROCESS, act, goal, open_context, poll_until
 

@@ -12,9 +12,9 @@ from scaffold.core.errors import UsageError
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, awaited_inbox_id
 from scaffold.orchestrator.owner.control import halt_run, retry_action
 from scaffold.orchestrator.owner.open_run import reconfigure_run
+from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, recover_run_owner
-from scaffold.orchestrator.owner.task_engine import TaskEngine
 from support.harness import act, goal, poll_until
 
 WAITS = RunEnding(state=Paused("waits for a human: 1 item"), cause="waiting")

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from scaffold.host.clock import FakeClock
-from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
-from scaffold.orchestrator.owner.engine import AttemptExit
-from scaffold.orchestrator.owner.machine_watch import MachineWatch
-from scaffold.orchestrator.owner.task_engine import TaskEngine
-from scaffold.orchestrator.owner.worker_exits import OVERTIME_S, WorkerExitHandler
+from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLauncher
+from scaffold.orchestrator.owner.processes.engine import AttemptExit
+from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
+from scaffold.orchestrator.owner.processes.worker_exits import OVERTIME_S, WorkerExitHandler
+from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
 from support.harness import DEAD_PROCESS, act, goal
 

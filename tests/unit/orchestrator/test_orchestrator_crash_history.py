@@ -1,6 +1,6 @@
 """Which goal of a shared process crashes it, and what that costs the others."""
 
-from scaffold.orchestrator.owner.crash_history import (
+from scaffold.orchestrator.owner.processes.crash_history import (
     BACKOFF_S,
     FAULT_BACKOFF_S,
     MAX_FAULTS,

@@ -4,8 +4,8 @@ import asyncio
 from datetime import UTC, datetime
 
 from scaffold.core.model import Attempt, Usage
-from scaffold.orchestrator.owner.engine import AttemptExit, SupervisorExit
-from scaffold.orchestrator.owner.task_engine import TaskEngine
+from scaffold.orchestrator.owner.processes.engine import AttemptExit, SupervisorExit
+from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.wakeup import Wakeup
 
 

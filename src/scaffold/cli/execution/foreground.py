@@ -19,10 +19,10 @@ from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed
 from scaffold.host.startup import relax_gc
-from scaffold.orchestrator.owner.notifications import notify_until_done
 from scaffold.orchestrator.owner.own_run import own_run
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.owner.run_loop import EndCause, RunEnding, RunOwner
+from scaffold.orchestrator.owner.watch.notifications import notify_until_done
 from scaffold.run.context import RunContext
 from scaffold.views.event_tail import EventSink, tail_events
 from scaffold.views.run_json import run_json

@@ -26,7 +26,7 @@ from scaffold.core.states import (
 from scaffold.host.identity import is_alive
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.control_requests import apply_control_requests
-from scaffold.orchestrator.owner.recovery import recover_run
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.owner.restart import clear_run
 from scaffold.orchestrator.owner.run_end import RETRIED, cancel_run, finish_run
 from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run

@@ -5,7 +5,7 @@ from typing import assert_never
 from scaffold.core.ids import ActionId, AttemptId
 from scaffold.core.model import Action, Attempt, ControlRequest, Goal, Run
 from scaffold.core.states import WORKER_PHASES, Active, Cancelled, Completed, Failed, Paused, Pending, Skipped
-from scaffold.orchestrator.owner.engine import STOP_GRACE_S, Engine
+from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, Engine
 from scaffold.run.attempt_end import block_unreachable_actions
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction

@@ -10,10 +10,10 @@ from scaffold.agent.model_access import connect_run_model
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.host.sandbox.mounts import is_placeholder
-from scaffold.orchestrator.owner.engine import Engine, GoalGroup
-from scaffold.orchestrator.owner.leftovers import remove_if_empty
-from scaffold.orchestrator.owner.local_engine import LocalEngine
-from scaffold.orchestrator.owner.processes import ProcessStarter, ZygoteProcessStarter
+from scaffold.orchestrator.owner.processes.engine import Engine, GoalGroup
+from scaffold.orchestrator.owner.processes.local_engine import LocalEngine
+from scaffold.orchestrator.owner.processes.starters import ProcessStarter, ZygoteProcessStarter
+from scaffold.orchestrator.owner.recovery.leftovers import remove_if_empty
 from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import RunOwner, recover_run_owner
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent

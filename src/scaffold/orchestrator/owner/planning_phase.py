@@ -14,10 +14,10 @@ from scaffold.core.model import Run
 from scaffold.core.states import Active, Failed, Paused
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.llm.transport.ports import Patience
-from scaffold.orchestrator.owner.model_watch import ModelWatch
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.orchestrator.owner.run_end import cancel_run, finish_run, hold_run
 from scaffold.orchestrator.owner.run_lease import renew_lease, require_run, take_over_run_when_free
+from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
 from scaffold.orchestrator.planning.planner import plan_run
 from scaffold.orchestrator.planning.turn import (
     ModelFailed,

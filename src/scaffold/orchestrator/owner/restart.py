@@ -4,10 +4,10 @@ from scaffold.core.model import Run
 from scaffold.core.states import AttemptOutcome, RunState
 from scaffold.git import worktree
 from scaffold.host.identity import own_identity
-from scaffold.orchestrator.owner.engine import describe_exit_code
-from scaffold.orchestrator.owner.recovery import ensure_session_branch, recover_run
+from scaffold.orchestrator.owner.processes.engine import describe_exit_code
+from scaffold.orchestrator.owner.processes.supervisor_pool import end_orphaned_supervisors
+from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch, recover_run
 from scaffold.orchestrator.owner.run_end import finish_run
-from scaffold.orchestrator.owner.supervisor_pool import end_orphaned_supervisors
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 from scaffold.run.sandbox import stop_leftover_services

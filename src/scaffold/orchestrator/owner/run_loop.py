@@ -17,13 +17,12 @@ from scaffold.landing.merge_queue import BranchHeld, MergeQueue, QueueIdle
 from scaffold.landing.record import resolve_intent
 from scaffold.orchestrator.dispatch import slots_by_goal
 from scaffold.orchestrator.goal_changes import GoalChanges
-from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER, apply_control_requests
-from scaffold.orchestrator.owner.engine import STOP_GRACE_S, AttemptExit, Engine, ProcessExit, SupervisorExit
-from scaffold.orchestrator.owner.faults import FaultRepeater
-from scaffold.orchestrator.owner.machine_watch import MachineWatch
-from scaffold.orchestrator.owner.model_watch import ModelWatch
-from scaffold.orchestrator.owner.recovery import recover_run
+from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLauncher
+from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, Engine, ProcessExit, SupervisorExit
+from scaffold.orchestrator.owner.processes.supervisor_pool import SupervisorPool, end_orphaned_supervisors
+from scaffold.orchestrator.owner.processes.worker_exits import WorkerExitHandler
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.owner.restart import recover_from_dead_owner
 from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline, regression_reason
 from scaffold.orchestrator.owner.run_end import (
@@ -35,8 +34,9 @@ from scaffold.orchestrator.owner.run_end import (
     state_from_goals,
 )
 from scaffold.orchestrator.owner.run_lease import release_run, renew_lease, require_run
-from scaffold.orchestrator.owner.supervisor_pool import SupervisorPool, end_orphaned_supervisors
-from scaffold.orchestrator.owner.worker_exits import WorkerExitHandler
+from scaffold.orchestrator.owner.watch.faults import FaultRepeater
+from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
+from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, NO_ACCESS_EXIT_CODE, UNAVAILABLE_EXIT_CODE
 from scaffold.orchestrator.wakeup import Wakeup

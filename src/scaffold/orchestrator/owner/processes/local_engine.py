@@ -9,8 +9,8 @@ from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, ProcessIdentity
 from scaffold.host.identity import own_identity
 from scaffold.host.process.child import ChildProcess
-from scaffold.orchestrator.owner.engine import AttemptExit, GoalGroup, ProcessExit, SupervisorExit
-from scaffold.orchestrator.owner.processes import ProcessStarter
+from scaffold.orchestrator.owner.processes.engine import AttemptExit, GoalGroup, ProcessExit, SupervisorExit
+from scaffold.orchestrator.owner.processes.starters import ProcessStarter
 
 FAILED_EXIT_CODE = 1
 """Exit code of an in-process supervisor that raised or was cancelled."""

@@ -4,7 +4,7 @@ from collections import Counter
 
 from scaffold.core.ids import AttemptId, RunId
 from scaffold.core.model import Attempt
-from scaffold.orchestrator.owner.engine import Engine
+from scaffold.orchestrator.owner.processes.engine import Engine
 from scaffold.store.database import Store
 
 MAX_STARTUP_RETRIES = 2

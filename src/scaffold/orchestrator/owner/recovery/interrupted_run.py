@@ -11,7 +11,7 @@ from scaffold.core.states import WORKER_PHASES, AttemptOutcome
 from scaffold.git import refs, worktree
 from scaffold.host.process.child import kill_orphan
 from scaffold.landing.record import last_landed, require_landed_on_branch, resolve_intent, session_ref, session_tip
-from scaffold.orchestrator.owner.leftovers import remove_leftovers
+from scaffold.orchestrator.owner.recovery.leftovers import remove_leftovers
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction

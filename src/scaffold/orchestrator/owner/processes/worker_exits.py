@@ -6,10 +6,10 @@ import math
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import WORKER_PHASES, AttemptOutcome
-from scaffold.orchestrator.owner.attempt_launcher import AttemptLauncher
-from scaffold.orchestrator.owner.engine import STOP_GRACE_S, AttemptExit, Engine, describe_exit_code
-from scaffold.orchestrator.owner.machine_watch import MachineWatch
-from scaffold.orchestrator.owner.recovery import release_attempt
+from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLauncher
+from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, Engine, describe_exit_code
+from scaffold.orchestrator.owner.recovery.interrupted_run import release_attempt
+from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
