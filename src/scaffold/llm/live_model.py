@@ -119,8 +119,10 @@ class LiveModel:
 
     async def _once(self, request: Request, on_delta: DeltaHandler, silence_s: float) -> Reply:
         window = self._card.window_tokens
-        # Only if even a wrong estimate cannot be that wrong: otherwise the provider decides, at no cost.
-        if window is not None and self.estimate(request).input_tokens > window * SURELY_TOO_LONG:
+        # Only if even a wrong estimate cannot be that wrong: otherwise the provider decides, at no cost. What it has
+        # answered before fits, whatever we know of its window.
+        longest = None if window is None else max(window, self._last.input_tokens) * SURELY_TOO_LONG
+        if longest is not None and self.estimate(request).input_tokens > longest:
             raise ContextOverflow(f"it does not fit: {self._sizes(request)}", OVERFLOW_FIX)
         pieces = self._pieces.of(request.messages)
         post = HttpRequest(

@@ -235,7 +235,7 @@ async def test_a_permanent_error_event_is_reported_with_its_message(wire):
 @pytest.mark.parametrize("wire", WIRES)
 async def test_an_unreadable_reply_is_retried(wire, garbage):
     """RA-21."""
-    asked = await reply_after(wire, garbage)
+    asked = await reply_after(wire, garbage, deadlines=Deadlines(idle_s=20.0))
     assert "".join(said_last(asked.heard)) == FINE.text
     assert len([delta for delta in asked.heard if isinstance(delta, RetryWait)]) == 1
 

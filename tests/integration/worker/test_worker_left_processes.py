@@ -10,14 +10,16 @@ from support.harness import UNSANDBOXED, act, goal
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: finds processes in /proc")
 DAEMON = (
-    "(setsid sh -c 'echo $$ > {pid}; while :; do echo four > list; sleep 0.01; done' </dev/null >/dev/null 2>&1 &); "
+    "(setsid sh -c 'echo $$ >> {pid}; while :; do echo four > list; sleep 0.01; done' </dev/null >/dev/null 2>&1 &); "
     "while [ ! -s {pid} ]; do sleep 0.01; done; echo work > new"
 )
 
 
 def expect_gone(pid):
-    """Check that the process whose pid is in the file `pid` has ended."""
-    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+    """Check that the processes whose pids are in the file `pid` have ended: one for each time that the command ran."""
+    pids = pid.read_text().split()
+    assert pids
+    assert not [each for each in pids if Path(f"/proc/{each}").exists()]
 
 
 @LINUX
