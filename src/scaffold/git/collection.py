@@ -32,12 +32,12 @@ class CollectionWatch:
 
     def has_run(self) -> bool:
         """Return whether a collection runs, or has run since the watch began or was last settled."""
-        return self._runs() or self._mark() != self._settled
+        return self._running() is not None or self._mark() != self._settled
 
     async def end(self) -> Mark:
-        """Wait until no collection runs; return what `settle` takes."""
-        end = asyncio.get_running_loop().time() + MAX_WAIT_S
-        while self._runs() and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - another program's end
+        """Wait for the end of a collection that runs now; return what `settle` takes. A later one sees all refs."""
+        end, first = asyncio.get_running_loop().time() + MAX_WAIT_S, self._running()
+        while first is not None and self._running() == first and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - another program's end
             await asyncio.sleep(POLL_S)
         return self._mark()
 
@@ -54,12 +54,18 @@ class CollectionWatch:
             return None
         return status.st_ino, status.st_mtime_ns
 
-    def _runs(self) -> bool:
+    def _running(self) -> int | None:
+        """Return the pid of the collection that runs; None if none does."""
         if self._git_dir is None:
-            return False
+            return None
         try:
             pid = int((self._git_dir / "gc.pid").read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            return None
+        try:
             os.kill(pid, 0)
-        except (OSError, ValueError, IndexError, OverflowError) as error:
-            return isinstance(error, PermissionError)  # it lives, and is somebody else's
-        return True
+        except (ProcessLookupError, OverflowError):
+            return None
+        except PermissionError:
+            return pid  # it lives, and is somebody else's
+        return pid
