@@ -23,7 +23,7 @@ SETTINGS = SoakSettings(
     actions=6, agents=3, goals=2, seed=0, harm=False, database="sqlite", scale=0.01, limit_s=100.0, budget_usd=10.0
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_the_checker_finds_a_process_that_is_left(soaked, tmp_path):
 def test_a_soak_of_two_minutes_loses_nothing(tmp_path):
     """BX-23, BX-2, BX-8, BX-17: with all the harm of a night, by the command."""
     results = tmp_path / "results.jsonl"
-    options = ["--actions", "60", "--agents", "6", "--goals", "6", "--limit-min", "6", "--results", str(results)]
+    options = ["--actions", "60", "--agents", "6", "--goals", "6", "--limit-min", "12", "--results", str(results)]
     done = subprocess.run(
         [sys.executable, str(ROOT / "bench" / "soak"), *options, "--seed", os.environ.get("SOAK_SEED", "0")],
         capture_output=True,
