@@ -1,7 +1,7 @@
-"""Garbage collection by the user: it deletes objects that nothing referred to when it looked, although a ref does now.
+"""Notice when the user runs `git gc`, which can delete objects that a ref has just come to need.
 
-`git gc --prune=now` deletes an object that was made before it began and is referred to only after it looked. Whoever
-moves a ref to something new has to make sure afterwards that all of it is still there.
+`git gc --prune=now` lists the reachable objects first and deletes the others later. An object that becomes reachable
+in between is deleted all the same. So after a ref was moved to something new, its objects must be verified.
 """
 
 import asyncio
@@ -67,5 +67,5 @@ class CollectionWatch:
         except (ProcessLookupError, OverflowError):
             return None
         except PermissionError:
-            return pid  # it lives, and is somebody else's
+            return pid  # a living process of another user
         return pid

@@ -89,7 +89,7 @@ class RunControl:
     async def open_unplanned_run(self, request: str) -> Run:
         """Open and save a run without goals, which this REPL is about from now on."""
         opened = await self._open_run(request)
-        # Released, or whoever starts one of its goals would wait for this process.
+        # Released, because a process that starts one of its goals would otherwise wait for this one.
         save_run(self.context, opened.id)
         return require_run(self.context.store, opened.id)
 

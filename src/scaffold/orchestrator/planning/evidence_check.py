@@ -114,7 +114,7 @@ class BranchEvidence:
         return {"command": command, **found, "found": truncate_text(result.detail, DETAIL_CHARS)}
 
     async def _run_if_allowed(self, check: Check, tree: Tree) -> CheckResult:
-        """Run the command if a worker's shell might run it without asking anybody."""
+        """Run the command if a worker's shell could run it without approval."""
         confined = tree.sandbox is not None
         workspace = WorkspacePaths.on_disk(tree.git.cwd, Path.home())
         call = ToolInvocation(tool="shell", category="shell", args={"command": check.command}, confined=confined)

@@ -216,6 +216,7 @@ def _dispatch_action(proposals: ProposalTarget) -> Tool:
 
 def _update_world_state(proposals: ProposalTarget, check: EvidenceCheck) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:
+        """Record the claims and answer with the evidence found; raise ChangeRejected for a malformed claim."""
         goal = find_goal(proposals, args["goal"])
         claims: dict[Assertion, bool] = {}
         for name, claim in args["assertions"].items():

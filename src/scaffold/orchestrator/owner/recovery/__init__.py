@@ -1,1 +1,1 @@
-"""What a run that lost its owner goes on with: its attempts, what the dead left, and whether there was progress."""
+"""Recover a run whose owner died: its attempts, its leftover files, and its progress."""

@@ -1,4 +1,4 @@
-"""Watch what a run needs of the machine: room on its disks, and refs that nobody has locked for good.
+"""Watch what a run needs of the machine: free disk space, and refs without a stale lock.
 
 While something is missing, no attempt starts: each would be paid for and then lost.
 """
@@ -18,7 +18,7 @@ MIN_FREE_BYTES = 50_000_000
 LOCK = "packed-refs.lock"
 """Made by `git gc` for a moment. One that was killed leaves it, and then no ref can be deleted."""
 MAX_LOCKED_S = 10.0
-"""After so long, the same lock counts as left by somebody."""
+"""A lock that exists this long counts as stale."""
 
 
 def free_bytes(folder: Path) -> int:
@@ -76,7 +76,7 @@ class MachineWatch:
         return "" if free >= MIN_FREE_BYTES else f"the disk is full, {room}: nothing new starts until there is room"
 
     def _locked_text(self) -> str:
-        """Return the notice about a lock that somebody left; empty if there is none, or not for long."""
+        """Return the notice about a stale lock; empty if there is none."""
         path = self._context.repository.common_dir / LOCK
         try:
             status = path.stat()
