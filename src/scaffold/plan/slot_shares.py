@@ -18,7 +18,7 @@ class SlotDemand(Struct, frozen=True, kw_only=True):
     working: int
     """How many slots it holds."""
     wanted: int
-    """How many more it could use now: its ready primitives, as far as its own cap allows."""
+    """How many more slots the goal could use now: its ready primitives, limited by its own cap."""
     served: int
     """When it last got a slot, as a number that grows with time; 0 for never."""
 

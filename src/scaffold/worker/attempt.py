@@ -55,7 +55,7 @@ class Worker:
     ) -> None:
         """Take the `reviewer` of requests for files that judge the work; without its decision a human is asked.
 
-        `activity` is told when the model waits for its endpoint; by default it is a new one.
+        `activity` records when the model waits for its endpoint; the default is a new one.
         """
         self._run_context = run_context
         self._reviewer = reviewer

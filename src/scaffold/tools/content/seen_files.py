@@ -1,6 +1,6 @@
 """What a conversation knows of files: their contents as it last read or wrote them, and its edits since.
 
-A tool changes no file that somebody else changed meanwhile. It says what changed instead, and then the conversation
+No tool overwrites a change made outside the conversation. It reports the change instead, and then the conversation
 knows that.
 """
 
@@ -101,7 +101,7 @@ class SeenFiles:
         del self._seen[path]
         self.record(path, content)
         return Refusal(
-            f"{shown} was changed since you read it, by somebody else or by a command; nothing was written. "
+            f"{shown} was changed since you read it, outside this conversation or by a command; nothing was written. "
             f"Make your change on what it contains now. {_description(seen, content)}"
         )
 
