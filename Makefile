@@ -32,8 +32,8 @@ soak: $(READY) ## Run 500 actions for about ten minutes, do harm to them, and ch
 	@$(HERE) python bench/soak --actions 500 --agents 10 --goals 50
 
 check: $(READY) ## Check format, lint, types and layers
-	@$(HERE) ruff format --check .
-	@$(HERE) ruff check .
+	@$(HERE) ruff format --no-cache --check .
+	@$(HERE) ruff check --no-cache .
 	@$(HERE) mypy
 	@$(HERE) lint-imports --no-logo
 

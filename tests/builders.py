@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch
 
 from scaffold.cli.wiring import open_context
 from scaffold.core.contract import CheckResult, Verification
@@ -42,6 +41,7 @@ from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.landing.record import record_recovered_landing, session_ref, session_tip
 from scaffold.orchestrator.owner.open_run import RunInput, open_run
+from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch
 from scaffold.plan.text.file_format import read_plan
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch
-
 from builders import folder_until_exit, machine_sandbox, make_settings
 from scaffold.core.contract import Check, Contract
 from scaffold.core.ids import ActionKey, AttemptId, GoalId
@@ -33,6 +31,7 @@ from scaffold.llm.cassette.model import (
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
+from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner, recover_run_owner
 from scaffold.orchestrator.supervisor.process import supervise_goals

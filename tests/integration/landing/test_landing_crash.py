@@ -4,7 +4,6 @@ from contextlib import closing, suppress
 
 import pytest
 from msgspec.structs import replace
-from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 
 from fakes import Cut, CutClock
 from scaffold.core.events import NoticeRaised
@@ -13,6 +12,7 @@ from scaffold.core.states import status_of
 from scaffold.git import commits, refs
 from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
 from scaffold.landing.record import record_recovered_landing, resolve_intent, session_ref
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.store.database import Store
 from support.harness import act, goal
 

@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 
 from fakes import cassette_model
 from scaffold.core.errors import StaleFence
 from scaffold.core.events import ActionLanded as LandedEvent
 from scaffold.landing.merge_queue import CandidateLanded, CandidateRefused, MergeQueue, QueueIdle, ReviewRecorded
 from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
 from support.harness import DEAD_PROCESS, act, goal, open_context

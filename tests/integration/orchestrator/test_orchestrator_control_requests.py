@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 
 from scaffold.core.errors import RunBusy
 from scaffold.core.ids import ControlRequestId
@@ -15,6 +14,7 @@ from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.record import session_ref
 from scaffold.orchestrator.owner.control import submit_control_request
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER, apply_control_requests
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from support.harness import act, goal, poll_until
 
 

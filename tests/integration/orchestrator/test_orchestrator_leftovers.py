@@ -2,11 +2,10 @@
 
 import os
 
-from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run, release_attempt
-
 from scaffold.core.gates import Baseline, CheckEnvironment, CopiedFolder
 from scaffold.git import worktree
 from scaffold.host.files import FileLock
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run, release_attempt
 from scaffold.orchestrator.owner.recovery.leftovers import remove_if_empty
 from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.verify.environment.golden import ENVIRONMENTS, RECORD

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch, recover_run, release_attempt
 
 from scaffold.core.errors import RepositoryError
 from scaffold.core.events import NoticeRaised
@@ -12,6 +11,7 @@ from scaffold.git import refs, worktree
 from scaffold.host.identity import identify, is_alive
 from scaffold.host.process.child import start_child
 from scaffold.landing.merge_queue import MergeQueue
+from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch, recover_run, release_attempt
 from scaffold.orchestrator.supervisor.goal_loop import Supervisor
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.attempt_end import AttemptEnd, end_attempt

@@ -4,7 +4,6 @@ import asyncio
 
 import msgspec
 import pytest
-from scaffold.orchestrator.owner.restart import give_up_restarts, recover_from_dead_owner
 
 from scaffold.core.errors import RunBusy
 from scaffold.core.states import Cancelled, Completed, Paused
@@ -13,6 +12,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.host.identity import identify, own_identity
 from scaffold.orchestrator.owner.control import halt_run
 from scaffold.orchestrator.owner.recovery.progress import run_progress
+from scaffold.orchestrator.owner.restart import give_up_restarts, recover_from_dead_owner
 from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.orchestrator.owner.run_lease import (
     LEASE_S,

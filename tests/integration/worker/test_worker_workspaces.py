@@ -1,10 +1,10 @@
 """Worktrees that are reused by the next attempt."""
 
 import pytest
-from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 
 from scaffold.core.events import NoticeRaised
 from scaffold.git import refs
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.worker.workspace import open_workspace, rescue_and_remove
 from support.harness import act, goal
 
