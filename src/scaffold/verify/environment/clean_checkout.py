@@ -8,10 +8,9 @@ from msgspec import structs
 
 from scaffold.core.gates import CheckEnvironment
 from scaffold.git import worktree
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.checks import Tree, restore_tracked_files
 from scaffold.verify.environment.provisioning import provisions_unchanged, reprovision
 
-STATUS = ("status", "--porcelain", "-z", "--ignored", "--untracked-files=normal", "--no-renames")
 NOT_TRACKED = ("?? ", "!! ")
 
 
@@ -26,13 +25,17 @@ async def is_clean(environment: CheckEnvironment, tree: Tree) -> bool:
         path = line[3:].rstrip("/")
         return line.startswith(NOT_TRACKED) and any(path == each or path.startswith(f"{each}/") for each in targets)
 
-    if not all(map(is_provisioned, (await tree.git(*STATUS)).records)):
+    if not all(map(is_provisioned, (await tree.git(*worktree.STATUS)).records)):
         return False
     return await asyncio.to_thread(provisions_unchanged, environment, tree.git.cwd)
 
 
 async def clean_again(environment: CheckEnvironment, tree: Tree) -> None:
     """Make the checkout clean again after commands ran in it; does nothing to one that still is."""
+    if await is_clean(environment, tree):
+        return
+    # Often a tracked file is all that changed, and then what was provisioned can stay.
+    await restore_tracked_files(tree)
     if not await is_clean(environment, tree):
         async with reprovision(environment, tree.git.cwd):
             await worktree.reset_and_clean(tree.git, tree.commit)

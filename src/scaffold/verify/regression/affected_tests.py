@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scaffold.core.gates import Gate, GateRun, TaggedTests
 from scaffold.git import commits
-from scaffold.verify.contract.checks import Tree, restore_tracked_files
+from scaffold.verify.contract.checks import Tree
 from scaffold.verify.gates import go_runner
 from scaffold.verify.locate_tests import files_with_tests, path_from_gate, path_from_top, path_of_test
 from scaffold.verify.paths.conventions import is_test, is_test_file
@@ -200,7 +200,6 @@ async def _selection(
     names = await _names(tree, sources)
     if len(names) > MOST_NAMES:
         return Selection(run_all_reason=f"{len(names)} exported names changed")
-    await restore_tracked_files(tree)  # `mentioning` searches the files of the checkout
     callers = {*await mentioning(tree.git, names), *await _importers(tree, sources, index)}
     return select_tests(changed, index, callers=callers, tagged=await _tagged(tree, changed, tagged), sizes=known)
 

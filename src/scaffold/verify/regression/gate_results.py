@@ -171,6 +171,8 @@ class _GateRunner:
         self._tree = tree
         self._change = change
         self._memory = memory
+        self._used = False
+        """Whether a command ran in the checkout, so that it may no longer be clean."""
 
     async def judged(self, gate: Gate, before: GateRun | None) -> GateResult:
         """Return a gate's result, from a stored complete run at this commit or else by running the selected tests."""
@@ -334,10 +336,11 @@ class _GateRunner:
 
     async def _run(self, gate: Gate, before: GateRun | None, only: Sequence[str], tree: Tree) -> GateRun:
         """Run a gate once, with the tracked files as committed; tests run in a clean checkout."""
-        await restore_tracked_files(self._tree)
-        # Files of an earlier run, such as a new conftest.py, must not make these tests pass.
-        if gate.kind == "test":
+        if self._used and gate.kind == "test":
+            # Files of an earlier run, such as a new conftest.py, must not make these tests pass.
             await clean_again(self._memory.check_environment, self._tree)
+        elif self._used:
+            await restore_tracked_files(self._tree)
         return (await self._shown_by(tree, gate, before, only)).run
 
     async def _shown_by(
@@ -348,6 +351,7 @@ class _GateRunner:
         only: Sequence[str],
         stand_ins: StandInsOrder | None = None,
     ) -> ObservedRun:
+        self._used = True
         async with slot_taken(self._request.slots):
             timeout_s, environment = self._timeout_s(gate, before), self._memory.environment
             observed = await observe_gate(

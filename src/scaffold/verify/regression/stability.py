@@ -143,6 +143,8 @@ async def _repeat(repeated: _Repeated, seed: str | None, tree: Tree) -> _Failure
         broken = _Failure(seed=seed, detail=run.detail, gate=repeated.gate, files=repeated.files, tests=tests)
         return broken if tests else None
     for at, check in enumerate(repeated.checks):
+        if at:
+            await restore_tracked_files(tree)
         failure = await _repeat_check(check, tree, repeated.known)
         if failure is not None and check.required:
             return structs.replace(failure, seed=seed, before=repeated.checks[:at])
@@ -153,14 +155,14 @@ async def _repeat_check(check: Check, tree: Tree, known: Collection[str]) -> _Fa
     """Return how a command failed, with the tests that failed if its runner names them; None if it did not."""
     gate = _naming_gate(check)
     if gate is not None:
-        await restore_tracked_files(tree)
         run = await _run_tests(gate, tree, ())
         tests = tuple(name for name in _failed(run) if name not in known)
         if tests:
             return _Failure(detail=run.detail, check=check, gate=gate, tests=tests)
         if not run.problem and EXIT_OUTCOME not in run.outcomes:
             return None
-    result = await _run_check(check, tree)
+        await restore_tracked_files(tree)
+    result = await run_check(check, tree)
     # A timeout says more about the machine than about the work, which has passed within it.
     unstable = result.verdict in {"fail", "error", "vacuous"}
     return _Failure(detail=result.detail, check=check) if unstable else None
@@ -203,11 +205,6 @@ def _is_in(files: Collection[str], gate: Gate, name: str) -> bool:
     """Return True if a test is in one of the files, wherever its runner was started."""
     path = path_of_test(gate, name, files)
     return path is not None and any(each == path or each.endswith(f"/{path}") for each in files)
-
-
-async def _run_check(check: Check, tree: Tree) -> CheckResult:
-    await restore_tracked_files(tree)
-    return await run_check(check, tree)
 
 
 async def _run_tests(gate: Gate, tree: Tree, only: Sequence[str]) -> GateRun:
