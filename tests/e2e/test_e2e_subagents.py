@@ -177,9 +177,10 @@ def test_a_subagent_has_no_subagent_or_message_tools(scenario):
 
 LOOK_AT_THE_AGENT = """
 import os
-keeper = open(f"/proc/{os.getppid()}/stat").read()
-agent = keeper.rpartition(")")[2].split()[1]
-open("ours.txt", "w").write(open(f"/proc/{agent}/environ").read())
+pid = os.getppid()
+for _ in ("the server of its reaper", "the agent"):
+    pid = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1]
+open("ours.txt", "w").write(open(f"/proc/{pid}/environ").read())
 """
 
 

@@ -149,7 +149,7 @@ async def _is_unchanged(git: Git, commit: Commit) -> bool:
 
     Checks often leave it so, and then one git is enough instead of two. Only without submodules: theirs are not seen.
     """
-    if (git.registration / "HEAD").read_text().strip() != commit or (await git(*STATUS)).out:
+    if not _head_has(git.registration / "HEAD", commit) or (await git(*STATUS)).out:
         return False
     return not await asyncio.to_thread(_has_empty_folder, git.cwd)
 

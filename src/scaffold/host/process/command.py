@@ -11,6 +11,7 @@ from typing import BinaryIO, Protocol
 
 from msgspec import Struct, structs
 
+from scaffold.host.process.forked_reapers import ForkedReaper, reaper_server
 from scaffold.host.process.pipes import HeadTailBuffer, OutputPipe, OutputSink, ReaperPipe
 from scaffold.host.sandbox.confinement import UNCONFINED_LIMITS, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.launch import LaunchSpec, prepare_launch
@@ -197,16 +198,7 @@ async def _run_to_end(
 ) -> tuple[int, bool]:
     """Return the exit code, or the negated signal, and whether it timed out."""
     try:
-        process = await asyncio.create_subprocess_exec(  # noqa: TID251 - `host` starts processes
-            *(reaper.argv if reaper else launch.argv),
-            cwd=cwd,
-            env=launch.env,
-            stdin=stdio.source,
-            stdout=stdio.stdout,
-            stderr=stdio.stderr,
-            start_new_session=True,
-            pass_fds=(*reaper.passed, *[end.fileno() for end in launch.passed]) if reaper else (),
-        )
+        process = await _started(launch, cwd, stdio, reaper)
     except OSError as error:
         raise _StartFailed(error) from error
     finally:
@@ -215,7 +207,7 @@ async def _run_to_end(
         if reaper:
             reaper.hand_over()
     try:
-        if reaper:
+        if reaper and not isinstance(process, ForkedReaper):
             reaper.begin()
         timed_out = not await wait_for_exit(process, timeout_s)
     finally:
@@ -229,6 +221,25 @@ async def _run_to_end(
         raise _StartFailed(error) from error
 
 
+async def _started(launch: LaunchSpec, cwd: Path, stdio: _Stdio, reaper: ReaperPipe | None) -> ProcessHandle:
+    """Start the command, or the reaper that will run it."""
+    passed = [end.fileno() for end in launch.passed]
+    if reaper:
+        streams = (stdio.source, stdio.stdout.fileno(), stdio.stderr.fileno())
+        if forked := reaper_server().fork(reaper, streams, passed, cwd=cwd, env=launch.env):
+            return forked
+    return await asyncio.create_subprocess_exec(  # noqa: TID251 - `host` starts processes
+        *(reaper.argv if reaper else launch.argv),
+        cwd=cwd,
+        env=launch.env,
+        stdin=stdio.source,
+        stdout=stdio.stdout,
+        stderr=stdio.stderr,
+        start_new_session=True,
+        pass_fds=(*reaper.passed, *passed) if reaper else (),
+    )
+
+
 async def wait_for_exit(process: ProcessHandle, seconds: float) -> bool:
     """Wait for the end of `process`; return True if it came within `seconds`."""
     try:
@@ -239,7 +250,7 @@ async def wait_for_exit(process: ProcessHandle, seconds: float) -> bool:
     return True
 
 
-async def _end(process: asyncio.subprocess.Process, reaper: ReaperPipe | None) -> None:
+async def _end(process: ProcessHandle, reaper: ReaperPipe | None) -> None:
     """End the command and reap it: SIGTERM first (so git removes its lock files), SIGKILL later."""
     try:
         if reaper:
@@ -249,11 +260,14 @@ async def _end(process: asyncio.subprocess.Process, reaper: ReaperPipe | None) -
             signal_group(process.pid, signal.SIGTERM)
             await wait_for_exit(process, TERM_GRACE_S)
     finally:
-        signal_group(process.pid, signal.SIGKILL)
+        if isinstance(process, ForkedReaper):
+            process.kill()
+        else:
+            signal_group(process.pid, signal.SIGKILL)
     await process.wait()
 
 
-async def _wait_for_reaper(reaper: asyncio.subprocess.Process) -> None:
+async def _wait_for_reaper(reaper: ProcessHandle) -> None:
     """Wait for the reaper's end even if cancelled: only the reaper finds all the processes it has to end."""
     try:
         await wait_for_exit(reaper, REAPER_GRACE_S)
@@ -278,7 +292,7 @@ def _overwritten(path: Path) -> BinaryIO:
 def _stdin_descriptor(stdin: bytes, stack: contextlib.ExitStack) -> int:
     """Return a descriptor that yields `stdin`; a file, so that a command that does not read cannot block us."""
     if not stdin:
-        return asyncio.subprocess.DEVNULL
+        return stack.enter_context(Path(os.devnull).open("rb", buffering=0)).fileno()
     file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `stack`
     stack.callback(file.close)
     file.write(stdin)

@@ -15,8 +15,15 @@ from scaffold.host.sandbox.confinement import UNCONFINED_LIMITS, ResourceLimits
 READ_BYTES = 65536
 REAPER_SCRIPT = Path(__file__).with_name("reaper.py")
 # Appended, so that no module in the reaper's folder can shadow one of the standard library.
-BOOTSTRAP = "import sys; sys.path.append(sys.argv[1].rpartition('/')[0]); import reaper; reaper.run_argv(sys.argv[2:])"
-"""Imported as a module, because Python caches the bytecode of modules but not of scripts."""
+BOOTSTRAP = "import sys; sys.path.append(sys.argv[1].rpartition('/')[0]); "
+"""Scripts are imported as modules, because Python caches the bytecode of modules but not of scripts."""
+
+
+def interpreter(script: Path, call: str) -> tuple[str, ...]:
+    """Return the command that starts Python with a script of the standard library alone, and calls a function of it."""
+    # -I and -S: nothing is imported from the working directory or site-packages, and the start takes less time.
+    code = f"{BOOTSTRAP}import {script.stem}; {script.stem}.{call}"
+    return (sys.executable, "-I", "-S", "-c", code, str(script))
 
 
 class OutputSink(Protocol):
@@ -123,21 +130,34 @@ class ReaperPipe:
         """True if the command had more descendants than `limits` allow; valid after `code` returned."""
         self._tied, self._hold = _pipe()
         self._report, self._pen = _pipe()
+        self._reported = b""
         self.passed = (self._tied.fileno(), self._pen.fileno())
-        """The descriptors that the reaper must inherit."""
+        """The descriptors that the reaper must inherit; the last one is that of its report."""
         numbers = (*self.passed, limits.processes, limits.memory_bytes, limits.file_bytes, len(held))
-        # -I and -S: nothing is imported from the working directory or site-packages, and the start takes less time.
-        self.argv = (
-            sys.executable,
-            "-I",
-            "-S",
-            "-c",
-            BOOTSTRAP,
-            str(REAPER_SCRIPT),
-            *map(str, (*numbers, *held)),
-            *argv,
-        )
+        self.words = (*map(str, (*numbers, *held)), *argv)
+        """The reaper's arguments."""
+        self.argv = (*interpreter(REAPER_SCRIPT, "run_argv(sys.argv[2:])"), *self.words)
         """Starts the reaper, which runs the command and guards the paths `held` meanwhile."""
+
+    @property
+    def report(self) -> int:
+        """Return the descriptor to read the report from."""
+        return self._report.fileno()
+
+    @property
+    def pid(self) -> int:
+        """Return the pid that a forked reaper has reported so far; 0 if it has not."""
+        match self._reported.split():
+            case [b"reaper", pid, *_]:
+                return int(pid)
+            case _:
+                return 0
+
+    def read_report(self) -> bool:
+        """Read some of the report, which must be readable; return True at its end."""
+        piece = os.read(self.report, READ_BYTES)
+        self._reported += piece
+        return not piece
 
     def hand_over(self) -> None:
         """Close our copies of the reaper's ends, once it was started."""
@@ -146,6 +166,8 @@ class ReaperPipe:
 
     def begin(self) -> None:
         """Tell the reaper to start the command; a reaper that was ended before has started nothing."""
+        if self._hold.closed:
+            return
         with contextlib.suppress(BrokenPipeError):
             os.write(self._hold.fileno(), b"\n")
 
@@ -159,7 +181,10 @@ class ReaperPipe:
         Raises OSError if the command could not be started. If the reaper itself was killed, kill the command's process
         group, which no process would end otherwise, and report SIGKILL.
         """
-        match self._report.read().split():
+        while not self.read_report():
+            pass
+        words = self._reported.split()
+        match words[2:] if words[:1] == [b"reaper"] else words:
             case [b"began", _, b"status" | b"too-many" as word, status]:
                 self.too_many_processes = word == b"too-many"
                 return os.waitstatus_to_exitcode(int(status))

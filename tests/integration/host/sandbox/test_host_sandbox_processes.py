@@ -208,7 +208,7 @@ async def test_remains_of_a_killed_reaper_are_harmless_and_removed_by_the_next_o
     """BX-17, BX-9"""
     running = asyncio.create_task(inside(f"{DAEMON}; touch begun; {NAP}"))
     await eventually((workspace / "begun").exists)
-    keeper = int((await sh(f"pgrep -f 'reaper.py .*{workspace}' | head -1")).stdout)
+    keeper = int((await sh(f"ps -o ppid= -p $(pgrep -f '[b]wrap .*{workspace}' | head -1)")).stdout)
     os.kill(keeper, signal.SIGKILL)
     assert (await running).signal == signal.SIGKILL
     assert await sleepers() == 0

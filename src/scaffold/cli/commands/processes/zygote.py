@@ -16,6 +16,7 @@ from scaffold.cli.commands.processes.worker import run_worker
 from scaffold.cli.wiring import repository_here
 from scaffold.git.repository import Repository
 from scaffold.host.fork.server import serve
+from scaffold.host.process.forked_reapers import reaper_server
 
 PROCESS_MAINS: Mapping[str, Callable[[str, Repository], int]] = {"worker": run_worker, "supervisor": run_supervisor}
 """The roles of its children; each takes the argument of the request and returns an exit code."""
@@ -31,6 +32,8 @@ def zygote(line: int, *, live: bool) -> int:
     sysconfig.get_config_vars()  # computed once, for all children
     # Before the fork: opening a repository runs git, and every child would run it again.
     repository = repository_here()
+    with suppress(OSError):
+        reaper_server().start()  # one for all children
     born = serve(socket.socket(fileno=line))
     if born is None:
         return 0
