@@ -165,21 +165,26 @@ async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> Inten
 
     First take the candidate away from the previous owner, which may still be running. If the branch contains the new
     commit, the landing is recorded. If it contains only the old one, the candidate waits again, pinned. Otherwise the
-    branch was rewritten: the attempt ends as lost, its work pinned.
+    branch was rewritten: the attempt ends as lost, its work pinned, unless that, too, is no longer there.
     """
-    attempt = require_attempt(context.store, intent.attempt_id)
-    candidate = await _claim_candidate(context, run, attempt)
+    git, attempt = context.git, require_attempt(context.store, intent.attempt_id)
+    # It may be gone: the landing deleted its ref, and a collection then the commit.
+    candidate = await _claim_candidate(context, run, attempt, known=intent.old)
     # The branch is read only after the candidate was taken: before that, the previous owner's git could still move it.
     # That owner may have died before it could see that a collection had deleted a part of what it landed.
-    if not await context.git.has_all(intent.new, known=intent.old):
-        await refs.move(context.git, intent.ref, new=intent.old, old=intent.new)
+    complete = await git.has_all(intent.new, known=intent.old)
+    if not complete:
+        await refs.move(git, intent.ref, new=intent.old, old=intent.new)
     tip = await session_tip(context, run)
-    if await commits.is_ancestor(context.git, intent.new, tip):
+    if complete and await commits.is_ancestor(git, intent.new, tip):
         await record_recovered_landing(context, run, intent.attempt_id, intent.new)
         return "recorded"
     # The ref comes before the row that names the commit; otherwise git could collect a commit that the store relies on.
-    await refs.pin(context.git, refs.work_ref(attempt.id), candidate, known=intent.old)
-    waits_again = await commits.is_ancestor(context.git, intent.old, tip)
+    if candidate is not None:
+        await refs.pin(git, refs.work_ref(attempt.id), candidate, known=intent.old)
+    waits_again = (
+        candidate and await git.has_all(intent.old, known=tip) and await commits.is_ancestor(git, intent.old, tip)
+    )
     with owner_transaction(context.store, run, durable=True):
         context.store.intents.settle(intent.id, done=False)
         # With the intent: without one, no later recovery would find an attempt that is still landing.
@@ -188,13 +193,16 @@ async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> Inten
             return "redone"
         lost = AttemptEnd("lost", "another process rewrote the session branch")
         record_attempt_end(context.store, run, attempt.id, lost, head=candidate)
-        text = f"Another process rewrote {run.session_branch} while a candidate was landing; its work is pinned."
+        left = "its work is pinned" if candidate else "its work was there, and `git gc` has deleted it since"
+        text = f"Another process rewrote {run.session_branch} while a candidate was landing; {left}."
         context.store.events.append(run.id, NoticeRaised("warning", text))
     return "lost"
 
 
-async def _claim_candidate(context: RunContext, run: Run, attempt: Attempt) -> Commit:
+async def _claim_candidate(context: RunContext, run: Run, attempt: Attempt, *, known: Commit) -> Commit | None:
     """Return the candidate's work as a new commit that only this owner knows, so that no other process can land it.
+
+    None if it is not in the repository any more; then nothing can land it, either.
 
     A fence cannot stop a git command that is already running. That command deletes the work ref at the old commit in
     the same ref transaction, so moving the ref makes it fail, unless it has already landed.
@@ -202,6 +210,8 @@ async def _claim_candidate(context: RunContext, run: Run, attempt: Attempt) -> C
     head = attempt.head_sha
     if head is None:
         raise LookupError(attempt.id)
+    if not await context.git.has_all(head, known=known):
+        return None
     identity, work = run.settings.identity, refs.work_ref(attempt.id)
     candidate = await commits.commit_tree(
         context.git,

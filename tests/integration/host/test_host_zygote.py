@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import socket
 import sys
@@ -172,6 +173,19 @@ async def test_nothing_is_left_when_we_are_killed(tmp_path, env, process_in, eve
     ours.kill()
     await ours.wait()
     await eventually(lambda: not any(map(is_alive, left)))
+
+
+async def test_a_client_that_dies_before_it_has_read_a_reply_ends_the_zygote_in_order(tmp_path, env):
+    """BX-15: that resets the connection instead of closing it."""
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    argv, log = [sys.executable, "-c", PROGRAM, str(far.fileno())], tmp_path / "log"
+    with near, far:
+        made = await start_child(argv, cwd=tmp_path, env=env, log=log, inherited_fds=(far.fileno(),))
+        far.close()
+        with log.open("ab") as sink:
+            socket.send_fds(near, [encode(ForkRequest(0, "fail", ""))], [sink.fileno()] * 2)
+        await asyncio.get_running_loop().run_in_executor(None, select.select, [near], [], [])
+    assert await made.wait() == 0
 
 
 @pytest.fixture

@@ -91,6 +91,50 @@ async def test_died_after_the_branch_moved(harness, died):
     assert [each.command for each in fact.evidence] == ["test -f a"]
 
 
+# The worktree of the attempt has another one's work by then.
+COLLECTING = "rm -rf .git/worktrees; git reflog expire --expire=all --all; git gc -q --prune=now"
+
+
+async def published(harness, run, intent):
+    """Move the branch as a landing does, which deletes the ref that keeps the candidate."""
+    (attempt,) = harness.attempts(run, "a")
+    work, head = refs.work_ref(attempt.id), attempt.head_sha
+    assert await refs.move_and_delete(
+        harness.context.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=head
+    )
+
+
+async def test_a_candidate_that_was_collected_after_it_landed_is_not_needed(harness, died):
+    """BX-2, BX-10, SC-16: the user's `git gc --prune=now` between the death and the recovery."""
+    run, intent = died
+    await published(harness, run, intent)
+    await harness.sh(COLLECTING)
+    assert await resolve_intent(harness.context, run, intent) == "recorded"
+    expect_landed_once(harness, run)
+
+
+async def test_a_landing_that_was_collected_before_the_branch_moved_is_redone(harness, died):
+    """BX-2, BX-10: no ref leads to the commit that would have landed."""
+    run, intent = died
+    await harness.sh(COLLECTING)
+    assert await resolve_intent(harness.context, run, intent) == "redone"
+    assert isinstance(await MergeQueue(harness.context, run).step(), CandidateLanded)
+    expect_landed_once(harness, run)
+
+
+async def test_work_that_the_user_removed_and_collected_ends_as_lost(harness, died):
+    """BX-3: the run goes on, and says what happened."""
+    run, intent = died
+    await published(harness, run, intent)
+    await harness.sh(f"git checkout -q --orphan other; git commit -qm other; git branch -f {run.session_branch}")
+    await harness.sh(COLLECTING)
+    assert await resolve_intent(harness.context, run, intent) == "lost"
+    (attempt,) = harness.attempts(run, "a")
+    assert (attempt.outcome, harness.statuses(run)) == ("lost", {"a": "pending"})
+    last = harness.store.events.since(run.id, 0)[-1].event
+    assert "`git gc` has deleted it" in last.text
+
+
 async def test_died_after_the_landing_was_recorded(harness, died):
     """The ref that pinned the work is deleted by the next cleanup; nothing else is left to do."""
     run, intent = died

@@ -108,7 +108,10 @@ class _ForkServer:
                 self._look_after()
             if self._line.fileno() in ready:
                 # The line is a SOCK_SEQPACKET socket: one receive returns exactly one message.
-                message, descriptors, _, _ = socket.recv_fds(self._line, MAX_MESSAGE_BYTES, 2)
+                try:
+                    message, descriptors, _, _ = socket.recv_fds(self._line, MAX_MESSAGE_BYTES, 2)
+                except ConnectionResetError:
+                    return None  # the client died before it had read all our replies
                 if not message:
                     return None
                 match decode(message, type=ServerMessage):
