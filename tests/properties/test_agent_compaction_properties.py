@@ -5,9 +5,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaffold.agent.context.call_summary import NO_EFFECTS, ToolEffects
 from scaffold.agent.context.compaction import MIN_LIMIT, compact_messages, fit_messages
 from scaffold.agent.context.conversation import Conversation
-from scaffold.agent.context.summary import SummaryEntry, extend_summary, summary_entries
+from scaffold.agent.context.summary import ENTRY_KINDS, SummaryEntry, extend_summary, summary_entries
 from scaffold.agent.context.text_size import cut_middle, message_size, text_size
 from scaffold.core.conversation import AssistantMessage, Image, Text, ToolCall, ToolResult, UserMessage
 
@@ -40,6 +41,9 @@ def turns(draw):
 
 
 CONVERSATIONS = st.lists(turns(), min_size=1, max_size=5).map(lambda all_turns: [m for turn in all_turns for m in turn])
+EFFECTS = st.sampled_from(
+    (NO_EFFECTS, ToolEffects(reading=frozenset({"shell"})), ToolEffects(writing=frozenset({"shell"})))
+)
 LIMITS = st.integers(MIN_LIMIT, 60_000)
 
 
@@ -55,12 +59,12 @@ def checked(shown):
     return shown
 
 
-@given(CONVERSATIONS, LIMITS)
-def test_a_compacted_conversation_fits_and_can_be_sent(messages, limit):
+@given(CONVERSATIONS, LIMITS, EFFECTS)
+def test_a_compacted_conversation_fits_and_can_be_sent(messages, limit, effects):
     """RA-10."""
     conversation = Conversation(messages)
     last = messages[-1]
-    conversation.compact(limit)
+    conversation.compact(limit, effects)
     shown = checked(conversation.shown())
     assert sum(map(message_size, shown)) == conversation.size
     overhead = sum(60 for message in conversation.kept for _ in message.parts)
@@ -78,23 +82,23 @@ def test_a_fitting_conversation_is_unchanged(messages, limit):
     assert conversation.shown() == once
 
 
-@given(CONVERSATIONS, LIMITS)
-def test_the_end_is_kept_and_the_rest_is_counted(messages, limit):
-    after = compact_messages(messages, "", limit)
+@given(CONVERSATIONS, LIMITS, EFFECTS)
+def test_the_end_is_kept_and_the_rest_is_counted(messages, limit, effects):
+    after = compact_messages(messages, "", limit, effects)
     assert after.dropped + len(after.kept) == len(messages)
     assert [type(message) for message in after.kept] == [type(message) for message in messages[after.dropped :]]
     assert bool(after.summary) == bool(after.dropped)
     assert text_size(after.summary) <= limit // 4
-    exact = compact_messages(messages, "", max(sum(map(message_size, messages)), MIN_LIMIT))
+    exact = compact_messages(messages, "", max(sum(map(message_size, messages)), MIN_LIMIT), effects)
     assert exact.kept == tuple(messages)
 
 
-@given(st.lists(CONVERSATIONS, min_size=2, max_size=4), st.integers(600, 30_000))
-def test_a_summary_of_summaries_stays_bounded_and_keeps_the_first_request(parts, limit):
+@given(st.lists(CONVERSATIONS, min_size=2, max_size=4), st.integers(600, 30_000), EFFECTS)
+def test_a_summary_of_summaries_stays_bounded_and_keeps_the_first_request(parts, limit, effects):
     """RA-10: rolling."""
     summary = ""
     for messages in parts:
-        summary = extend_summary(summary, messages, limit)
+        summary = extend_summary(summary, messages, limit, effects)
         assert text_size(summary) <= limit
         assert extend_summary(summary, [], limit) == summary
     first, again = summary_entries("", parts[0])[0], summary_entries(summary, [])[0]
@@ -113,7 +117,7 @@ def test_the_longest_texts_are_cut_first(texts, limit):
     assert not cut or message_size(after) >= limit - 20 * len(texts), "the room there is is used"
 
 
-@given(LONG, st.sampled_from(("user", "you", "tool")), st.integers(20, 3_000))
+@given(LONG, st.sampled_from(ENTRY_KINDS), st.integers(20, 3_000))
 def test_an_entry_stays_within_its_bound(text, kind, limit):
     entry = SummaryEntry(kind, text)
     short = entry.within(limit)

@@ -6,6 +6,7 @@ from itertools import groupby
 
 import msgspec
 
+from scaffold.agent.context.call_summary import ToolEffects
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.printable_text import truncate_text, utf8_safe
@@ -36,6 +37,14 @@ class Toolbox:
         self._tools = {tool.name: tool for tool in tools}
         self.tools = tuple(self._tools.values())
         """The tools in the given order; always the same object, so that models measure its size only once."""
+
+    @property
+    def effects(self) -> ToolEffects:
+        """The names of the tools by what they do to files."""
+        return ToolEffects(
+            reading=frozenset(tool.name for tool in self.tools if is_read_only(tool)),
+            writing=frozenset(tool.name for tool in self.tools if tool.category == "file_write"),
+        )
 
     def batch(self, calls: Sequence[ToolCall]) -> "ToolBatch":
         """Return a batch of the calls of one reply."""

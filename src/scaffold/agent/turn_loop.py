@@ -250,12 +250,12 @@ class Agent:
 
     def _compact(self, tokens: float) -> bool:
         """Shorten the conversation until a request takes `tokens`; return whether it became shorter."""
-        after = self.conversation.compact(self._gauge.room(tokens))
+        after = self.conversation.compact(self._gauge.room(tokens), self._toolbox.effects)
         if after is None:
             return False
         # The provider's cache of the conversation is lost anyway, so the context may change at no cost.
         self._brief.context.renew()
-        how = "the middle of its longest texts was removed"
+        how = "its longest texts were cut"
         if after.dropped:
             self._records.history.compact(len(after.kept), after.summary)
             messages = "1 earlier message is" if after.dropped == 1 else f"{after.dropped} earlier messages are"

@@ -53,7 +53,7 @@ async def test_a_single_message_that_is_too_long_loses_its_middle_with_a_notice(
     words = model.requests[0].messages[0].parts[0].text
     assert (words[:5], words[-3:]) == ("begin", "end")
     [notice] = [entry["text"] for entry in journal.entries if entry["type"] == "notice"]
-    assert notice == "the conversation was shortened: the middle of its longest texts was removed"
+    assert notice == "the conversation was shortened: its longest texts were cut"
 
 
 async def test_an_unknown_window_is_never_full():

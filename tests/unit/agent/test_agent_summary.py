@@ -1,8 +1,9 @@
 import pytest
 
+from scaffold.agent.context.call_summary import ToolEffects, describe_call
 from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.context.recap import recap
-from scaffold.agent.context.summary import describe_call, extend_summary, plain_text, summary_entries
+from scaffold.agent.context.summary import extend_summary, plain_text, summary_entries
 from scaffold.agent.context.text_size import text_size
 from scaffold.core.conversation import AssistantMessage, Image, Text, ToolCall, ToolResult, UserMessage
 from scaffold.core.model import Usage
@@ -31,13 +32,14 @@ STORY = [
 
 def test_a_summary_lists_requests_replies_and_calls_in_order():
     """RA-10: deterministic, by code; tool results shrink to how they ended."""
-    assert extend_summary("", STORY, 10_000).split("\n") == [
+    effects = ToolEffects(reading=frozenset({"read_file"}))
+    assert extend_summary("", STORY, 10_000, effects).split("\n") == [
         "- user: Fix the",
         "    clock.",
         "  [an image]",
         "- you: I look first.",
-        "- tool: read_file `clock.py`: clock.py: total_lines 3, range 1-3",
-        "- tool: shell `make test`: failed: exit code 2 after 1.0 s",
+        "- read: read_file `clock.py`: clock.py: total_lines 3, range 1-3",
+        "- tool: shell `make test`: failed: exit code 2 after 1.0 s … boom",
         "- you: The clock was late.",
         "- user: Thanks.",
     ]
@@ -116,7 +118,7 @@ def test_a_recap_lists_the_request_the_work_the_last_state_and_the_cost():
     assert recap(Conversation(STORY), usage, model="openai:x").split("\n") == [
         "Resuming: Fix the clock. [an image]",
         "Last request: Thanks.",
-        "Done: 2 tool calls, the last: shell `make test`: failed: exit code 2 after 1.0 s",
+        "Done: 2 tool calls, the last: shell `make test`: failed: exit code 2 after 1.0 s … boom",
         "Last reply: The clock was late.",
         "Stopped: before the model replied",
         "Used so far: 12,345 tokens in (9,000 cached), 678 out, 3 requests, $0.12, openai:x",

@@ -1,4 +1,4 @@
-"""Compaction of a conversation: the end is kept, a summary made without a model replaces the rest."""
+"""Compaction of a conversation: what can be read again goes first; then a summary replaces all but the end."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,14 +6,21 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from scaffold.agent.context.call_summary import NO_EFFECTS, ToolEffects
 from scaffold.agent.context.summary import extend_summary
 from scaffold.agent.context.text_size import IMAGE_SIZE, cut_middle, message_size, text_size
 from scaffold.core.conversation import AssistantMessage, Image, Message, Text, Thinking, ToolCall, ToolResult
+from scaffold.core.printable_text import utf8_safe
 
 COMPACT_ABOVE, COMPACT_TO = 0.8, 0.5
 """Shares of the window: a conversation above the first is shortened to the second."""
-SUMMARY_SIZE = 24_000
+SUMMARY_SIZE = 64_000
 """Most bytes of a summary; with a small limit, a quarter of the limit."""
+KEPT_STEPS = 3
+"""The results of these last replies stay, even those that can be had again."""
+RESULT_HEAD = 200
+"""Bytes that stay of a result that can be had again; below twice as much all stays."""
+AGAIN = " ... {count} bytes were here; call the tool again to see them"
 MIN_LIMIT = 2_000
 """Smallest size in bytes of a useful conversation."""
 
@@ -28,10 +35,12 @@ class CompactionResult(Struct, frozen=True):
     dropped: int
     """Number of messages newly replaced by the summary."""
     kept: tuple[Message, ...]
-    """The later messages; long ones may have been cut."""
+    """The later messages; long ones may have been cut, and results that can be had again shortened."""
 
 
-def compact_messages(messages: Sequence[Message], summary: str, limit: int) -> CompactionResult:
+def compact_messages(
+    messages: Sequence[Message], summary: str, limit: int, effects: ToolEffects = NO_EFFECTS
+) -> CompactionResult:
     """Return the conversation in at most `limit` bytes if possible, as `message_size` counts them.
 
     A conversation that fits is unchanged. A call is never separated from its result: the kept part starts with a reply
@@ -42,11 +51,16 @@ def compact_messages(messages: Sequence[Message], summary: str, limit: int) -> C
     before = text_size(summary_prompt(summary)) if summary else 0
     if before + sum(sizes) <= limit:
         return CompactionResult(summary, 0, tuple(messages))
+    # The summary is made of the messages as they were: a result's first line may be all that it needs.
+    whole, messages = messages, _without_readable(messages, effects)
+    sizes = [message_size(message) for message in messages]
+    if before + sum(sizes) <= limit:
+        return CompactionResult(summary, 0, tuple(messages))
     allowance = min(SUMMARY_SIZE, limit // 4)
     # Room for the summary is set aside before it is known how long it will be.
     cut = _cut(messages, sizes, limit - allowance)
     if cut or before > allowance:
-        summary = extend_summary(summary, messages[:cut], allowance - text_size(summary_prompt("")))
+        summary = extend_summary(summary, whole[:cut], allowance - text_size(summary_prompt("")), effects)
     rest = limit - (text_size(summary_prompt(summary)) if summary else 0)
     return CompactionResult(summary, cut, fit_messages(messages[cut:], rest))
 
@@ -71,6 +85,31 @@ def fit_messages(messages: Sequence[Message], limit: int) -> tuple[Message, ...]
     texts = sorted(text_size(text) for message in messages for text in _texts(message))
     cap = _cap(texts, limit - (size - sum(texts)))
     return tuple(_mapped(message, lambda text: cut_middle(text, cap)) for message in messages)
+
+
+def _without_readable(messages: Sequence[Message], effects: ToolEffects) -> list[Message]:
+    """Return the messages with only the head of each result that can be had again, except in the last replies."""
+    replies = [at for at, message in enumerate(messages) if isinstance(message, AssistantMessage)]
+    until = replies[-KEPT_STEPS] if len(replies) >= KEPT_STEPS else 0
+    return [*(_with_heads(message, effects) for message in messages[:until]), *messages[until:]]
+
+
+def _with_heads(message: Message, effects: ToolEffects) -> Message:
+    parts = tuple(
+        msgspec.structs.replace(part, content=_head(part.content))
+        if isinstance(part, ToolResult) and part.name in effects.reading
+        else part
+        for part in message.parts
+    )
+    return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
+
+
+def _head(content: str) -> str:
+    size = text_size(content)
+    if size <= 2 * RESULT_HEAD:
+        return content
+    head = utf8_safe(content).encode()[:RESULT_HEAD].decode(errors="ignore")
+    return head + AGAIN.format(count=size - RESULT_HEAD)
 
 
 def _cut(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from scaffold.agent.context.call_summary import NO_EFFECTS, ToolEffects
 from scaffold.agent.context.compaction import CompactionResult, compact_messages, summary_prompt
 from scaffold.agent.context.text_size import message_size
 from scaffold.core.conversation import AssistantMessage, Message, Text, ToolCall, UserMessage
@@ -83,9 +84,9 @@ class Conversation:
         parts = tuple(renamed.get(index, part) for index, part in enumerate(message.parts))
         return msgspec.structs.replace(message, parts=parts)
 
-    def compact(self, limit: int) -> CompactionResult | None:
+    def compact(self, limit: int, effects: ToolEffects = NO_EFFECTS) -> CompactionResult | None:
         """Shorten the conversation to the size `limit` if possible; return the result, None if nothing changed."""
-        after = compact_messages(self._kept, self._summary, limit)
+        after = compact_messages(self._kept, self._summary, limit, effects)
         # A summary can be longer than the few short messages it replaces.
         if Conversation(after.kept, after.summary).size >= self._size:
             return None

@@ -25,8 +25,8 @@ def recap(conversation: Conversation, usage: Usage, *, model: str = "") -> str:
 
 
 def _done(entries: list[SummaryEntry]) -> list[str]:
-    calls = [entry.text for entry in entries if entry.kind == "tool"]
-    replies = [entry.text for entry in entries if entry.kind == "you"]
+    calls = [entry.text for entry in entries if entry.kind in {"change", "tool", "read"}]
+    replies = [entry.text for entry in entries if entry.kind in {"finding", "you"}]
     last = ", the last" if len(calls) > 1 else ""
     lines = [f"Done: {count_of(len(calls), 'tool call')}{last}: {_line(calls[-1])}"] if calls else []
     return lines + ([f"Last reply: {_line(replies[-1])}"] if replies else [])

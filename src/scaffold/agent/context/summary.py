@@ -1,7 +1,8 @@
-"""A rolling summary made without a model: one entry for each request, reply and tool call, fewer of the older ones.
+"""A rolling summary: one entry for each request, finding, reply and tool call, fewer of the older ones.
 
 It is stored and shown as text, and parsed again for the next summary: entries are in order, each begins with
-`- KIND: `, and its further lines are indented.
+`- KIND: `, and its further lines are indented. A line in which the model states a finding, as its prompt asks it to,
+is an entry of its own; findings are the last to be left out.
 """
 
 import re
@@ -12,24 +13,43 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from scaffold.agent.context.attachments import ATTACHMENT_PREFIX
+from scaffold.agent.context.call_summary import NO_EFFECTS, ToolEffects, call_kind, summarise_call
 from scaffold.agent.context.text_size import cut_middle, text_size
-from scaffold.core.conversation import Image, Message, Text, ToolCall, ToolResult, UserMessage
+from scaffold.core.conversation import Image, Message, Text, ToolResult, UserMessage
 
-EntryKind = Literal["user", "you", "tool"]
+EntryKind = Literal["user", "summary", "finding", "you", "change", "tool", "read"]
 ENTRY_KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
-SHARES: Mapping[EntryKind, float] = {"user": 0.5, "you": 0.2, "tool": 0.3}
+"""In the order in which they get room; what one does not use is left to the next."""
+SHARES: Mapping[EntryKind, float] = {
+    "user": 0.25,
+    "summary": 0.25,
+    "finding": 0.2,
+    "you": 0.1,
+    "change": 0.1,
+    "tool": 0.07,
+    "read": 0.03,
+}
 """Share of the summary for each kind."""
-NAMES: Mapping[EntryKind, str] = {"user": "requests", "you": "replies", "tool": "tool calls"}
+NAMES: Mapping[EntryKind, str] = {
+    "user": "requests",
+    "summary": "summaries",
+    "finding": "findings",
+    "you": "replies",
+    "change": "changes",
+    "tool": "tool calls",
+    "read": "readings",
+}
 
-TASK_LIMIT, USER_LIMIT, REPLY_LIMIT, ABOUT_LIMIT = 6_000, 2_000, 600, 120
-"""Bytes of the first request, of a later one, of a reply, and of a tool call's argument or result."""
+TASK_LIMIT, USER_LIMIT, REPLY_LIMIT = 6_000, 2_000, 600
+"""Bytes of the first request, of any other entry, and of a reply or a finding."""
+NEWEST_REPLIES = 5
+"""These are chosen first; of the older ones those that say most of what no other reply says."""
 
-KEY_ARGUMENTS = ("command", "path", "pattern", "url", "query", "name")
-"""Arguments that describe a call best, best first."""
-
-_ENTRY = re.compile(r"^- (user|you|tool): ", re.MULTILINE)
-_LEFT_OUT = re.compile(r"^- left out: (\d+) requests, (\d+) replies, (\d+) tool calls$", re.MULTILINE)
-_NOTE_SIZE = 80
+_ENTRY = re.compile(rf"^- ({'|'.join(ENTRY_KINDS)}): ", re.MULTILINE)
+_LEFT_OUT = re.compile(r"^- left out: (.*)$", re.MULTILINE)
+_FINDING = re.compile(r"^[\s>*#-]*(finding|root cause|decision)s?\b[\s*]*:\s*\S", re.IGNORECASE)
+_WORD = re.compile(r"\w{3,}")
+_NOTE_SIZE = 120
 
 
 class SummaryEntry(Struct, frozen=True):
@@ -52,35 +72,29 @@ class SummaryEntry(Struct, frozen=True):
         return SummaryEntry(self.kind, cut_middle(text, room))
 
 
-def extend_summary(earlier: str, messages: Sequence[Message], limit: int) -> str:
+def extend_summary(earlier: str, messages: Sequence[Message], limit: int, effects: ToolEffects = NO_EFFECTS) -> str:
     """Return a summary of `earlier` and of the `messages` after it, in at most `limit` bytes.
 
-    It keeps the first request and the newest entries of each kind, and counts the entries left out.
+    It keeps the first request and the newest entries of each kind, none twice, and counts the entries left out.
     """
-    entries = summary_entries(earlier, messages)
+    entries = summary_entries(earlier, messages, effects)
     # The note about what is left out is written last, when the counts are known.
-    room = limit - _NOTE_SIZE
+    room, left = limit - _NOTE_SIZE, 0.0
     chosen: dict[int, SummaryEntry] = {}
     for kind in ENTRY_KINDS:
-        chosen |= _chosen([(at, entry) for at, entry in enumerate(entries) if entry.kind == kind], room * SHARES[kind])
+        room_here = room * SHARES[kind] + left
+        found = _chosen([(at, entry) for at, entry in enumerate(entries) if entry.kind == kind], room_here)
+        chosen |= found
+        left = room_here - sum(text_size(str(entry)) + 1 for entry in found.values())
     dropped = _left_out_counts(earlier) + Counter(entry.kind for at, entry in enumerate(entries) if at not in chosen)
-    note = [f"- left out: {', '.join(f'{dropped[kind]} {NAMES[kind]}' for kind in ENTRY_KINDS)}"] if dropped else []
+    counts = ", ".join(f"{dropped[kind]} {NAMES[kind]}" for kind in ENTRY_KINDS if dropped[kind])
+    note = [f"- left out: {counts}"] if counts else []
     return "\n".join([*note, *(str(chosen[at]) for at in sorted(chosen))])
 
 
-def summary_entries(summary: str, messages: Sequence[Message]) -> list[SummaryEntry]:
+def summary_entries(summary: str, messages: Sequence[Message], effects: ToolEffects = NO_EFFECTS) -> list[SummaryEntry]:
     """Return the entries of a summary and then those of the messages after it, in order."""
-    return [*_read(summary), *_entries_from_messages(messages)]
-
-
-def describe_call(call: ToolCall, result: ToolResult | None) -> str:
-    """Return a call and its outcome as one line, e.g. ``shell `make`: failed: exit code 2 after 1.0 s``."""
-    about = next((_line(str(call.args[name])) for name in KEY_ARGUMENTS if name in call.args), "")
-    named = f"{call.name} `{about}`" if about else call.name
-    if result is None:
-        return f"{named}: not answered"
-    outcome = _line(result.content.lstrip().split("\n", 1)[0])
-    return f"{named}: {'failed: ' if result.failed else ''}{outcome}".rstrip()
+    return [*_read(summary), *_entries_from_messages(messages, effects)]
 
 
 def plain_text(message: Message) -> str:
@@ -89,7 +103,7 @@ def plain_text(message: Message) -> str:
     return "\n".join(_words(part, first=at == 0) for at, part in enumerate(shown)).strip()
 
 
-def _entries_from_messages(messages: Sequence[Message]) -> Iterator[SummaryEntry]:
+def _entries_from_messages(messages: Sequence[Message], effects: ToolEffects) -> Iterator[SummaryEntry]:
     results = {part.call_id: part for message in messages for part in message.parts if isinstance(part, ToolResult)}
     for message in messages:
         words = plain_text(message)
@@ -97,10 +111,20 @@ def _entries_from_messages(messages: Sequence[Message]) -> Iterator[SummaryEntry
             if words:
                 yield SummaryEntry("user", words)
             continue
-        if words:
-            yield SummaryEntry("you", words).within(REPLY_LIMIT)
+        yield from _entries_from_reply(words)
         for call in message.tool_calls:
-            yield SummaryEntry("tool", describe_call(call, results.get(call.id)))
+            result = results.get(call.id)
+            kind = call_kind(call, result, effects)
+            yield SummaryEntry(kind, summarise_call(call, result, kind))
+
+
+def _entries_from_reply(words: str) -> Iterator[SummaryEntry]:
+    """Yield the findings of a reply, and what else it says."""
+    lines = words.split("\n")
+    findings = [line for line in lines if _FINDING.match(line)]
+    if other := "\n".join(line for line in lines if line not in findings).strip():
+        yield SummaryEntry("you", other).within(REPLY_LIMIT)
+    yield from (SummaryEntry("finding", line.strip()).within(REPLY_LIMIT) for line in findings)
 
 
 def _words(part: Text | Image, *, first: bool) -> str:
@@ -111,25 +135,40 @@ def _words(part: Text | Image, *, first: bool) -> str:
     return part.text
 
 
-def _line(text: str) -> str:
-    return cut_middle(" ".join(text.split()), ABOUT_LIMIT)
-
-
 def _chosen(entries: Sequence[tuple[int, SummaryEntry]], room: float) -> dict[int, SummaryEntry]:
-    """Return the entries of one kind that fit: the first request, in at most half the room, then the newest."""
+    """Return the entries of one kind that fit: the first request, in at most half the room, then the best."""
     chosen: dict[int, SummaryEntry] = {}
     if entries and entries[0][1].kind == "user":
         at, task = entries[0]
         chosen[at] = task.within(min(TASK_LIMIT, int(room / 2)))
         room -= text_size(str(chosen[at])) + 1
         entries = entries[1:]
-    for at, entry in reversed(entries):
-        short = entry.within(min(USER_LIMIT, int(room) - 1)) if at == entries[-1][0] else entry.within(USER_LIMIT)
+    shown: set[str] = set()
+    for rank, (at, entry) in enumerate(_best_first(entries)):
+        short = entry.within(min(USER_LIMIT, int(room) - 1) if rank == 0 else USER_LIMIT)
+        if str(short) in shown:
+            continue
         room -= text_size(str(short)) + 1
         if room < 0:
             break
+        shown.add(str(short))
         chosen[at] = short
     return chosen
+
+
+def _best_first(entries: Sequence[tuple[int, SummaryEntry]]) -> Sequence[tuple[int, SummaryEntry]]:
+    """Return the entries of one kind, the newest first; of older replies those first that say most of their own."""
+    newest_first = entries[::-1]
+    if not entries or entries[0][1].kind != "you":
+        return newest_first
+    words = {at: set(_WORD.findall(entry.text.casefold())) for at, entry in entries}
+    said_by = Counter(word for each in words.values() for word in each)
+
+    def own_words(entry: tuple[int, SummaryEntry]) -> int:
+        return sum(said_by[word] == 1 for word in words[entry[0]])
+
+    older = sorted(newest_first[NEWEST_REPLIES:], key=own_words, reverse=True)
+    return [*newest_first[:NEWEST_REPLIES], *older]
 
 
 def _read(summary: str) -> list[SummaryEntry]:
@@ -141,4 +180,6 @@ def _read(summary: str) -> list[SummaryEntry]:
 
 def _left_out_counts(summary: str) -> Counter[EntryKind]:
     found = _LEFT_OUT.search(summary)
-    return Counter(dict(zip(ENTRY_KINDS, map(int, found.groups()), strict=True))) if found else Counter()
+    parts = [part.partition(" ") for part in found[1].split(", ")] if found else []
+    kinds = {name: kind for kind, name in NAMES.items()}
+    return Counter({kinds[name]: int(count) for count, _, name in parts if name in kinds and count.isdigit()})

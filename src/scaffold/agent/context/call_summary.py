@@ -1,0 +1,66 @@
+"""Calls of tools in few words, for the summary of a conversation."""
+
+from collections.abc import Collection
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.agent.context.text_size import cut_middle
+from scaffold.core.conversation import ToolCall, ToolResult
+
+CallKind = Literal["change", "tool", "read"]
+"""A change of files, another call that did something, or one that can be repeated to see the same."""
+
+KEY_ARGUMENTS = ("command", "path", "pattern", "url", "query", "name")
+"""Arguments that describe a call best, best first."""
+ABOUT_LIMIT, OUTPUT_LIMIT, DIFF_LIMIT = 120, 200, 600
+"""Bytes of a call's argument or of the first line of its result, of the end of an output, and of a diff."""
+
+
+class ToolEffects(Struct, frozen=True):
+    """The names of tools by what their calls do; other tools may do anything."""
+
+    reading: Collection[str] = frozenset()
+    """Their results can be had again."""
+    writing: Collection[str] = frozenset()
+    """They change files; their results contain the diffs."""
+
+
+NO_EFFECTS = ToolEffects()
+
+
+def call_kind(call: ToolCall, result: ToolResult | None, effects: ToolEffects) -> CallKind:
+    """Return the kind of a call; a change is one that succeeded."""
+    if call.name in effects.reading:
+        return "read"
+    return "change" if call.name in effects.writing and result and not result.failed else "tool"
+
+
+def summarise_call(call: ToolCall, result: ToolResult | None, kind: CallKind) -> str:
+    """Return a call and its outcome: a change with its diff, a command with the end of its output."""
+    described = describe_call(call, result)
+    if kind == "change" and result and (diff := result.content.strip().partition("\n")[2]):
+        return f"{described}\n{cut_middle(diff, DIFF_LIMIT)}"
+    if kind == "tool" and result and (end := _end(result.content)):
+        return f"{described} … {end}"
+    return described
+
+
+def describe_call(call: ToolCall, result: ToolResult | None) -> str:
+    """Return a call and its outcome as one line, e.g. ``shell `make`: failed: exit code 2 after 1.0 s``."""
+    about = next((_line(str(call.args[name])) for name in KEY_ARGUMENTS if name in call.args), "")
+    named = f"{call.name} `{about}`" if about else call.name
+    if result is None:
+        return f"{named}: not answered"
+    outcome = _line(result.content.lstrip().split("\n", 1)[0])
+    return f"{named}: {'failed: ' if result.failed else ''}{outcome}".rstrip()
+
+
+def _end(output: str) -> str:
+    """Return the last line of an output of several, which mostly says how it ended."""
+    lines = [line for line in output.split("\n") if line.strip()]
+    return cut_middle(" ".join(lines[-1].split()), OUTPUT_LIMIT) if len(lines) > 1 else ""
+
+
+def _line(text: str) -> str:
+    return cut_middle(" ".join(text.split()), ABOUT_LIMIT)
