@@ -1,18 +1,21 @@
 import asyncio
+import contextlib
 import gc
 import shutil
 import ssl
 import subprocess  # noqa: TID251 - a certificate is made from outside
 
 import pytest
+from msgspec import structs
 
 from model_server.client import open_client
 from model_server.server import serve
 from model_server.turn import Turn
 from scaffold.core.conversation import Image, Text, TextDelta, UserMessage
 from scaffold.core.errors import ModelAccessDenied, ModelError
-from scaffold.llm.transport.http import ProxySettings, Transport, is_loopback
+from scaffold.llm.transport.http import Transport
 from scaffold.llm.transport.ports import Deadlines, HttpRequest
+from scaffold.llm.transport.proxies import ProxySettings, is_loopback
 
 FINE = Turn(text="here I am")
 
@@ -36,15 +39,23 @@ async def test_an_unresolvable_name_is_a_transient_error():
     assert error.transient
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
-async def test_a_server_without_the_expected_certificate_is_refused(tmp_path):
-    """AL-31: no request would be accepted, so it says nothing about any of them."""
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=nobody"]
-    made += ["-keyout", str(key), "-out", str(certificate)]
-    await asyncio.to_thread(subprocess.run, made, check=True, capture_output=True)
+@pytest.fixture
+def certificate(tmp_path):
+    """The file of a certificate for 127.0.0.1, and what a server needs to use it."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    key, made = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=nobody"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(made)]
+    subprocess.run(command, check=True, capture_output=True)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(certificate, key)
+    tls.load_cert_chain(made, key)
+    return made, tls
+
+
+async def test_a_server_without_the_expected_certificate_is_refused(certificate):
+    """AL-31: no request would be accepted, so it says nothing about any of them."""
+    _, tls = certificate
     listening = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=tls)
     async with listening:
         error = await error_at(f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1")
@@ -200,7 +211,7 @@ def test_local_names_are_recognised(host, local):
 )
 def test_the_proxy_of_the_environment_is_used_except_for_local_servers(url, environ, proxy):
     way = ProxySettings(environ).way(url)
-    assert (None if way.proxy is None else str(way.proxy).rstrip("/")) == proxy
+    assert (None if way.proxy is None else f"http://{way.proxy}") == proxy
 
 
 async def test_a_proxy_gets_its_credentials_and_the_request():
@@ -235,6 +246,91 @@ async def test_a_proxy_gets_its_credentials_for_a_tunnel_and_may_refuse(status, 
     assert b"CONNECT models.example:443" in seen[0]
     assert b"Basic bWU6cHc=" in seen[0]
     assert b"secret" not in seen[0]
+
+
+async def answer_once(reader, writer):
+    """A server: answer each request on a connection with its first line."""
+    with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError, OSError):
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            await reader.readexactly(2)
+            line = head.partition(b"\r\n")[0]
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(line), line))
+
+
+async def tunnel(reader, writer):
+    """A proxy: connect to where it is asked to, and pass on what comes."""
+    target = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
+    host, _, port = target.rpartition(":")
+    there, back = await asyncio.open_connection(host, int(port))
+    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+
+    async def copy(source, sink):
+        with contextlib.closing(sink), contextlib.suppress(OSError):
+            while data := await source.read(65536):
+                sink.write(data)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(copy(reader, back))
+        group.create_task(copy(there, writer))
+
+
+@pytest.mark.parametrize("proxy_speaks", ["http", "https", None])
+async def test_tls_reaches_the_server_directly_and_through_a_tunnel(certificate, monkeypatch, proxy_speaks):
+    """RA-1: one connection for two requests; the proxy sees none of them."""
+    made, tls = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(made))
+    server = await asyncio.start_server(answer_once, "127.0.0.1", 0, ssl=tls)
+    proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0, ssl=tls if proxy_speaks == "https" else None)
+    ports = [each.sockets[0].getsockname()[1] for each in (server, proxy)]
+    environ = {"https_proxy": f"{proxy_speaks}://127.0.0.1:{ports[1]}"} if proxy_speaks else {}
+    async with server, proxy, TunnelledTransport(environ) as wire:
+        for _ in range(2):
+            async with wire.post(post(f"https://127.0.0.1:{ports[0]}/v1/a b?q=ü")) as answer:
+                assert await answer.read() == b"POST /v1/a%20b?q=%C3%BC HTTP/1.1"
+        assert len(wire.opened) == 1
+        await wire.close()
+        await asyncio.sleep(0.05)  # in which the servers close their ends
+
+
+class TunnelledTransport(Transport):
+    """A transport that uses a proxy for loopback addresses, too."""
+
+    def __init__(self, environ):
+        super().__init__({})
+        self.opened = set()
+        self._environ = environ
+
+    def _way(self, url):
+        way = ProxySettings(self._environ).way(url.replace("127.0.0.1", "models.example"))
+        return structs.replace(way, server=structs.replace(way.server, host="127.0.0.1"))
+
+    def _keep(self, connection):
+        self.opened.add(connection)
+        super()._keep(connection)
+
+
+async def test_what_a_server_says_before_it_has_read_the_request_is_heard():
+    """A limit on the size of requests, for example."""
+
+    async def refuse(reader, writer):
+        await reader.read(100)
+        writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!")
+        await writer.drain()
+        writer.close()
+
+    listening = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1"
+    async with listening, Transport({}) as wire:
+        request = HttpRequest(url=url, headers={}, body=b"x" * 30_000_000, deadlines=Deadlines())
+        async with wire.post(request) as answer:
+            assert answer.status == 413
+
+
+@pytest.mark.parametrize("url", ["ftp://models.example/v1", "http:///v1", "http://models.example:port/v1"])
+async def test_a_url_that_is_none_is_refused_for_good(url):
+    error = await error_at(url)
+    assert "is not a valid URL" in error.what
+    assert not error.transient
 
 
 async def test_an_unreachable_proxy_is_reported_as_such():

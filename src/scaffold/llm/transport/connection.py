@@ -1,0 +1,286 @@
+"""One connection to a server: opened directly or through a proxy, and the HTTP/1.1 messages on it.
+
+The protocol is h11's. A general client costs ten times as much to import as everything else a first request needs.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import ssl
+import zlib
+from asyncio.staggered import staggered_race
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
+
+import h11
+
+from scaffold.llm.transport.proxies import Address, Route
+
+RACE_S = 0.25
+"""How long one of a host's addresses may take before the next one is tried, too."""
+READ_AHEAD_BYTES = 2**18
+"""Received but unread bytes above which the server has to wait."""
+PIECE_BYTES = 2**16
+"""Larger bodies are sent in pieces of this size, so that they do not block other streams."""
+MAX_HEAD_BYTES = 2**17
+UNKNOWN_WBITS = zlib.MAX_WBITS | 32
+"""Makes zlib recognise gzip and deflate by themselves."""
+
+Header = tuple[str, str]
+
+
+class ConnectionTrouble(Exception):
+    """A connection failed; `problem` is a sentence in which `{url}` stands for the URL."""
+
+    def __init__(self, problem: str, *, lasting: bool = False, errno: int = 0) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.lasting = lasting
+        """Whether no later request would get through, either."""
+        self.errno = errno
+        """The system's number of what is wrong; 0 if it is not the system's."""
+
+
+class Connection:
+    """An open connection, for one request after another."""
+
+    def __init__(self, stream: "_Stream", route: Route) -> None:
+        self.route = route
+        self.idle_since_s = 0.0
+        """When its last response ended, by the event loop's clock."""
+        self._stream = stream
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self._inflate: zlib._Decompress | None = None
+
+    @property
+    def open(self) -> bool:
+        """Return whether it has been lost neither by us nor by the server, as far as known."""
+        return not self._stream.ended
+
+    @property
+    def at_end(self) -> bool:
+        """Return whether the last response is complete."""
+        return self._http.their_state in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}
+
+    async def post(self, target: str, headers: Sequence[Header], body: bytes) -> None:
+        """Send a request. If the server closes while it is sent, its response may say why."""
+        authority = self.route.server.authority
+        fields = [("Host", authority), *headers, ("Content-Length", str(len(body)))]
+        if self.route.proxy and not self.route.tunnel and self.route.authorization:
+            fields.append(("Proxy-Authorization", self.route.authorization))
+        full = target if self.route.proxy is None or self.route.tunnel else f"http://{authority}{target}"
+        head = self._http.send(h11.Request(method="POST", target=full, headers=fields)) or b""
+        self._stream.write(head + body[:PIECE_BYTES])
+        for at in range(PIECE_BYTES, len(body), PIECE_BYTES):
+            await self._stream.drain()
+            self._stream.write(body[at : at + PIECE_BYTES])
+        # With a length, the body is sent as it is.
+        self._http.send(h11.Data(data=body))
+        self._http.send(h11.EndOfMessage())
+
+    async def head(self) -> h11.Response:
+        """Return the head of the response; ConnectionTrouble if none comes."""
+        while True:
+            event = await self._next_event()
+            if isinstance(event, h11.Response):
+                packed = dict(event.headers).get(b"content-encoding", b"").lower() in {b"gzip", b"x-gzip", b"deflate"}
+                self._inflate = zlib.decompressobj(UNKNOWN_WBITS) if packed else None
+                return event
+            if not isinstance(event, h11.InformationalResponse):
+                raise ConnectionTrouble("the connection to {url} was lost")
+
+    async def read(self) -> bytes:
+        """Return the next bytes of the body, decompressed; empty at its end. ConnectionTrouble if it breaks off."""
+        while not self.at_end:
+            event = await self._next_event()
+            if isinstance(event, h11.Data) and (data := self._inflated(bytes(event.data))):
+                return data
+        return b""
+
+    def reusable(self) -> bool:
+        """Prepare for the next request; return False if there can be none."""
+        if not self.open or self._http.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
+            return False
+        self._http.start_next_cycle()
+        self.idle_since_s = asyncio.get_running_loop().time()
+        return True
+
+    def close(self) -> None:
+        """Close it at once."""
+        self._stream.abort()
+
+    async def _next_event(self) -> object:
+        try:
+            while (event := self._http.next_event()) is h11.NEED_DATA:
+                self._http.receive_data(await self._stream.read())
+        except h11.RemoteProtocolError as error:
+            raise ConnectionTrouble("the connection to {url} was lost") from error
+        return event
+
+    def _inflated(self, data: bytes) -> bytes:
+        if self._inflate is None:
+            return data
+        try:
+            return self._inflate.decompress(data)
+        except zlib.error as error:
+            raise ConnectionTrouble("{url} sent a reply that cannot be decompressed") from error
+
+
+async def open_connection(route: Route, tls: Callable[[], ssl.SSLContext]) -> Connection:
+    """Open a connection; ConnectionTrouble if that fails. `tls` returns the settings for servers that speak TLS."""
+    first = route.proxy or route.server
+    stream = _Stream()
+    with contextlib.ExitStack() as undo:
+        undo.callback(stream.abort)
+        await _connect(stream, first, to_proxy=route.proxy is not None)
+        if first.tls:
+            await _begin_tls(stream, first, tls())
+        if route.proxy and route.tunnel:
+            await _tunnel(stream, route)
+            await _begin_tls(stream, route.server, tls())
+        undo.pop_all()
+    return Connection(stream, route)
+
+
+async def _connect(stream: "_Stream", there: Address, *, to_proxy: bool) -> None:
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(there.host, there.port, type=socket.SOCK_STREAM)
+    except (socket.gaierror, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        problem = f"the host of {{url}} cannot be resolved: {reason}"
+        raise ConnectionTrouble(_of_proxy(f"{reason}") if to_proxy else problem) from error
+    connected, _, errors = await staggered_race([partial(_connected, each) for each in found], RACE_S)
+    if connected is None:
+        refused = next((each for each in errors if isinstance(each, OSError)), OSError("it has no address"))
+        reason = os.strerror(refused.errno) if refused.errno else f"{refused}"
+        problem = _of_proxy(reason) if to_proxy else f"{{url}} cannot be reached: {reason}"
+        raise ConnectionTrouble(problem, errno=refused.errno or 0) from refused
+    with contextlib.ExitStack() as undo:
+        undo.callback(connected.close)
+        await loop.create_connection(lambda: stream, sock=connected)
+        undo.pop_all()
+
+
+def _of_proxy(reason: str) -> str:
+    return f"the proxy for {{url}} cannot be reached: {reason}"
+
+
+async def _connected(found: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    family, kind, protocol, _, place = found
+    made = socket.socket(family, kind, protocol)
+    with contextlib.ExitStack() as undo:
+        undo.callback(made.close)
+        made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        await asyncio.get_running_loop().sock_connect(made, place)
+        undo.pop_all()
+    return made
+
+
+async def _tunnel(stream: "_Stream", route: Route) -> None:
+    """Have the proxy connect us to the server."""
+    authority = str(route.server)
+    headers = [("Host", authority)]
+    if route.authorization:
+        headers.append(("Proxy-Authorization", route.authorization))
+    http = h11.Connection(h11.CLIENT)
+    stream.write(http.send(h11.Request(method="CONNECT", target=authority, headers=headers)) or b"")
+    try:
+        while (event := http.next_event()) is h11.NEED_DATA or isinstance(event, h11.InformationalResponse):
+            if event is h11.NEED_DATA:
+                http.receive_data(await stream.read())
+    except h11.RemoteProtocolError as error:
+        raise ConnectionTrouble("the proxy for {url} does not answer as one") from error
+    if not isinstance(event, h11.Response):
+        raise ConnectionTrouble("the proxy for {url} closed the connection")
+    if not 200 <= event.status_code < 300:
+        problem = f"the proxy for {{url}} refused the connection with HTTP status {event.status_code}"
+        raise ConnectionTrouble(problem, lasting=event.status_code < 500)
+
+
+async def _begin_tls(stream: "_Stream", server: Address, context: ssl.SSLContext) -> None:
+    try:
+        await stream.begin_tls(context, server.host)
+    except ssl.SSLCertVerificationError as error:
+        reason = error.verify_message or f"{error}"
+        raise ConnectionTrouble(f"the TLS certificate of {{url}} is not valid: {reason}", lasting=True) from error
+    except OSError as error:
+        raise ConnectionTrouble(f"no TLS connection to {{url}}: {error.strerror or error}") from error
+
+
+class _Stream(asyncio.Protocol):
+    """The bytes of a connection."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        """Whether the server has closed it, or it was lost."""
+        self._transport: asyncio.Transport | None = None
+        self._received = bytearray()
+        self._error: Exception | None = None
+        self._readable = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        self._readable.set()
+        if len(self._received) > READ_AHEAD_BYTES and self._transport:
+            self._transport.pause_reading()
+
+    def eof_received(self) -> None:
+        self._end(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end(exc)
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def _end(self, error: Exception | None) -> None:
+        self.ended = True
+        self._error = self._error or error
+        self._readable.set()
+        self._writable.set()
+
+    async def read(self) -> bytes:
+        """Return what was received since the last call, waiting for it; empty at the end."""
+        await self._readable.wait()
+        data = bytes(self._received)
+        self._received.clear()
+        if not self.ended:
+            self._readable.clear()
+            if self._transport:
+                self._transport.resume_reading()
+        if not data and self._error:
+            raise ConnectionTrouble("the connection to {url} was lost") from self._error
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; does nothing if the connection was lost, as what came before that may say why."""
+        if self._transport and not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait until more can be sent."""
+        await self._writable.wait()
+
+    async def begin_tls(self, context: ssl.SSLContext, host: str) -> None:
+        """Encrypt from here on; OSError if that fails."""
+        loop, plain = asyncio.get_running_loop(), self._transport
+        transport = plain and await loop.start_tls(plain, self, context, server_hostname=host)
+        if transport is None:
+            raise ConnectionResetError("the connection was lost")
+        self._transport = transport
+
+    def abort(self) -> None:
+        if self._transport:
+            self._transport.abort()
