@@ -121,9 +121,20 @@ async def _by_rules_and_paths(
         return denied
     if rule := next((rule for rule in rules.deny if rule.denies(request)), None):
         return PolicyDecision("deny", f"deny:{rule}", f"the rule `{rule}` denies it")
-    if rule := next((rule for rule in rules.allow if rule.allows(request)), None):
-        return PolicyDecision("allow", str(rule), f"the rule `{rule}` allows it")
+    if allowing := _allowing_rules(request, rules):
+        named = "`, `".join(allowing)
+        plural = len(allowing) > 1
+        return PolicyDecision(
+            "allow", ", ".join(allowing), f"the rule{'s' * plural} `{named}` allow{'s' * (not plural)} it"
+        )
     return _question(request) if request.kind == "path" else None
+
+
+def _allowing_rules(request: PermissionRequest, rules: RuleSet) -> tuple[str, ...]:
+    """Return the rules that allow the call, for each of its paths one; empty if one of them is not allowed."""
+    each = [structs.replace(request, paths=(path,)) for path in request.paths] or [request]
+    found = [next((str(rule) for rule in rules.allow if rule.allows(part)), None) for part in each]
+    return () if None in found else tuple(dict.fromkeys(filter(None, found)))
 
 
 def _denial(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDecision | None:
@@ -131,19 +142,19 @@ def _denial(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDeci
     if request.kind == "url":
         return denied_url(request.subject)
     if request.kind == "path":
-        return _by_path(request.subject, request.paths, workspace, writes=request.category == "file_write")
+        return _by_path(request.named, request.paths, workspace, writes=request.category == "file_write")
     if request.category in {"mcp", "plugin"}:
         return _by_texts(request, workspace)
     return None
 
 
-def _by_path(path: str, reached: tuple[str, ...], workspace: WorkspacePaths, *, writes: bool) -> PolicyDecision | None:
-    """Return the denial if no agent may use the file, else None."""
-    # surrogate escapes (U+DC80 to U+DCFF) stand for undecodable bytes in real names; other surrogates are invalid
-    invalid = any("\ud800" <= char <= "\udc7f" or "\udd00" <= char <= "\udfff" for char in path)
-    if invalid or not path or len(path) > MAX_PATH_CHARS or "\0" in path:
+def _by_path(
+    named: tuple[str, ...], reached: tuple[str, ...], workspace: WorkspacePaths, *, writes: bool
+) -> PolicyDecision | None:
+    """Return the denial if no agent may use one of the files, else None."""
+    if not all(map(_is_valid, named)):
         return PolicyDecision("deny", "path", "the path is empty, too long, contains a NUL or is not valid text")
-    # `reached` has the path as written and with links resolved; each of them must be allowed.
+    # `reached` has the paths as written and with links resolved; each of them must be allowed.
     for each in reached:
         if writes and (entry := protected_entry(each)):
             return PolicyDecision(
@@ -158,6 +169,12 @@ def _by_path(path: str, reached: tuple[str, ...], workspace: WorkspacePaths, *, 
         if f"{whole}/".startswith(_NOT_FILES):
             return PolicyDecision("deny", "device", f"{each} is not a regular file")
     return None
+
+
+def _is_valid(path: str) -> bool:
+    # surrogate escapes (U+DC80 to U+DCFF) stand for undecodable bytes in real names; other surrogates are invalid
+    invalid = any("\ud800" <= char <= "\udc7f" or "\udd00" <= char <= "\udfff" for char in path)
+    return not (invalid or not path or len(path) > MAX_PATH_CHARS or "\0" in path)
 
 
 def _by_texts(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDecision | None:
@@ -180,7 +197,7 @@ def _by_text(text: str, workspace: WorkspacePaths) -> PolicyDecision | None:
         return None
     tilde = path == "~" or path.startswith("~/")
     reached = tuple(map(workspace.within, workspace.reached(path, frozenset({workspace.root}), tilde=tilde)))
-    denied = _by_path(path, reached, workspace, writes=True)
+    denied = _by_path((path,), reached, workspace, writes=True)
     # Most texts are no paths at all, so being too long or oddly encoded is no reason to deny them.
     return denied if denied is not None and denied.rule.startswith(("protected:", "secret:")) else None
 
@@ -190,8 +207,8 @@ def _question(request: PermissionRequest) -> PolicyDecision | None:
     if outside := next((path for path in request.paths if path.startswith("/")), None):
         return PolicyDecision("ask", "outside", f"{outside} is outside the workspace")
     # A control character could change what the question shows on a terminal.
-    if any(ord(char) < 32 or ord(char) == 127 for char in request.subject):
-        return PolicyDecision("ask", "path", f"the path contains a control character ({ascii(request.subject)[1:-1]})")
+    if odd := next((path for path in request.named if any(ord(char) < 32 or ord(char) == 127 for char in path)), None):
+        return PolicyDecision("ask", "path", f"the path contains a control character ({ascii(odd)[1:-1]})")
     return None
 
 

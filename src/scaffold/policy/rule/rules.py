@@ -27,7 +27,9 @@ class PermissionRequest(Struct, frozen=True, kw_only=True):
     category: ToolCategory
     kind: SubjectKind
     subject: str
-    """The command, the path as the model gave it, the URL, or else the arguments as JSON."""
+    """The command, the path as the model gave it (several: one a line), the URL, or else the arguments as JSON."""
+    named: tuple[str, ...] = ()
+    """The paths as the model gave them."""
     paths: tuple[str, ...] = ()
     """The known paths it would read or write, each as given and with links resolved.
 

@@ -1,0 +1,88 @@
+"""A call that names several files, as a patch does: each of them must be allowed."""
+
+import asyncio
+
+import pytest
+
+from scaffold.policy.permission.call_decision import CallContext, decide_call
+from scaffold.policy.permission.request import invocation_by_name, permission_request
+from scaffold.policy.rule.rules import parse_rule
+from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
+
+PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
+
+
+def request(*lines):
+    patch = "\n".join(("*** Begin Patch", *lines, "*** End Patch"))
+    return permission_request(invocation_by_name("apply_patch", {"input": patch}), PLACE)
+
+
+def decided(*lines, mode="default", **rules):
+    decision = asyncio.run(
+        decide_call(request(*lines), RuleSet(**rules), CallContext(workspace=PLACE, mode=mode), None)
+    )
+    return decision.decision, decision.rule
+
+
+UPDATED = ("*** Update File: src/a.py", "-x", "+y")
+MOVED = ("*** Update File: src/a.py", "*** Move to: other/b.py", "-x", "+y")
+TWO = (*UPDATED, "*** Delete File: other/b.py")
+
+
+def test_a_request_names_every_file_of_a_patch():
+    """RA-13."""
+    found = request(*MOVED, "*** Add File: /w/new", "*** Delete File: src/a.py")
+    assert (found.kind, found.named) == ("path", ("src/a.py", "other/b.py", "/w/new"))
+    assert found.paths == ("src/a.py", "other/b.py", "new")
+    assert found.subject == "src/a.py\nother/b.py\n/w/new"
+
+
+@pytest.mark.parametrize("several", [MOVED, TWO])
+def test_rules_allow_a_patch_only_if_they_allow_each_file(several):
+    """RA-13."""
+    source, everything = (parse_rule(f"apply_patch:{pattern}") for pattern in ("src/**", "**"))
+    assert decided(*UPDATED, allow=(source,)) == ("allow", "apply_patch:src/**")
+    assert decided(*several, allow=(source,)) == ("ask", "category")
+    other = parse_rule("apply_patch:other/*")
+    assert decided(*several, allow=(other, source)) == ("allow", "apply_patch:src/**, apply_patch:other/*")
+    assert decided(*several, allow=(everything,)) == ("allow", "apply_patch:**")
+    denied = parse_rule("apply_patch:other/**", denies=True)
+    assert decided(*several, allow=(everything,), deny=(denied,)) == ("deny", "deny:apply_patch:other/**")
+    assert decided(*UPDATED, deny=(denied,)) == ("ask", "category")
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (("*** Add File: .env", "+x"), ("deny", "protected:.env*")),
+        (("*** Update File: src/b", "*** Move to: .git/hooks/x"), ("deny", "protected:.git")),
+        (("*** Delete File: ../out",), ("ask", "outside")),
+        (("*** Delete File: /etc/passwd",), ("ask", "outside")),
+        (("*** Delete File: a\x07b",), ("ask", "path")),
+        (("*** Delete File: a\0b",), ("deny", "path")),
+        ((f"*** Delete File: {'x' * 5_000}",), ("deny", "path")),
+    ],
+)
+def test_one_file_that_may_not_be_written_decides_the_whole_patch(last, expected):
+    """RA-13, RA-14: wherever it stands in the patch."""
+    for lines in ((*UPDATED, *last), (*last, *UPDATED)):
+        assert decided(*lines, yolo=expected[0] == "deny", allow=()) == expected
+
+
+def test_modes_without_changes_deny_patches():
+    assert decided(*TWO, mode="plan", yolo=True) == ("deny", "mode:plan")
+
+
+def test_an_answer_for_ever_holds_for_the_same_files_alone():
+    """RA-13."""
+    always = frozenset({request(*TWO).identity})
+    assert decided(*TWO, always=always) == ("allow", "always")
+    assert decided(*MOVED, always=always) == ("allow", "always")
+    assert decided(*UPDATED, always=always) == ("ask", "category")
+
+
+def test_what_is_no_patch_is_decided_by_its_category():
+    """RA-13: the tool refuses it, so it names no file."""
+    found = permission_request(invocation_by_name("apply_patch", {"input": "*** Begin Patch"}), PLACE)
+    assert (found.kind, found.paths) == ("text", ())
