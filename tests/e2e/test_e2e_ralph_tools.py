@@ -102,6 +102,7 @@ def test_every_tool_does_what_it_says(scenario):
             call("TodoWrite", action="update", todos=[{"id": 1, "status": "completed"}]),
             call("TodoRead", status="pending"),
         ],
+        [call("apply_patch", input="*** Begin Patch\n*** Add File: notes/b.txt\n+b\n*** End Patch")],
         "all done",
     ]
     events, results = ralph(scenario, replies(scenario, *steps), "--yolo")
@@ -128,6 +129,7 @@ def test_every_tool_does_what_it_says(scenario):
     assert said[18:20] == ['{"words": 3}\n--- printed\ncounting', '{"letters": 4}\n--- printed\ncounting']
     assert said[20] == "[x] 1. write it\n[ ] 2. check it"
     assert [entry["content"] for entry in json.loads(said[21])] == ["check it"]
+    assert said[22] == "notes/b.txt created: 1 line."
     notices = [event["text"] for event in events if event["type"] == "notice"]
     others = [text for text in notices if not text.startswith("no sandbox: ")]
     assert ["undocumented has no docstring" in text for text in others] == [True]

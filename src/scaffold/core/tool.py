@@ -32,6 +32,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """True if it changes nothing, so calls may run in parallel and equal calls once; implied by `file_read`."""
     sandboxed: bool = False
     """True if everything it starts is confined to a sandbox."""
+    for_trained_models: bool = False
+    """True if it is offered only to the models that are trained to use a tool of this name."""
 
 
 def is_nested_too_deeply(args: Mapping[str, Any]) -> bool:

@@ -64,6 +64,7 @@ class LiveModel:
             stream=stream,
         )
         self._speak(endpoint.codec)
+        self._tools = _OfferedTools(card.trained_tools)
         self._fixed = _PromptOverhead()
         self._last = Usage()
         self._guessed = 0
@@ -84,6 +85,7 @@ class LiveModel:
 
     def estimate(self, request: Request) -> Usage:
         """Return the estimated usage of the request, from its size in bytes and the last reply."""
+        request = self._tools.offered(request)
         guess = self._guess(request)
         grown = guess - self._guessed
         # The reported count plus the growth is more exact than a guess, but void once the conversation was compacted.
@@ -102,6 +104,7 @@ class LiveModel:
 
         Raises ModelError on failure, transient if nothing arrived within `silence_s`.
         """
+        request = self._tools.offered(request)
         try:
             return await self._once(request, on_delta, silence_s)
         except SystemMessageRefused:
@@ -222,6 +225,23 @@ class LiveModel:
         prices = self._card.prices
         cost_usd = None if prices is None else prices.cost_usd(usage, self._clock.now().date())
         return msgspec.structs.replace(usage, cost_usd=cost_usd)
+
+
+class _OfferedTools:
+    """Leaves out the tools that are only for models trained to use them; the same tools give the same object."""
+
+    def __init__(self, trained: frozenset[str]) -> None:
+        self._trained = trained
+        self._given: Sequence[Tool] = ()
+        self._offered: Sequence[Tool] = ()
+
+    def offered(self, request: Request) -> Request:
+        if request.tools is not self._given and request.tools is not self._offered:
+            self._given = request.tools
+            self._offered = tuple(
+                tool for tool in request.tools if not tool.for_trained_models or tool.name in self._trained
+            )
+        return msgspec.structs.replace(request, tools=self._offered)
 
 
 class _PromptOverhead:

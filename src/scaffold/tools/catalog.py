@@ -7,6 +7,7 @@ from scaffold.tools.command.packages import pip_install, pip_list
 from scaffold.tools.command.python import python
 from scaffold.tools.command.shell import shell
 from scaffold.tools.file.append import append_file
+from scaffold.tools.file.apply_patch import apply_patch
 from scaffold.tools.file.edit import apply_delta
 from scaffold.tools.file.info import file_info
 from scaffold.tools.file.read_write import list_dir, read_file, write_file
@@ -45,7 +46,7 @@ def builtin_tools(
     (None: discarded).
     """
     return (
-        *(make(workspace) for make in (read_file, write_file, append_file, edit, apply_delta)),
+        *(make(workspace) for make in (read_file, write_file, append_file, edit, apply_delta, apply_patch)),
         *(make(workspace) for make in (list_dir, search_files, file_info)),
         shell(workspace, outputs),
         python(workspace, packages=packages, outputs=outputs),

@@ -25,6 +25,7 @@ def test_all_tools_have_the_names_arguments_and_categories_used_by_cassettes_and
         "append_file": ("file_write", ["path", "content"]),
         "edit": ("file_write", ["path", "old", "new", "replace_all"]),
         "apply_delta": ("file_write", ["path", "operations"]),
+        "apply_patch": ("file_write", ["input"]),
         "list_dir": ("file_read", ["path"]),
         "search_files": ("file_read", ["pattern", "path", "glob", "context_lines", "max_matches"]),
         "file_info": ("file_read", ["path"]),
@@ -50,7 +51,7 @@ def test_read_only_tools_are_marked_as_such(tools):
     assert {tool.name for tool in tools if is_read_only(tool)} == reading
 
 
-@pytest.mark.parametrize("number", range(14))
+@pytest.mark.parametrize("number", range(16))
 async def test_every_tool_documents_its_arguments_and_none_raises_for_unusual_ones(tools, number):
     tool = tools[number]
     if tool.schema["required"]:

@@ -40,6 +40,7 @@ def test_the_tools_have_the_names_and_arguments_used_by_cassettes(root):
         "shell": {"command", "timeout_s"},
         "append_file": {"path", "content"},
         "apply_delta": {"path", "operations"},
+        "apply_patch": {"input"},
         "file_info": {"path"},
         "python": {"code", "timeout_s"},
     }

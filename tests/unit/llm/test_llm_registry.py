@@ -111,3 +111,20 @@ def test_a_day_before_the_first_known_prices_has_those():
 
 def rate(dollars):
     return TokenRate(above=0, input=dollars, cached=None, written=None, output=dollars)
+
+
+@pytest.mark.parametrize(
+    ("model", "trained"),
+    [
+        ("openai:gpt-5.1", True),
+        ("codex:gpt-5-codex", True),
+        ("openai-chat:gpt-4.1-mini", True),
+        ("local:openai/gpt-oss-20b@http://h/v1", True),
+        ("openai:gpt-4o", False),
+        ("anthropic:claude-sonnet-4-5", False),
+        ("local:qwen3-coder@http://h/v1", False),
+    ],
+)
+def test_a_model_family_has_the_tools_it_is_trained_to_use(model, trained):
+    """RA-1, RA-4."""
+    assert model_card(parse_model(model)).trained_tools == (frozenset({"apply_patch"}) if trained else frozenset())

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.repl.renderer import Renderer
-from scaffold.cli.repl.running_tools import RunningCall, proposed_text
+from scaffold.cli.repl.running_tools import RunningCall, patch_of, proposed_text
 from scaffold.cli.repl.user_input import ANSWERS, counts_as_answer
 from scaffold.core.ports import Clock
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion
@@ -139,6 +139,8 @@ def proposed_change(question: ApprovalQuestion, call: RunningCall) -> LineDiff |
     """Return the change a call would make to its file: a diff, or else a text."""
     if question.category != "file_write":
         return ""
+    if patch := patch_of(call):
+        return "\n".join(f"  {line}" for line in patch.split("\n"))
     after = proposed_text(call)
     if after is None or call.before is None:
         return f"  no diff can be shown; the call is {json.dumps(dict(call.args), ensure_ascii=False)}"

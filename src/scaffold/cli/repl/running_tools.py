@@ -93,6 +93,12 @@ def proposed_text(call: RunningCall) -> str | None:
     return None if call.before is None else _after(call.name, call.args, call.before)
 
 
+def patch_of(call: RunningCall) -> str:
+    """Return the patch that a call applies, which shows its changes by itself; empty for other calls."""
+    patch = call.args.get("input") if call.name == "apply_patch" else None
+    return patch if isinstance(patch, str) else ""
+
+
 def _text(root: Path, name: str, args: Mapping[str, Any]) -> str | None:
     """Return the text of the file a call writes, empty if it does not exist; None for calls that write no file."""
     path = args.get("path")

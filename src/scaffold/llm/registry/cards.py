@@ -23,6 +23,11 @@ _OLD = re.compile(r"claude-(2|v|3)|gpt-[34]|chatgpt|o1|davinci|codex-mini")
 _SEES_NOTHING = re.compile(r"claude-(2|v)|gpt-3|gpt-4(-32k|-0|$)|o1-(mini|preview)|o3-mini")
 _REASONS = re.compile(r"claude-(3-7|[a-z]+-[4-9]|[4-9])|gpt-[5-9]|o\d|codex")
 
+_TRAINED_TOOLS: Sequence[tuple[str, frozenset[str]]] = (
+    (r"(openai/)?gpt-(4\.1|[5-9]|oss)|o[34]|codex", frozenset({"apply_patch"})),
+)
+"""Names of tools that the models of a family are trained to use."""
+
 
 class ModelCard(Struct, frozen=True, kw_only=True):
     """The known properties of one model. Defaults are chosen so that a wrong one is cheap."""
@@ -43,6 +48,8 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     """True if it accepts images, or if only the server knows."""
     answer_schema: bool = True
     """True if its answer can be constrained to a JSON schema."""
+    trained_tools: frozenset[str] = frozenset()
+    """Names of the tools that it is trained to use; see `Tool.for_trained_models`."""
     prices: Prices | None = None
     """None if unknown, and for local servers."""
 
@@ -58,8 +65,9 @@ _FAMILY: Mapping[Provider, Family] = {
 def model_card(model: ModelName) -> ModelCard:
     """Return the card of `model`; subscriptions (`codex`), local servers and cassettes have no prices."""
     family = _FAMILY.get(model.provider)
+    trained = _trained_tools(model.name)
     if family is None:
-        return ModelCard(model=str(model), name=model.name, thinking=True, thinking_tags=True)
+        return ModelCard(model=str(model), name=model.name, thinking=True, thinking_tags=True, trained_tools=trained)
     found = find_model(family, model.name)
     return ModelCard(
         model=str(model),
@@ -68,6 +76,7 @@ def model_card(model: ModelName) -> ModelCard:
         max_output_tokens=_anthropic_output(model.name) if family == "anthropic" else None,
         thinking=_REASONS.match(model.name) is not None,
         images=_SEES_NOTHING.match(model.name) is None,
+        trained_tools=trained,
         prices=Prices(found.periods) if found and model.provider != "codex" else None,
     )
 
@@ -84,3 +93,7 @@ def known_models() -> Sequence[ModelCard]:
 
 def _anthropic_output(name: str) -> int | None:
     return next((most for pattern, most in _ANTHROPIC_OUTPUT if re.match(pattern, name)), None)
+
+
+def _trained_tools(name: str) -> frozenset[str]:
+    return next((tools for pattern, tools in _TRAINED_TOOLS if re.match(pattern, name)), frozenset())

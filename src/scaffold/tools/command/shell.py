@@ -23,6 +23,8 @@ TIMEOUT_SCHEMA = {
     "description": f"Seconds; default {DEFAULT_TIMEOUT_S}, at most {MAX_TIMEOUT_S}.",
 }
 LONGER_HINT = "give timeout_s for longer work"
+PATCH_TOOL = "apply_patch"
+"""Some models run it as a command."""
 MAX_COMMAND_BYTES = 131_071
 """Linux's limit for one argument."""
 
@@ -40,7 +42,8 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
         if problem := _command_problem(args["command"]):
             return failed_answer(problem)
         argv = [interpreter, "-c", args["command"]]
-        return await run_call(workspace, argv, args, outputs)
+        answer = await run_call(workspace, argv, args, outputs)
+        return structs.replace(answer, content=answer.content + _patch_hint(args["command"], answer))
 
     return Tool(
         name="shell",
@@ -133,6 +136,14 @@ def _landlock_limits(sandbox: SandboxSpec, *, has_broker: bool) -> str:
         " It cannot create, rename or remove entries at the top of the workspace: create files there with write_file."
     )
     return listening + (entries if sandbox.confinement.protected else "")
+
+
+def _patch_hint(command: str, answer: ToolOutput) -> str:
+    """Return advice for a model that applies a patch by a command, as it does elsewhere; empty if it did not."""
+    missing = answer.failed and f"{PATCH_TOOL}: " in answer.content and PATCH_TOOL in command
+    return (
+        f"\n{PATCH_TOOL} is no command here; call the tool {PATCH_TOOL} with the patch as `input`." if missing else ""
+    )
 
 
 def _command_problem(command: str) -> str | None:

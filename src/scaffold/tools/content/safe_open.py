@@ -35,6 +35,8 @@ class FileContent(Struct, frozen=True):
     data: bytes
     origin: FileVersion
     cut: bool = False
+    mode: int | None = None
+    """Its permission bits; None if they are unknown."""
 
 
 def read_whole(root: Path, path: Path, shown: str, *, limit_bytes: int) -> FileContent | Refusal:
@@ -67,14 +69,18 @@ def read_head(root: Path, path: Path, shown: str, *, limit_bytes: int) -> FileCo
         return Refusal(f"{shown} is a folder; use list_dir.")
     except OSError as error:
         return Refusal(f"{shown} cannot be read ({error.strerror}); use another file.")
-    return FileContent(data, file_version(status), cut=known_long or len(data) > limit_bytes)
+    cut = known_long or len(data) > limit_bytes
+    return FileContent(data, file_version(status), cut=cut, mode=stat.S_IMODE(status.st_mode))
 
 
-def replace_file(root: Path, path: Path, data: bytes, shown: str, *, origin: FileVersion | None) -> Refusal | None:
+def replace_file(
+    root: Path, path: Path, data: bytes, shown: str, *, origin: FileVersion | None, mode: int | None = None
+) -> Refusal | None:
     """Write `data` to `path` atomically; return why it was refused, or None. Raises OSError.
 
-    Creates missing folders and keeps the mode and owner of an existing file. With `origin`, refuses if the file is
-    no longer that version. Other hard links of the file keep the old content.
+    Creates missing folders and keeps the mode and owner of an existing file; a new one gets `mode`, if given. Refuses
+    if the file is no longer the version `origin`: None means that there is none. Other hard links of the file keep the
+    old content.
     """
     with _folder(root, path.parent, make=True) as folder:
         before = _status(folder, path.name)
@@ -85,16 +91,27 @@ def replace_file(root: Path, path: Path, data: bytes, shown: str, *, origin: Fil
             return Refusal(f"{shown} is not writable (mode {stat.S_IMODE(before.st_mode):04o}); ask the user.")
         draft = f".{path.name[:200]}.{secrets.token_hex(6)}"
         try:
-            _write_new(folder, draft, data, before)
+            _write_new(folder, draft, data, before, mode)
             # As late as possible, right before the rename.
-            after = _status(folder, path.name)
-            if origin is not None and (after is None or file_version(after) != origin):
-                return Refusal(f"{shown} was changed by another process; nothing was written. Read it again.")
+            if _version(folder, path.name) != origin:
+                return _changed_meanwhile(shown)
             os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(draft, dir_fd=folder)
         # Without it, the rename may not survive a power cut.
+        os.fsync(folder)
+    return None
+
+
+def remove_file(root: Path, path: Path, shown: str, *, origin: FileVersion) -> Refusal | None:
+    """Delete a file that is still the version `origin`; return why it was refused, or None. Raises OSError."""
+    with _folder(root, path.parent, make=False) as folder:
+        if not os.access(path.name, os.W_OK, dir_fd=folder, effective_ids=_EFFECTIVE):
+            return Refusal(f"{shown} is not writable; ask the user.")
+        if _version(folder, path.name) != origin:
+            return _changed_meanwhile(shown)
+        os.unlink(path.name, dir_fd=folder)
         os.fsync(folder)
     return None
 
@@ -168,8 +185,17 @@ def _status(folder: int, name: str) -> os.stat_result | None:
         return None
 
 
-def _write_new(folder: int, name: str, data: bytes, like: os.stat_result | None) -> None:
-    """Create and write a file with the mode and owner of `like`, or by the umask if `like` is None."""
+def _version(folder: int, name: str) -> FileVersion | None:
+    status = _status(folder, name)
+    return None if status is None else file_version(status)
+
+
+def _changed_meanwhile(shown: str) -> Refusal:
+    return Refusal(f"{shown} was changed by another process; nothing was written. Read it again.")
+
+
+def _write_new(folder: int, name: str, data: bytes, like: os.stat_result | None, mode: int | None) -> None:
+    """Create and write a file with the mode and owner of `like`; if that is None, with `mode`, or by the umask."""
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS, 0o666, dir_fd=folder)
     with os.fdopen(fd, "wb") as file:
         file.write(data)
@@ -180,4 +206,6 @@ def _write_new(folder: int, name: str, data: bytes, like: os.stat_result | None)
                 os.fchown(fd, like.st_uid, like.st_gid)
             # After the owner, because the kernel clears set-id bits when the owner changes.
             os.fchmod(fd, stat.S_IMODE(like.st_mode))
+        elif mode is not None:
+            os.fchmod(fd, mode)
         os.fsync(fd)

@@ -81,6 +81,10 @@ class SeenFiles:
         seen = self._seen[path]
         seen.reply, seen.edits = CURRENT_REPLY.get(), sorted([*before, *own], key=lambda span: (span.start, span.end))
 
+    def forget(self, path: Path) -> None:
+        """Forget a file that the conversation has deleted or moved."""
+        self._seen.pop(path, None)
+
     def knows(self, path: Path) -> bool:
         """Return whether the conversation has read or written the file."""
         return path in self._seen

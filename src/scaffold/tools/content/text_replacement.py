@@ -41,7 +41,7 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
         return Refusal("`old` and `new` are equal; there is nothing to change.")
     found = list(_matches(text, old))
     if not found:
-        return Refusal(f"`old` does not occur; nothing was changed. {_nearest(text, old)}")
+        return Refusal(f"`old` does not occur; nothing was changed. {nearest_lines(text, old)}")
     if len(found) > 1 and not everywhere:
         lines = ", ".join(str(_line_at(text, start) + 1) for start, _ in found[:MAX_NAMED])
         more = " and more" if len(found) > MAX_NAMED else ""
@@ -54,8 +54,13 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
     return TextReplacement(_with(text, found, put), edits, edit_hunks(split_lines(text), edits), len(found))
 
 
-def near_places(text: str, old: str) -> str:
-    """Return the lines of `text` that are most like `old`, with their numbers; empty if none is like it."""
+def nearest_lines(text: str, old: str) -> str:
+    """Return the lines of `text` that are most like `old`, with their numbers, or advice if none is like it."""
+    near = _most_similar_lines(text, old) if text.count("\n") <= MAX_COMPARED_LINES else ""
+    return near or "Read the file to see what it contains."
+
+
+def _most_similar_lines(text: str, old: str) -> str:
     lines, wanted = split_lines(text), split_lines(old)
     stripped, sought = [line.split() for line in lines], [line.split() for line in wanted]
     size = len(wanted)
@@ -64,11 +69,6 @@ def near_places(text: str, old: str) -> str:
         return f"These lines differ from it only in white space:\n{_shown(lines, starts[0], size)}"
     start = _most_similar(lines, wanted)
     return "" if start is None else f"The lines most like it:\n{_shown(lines, start, size)}"
-
-
-def _nearest(text: str, old: str) -> str:
-    near = near_places(text, old) if text.count("\n") <= MAX_COMPARED_LINES else ""
-    return near or "Read the file to see what it contains."
 
 
 def _matches(text: str, old: str) -> Iterator[tuple[int, int]]:

@@ -112,10 +112,10 @@ def _write_whole(workspace: Workspace, shown: str, text: str) -> str | Refusal:
     target = resolve_writable(workspace, shown)
     if isinstance(target, Refusal):
         return target
-    before = _content_before(workspace, target, shown)
+    before = content_before(workspace, target, shown)
     if isinstance(before, Refusal):
         return before
-    text, encoding = _in_the_manner_of(before, text)
+    text, encoding = in_the_manner_of(before, text)
     encoded = encode_text(text, encoding)
     if isinstance(encoded, Refusal):
         return encoded
@@ -129,7 +129,7 @@ def _write_whole(workspace: Workspace, shown: str, text: str) -> str | Refusal:
     return f"{shown} {'replaced' if before else 'created'}: {size}{''.join(kept)}."
 
 
-def _content_before(workspace: Workspace, target: Path, shown: str) -> FileContent | Refusal | None:
+def content_before(workspace: Workspace, target: Path, shown: str) -> FileContent | Refusal | None:
     """Return the file that is about to be replaced, None if there is none, or why it must not be replaced."""
     if not target.is_file():  # what is no regular file is refused when it is to be replaced
         return workspace.seen.change_since(target, None, shown)
@@ -146,7 +146,7 @@ def _content_before(workspace: Workspace, target: Path, shown: str) -> FileConte
     return content
 
 
-def _in_the_manner_of(before: FileContent | None, text: str) -> tuple[str, Encoding]:
+def in_the_manner_of(before: FileContent | None, text: str) -> tuple[str, Encoding]:
     """Return the text with the line endings and the newline at the end of what it replaces, and its encoding."""
     encoding = detect_encoding(before.data, whole=not before.cut) if before else None
     if before is None or encoding is None:

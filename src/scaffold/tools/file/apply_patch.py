@@ -1,0 +1,209 @@
+"""The tool that applies a patch to several files, in the form that GPT models are trained on."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.core.printable_text import count_of
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.policy.path.containment import Refusal
+from scaffold.policy.path.patch_text import FilePatch, parse_patch
+from scaffold.tools.arguments import object_schema
+from scaffold.tools.content.file_set import PlannedFile, change_files
+from scaffold.tools.content.line_edits import LineEdit
+from scaffold.tools.content.patch_sections import PatchedText, apply_sections
+from scaffold.tools.content.safe_open import FileContent, read_whole
+from scaffold.tools.content.seen_files import whole_content
+from scaffold.tools.content.text_encoding import decode, encode_text, split_lines
+from scaffold.tools.file.edit import change_report
+from scaffold.tools.file.read_write import MAX_READ_BYTES, content_before, in_the_manner_of
+from scaffold.tools.workspace import Workspace, failed_answer, resolve_writable, run_in_thread
+
+DESCRIPTION = """\
+Change several text files at once: all or none. `input` is a patch:
+*** Begin Patch
+*** Update File: src/app.py
+*** Move to: src/main.py
+@@ def greet():
+     name = read()
+-    print("Hi")
++    print("Hello")
+*** Add File: notes.txt
++first line
+*** Delete File: old.txt
+*** End Patch
+`*** Move to:` is optional. In an updated file each line begins with a space (it stays), `-` or `+`; give about three \
+lines around a change. They must occur once in the file: where they do not, `@@` and a whole line before them, such as \
+that of a class or function, says which are meant; repeat it for nested ones. `*** End of File` after the last lines \
+of a file. Paths are relative."""
+
+
+class _PatchedFile(Struct, frozen=True, kw_only=True):
+    """What a patch makes of one file, checked and not yet written."""
+
+    planned: tuple[PlannedFile, ...]
+    """The file; of one that is moved, the new and the old one."""
+    report: str
+    edits: Sequence[LineEdit] | None = None
+    """Of an updated file."""
+
+
+def apply_patch(workspace: Workspace) -> Tool:
+    """Return the tool that adds, updates, moves and deletes text files by a patch: all of it or nothing.
+
+    What is updated keeps its mode, encoding, line endings and a missing final newline.
+    """
+
+    def work(args: Mapping[str, Any]) -> ToolOutput:
+        patched = _patched_files(workspace, args["input"])
+        if isinstance(patched, Refusal):
+            return failed_answer(f"{patched.reason}\nNothing was changed.")
+        if refusal := change_files(workspace.root, [each for file in patched for each in file.planned]):
+            return failed_answer(refusal.reason)
+        for file in patched:
+            _record(workspace, file)
+        return ToolOutput("\n".join(file.report for file in patched))
+
+    return Tool(
+        name="apply_patch",
+        description=DESCRIPTION,
+        schema=object_schema({"input": {"type": "string", "description": "The whole patch."}}),
+        category="file_write",
+        run=run_in_thread(work),
+        for_trained_models=True,
+    )
+
+
+def _patched_files(workspace: Workspace, text: str) -> tuple[_PatchedFile, ...] | Refusal:
+    """Return what the patch makes of each of its files, or everything that is wrong with it."""
+    files = parse_patch(text)
+    if isinstance(files, Refusal):
+        return files
+    results = [_patched(workspace, file) for file in files]
+    if problems := [result.reason for result in results if isinstance(result, Refusal)]:
+        return Refusal("\n\n".join(problems))
+    patched = tuple(result for result in results if isinstance(result, _PatchedFile))
+    paths = [each.path for file in patched for each in file.planned]
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
+        shown = twice.relative_to(workspace.root.resolve())
+        return Refusal(f"{shown} is in the patch twice; make all its changes in one part, with several `@@` sections.")
+    return patched
+
+
+def _patched(workspace: Workspace, file: FilePatch) -> _PatchedFile | Refusal:
+    target = resolve_writable(workspace, file.path)
+    if isinstance(target, Refusal):
+        return target
+    match file.kind:
+        case "add":
+            return _added(workspace, target, file)
+        case "update":
+            return _updated(workspace, target, file)
+        case "delete":
+            return _deleted(workspace, target, file)
+
+
+def _added(workspace: Workspace, target: Path, file: FilePatch) -> _PatchedFile | Refusal:
+    before = content_before(workspace, target, file.path)
+    if isinstance(before, Refusal):
+        return before
+    if target.is_dir():
+        return Refusal(f"{file.path} is a folder; name a file in it.")
+    text, encoding = in_the_manner_of(before, file.content)
+    data = encode_text(text, encoding)
+    if isinstance(data, Refusal):
+        return data
+    planned = PlannedFile(path=target, shown=file.path, before=before, after=encoding.bom + data)
+    report = f"{file.path} {'replaced' if before else 'created'}: {count_of(len(split_lines(text)), 'line')}."
+    return _PatchedFile(planned=(planned,), report=report)
+
+
+def _updated(workspace: Workspace, target: Path, file: FilePatch) -> _PatchedFile | Refusal:
+    content = _current_content(workspace, target, file)
+    if isinstance(content, Refusal):
+        return content
+    # A file that is only moved may have any content.
+    data, patched = content.data, None
+    if file.sections:
+        found = _patched_content(content, file)
+        if isinstance(found, Refusal):
+            return Refusal(f"{file.path}: {found.reason}")
+        data, patched = found
+    report = change_report(file.path, patched.outcome.diff) + _inexact_note(patched) if patched else ""
+    if file.move_to is None:
+        planned = PlannedFile(path=target, shown=file.path, before=content, after=data)
+        return _PatchedFile(planned=(planned,), report=report, edits=patched.edits if patched else ())
+    return _moved(workspace, target, file, content, data, report)
+
+
+def _moved(
+    workspace: Workspace, target: Path, file: FilePatch, content: FileContent, data: bytes, report: str
+) -> _PatchedFile | Refusal:
+    new = resolve_writable(workspace, file.move_to or "")
+    if isinstance(new, Refusal):
+        return new
+    if refusal := _link_refusal(workspace, file):
+        return refusal
+    if new.exists():
+        return Refusal(f"{file.path} cannot be moved to {file.move_to}: that exists. Choose another name.")
+    written = PlannedFile(path=new, shown=file.move_to or "", before=None, after=data, mode=content.mode)
+    deleted = PlannedFile(path=target, shown=file.path, before=content, after=None)
+    lines = [line for line in (report, f"{file.path} moved to {file.move_to}.") if line]
+    return _PatchedFile(planned=(written, deleted), report="\n".join(lines))
+
+
+def _deleted(workspace: Workspace, target: Path, file: FilePatch) -> _PatchedFile | Refusal:
+    content = _link_refusal(workspace, file) or _current_content(workspace, target, file)
+    if isinstance(content, Refusal):
+        return content
+    if content.data and not workspace.replaces_unread and not workspace.seen.knows(target):
+        return Refusal(f"{file.path} was not read in this conversation: read it before you delete it.")
+    planned = PlannedFile(path=target, shown=file.path, before=content, after=None)
+    return _PatchedFile(planned=(planned,), report=f"{file.path} deleted.")
+
+
+def _current_content(workspace: Workspace, target: Path, file: FilePatch) -> FileContent | Refusal:
+    content = read_whole(workspace.root, target, file.path, limit_bytes=MAX_READ_BYTES)
+    if isinstance(content, Refusal):
+        return content
+    return workspace.seen.change_since(target, content, file.path) or content
+
+
+def _link_refusal(workspace: Workspace, file: FilePatch) -> Refusal | None:
+    """Return why a file is not deleted or moved through a link: that would be done to what the link leads to."""
+    if not (workspace.root / file.path).is_symlink():
+        return None
+    return Refusal(f"{file.path} is a symbolic link; delete or move it with shell.")
+
+
+def _patched_content(content: FileContent, file: FilePatch) -> tuple[bytes, PatchedText] | Refusal:
+    decoded = decode(content.data)
+    if decoded is None:
+        return Refusal("it is a binary file; change it with shell or python.")
+    patched = apply_sections(decoded.text, file.sections)
+    if isinstance(patched, Refusal):
+        return patched
+    encoded = encode_text(patched.outcome.text, decoded.encoding)
+    return encoded if isinstance(encoded, Refusal) else (decoded.encoding.bom + encoded, patched)
+
+
+def _inexact_note(patched: PatchedText) -> str:
+    if not patched.inexact:
+        return ""
+    lines = ", ".join(map(str, patched.inexact))
+    return (
+        f"\nThe lines from {lines} on matched except for white space at their ends; those that stay were not changed."
+    )
+
+
+def _record(workspace: Workspace, file: _PatchedFile) -> None:
+    """Remember what the conversation knows of the files now."""
+    for each in file.planned:
+        if each.after is None:
+            workspace.seen.forget(each.path)
+        elif file.edits is None:
+            workspace.seen.record(each.path, whole_content(each.after))
+        else:
+            workspace.seen.record_edits(each.path, whole_content(each.after), file.edits)

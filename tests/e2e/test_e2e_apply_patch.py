@@ -1,0 +1,74 @@
+"""`ralph` with a model that writes patches, by the real command against a loopback server."""
+
+import asyncio
+import json
+import subprocess
+
+import pytest
+
+from model_server.server import serve
+from model_server.turn import Call, Turn
+from support.scenario import Scenario
+
+PATCH = """*** Begin Patch
+*** Update File: README.md
++more
+*** Add File: src/new.py
++x = 1
+*** End Patch"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return Scenario(tmp_path)
+
+
+async def ralph(scenario, server, *args, model):
+    process = await asyncio.create_subprocess_exec(
+        *scenario.command("ralph", *args, "--model", model),
+        cwd=scenario.repo,
+        env=scenario.environ | server.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    return process.returncode, out.decode(), err.decode()
+
+
+def tool_names(request):
+    return {tool.get("name") or tool["function"]["name"] for tool in request.json["tools"]}
+
+
+@pytest.mark.parametrize(
+    ("wire", "name", "offered"),
+    [("responses", "gpt-5", True), ("chat", "o4-mini", True), ("chat", "gpt-4o", False), ("anthropic", "", False)],
+)
+async def test_only_models_trained_on_patches_are_offered_the_tool(scenario, wire, name, offered):
+    """RA-1, RA-4: `edit` is for all of them."""
+    async with serve(wire, [Turn(text="done")]) as server:
+        model = f"{server.model.partition(':')[0]}:{name}" if name else server.model
+        code, _, err = await ralph(scenario, server, "look", model=model)
+    assert code == 0, err
+    assert ("apply_patch" in tool_names(server.requests[0])) == offered
+    assert "edit" in tool_names(server.requests[0])
+
+
+@pytest.mark.parametrize(
+    ("flags", "applied"),
+    [
+        (("--yolo",), True),
+        (("--allow", "apply_patch:README.md", "--allow", "apply_patch:src/**"), True),
+        (("--allow", "apply_patch:README.md"), False),
+        ((), False),
+    ],
+)
+async def test_a_patch_is_applied_if_every_file_may_be_written(scenario, flags, applied):
+    """RA-4, RA-13."""
+    before = (scenario.repo / "README.md").read_text()
+    turns = [Turn(text="patching", calls=(Call("apply_patch", {"input": PATCH}),)), Turn(text="done")]
+    async with serve("responses", turns) as server:
+        code, out, err = await ralph(scenario, server, "go", "--output-format", "json", *flags, model="openai:gpt-5")
+    assert (code, json.loads(out)["result"]) == (0, "done"), err
+    assert (scenario.repo / "README.md").read_text() == before + "more\n" * applied
+    assert (scenario.repo / "src" / "new.py").exists() == applied
