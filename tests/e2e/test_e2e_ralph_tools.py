@@ -211,3 +211,18 @@ def test_rarely_used_libraries_are_imported_on_demand(scenario):
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "scaffold.session.tools" in imported
     assert not {"aiohttp", "html.parser", "importlib.metadata", "scaffold.tools.web.http"} & imported
+
+
+def test_a_continued_conversation_knows_the_files_that_it_has_read(scenario):
+    """RA-4, RA-10: it replaces a file without reading it again, unless that changed since."""
+    readme = scenario.repo / "README.md"
+    ralph(scenario, replies(scenario, [call("read_file", path="README.md")], "ok"), "--yolo")
+    writing = [call("write_file", path="README.md", content="mine\n")]
+    _, results = ralph(scenario, replies(scenario, writing, "ok"), "-c", "--yolo")
+    assert [failed for _, _, failed in results] == [False]
+    readme.write_text("the user's\n")
+    _, results = ralph(scenario, replies(scenario, writing, "ok"), "-c", "--yolo")
+    assert results[0][1].startswith("README.md was changed since you read it")
+    assert readme.read_text() == "the user's\n"
+    _, results = ralph(scenario, replies(scenario, writing, "ok"), "--yolo")
+    assert results[0][1].startswith("README.md exists and was not read in this conversation")

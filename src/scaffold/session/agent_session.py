@@ -38,7 +38,7 @@ from scaffold.policy.sandbox import with_egress
 from scaffold.policy.secret.environment import TOLD_VARIABLES, command_environment, left_out_notice
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
-from scaffold.session.conversation import OpenConversation, stored_modes, stored_todos
+from scaffold.session.conversation import OpenConversation, stored_modes, stored_seen_files, stored_todos
 from scaffold.session.options import SessionOptions, SubagentOptions
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import UsageCounter
@@ -92,9 +92,11 @@ class Session:
     ) -> None:
         self.options = options
         self.open_conversation = conversation
-        self.usage_counter = UsageCounter(
-            ConversationHistory(conversation.store, conversation.id, conversation.owner), conversation.model
+        self._seen = stored_seen_files(conversation)
+        history = ConversationHistory(
+            conversation.store, conversation.id, conversation.owner, seen=self._seen.take_changes
         )
+        self.usage_counter = UsageCounter(history, conversation.model)
         self.modes = stored_modes(conversation, options.mode)
         self.gate = ApprovalGate(
             options.rules,
@@ -209,6 +211,7 @@ class Session:
                 todos=self.todos,
                 more=() if self._parent else self.peers.tools,
                 redactor=self._redactor,
+                seen=self._seen,
             )
         )
         for notice in loaded.notices:

@@ -14,6 +14,7 @@ from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
+from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.todos import Todos
 
 MAX_TITLE_CHARACTERS = 200
@@ -111,3 +112,8 @@ def stored_todos(opened: OpenConversation) -> Todos:
             opened.store.conversations.keep_todos(opened.id, todos, me=opened.owner)
 
     return Todos(opened.store.conversations.state(opened.id).todos, keep)
+
+
+def stored_seen_files(opened: OpenConversation) -> SeenFiles:
+    """Return what the conversation knows of files; its history stores the changes."""
+    return SeenFiles(opened.store.seen_files.of(opened.id))

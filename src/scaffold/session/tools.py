@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.agent.modes import CurrentMode, switch_mode_tool
@@ -19,6 +20,7 @@ from scaffold.policy.sandbox import known_secrets
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.tools.catalog import all_tools
 from scaffold.tools.command.retention import remove_expired
+from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.nested_repositories import NestedRepositories
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.todos import Todos
@@ -45,6 +47,8 @@ class ToolSetup(Struct, frozen=True, kw_only=True):
     more: Sequence[Tool] = ()
     """Tools to add behind the built-in ones."""
     redactor: Redactor = Redactor()
+    seen: SeenFiles = msgspec.field(default_factory=SeenFiles)
+    """The files that the conversation has read or written."""
 
 
 class SessionTools(Struct, frozen=True):
@@ -64,6 +68,7 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
         readable=(outputs,),
         sandbox=setup.sandbox,
         redactor=setup.redactor,
+        seen=setup.seen,
         # Secrets that appear later are hidden from commands: `with_new_secrets` in policy/sandbox.py.
         known=known_secrets(cwd),
         nested=NestedRepositories(cwd, besides=setup.sandbox.confinement.temporary) if setup.sandbox else None,

@@ -1,10 +1,17 @@
 """Stores a running conversation, message by message."""
 
+from collections.abc import Callable, Mapping
+
 from scaffold.core.conversation import Message
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.ports import NO_USAGE
 from scaffold.store.user_store import UserStore
+
+
+def no_versions() -> Mapping[str, str | None]:
+    """Return nothing: no file was read or written."""
+    return {}
 
 
 class ConversationHistory:
@@ -13,16 +20,29 @@ class ConversationHistory:
     Added messages survive the process. Raises ConversationBusy once another process has claimed the conversation.
     """
 
-    def __init__(self, store: UserStore, conversation_id: ConversationId, me: ProcessIdentity) -> None:
-        """Take a conversation that the process `me` has claimed."""
+    def __init__(
+        self,
+        store: UserStore,
+        conversation_id: ConversationId,
+        me: ProcessIdentity,
+        *,
+        seen: Callable[[], Mapping[str, str | None]] = no_versions,
+    ) -> None:
+        """Take a conversation that the process `me` has claimed.
+
+        `seen` returns the versions of the files that it has read or written since the last call, as
+        `store.seen_files.keep` takes them: they are stored with the message that contains the results.
+        """
         self._store = store
         self._id = conversation_id
         self._me = me
+        self._seen = seen
 
     def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
         """Store the next message and its usage; both are durable when this returns."""
         with self._store.transaction():
             self._store.conversations.add(self._id, message, usage, me=self._me)
+            self._store.seen_files.keep(self._id, self._seen())
 
     def compact(self, kept: int, summary: str) -> None:
         """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""

@@ -11,6 +11,7 @@ from scaffold.store.messages import Messages
 from scaffold.store.reservations import BudgetAccounts, Reservations
 from scaffold.store.user.conversations import Conversations
 from scaffold.store.user.endpoint_throttles import EndpointThrottles
+from scaffold.store.user.seen_files import SeenFileVersions
 from scaffold.store.user.subagents import Subagents
 from scaffold.store.user.trust import FolderTrusts
 
@@ -38,6 +39,7 @@ class UserStore(BaseStore):
         self.endpoints = EndpointThrottles(connection)
         self.messages = Messages(connection, clock)
         self.subagents = Subagents(connection, clock)
+        self.seen_files = SeenFileVersions(connection, clock)
         self.trust = FolderTrusts(connection, clock)
 
     @classmethod

@@ -1,12 +1,14 @@
 """What a conversation may do to files that it has not read, or that changed since."""
 
 import codecs
+from pathlib import Path
 
 import pytest
 
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.tools.catalog import builtin_tools
+from scaffold.tools.content.seen_files import KEPT_FILES, SeenFiles
 from scaffold.tools.workspace import Workspace
 
 
@@ -14,7 +16,9 @@ class Conversation:
     """One agent's calls in a folder; `reply` runs the calls of one reply."""
 
     def __init__(self, root, **settings):
-        self._toolbox = Toolbox(builtin_tools(Workspace(root, {}, **settings)))
+        workspace = Workspace(root, {}, **settings)
+        self.seen = workspace.seen
+        self._toolbox = Toolbox(builtin_tools(workspace))
 
     async def reply(self, *calls):
         batch = self._toolbox.batch([ToolCall(f"{n}", name, args) for n, (name, args) in enumerate(calls)])
@@ -161,3 +165,48 @@ async def test_a_very_long_file_is_known_by_its_version(tmp_path, agent):
         more.write("z\n")
     refused = await agent.call("append_file", path="a", content="y\n")
     assert refused.content.endswith("what it contains now. Read it again.")
+
+
+def continued(root, earlier):
+    """Return the conversation as the next process finds it: with what the last one stored."""
+    stored = {path: version for path, version in earlier.seen.take_changes().items() if version is not None}
+    return Conversation(root, seen=SeenFiles(stored))
+
+
+async def test_a_resumed_conversation_knows_what_it_has_read(tmp_path, agent):
+    """RA-4, RA-10: if it is unchanged, it need not be read again."""
+    for name in ("read", "changed", "unread"):
+        (tmp_path / name).write_text("one\n")
+    await agent.call("read_file", path="read")
+    await agent.call("read_file", path="changed")
+    await agent.call("write_file", path="written", content="one\n")
+    (tmp_path / "changed").write_text("two\n")
+    resumed = continued(tmp_path, agent)
+    written = [await resumed.call("write_file", path=name, content="mine\n") for name in ("read", "written")]
+    assert [result.failed for result in written] == [False, False]
+    refused = await resumed.call("write_file", path="changed", content="mine\n")
+    assert "changed was changed since you read it" in refused.content
+    assert refused.content.endswith("Read it again.")
+    assert "was not read" in (await resumed.call("write_file", path="unread", content="mine\n")).content
+
+
+async def test_a_resumed_conversation_knows_a_very_long_file_by_its_version(tmp_path, agent):
+    file = tmp_path / "a"
+    file.write_text("x" * 99 + "\n" * 11_000_000)
+    await agent.call("read_file", path="a", end_line=1)
+    assert not (await continued(tmp_path, agent).call("append_file", path="a", content="y\n")).failed
+    assert (await continued(tmp_path, agent).call("write_file", path="a", content="y\n")).failed
+
+
+async def test_what_is_deleted_or_pushed_out_is_forgotten(tmp_path, agent):
+    for number in range(KEPT_FILES + 1):
+        await agent.call("write_file", path=f"{number}", content="x")
+    await agent.call("apply_patch", input="*** Begin Patch\n*** Delete File: 7\n*** End Patch")
+    changes = agent.seen.take_changes()
+    assert {Path(path).name for path, version in changes.items() if version is None} == {"0", "7"}
+    assert agent.seen.take_changes() == {}
+
+
+def test_versions_of_a_newer_program_are_ignored(tmp_path):
+    known = SeenFiles({str(tmp_path / "a"): "sha3:ab", str(tmp_path / "b"): "1 2", str(tmp_path / "c"): "ab"})
+    assert [known.knows(tmp_path / name) for name in "abc"] == [False, False, True]

@@ -5,8 +5,8 @@ knows that.
 """
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -46,6 +46,13 @@ class _SeenFile(Struct):
     edits: list[EditedSpan] = field(default_factory=list)
     """What the calls of `reply` changed so far, in the line numbers from before the reply."""
 
+    def to_text(self) -> str:
+        """Return the version as text: the digest, or the fields of the version."""
+        if self.digest is not None:
+            return self.digest.hex()
+        version = self.version
+        return f"{version.device} {version.inode} {version.size} {version.mtime_ns}"
+
 
 def whole_content(data: bytes) -> FileContent:
     """Return the content of a file that was just written."""
@@ -55,8 +62,24 @@ def whole_content(data: bytes) -> FileContent:
 class SeenFiles:
     """The files that one conversation has seen."""
 
-    def __init__(self) -> None:
-        self._seen: OrderedDict[Path, _SeenFile] = OrderedDict()
+    def __init__(self, versions: Mapping[str, str] | None = None) -> None:
+        """Begin with the versions that an earlier process of the conversation took, by absolute path."""
+        known = {path: _seen_file(version) for path, version in (versions or {}).items()}
+        self._seen: OrderedDict[Path, _SeenFile] = OrderedDict(
+            (Path(path), seen) for path, seen in known.items() if seen is not None
+        )
+        # Tools run in threads, whoever stores the changes in another one.
+        self._changes: deque[tuple[str, str | None]] = deque()
+
+    def take_changes(self) -> Mapping[str, str | None]:
+        """Return the versions since the last call, as text by absolute path; None for files that are forgotten."""
+        taken: dict[str, str | None] = {}
+        while self._changes:
+            path, version = self._changes.popleft()
+            # A name that no database can hold is not stored: a resumed conversation reads that file again.
+            if not any("\ud800" <= char <= "\udfff" for char in path):
+                taken[path] = version
+        return taken
 
     def record(self, path: Path, content: FileContent) -> None:
         """Remember the content of a file that the conversation has read, or written as a whole."""
@@ -67,8 +90,10 @@ class SeenFiles:
         if earlier is not None and earlier.reply is CURRENT_REPLY.get():
             seen.reply, seen.edits = earlier.reply, earlier.edits
         self._seen[path] = seen
+        self._changes.append((str(path), seen.to_text()))
         while len(self._seen) > KEPT_FILES:
-            self._seen.popitem(last=False)
+            forgotten, _ = self._seen.popitem(last=False)
+            self._changes.append((str(forgotten), None))
 
     def record_edits(self, path: Path, content: FileContent, edits: Sequence[LineEdit]) -> None:
         """Remember a file after edits of the conversation's own, in the order of the lines they changed.
@@ -82,8 +107,9 @@ class SeenFiles:
         seen.reply, seen.edits = CURRENT_REPLY.get(), sorted([*before, *own], key=lambda span: (span.start, span.end))
 
     def forget(self, path: Path) -> None:
-        """Forget a file that the conversation has deleted or moved."""
-        self._seen.pop(path, None)
+        """Forget a file that is gone."""
+        if self._seen.pop(path, None) is not None:
+            self._changes.append((str(path), None))
 
     def knows(self, path: Path) -> bool:
         """Return whether the conversation has read or written the file."""
@@ -98,7 +124,7 @@ class SeenFiles:
         if seen is None:
             return None
         if content is None:
-            del self._seen[path]
+            self.forget(path)
             return Refusal(f"{shown} was deleted since you read it; nothing was written. Repeat the call to create it.")
         if _is_same(seen, content):
             return None
@@ -131,6 +157,16 @@ class SeenFiles:
         """Return what the calls of the current reply changed so far."""
         seen, reply = self._seen.get(path), CURRENT_REPLY.get()
         return () if seen is None or reply is None or seen.reply is not reply else tuple(seen.edits)
+
+
+def _seen_file(version: str) -> _SeenFile | None:
+    """Return the file that `to_text` described, without its content; None if a newer program wrote it."""
+    try:
+        if " " in version:
+            return _SeenFile(None, None, FileVersion(*map(int, version.split(" "))))
+        return _SeenFile(bytes.fromhex(version), None, FileVersion(0, 0, 0, 0))
+    except (ValueError, TypeError):
+        return None
 
 
 def _is_same(seen: _SeenFile, content: FileContent) -> bool:
