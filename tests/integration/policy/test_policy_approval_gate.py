@@ -294,20 +294,23 @@ async def test_deny_rules_apply_to_unparsable_commands(tmp_path):
 
 
 async def test_after_three_denials_a_category_backs_off_and_others_do_not(tmp_path):
-    """RA-14: 1 s doubling to 60 s, per category."""
-    tools = GuardedTools(tmp_path, allow=(parse_rule("shell:git *"), parse_rule("write_file:*")), answers=["deny"] * 4)
+    """RA-14: 1 s doubling to 60 s, per category; never for what a rule allows, and the reason stays visible."""
+    tools = GuardedTools(tmp_path, allow=(parse_rule("shell:git *"),), answers=["deny"] * 3 + ["allow", "deny"])
     for _ in range(3):
         await tools.shell("rm x")
-    assert "asks" not in tools.approvals[-1].rule
-    paused = await tools.shell("git add x")
-    assert "denied too often; try again in 1.0 s" in paused.content
+    paused = await tools.shell("make x")
+    assert paused.content == (
+        "Denied: `make` is not known to be read-only, and no rule allows it; shell was denied too often, try again in "
+        "1.0 s."
+    )
+    assert not (await tools.shell("git add x")).failed
     assert not (await tools.write("a")).failed
     tools.clock.advance(1.0)
-    assert not (await tools.shell("git add x")).failed
     await tools.shell("rm x")
-    assert "in 2.0 s" in (await tools.shell("git add x")).content
+    assert "in 2.0 s" in (await tools.shell("make x")).content
+    assert not (await tools.shell("git add x")).failed
     assert [rule for _, rule in tools.decided] == [
-        *("human", "human", "human", "pause", "write_file:*", "shell:git *", "human", "pause"),
+        *("human", "human", "human", "pause", "shell:git *", "human", "human", "pause", "shell:git *"),
     ]
 
 

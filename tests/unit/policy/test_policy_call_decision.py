@@ -85,8 +85,11 @@ ORDER = [
     (".env", False, "default", True, "allow", "deny", "protected:.env*"),
     ("no/x", False, "default", True, "allow", "deny", "deny:write_file:no/**"),
     ("no/x", True, "plan", True, "allow", "deny", "deny:write_file:no/**"),
-    ("a", True, "plan", True, "allow", "deny", "pause"),
+    ("a", True, "plan", True, "allow", "deny", "mode:plan"),
     ("a", True, "default", False, "ask", "deny", "pause"),
+    ("a", True, "default", False, "deny", "deny", "category"),
+    ("a", True, "default", True, "ask", "allow", "write_file:**"),
+    ("a", True, "default", False, "allow", "allow", "category"),
     ("a", False, "plan", True, "allow", "deny", "mode:plan"),
     ("a", False, "review", False, "deny", "deny", "mode:review"),
     ("a", False, "debug", True, "deny", "allow", "write_file:**"),
@@ -103,17 +106,17 @@ ORDER = [
 
 @pytest.mark.parametrize("yolo", [False, True])
 @pytest.mark.parametrize(("path", "paused", "mode", "ruled", "category", "decision", "rests_on"), ORDER)
-def test_denials_come_first_then_backoff_mode_rules_and_category(
+def test_denials_come_first_then_mode_rules_category_and_backoff(
     path, paused, mode, ruled, category, decision, rests_on, yolo
 ):
-    """RA-13: the order; `--yolo` never lifts what is denied, neither protected files nor a mode."""
+    """RA-13, RA-14: the order; `--yolo` lifts neither protected files nor a mode, the pause takes nothing allowed."""
     rules = RuleSet(
         categories={"file_write": category},
         allow=(parse_rule("write_file:**"),) if ruled else (),
         deny=(parse_rule("write_file:no/**"),),
         yolo=yolo,
     )
-    if yolo and decision == "ask":
+    if yolo and (decision == "ask" or rests_on == "pause"):
         decision, rests_on = "allow", "--yolo"
     assert said(writing(path), rules, mode=mode, pause_s=2.0 if paused else 0.0) == (decision, rests_on)
 
@@ -207,7 +210,7 @@ def test_a_remembered_approval_covers_exactly_that_call():
     assert said(once, rules) == ("allow", "always")
     assert said(writing("a/c"), rules)[0] == "ask"
     assert said(writing("a/b", tool="append_file"), rules)[0] == "ask"
-    assert said(once, rules, pause_s=1)[0] == "deny"
+    assert said(once, rules, pause_s=1)[0] == "allow"
     assert said(once, rules, mode="plan")[0] == "deny"
 
 

@@ -1,7 +1,7 @@
 """Decide a tool call: allow, ask or deny. Used by the approval gate and by `permissions check`.
 
-In this order: absolute denials, the pause after denials, the mode, "always" answers, rules and read-only commands,
-the category, `--yolo`.
+In this order: absolute denials, the mode, "always" answers, rules and read-only commands, the category, `--yolo`, the
+pause after denials.
 """
 
 import json
@@ -88,9 +88,6 @@ async def decide_call(
     found = await _by_rules_and_paths(request, rules, context.workspace, shell)
     if found is not None and found.decision == "deny":
         return found
-    if context.pause_s > 0:
-        reason = f"{request.category} was denied too often; try again in {context.pause_s:.1f} s"
-        return PolicyDecision("deny", "pause", reason)
     # Before "always" and the rules: a mode restricts what they allow, too.
     if context.mode in READ_ONLY_MODES and not _changes_nothing(request, found):
         return _by_mode(request, context.mode, found)
@@ -98,7 +95,12 @@ async def decide_call(
         return PolicyDecision("allow", "always", "the user always allows it")
     if found is not None and found.decision == "allow":
         return found
-    return _by_category(request, rules, found)
+    decided = _by_category(request, rules, found)
+    # Last: it only spares the user questions, and must not be in the way of what is allowed anyway.
+    if decided.decision == "ask" and context.pause_s > 0:
+        reason = f"{decided.reason}; {request.category} was denied too often, try again in {context.pause_s:.1f} s"
+        return PolicyDecision("deny", "pause", reason)
+    return decided
 
 
 def context_for(rules: RuleSet, workspace: WorkspacePaths, tool: str) -> DecisionContext:
