@@ -76,7 +76,12 @@ def path_outside(environ: Mapping[str, str], folder: Path) -> str:
     path = environ.get("PATH") or os.defpath
     writable = (folder.resolve(), *_checkouts_around(folder.resolve()))
     folders = [each for each in path.split(os.pathsep) if Path(each).is_absolute()]
-    return os.pathsep.join(each for each in folders if not any(map(Path(each).resolve().is_relative_to, writable)))
+    return os.pathsep.join(each for each in folders if not any(map(_real_path(each).is_relative_to, writable)))
+
+
+def _real_path(path: str | Path) -> Path:
+    """Return the path with links resolved; unlike `Path.resolve`, also if one leads in a circle."""
+    return Path(os.path.realpath(path))
 
 
 def _checkouts_around(folder: Path) -> Iterator[Path]:
@@ -86,4 +91,4 @@ def _checkouts_around(folder: Path) -> Iterator[Path]:
 
 
 def _same(one: str, other: str | Path) -> bool:
-    return bool(one) and Path(one).resolve() == Path(other).resolve()
+    return bool(one) and _real_path(one) == _real_path(other)

@@ -71,8 +71,9 @@ def is_placeholder(path: Path) -> bool:
 
 
 def _hide(path: Path, kinds: dict[Path, MountKind]) -> None:
-    target = path.resolve() if stat.S_ISLNK(_mode(path)) else path
-    if mode := _mode(target):
+    target = Path(os.path.realpath(path)) if stat.S_ISLNK(_mode(path)) else path
+    # What is still a link leads in a circle, so there is nothing to read.
+    if (mode := _mode(target)) and not stat.S_ISLNK(mode):
         kinds[target] = "emptied" if stat.S_ISDIR(mode) else "masked"
 
 

@@ -113,7 +113,7 @@ def _matching(folder: Path, names: Sequence[str]) -> Iterator[Path]:
 
 def _targets_of_links(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
-        if path.is_symlink() and (target := path.resolve()).exists() and not secret_entry(str(target)):
+        if path.is_symlink() and (target := Path(os.path.realpath(path))).exists() and not secret_entry(str(target)):
             yield target
 
 
@@ -148,7 +148,7 @@ def _named_folders(environ: Mapping[str, str]) -> frozenset[Path]:
     """Return the folders that variables name, such as PATH and ANDROID_HOME."""
     values = [value for name, value in environ.items() if name.endswith(LOCATING_ENDINGS)]
     parts = (part for value in values for part in value.split(os.pathsep) if part.startswith("/"))
-    return frozenset(Path(part).resolve() for part in parts)
+    return frozenset(Path(os.path.realpath(part)) for part in parts)
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:

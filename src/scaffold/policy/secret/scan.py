@@ -133,8 +133,9 @@ def _is_installation(path: str) -> bool:
 
 def targets(paths: Sequence[Path], *, within: tuple[Path, ...]) -> Iterator[Path]:
     """Yield each path and, of a link, its target if that is in one of the folders: a link must not hide the system."""
+    # Not by `resolve`, here and wherever an agent may have made the link: it raises for one that leads in a circle.
     for path in paths:
         if not path.is_symlink():
             yield path
-        elif any((target := path.resolve()).is_relative_to(folder) for folder in within):
+        elif any((target := Path(os.path.realpath(path))).is_relative_to(folder) for folder in within):
             yield target
