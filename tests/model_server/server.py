@@ -168,7 +168,11 @@ class _Sending:
             raise ConnectionResetError
         if self._turn.stall_at == byte:
             await self._writer.drain()
-            await self._reader.read(1)  # returns when the client leaves
+            leaving = asyncio.ensure_future(self._reader.read(1))  # returns when the client leaves
+            while self._turn.keep_alive and not leaving.done():
+                self._write(self._turn.keep_alive.encode())
+                await asyncio.wait([leaving], timeout=0.05)
+            await leaving
             raise ConnectionResetError
 
 

@@ -56,6 +56,8 @@ class Turn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The connection is reset after so many bytes of the body; -1: before the head."""
     stall_at: int | None = None
     """Nothing comes any more after so many bytes of the body, and the connection stays open; -1: not even a head."""
+    keep_alive: str = ""
+    """Sent several times a second instead of nothing where the body stalls: a comment, an event without news."""
     drip_s: float = 0.0
     """Seconds between any two of the body's events."""
     endless: bool = False

@@ -82,13 +82,22 @@ class ModelError(ScaffoldError):
     """A model request failed.
 
     `transient` is True if a retry may succeed. `limited` is True if the endpoint rejected the request because of its
-    rate limit or load; `retry_after_s` is the wait it asked for, None if it gave none.
+    rate limit or load; `retry_after_s` is the wait it asked for, None if it gave none. `nobody_listens` is True if it
+    is an address of this machine where no program accepts connections.
     """
 
     def __init__(
-        self, what: str, fix: str, *, transient: bool = False, limited: bool = False, retry_after_s: float | None = None
+        self,
+        what: str,
+        fix: str,
+        *,
+        transient: bool = False,
+        limited: bool = False,
+        retry_after_s: float | None = None,
+        nobody_listens: bool = False,
     ) -> None:
         super().__init__(what, fix)
+        self.nobody_listens = nobody_listens
         self.transient = transient
         self.limited = limited
         self.retry_after_s = retry_after_s

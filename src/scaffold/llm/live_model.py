@@ -23,10 +23,12 @@ from scaffold.llm.wire.provider_errors import (
     retry_after_header,
     unreadable_reply,
 )
-from scaffold.llm.wire.sse import SseDecoder
+from scaffold.llm.wire.sse import SseDecoder, is_keep_alive
 
 MAX_REPLY_BYTES = 64 * 2**20
 """A longer stream is treated as an error."""
+LONG_EVENT_BYTES = 1_000
+"""An unfinished event of more bytes is no keep-alive."""
 MAX_ERROR_BYTES = 2**16
 DEFAULT_OUTPUT_TOKENS = 1_000
 """Estimated output of an agent's first turn; later estimates use the last turn's output."""
@@ -134,18 +136,17 @@ class LiveModel:
             body=self._codec.request(self._within_window(request), pieces, self._target),
             deadlines=self._deadlines,
         )
-        silence = asyncio.timeout(silence_s)
+        silence = _Silence(silence_s, self._deadlines.idle_s)
         try:
-            async with silence, self._wire.post(post) as answer:
+            async with silence.timeout, self._wire.post(post) as answer:
                 first = await answer.read()
-                # From the first byte on, the client's idle timeout watches over the stream.
-                silence.reschedule(None)
-                wire_reply = await self._read(_ResponseBody(answer, first), on_delta)
+                silence.broken()
+                wire_reply = await self._read(_ResponseBody(answer, first, silence), on_delta)
         except TimeoutError as error:
             # One of the caller, who shows the reply, says nothing about the model.
-            if not silence.expired():
+            if not silence.timeout.expired():
                 raise
-            raise _idle_error(self._card.model, silence_s) from error
+            raise silence.error(self._card.model) from error
         except ContextOverflow as error:
             error.what = f"{self._endpoint.without_key(error.what)}; {self._sizes(request)}"
             raise
@@ -182,7 +183,10 @@ class LiveModel:
             size += len(chunk)
             if size > MAX_REPLY_BYTES:
                 raise unreadable_reply(f"it has more than {MAX_REPLY_BYTES:,} bytes")
-            for event in events.feed(chunk):
+            received = events.feed(chunk)
+            if events.unfinished > LONG_EVENT_BYTES or not all(map(is_keep_alive, received)):
+                body.silence.broken()
+            for event in received:
                 for delta in reader.feed(event):
                     on_delta(delta)
                 if reader.complete:
@@ -259,11 +263,38 @@ class _PromptOverhead:
         return (len(request.system) + len(request.context) + self._tools_size) // BYTES_PER_TOKEN
 
 
+class _Silence:
+    """The time in which a reply makes no progress: before its first byte, and later between what is no keep-alive."""
+
+    def __init__(self, first_s: float, idle_s: float) -> None:
+        self.timeout = asyncio.timeout(first_s)
+        """Limits it."""
+        self._limit_s = first_s
+        self._idle_s = idle_s
+        self._began = False
+        self._until_s = 0.0
+
+    def broken(self) -> None:
+        """Begin to count again, because the reply made progress."""
+        now_s = asyncio.get_running_loop().time()
+        # Not for every event of a fast stream: a limit that is a little too short does no harm.
+        if not self._began or self._until_s - now_s < self._idle_s * 0.9:
+            self._until_s, self._limit_s, self._began = now_s + self._idle_s, self._idle_s, True
+            self.timeout.reschedule(self._until_s)
+
+    def error(self, model: str) -> ModelError:
+        """Return the error for a silence that was too long."""
+        what = "sent nothing new for" if self._began else "did not answer within"
+        fix = "Check the connection to the model, then continue; `ralph -c` resumes the conversation."
+        return ModelError(f"{model} {what} {self._limit_s:.3g} s", fix, transient=True)
+
+
 class _ResponseBody:
     """A response body whose first chunk was already read."""
 
-    def __init__(self, answer: HttpResponse, first: bytes) -> None:
+    def __init__(self, answer: HttpResponse, first: bytes, silence: _Silence) -> None:
         self.answer = answer
+        self.silence = silence
         self._first = first
 
     async def read(self) -> bytes:
@@ -279,6 +310,8 @@ class _ResponseBody:
         read = bytearray()
         try:
             while chunk := await self.read():
+                if not chunk.isspace():  # some servers send newlines while they compute
+                    self.silence.broken()
                 read += chunk
                 if len(read) > longest:
                     raise unreadable_reply(f"it has more than {longest:,} bytes")
@@ -286,11 +319,3 @@ class _ResponseBody:
             if strict:
                 raise
         return bytes(read[:longest])
-
-
-def _idle_error(model: str, seconds: float) -> ModelError:
-    return ModelError(
-        f"{model} did not answer within {seconds:.0f} s",
-        "Check the connection to the model, then continue; `ralph -c` resumes the conversation.",
-        transient=True,
-    )

@@ -324,3 +324,33 @@ async def test_errors_of_one_conversation_do_not_affect_the_next_request():
             await asked.reply()
         reply = await asked.reply()
     assert reply.message.text == "here I am"
+
+
+KEEP_ALIVES = {
+    "anthropic": 'event: ping\ndata: {"type": "ping"}\n\n',
+    "chat": ": PROCESSING\n\n",
+    "responses": 'event: keepalive\ndata: {"type":"keepalive","sequence_number":3}\n\n',
+}
+
+
+@pytest.mark.parametrize("sent", [0, 2])
+@pytest.mark.parametrize("wire", WIRES)
+async def test_keep_alives_alone_end_a_try_after_the_idle_time(wire, sent):
+    """RA-21: a server that only shows that it is there is asked again."""
+
+    def stalled_once(received):
+        begun = b"".join(list(rendering.events(wire, FINE, received.json["model"]))[:sent])
+        first = len(server.requests) == 1
+        return Turn(text=FINE.text, stall_at=len(begun) if first else None, keep_alive=KEEP_ALIVES[wire])
+
+    async with serve(wire, stalled_once) as server, open_client(server, deadlines=Deadlines(idle_s=0.4)) as asked:
+        reply = await asked.reply()
+    assert reply.message.text == FINE.text
+    (waited,) = (delta.reason for delta in asked.heard if isinstance(delta, RetryWait))
+    assert waited.endswith("sent nothing new for 0.4 s")
+
+
+async def test_empty_lines_before_a_reply_without_stream_are_keep_alives():
+    """RA-21."""
+    stalled = Turn(text="x", stall_at=0, keep_alive="\n")
+    await reply_after("chat", stalled, stream=False, deadlines=Deadlines(idle_s=0.4))

@@ -7,7 +7,7 @@ from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request,
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
-from scaffold.llm.transport.ports import Patience
+from scaffold.llm.transport.ports import IMPATIENT, Patience
 from scaffold.llm.transport.retry import LocalThrottle, RetryingModel
 
 REQUEST = Request(caller=Caller(role="implementation"), system="", messages=())
@@ -296,3 +296,25 @@ async def test_attributes_of_the_inner_model_are_passed_on():
     model = retrying(Flaky(FakeClock(), failures=0), FakeClock())
     assert model.window_tokens == 1_000
     assert model.estimate(REQUEST).input_tokens == 7
+
+
+NOBODY = ModelError("Connection refused.", "Start it.", transient=True, nobody_listens=True)
+
+
+async def test_a_local_server_that_is_not_there_is_given_up_within_three_seconds():
+    """RA-21: for a user who waits; the endpoint is not parked, so that the next request does not wait either."""
+    clock = FakeClock()
+    throttle = LocalThrottle(clock=clock, rng=NoJitter())
+    for _ in range(3):
+        flaky, began = Flaky(clock, 99, error=NOBODY), clock.monotonic()
+        with pytest.raises(ModelError, match="Connection refused"):
+            await ask(flaky, clock, AllJitter(), throttle=throttle, patience=IMPATIENT)
+        assert clock.monotonic() - began <= 3.0
+        assert len(flaky.tries) > 1
+
+
+async def test_a_run_waits_for_a_local_server_as_for_any_other():
+    """SC-12."""
+    clock = FakeClock()
+    flaky = Flaky(clock, 12, error=NOBODY)
+    assert (await ask(flaky, clock, patience=Patience(1_000.0))).message.text == "here"

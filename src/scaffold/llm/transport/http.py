@@ -1,6 +1,7 @@
 """The HTTP client for all providers, with connections shared by all streams of a process."""
 
 import asyncio
+import errno
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from scaffold.core.errors import ModelAccessDenied, ModelError
 from scaffold.llm.transport.connection import PIECE_BYTES, Connection, ConnectionTrouble, open_connection
 from scaffold.llm.transport.ports import HttpRequest, HttpResponse
-from scaffold.llm.transport.proxies import ProxySettings, Route
+from scaffold.llm.transport.proxies import ProxySettings, Route, is_loopback
 
 KEEPALIVE_S = 30.0
 """How long an idle connection is kept for reuse; servers close theirs after a minute or more."""
@@ -179,7 +180,8 @@ def _raise_model_error(trouble: ConnectionTrouble, post: HttpRequest, cause: Bas
     what = trouble.problem.replace("{url}", _public_url(post.url))
     if trouble.lasting:
         raise ModelAccessDenied(what, _FIX_FOR_GOOD) from cause
-    raise ModelError(what, _FIX, transient=True) from cause
+    nobody_listens = trouble.errno == errno.ECONNREFUSED and is_loopback(urlsplit(post.url).hostname or "")
+    raise ModelError(what, _FIX, transient=True, nobody_listens=nobody_listens) from cause
 
 
 _FIX = "Check the network, the base URL and, for a local server, that it is running; then retry."

@@ -30,10 +30,13 @@ class Patience(Struct, frozen=True):
     """Counted from the request's first failure, or from the time at which it found the endpoint parked."""
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered while the request waits for the endpoint."""
+    local_s: float = RETRY_S
+    """How long a request is repeated to an address of this machine where nobody listens."""
 
 
-IMPATIENT = Patience()
-"""For interactive use: an endpoint that stays away is an error after a minute."""
+LOCAL_RETRY_S = 1.0
+IMPATIENT = Patience(local_s=LOCAL_RETRY_S)
+"""For interactive use: an endpoint that stays away is an error after a minute, a missing local server sooner."""
 
 
 class HttpRequest(Struct, frozen=True, kw_only=True):

@@ -208,7 +208,7 @@ class RetryingModel:
         self, limits: "_RetryLimits", last: ModelError, tried: int, listener: DeltaListener, on_delta: DeltaHandler
     ) -> None:
         """Wait after a failed try; raise an error like `last` if the next try would start too late."""
-        limits.failed(self._now())
+        limits.failed(self._now(), self._patience.local_s if last.nobody_listens else RETRY_S)
         wait_s, parked = self._wait_s(last, tried), self._throttle.wait_s(self._inner.endpoint) > 0
         if wait_s >= limits.left_s(self._now(), parked=parked):
             raise _given_up(last, tried, wait_s, away=parked) from last
@@ -229,7 +229,9 @@ class RetryingModel:
             reply = await self._inner.attempt(request, number, on_delta, silence_s=silence_s)
             verdict = "ok"
         except ModelError as error:
-            if error.transient:
+            # Where this request gives up soon, it must not make later ones wait for a cooldown.
+            soon = error.nobody_listens and self._patience.local_s < RETRY_S
+            if error.transient and not soon:
                 verdict, retry_after_s = "limited" if error.limited else "unavailable", error.retry_after_s
             raise
         finally:
@@ -258,10 +260,10 @@ class _RetryLimits:
         self.until_s = math.inf
         """No try starts later; infinite before the first failure."""
 
-    def failed(self, now_s: float) -> None:
+    def failed(self, now_s: float, retry_s: float) -> None:
         """Start the time to retry at the first failure."""
         self._first_failure_s = min(self._first_failure_s, now_s)
-        self.until_s = min(self.until_s, now_s + RETRY_S)
+        self.until_s = min(self.until_s, now_s + retry_s)
 
     def waited_out(self, now_s: float) -> None:
         """Start the time to retry again: the endpoint admitted no request until now, so this one was not to blame."""

@@ -10,6 +10,15 @@ MAX_EVENT_BYTES = 32 * 2**20
 _BOM = b"\xef\xbb\xbf"
 
 
+_KEEP_ALIVES = frozenset({"ping", "keepalive"})
+
+
+def is_keep_alive(event: ServerSentEvent) -> bool:
+    """Return whether an event only shows that the connection is alive; comments give no event at all."""
+    kind = event.name or event.data.strip().removeprefix('{"type":').removesuffix("}").strip(' "')
+    return kind in _KEEP_ALIVES
+
+
 class SseDecoder:
     """Parses one stream; the events do not depend on how the bytes are split into chunks.
 
@@ -26,6 +35,11 @@ class SseDecoder:
         self._data_size = 0
         self._at_start = True
         self._after_cr = False
+
+    @property
+    def unfinished(self) -> int:
+        """The bytes received of an event that is not complete."""
+        return self._line_size + self._data_size
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Return the events completed by `chunk`, in order; an event cut off by the stream's end is dropped.
