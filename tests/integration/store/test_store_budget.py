@@ -119,6 +119,15 @@ async def test_requests_start_until_the_budget_is_used_up(run: Store, clock: Fak
     assert run.runs.reserved("run-1") == 0
 
 
+async def test_a_sessions_request_above_its_whole_limit_is_refused(user: UserStore, clock: FakeClock) -> None:
+    """BX-11: the first one, too; nothing is reserved for it."""
+    budget = session_budget(user, "session-1", limit_usd=1.0, clock=clock, owner=ME)
+    with pytest.raises(BudgetExceeded, match=r"one request would cost about \$1\.01, more than the session's budget"):
+        await budget.reserve(cost(1.01))
+    assert user.reservations.of_account("session-1") == ()
+    await _spend(budget, 1.0)
+
+
 async def test_a_limit_reached_except_for_rounding_is_reached(run: Store, clock: FakeClock) -> None:
     """Ten times 0.1 is a little less than 1 in floating point."""
     assert sum([0.1] * 10) < 1

@@ -34,6 +34,8 @@ class BudgetAccount(Protocol):
     """How a user continues once it is used up, as a sentence."""
     limit_usd: float | None
     """None for no limit."""
+    largest_usd: float | None
+    """What one request may cost at most by its estimate; None: a request may start while anything is left."""
     reservations: Reservations
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
@@ -56,8 +58,9 @@ class BudgetAccount(Protocol):
 class SharedBudget:
     """Reserves and books the cost of one payer's requests. Implements `core.ports.Budget`.
 
-    A request may start while the amount spent plus all reservations is below the limit. So the limit is exceeded at
-    most by the one request that reaches it, and by what requests cost beyond their estimates. Requests wait in a queue.
+    A request may start while the amount spent plus all reservations is below the limit, and it is not too large by
+    itself. So the limit is exceeded at most by the one request that reaches it, and by what requests cost beyond their
+    estimates. Requests wait in a queue.
     """
 
     def __init__(self, account: BudgetAccount, *, payer: str, clock: Clock, owner: ProcessIdentity) -> None:
@@ -81,6 +84,7 @@ class SharedBudget:
         with account.transaction(durable=True):
             # Read under the write lock, so that two requests cannot both take the last of the budget.
             room = remaining_usd(account)
+            _refuse_if_too_large(account, estimate)
             account.reservations.ask(reservation)
             admitted = account.reservations.hold(reservation.id, room)
         if not admitted:
@@ -134,6 +138,16 @@ def remaining_usd(account: BudgetAccount) -> float:
         what = f"{account.name} of {format_usd(limit_usd)} is used up ({format_usd(spent_usd)} spent)"
         raise BudgetExceeded(what, account.fix)
     return limit_usd - spent_usd - ROUNDING_USD
+
+
+def _refuse_if_too_large(account: BudgetAccount, estimate: Usage) -> None:
+    """Raise BudgetExceeded for a request that alone would cost too much."""
+    most_usd, cost_usd = account.largest_usd, estimate.cost_usd
+    if most_usd is not None and cost_usd is not None and cost_usd > most_usd + ROUNDING_USD:
+        what = (
+            f"one request would cost about {format_usd(cost_usd)}, more than {account.name} of {format_usd(most_usd)}"
+        )
+        raise BudgetExceeded(what, account.fix)
 
 
 def settle_dead_owners(account: BudgetAccount, *, but: ProcessIdentity) -> None:

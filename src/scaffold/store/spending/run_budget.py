@@ -19,6 +19,7 @@ class RunBudgetAccount:
     def __init__(self, store: Store, run_id: RunId, *, limit_usd: float | None) -> None:
         self.id: str = run_id
         self.limit_usd = limit_usd
+        self.largest_usd: float | None = None
         self.reservations = store.reservations
         self._store = store
         self._run_id = run_id

@@ -17,6 +17,8 @@ class SessionBudgetAccount:
     def __init__(self, store: UserStore, account: str, *, limit_usd: float) -> None:
         self.id = account
         self.limit_usd: float | None = limit_usd
+        # A user who sets a limit of cents must not pay dollars for the first request.
+        self.largest_usd: float | None = limit_usd
         self.reservations = store.reservations
         self._store = store
 
