@@ -57,6 +57,9 @@ def approval_logger(journal: Journal) -> ApprovalListener:
     """Return a listener that records an approval gate's decisions."""
 
     def tell(approval: ApprovalOutcome) -> None:
-        journal.note("approval", **msgspec.structs.asdict(approval))
+        fields = msgspec.structs.asdict(approval)
+        # The entry of the call has the arguments.
+        del fields["args"]
+        journal.note("approval", **fields)
 
     return tell

@@ -34,6 +34,8 @@ from scaffold.core.tool import Tool
 from scaffold.llm.deltas import DeltaListener
 
 CUT_OFF = "Your reply was cut off at its length limit, and none of its tool calls ran. Continue in smaller steps."
+GO_ON = "Go on."
+EMPTY = "Your last reply was empty. If the task is done, say what you did and what came of it; otherwise go on."
 REFUSED = "Not run: the reply that contained this call was a refusal."
 MAX_CUTOFFS = 3
 """Replies cut off in a row after which a turn fails: another try would be cut off as well."""
@@ -59,6 +61,8 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     max_requests: int = 100
     """Requests between two prompts of the user; incoming messages do not reset the count."""
     effort: Effort | None = None
+    must_answer: bool = False
+    """Whether its last reply is what was asked for: an empty one after tools is nudged once, then an error."""
     whole_prompt: bool = False
     """Whether the prompt of its first turn is never cut: if that does not fit into the model's window, it fails."""
 
@@ -126,7 +130,7 @@ class Agent:
         self._gauge = msgspec.structs.replace(self._gauge, scale=1.0)
 
     async def turn(self, prompt: str | Sequence[Text | Image]) -> TurnResult:
-        """Send `prompt`, then alternate model and tools until a reply without tool calls.
+        """Send `prompt`, then alternate model and tools until a reply that ends the turn.
 
         An empty prompt starts a turn about incoming messages alone. Raises TurnLimitExceeded if the requests are used
         up, BudgetExceeded if no further request may start, another ModelError if there is no complete reply. The
@@ -134,6 +138,7 @@ class Agent:
         """
         self._say(prompt)
         before, usage, cuts = self._requests, Usage(), 0
+        worked = nudged = False
         while True:
             self._take_incoming()
             reply = await self._ask()
@@ -149,6 +154,14 @@ class Agent:
                     raise _cutoff_error()
             elif calls:
                 await self._work(calls)
+                worked = True
+            elif reply.stop == "paused":
+                self._answer((Text(GO_ON),))
+            elif worked and self._brief.must_answer and not reply.message.text.strip():
+                if nudged:
+                    raise _no_answer_error()
+                self._answer((Text(EMPTY),))
+                nudged = True
             else:
                 return TurnResult(reply.message.text, usage, self._requests - before)
 
@@ -306,6 +319,13 @@ def _cutoff_error() -> ModelError:
     return ModelError(
         f"{MAX_CUTOFFS} replies in a row were cut off at the model's length limit",
         "Ask for less at a time, or choose a model with longer replies with `--model`.",
+    )
+
+
+def _no_answer_error() -> ModelError:
+    return ModelError(
+        "the model ended its work without an answer, also when it was asked for one",
+        "What it did is kept; ask it with `ralph -c`, or choose another model with `--model`.",
     )
 
 

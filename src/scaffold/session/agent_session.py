@@ -1,8 +1,9 @@
 """A session of `ralph`: one agent with its model, tools, approval gate and budget, for one-shot calls and the REPL."""
 
+import json
 import os
 import platform
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 import msgspec
@@ -15,6 +16,7 @@ from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
 from scaffold.agent.ports import AgentIO, Incoming, MergedIncoming, NoIncoming
 from scaffold.agent.prompts import session_prompt
+from scaffold.agent.repeated_failures import RepeatNotes
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.pool import SubagentSpec
@@ -32,7 +34,7 @@ from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
-from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalPrompt, Delegation
+from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome, ApprovalPrompt, Delegation
 from scaffold.policy.permission.call_decision import ShellPolicy
 from scaffold.policy.sandbox import with_egress
 from scaffold.policy.secret.environment import TOLD_VARIABLES, command_environment, left_out_notice
@@ -102,11 +104,13 @@ class Session:
             options.rules,
             workspace=WorkspacePaths.on_disk(options.cwd, options.home),
             clock=SystemClock(),
-            tell=approval_logger(reporter),
+            tell=self._approval_decided,
             shell=_load_shell_policy,
             approver=Delegation(parent.ask_parent) if parent else ask,
             mode=lambda: self.modes.current,
         )
+        self.denials: list[Mapping[str, object]] = []
+        """Each denied call of the session and its subagents: its tool, arguments and the reason."""
         self.todos = stored_todos(conversation)
         self.tools: tuple[Tool, ...] = ()
         """The tools the agent may call, gated; empty before the session is open."""
@@ -171,7 +175,8 @@ class Session:
             await self.peers.open()
         observer = self._observer
         own = filter(observer.keeps_tool, await self._load_tools())
-        self.tools = tuple(map(observer.wrap_tool, (*own, *observer.extra_tools)))
+        noted = map(RepeatNotes().guard, own)
+        self.tools = tuple(map(observer.wrap_tool, (*noted, *observer.extra_tools)))
         self.agent = Agent(
             model=model,
             tools=self.tools,
@@ -252,6 +257,12 @@ class Session:
         parts = (*attached.parts, Text(clean(material)))
         return tuple(part for part in parts if isinstance(part, Image) or part.text.strip())
 
+    def _approval_decided(self, approval: ApprovalOutcome) -> None:
+        approval_logger(self._reporter)(approval)
+        if approval.decision == "deny":
+            args = json.loads(approval.args)
+            self.denials.append({"tool": approval.tool, "args": args, "reason": approval.reason})
+
     def _notice(self, text: str) -> None:
         self._reporter.note("notice", text=text)
 
@@ -268,6 +279,7 @@ class Session:
             system=self._redactor.clean(session_prompt(instructions, own=options.system_prompt)),
             context=SessionContext(environment, self.modes, self.todos),
             max_requests=options.max_turns,
+            must_answer=True,
         )
 
     def _make_peers(self) -> Peers:

@@ -1,6 +1,8 @@
 """The usage and the result of one call of `ralph`: the object that `--output-format json` prints."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
 
 from scaffold.core.conversation import AssistantMessage, Message
 from scaffold.core.errors import BudgetExceeded, ScaffoldError, TurnLimitExceeded
@@ -47,15 +49,21 @@ def stop_reason(error: ScaffoldError) -> str:
             return "error"
 
 
+class Ending(Struct, frozen=True, kw_only=True):
+    """How a call of `ralph` ended."""
+
+    stop: str = "end"
+    """As `stop_reason` returns it, `end`, `refused` or `interrupted`."""
+    error: str | None = None
+    denials: Sequence[Mapping[str, object]] = ()
+    """As `Session.denials`."""
+
+
+DONE = Ending()
+
+
 def result_json(
-    *,
-    session: str,
-    model: str,
-    result: str,
-    usage: Usage,
-    stop: str,
-    error: str | None = None,
-    others: Usage = NO_USAGE,
+    *, session: str, model: str, result: str, usage: Usage, others: Usage = NO_USAGE, ending: Ending = DONE
 ) -> Mapping[str, object]:
     """Return the result object; `result` is the text of the last reply, empty if there was none.
 
@@ -74,6 +82,7 @@ def result_json(
             "requests": total.requests,
         },
         "turns": usage.requests,
-        "stop_reason": stop,
-        "error": error,
+        "stop_reason": ending.stop,
+        "permission_denials": list(ending.denials),
+        "error": ending.error,
     }

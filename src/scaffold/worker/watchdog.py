@@ -3,9 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
-import json
 import os
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -13,6 +11,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
+from scaffold.agent.repeated_failures import FailedCall, RepeatedFailures, call_fingerprint
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.conversation import Text
 from scaffold.core.errors import GitError
@@ -37,9 +36,6 @@ ESCALATION_TEXT: Mapping[Escalation, str] = {
     "human": "A human has to decide how to continue.",
 }
 
-# Addresses, durations and process ids differ each time the same test fails.
-_VARYING = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
-
 NO_SUBMODULES = "--ignore-submodules=all"
 """Git enters no submodule: it would obey a repository that an agent put there."""
 READ_BYTES = 1 << 20
@@ -51,39 +47,6 @@ def next_escalation(*, attempts_left: int, planner: bool) -> Escalation:
     if attempts_left > 0:
         return "fresh_attempt"
     return "smaller" if planner else "human"
-
-
-def call_fingerprint(tool: str, args: Mapping[str, Any], answer: str) -> str:
-    """Return a fingerprint of a failed call; numbers in the answer, e.g. durations, do not count."""
-    same = json.dumps([tool, args, _VARYING.sub("#", answer)], sort_keys=True)
-    return hashlib.sha256(same.encode()).hexdigest()
-
-
-class FailedCall(Struct, frozen=True, kw_only=True):
-    """A failed tool call, its turn, and the state of the tree."""
-
-    turn: int
-    call: str
-    """A fingerprint."""
-    tree: str
-    """A fingerprint of the worktree."""
-
-
-class RepeatedFailures(Struct, frozen=True, kw_only=True):
-    """The turns in which each call failed while the tree stayed the same."""
-
-    tree: str = ""
-    turns: Mapping[str, frozenset[int]] = {}
-
-    def after(self, failure: FailedCall) -> "RepeatedFailures":
-        """Return the counts including `failure`; a changed tree resets them."""
-        known = self.turns if failure.tree == self.tree else {}
-        again = known.get(failure.call, frozenset()) | {failure.turn}
-        return RepeatedFailures(tree=failure.tree, turns={**known, failure.call: again})
-
-    def times(self, call: str) -> int:
-        """Return the number of turns in which the call failed."""
-        return len(self.turns.get(call, ()))
 
 
 class NoProgress(Struct, frozen=True):

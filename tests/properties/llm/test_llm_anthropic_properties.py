@@ -167,7 +167,7 @@ def block_events(block: Json, piece: int) -> Iterator[Json]:
 STOPS: dict[str, StopReason] = {
     "end_turn": "end",
     "stop_sequence": "end",
-    "pause_turn": "end",
+    "pause_turn": "paused",
     "max_tokens": "max_tokens",
     "tool_use": "tool_calls",
 }

@@ -19,7 +19,7 @@ from scaffold.core.errors import BudgetExceeded, ModelError, TurnLimitExceeded
 from scaffold.core.model import Usage
 from scaffold.session.result import UsageCounter, result_json, stop_reason
 
-END = result_json(session="s1", model="local:m@http://h", result="done", usage=Usage(), stop="end")
+END = result_json(session="s1", model="local:m@http://h", result="done", usage=Usage())
 
 
 class Kept:
@@ -144,7 +144,7 @@ def test_subagents_count_towards_usage_but_not_turns():
     """RA-11: `usage` is of all, `turns` of the agent alone; one unknown price makes the sum unknown."""
     own = Usage(input_tokens=10, output_tokens=1, cost_usd=0.5, requests=2)
     others = Usage(input_tokens=5, cached_input_tokens=4, output_tokens=2, cost_usd=0.25, requests=3)
-    result = result_json(session="s", model="m", result="", usage=own, stop="end", others=others)
+    result = result_json(session="s", model="m", result="", usage=own, others=others)
     assert result["usage"] == {
         "input_tokens": 15,
         "cached_input_tokens": 4,
@@ -153,5 +153,5 @@ def test_subagents_count_towards_usage_but_not_turns():
         "requests": 5,
     }
     assert result["turns"] == 2
-    free = result_json(session="s", model="m", result="", usage=own, stop="end", others=Usage(cost_usd=None))
+    free = result_json(session="s", model="m", result="", usage=own, others=Usage(cost_usd=None))
     assert free["usage"]["cost_usd"] is None

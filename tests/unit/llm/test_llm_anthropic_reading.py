@@ -129,7 +129,7 @@ def test_a_later_total_replaces_an_earlier_one_unless_it_is_missing():
     [
         ("end_turn", "end"),
         ("stop_sequence", "end"),
-        ("pause_turn", "end"),
+        ("pause_turn", "paused"),
         ("tool_use", "end"),
         ("max_tokens", "max_tokens"),
         ("model_context_window_exceeded", "max_tokens"),

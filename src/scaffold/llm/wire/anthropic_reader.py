@@ -27,7 +27,7 @@ from scaffold.llm.wire.tool_arguments import parse_arguments
 _STOPS: Mapping[str, StopReason] = {
     "end_turn": "end",
     "stop_sequence": "end",
-    "pause_turn": "end",
+    "pause_turn": "paused",
     "tool_use": "tool_calls",
     "max_tokens": "max_tokens",
     "model_context_window_exceeded": "max_tokens",
@@ -263,8 +263,8 @@ def _wire_reply(
 def _stop(reason: str, *, calls: bool) -> StopReason:
     """Return the stop reason; after an unknown one calls count as truncated, so that they are not run."""
     stop = _STOPS.get(reason, "max_tokens" if calls else "end")
-    if stop in {"end", "tool_calls"}:
-        return "tool_calls" if calls else "end"
+    if stop in {"end", "paused", "tool_calls"}:
+        return "tool_calls" if calls else "paused" if stop == "paused" else "end"
     return stop
 
 

@@ -40,6 +40,8 @@ class ApprovalOutcome(Struct, frozen=True, kw_only=True):
     """The deciding rule, as in `PolicyDecision`."""
     agent: str = ""
     """Name of the subagent that made the call; empty for the session's own agent."""
+    args: str = "{}"
+    """All arguments, as JSON."""
 
 
 class ApprovalQuestion(Struct, frozen=True, kw_only=True):
@@ -259,6 +261,7 @@ def _outcome(agent: str, request: PermissionRequest, decision: PolicyDecision) -
         reason=decision.reason,
         rule=decision.rule,
         agent=agent,
+        args=request.args,
     )
 
 

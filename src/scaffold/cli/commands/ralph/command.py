@@ -7,7 +7,8 @@ import select
 import shutil
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -18,13 +19,13 @@ from scaffold.agent.model_access import open_user_store
 from scaffold.agent.modes import MODES, parse_mode
 from scaffold.agent.subagents.pool import SubagentLimits
 from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
-from scaffold.cli.exit_codes import INTERRUPTED, OK
+from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
 from scaffold.cli.lazy_commands import REPL_MAIN
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
 from scaffold.cli.render.style import is_terminal
 from scaffold.config.permissions import permission_rules, sandbox_settings
 from scaffold.config.settings import Settings, load_settings
-from scaffold.core.errors import UsageError
+from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import printable, utf8_safe
 from scaffold.host.identity import own_identity
@@ -37,7 +38,7 @@ from scaffold.session.conversation import open_conversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import Reporter
-from scaffold.session.result import result_json
+from scaffold.session.result import Ending, result_json
 from scaffold.session.slash_commands import OneshotTarget, run_slash_command
 from scaffold.session.slash_syntax import Command, parse_slash
 from scaffold.store.user.conversations import StoredConversation
@@ -45,6 +46,9 @@ from scaffold.store.user_store import UserStore
 
 LATEST = ""
 """Stands for the conversation used last in this directory."""
+
+FORMAT_FLAG = "--output-format"
+JSON_FORMATS: tuple[OutputFormat, ...] = ("json", "stream-json")
 
 UNAVAILABLE_COMMANDS = frozenset({"login", "logout"})
 """Commands that do not exist yet: no model takes them for a task."""
@@ -78,7 +82,29 @@ class RalphFlags(Struct, frozen=True, kw_only=True):
     sandbox: str | None
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+class RalphCommand(click.Command):
+    """The command line of `ralph`: its mistakes are reported as JSON where JSON was asked for."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line; a usage error is printed as the result if that is JSON."""
+        output = _json_format(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as problem:
+            if output is None:
+                raise
+            _report_failure(output, UsageError(problem.format_message(), "Try `ralph --help`."))
+            raise click.exceptions.Exit(USAGE) from problem
+
+
+def _json_format(args: Sequence[str]) -> OutputFormat | None:
+    """Return the JSON format that a command line asks for, which may be wrong otherwise; None for text."""
+    given = [after for word, after in pairwise((*args, "")) if word == FORMAT_FLAG]
+    given += [word.removeprefix(f"{FORMAT_FLAG}=") for word in args if word.startswith(f"{FORMAT_FLAG}=")]
+    return next((output for output in JSON_FORMATS if output in given), None)
+
+
+@click.command(cls=RalphCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ralph-scaffold", prog_name="ralph")
 @click.argument("task", required=False)
 @click.option("-p", "--print", "printed", is_flag=True, help="One shot: the task is an argument, or on stdin.")
@@ -88,7 +114,7 @@ class RalphFlags(Struct, frozen=True, kw_only=True):
 @click.option("--mode", type=click.Choice(MODES), help="Start in this mode; plan, explore and review change nothing.")
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path(), help="Work here.")
 @click.option(
-    "--output-format",
+    FORMAT_FLAG,
     type=click.Choice(["text", "json", "stream-json"]),
     default="text",
     show_default=True,
@@ -126,6 +152,16 @@ def ralph(**given: object) -> int:
     """
     relax_gc()
     flags = RalphFlags(**given)  # type: ignore[arg-type] # click has checked each of them
+    try:
+        return _start(flags)
+    except ScaffoldError as error:
+        if flags.output_format == "text":
+            raise
+        _report_failure(flags.output_format, error)
+        return exit_code(error)
+
+
+def _start(flags: RalphFlags) -> int:
     overrides = {"model": flags.model, "sandbox.mode": flags.sandbox}
     settings = load_settings(flags.cwd, os.environ, overrides, trust_once=flags.trust_once)
     for note in settings.notes:
@@ -135,6 +171,14 @@ def ralph(**given: object) -> int:
     except (KeyboardInterrupt, asyncio.CancelledError):
         click.echo("interrupted: the conversation is kept; resume it with `ralph -c`", err=True)
         return INTERRUPTED
+
+
+def _report_failure(output: OutputFormat, error: ScaffoldError) -> None:
+    """Print the result of a call that failed before it had a session."""
+    reporter = RedactingReporter(reporter_for(output), redactor_for(os.environ, Path.cwd()))
+    reporter.result(
+        result_json(session="", model="", result="", usage=Usage(), ending=Ending(stop="error", error=error.in_full))
+    )
 
 
 def _read_stdin(flags: RalphFlags) -> str:
@@ -195,7 +239,7 @@ async def _run_slash(command: Command, target: OneshotTarget, reporter: Reporter
     """Execute a slash command and report its reply as the result."""
     reply = await run_slash_command(command, target, width=shutil.get_terminal_size().columns)
     session = target.stored.id if target.stored else ""
-    reporter.result(result_json(session=session, model=target.model, result=reply.text, usage=Usage(), stop="end"))
+    reporter.result(result_json(session=session, model=target.model, result=reply.text, usage=Usage()))
     return OK
 
 

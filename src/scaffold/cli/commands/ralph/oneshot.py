@@ -1,17 +1,20 @@
 """One task, one answer: `ralph "TASK"`, with the result of the call."""
 
 import asyncio
+from collections import Counter
 
+import click
 from msgspec import Struct
 
 from scaffold.cli.exit_codes import FAILED, OK, exit_code
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Usage
+from scaffold.core.printable_text import count_of, printable
 from scaffold.session.agent_session import Session, open_session
 from scaffold.session.conversation import OpenConversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import Reporter
-from scaffold.session.result import result_json, stop_reason
+from scaffold.session.result import Ending, result_json, stop_reason
 
 
 class OneshotTask(Struct, frozen=True):
@@ -41,7 +44,7 @@ async def run_oneshot(
 
     `reporter` gets the result in any case; a ScaffoldError is raised after it if the reporter is for people.
     """
-    outcome, session = _OneshotOutcome(), None
+    outcome, session = _OneshotOutcome("error", "an unexpected error ended the session", FAILED), None
     try:
         async with open_session(options, conversation, reporter) as session:
             outcome = await _run_turns(task, session)
@@ -53,6 +56,7 @@ async def run_oneshot(
         outcome = _OneshotOutcome("interrupted", f"interrupted: resume with `ralph --resume {conversation.id}`")
         raise
     finally:
+        _tell_denials(session)
         reporter.result(
             result_json(
                 session=conversation.id,
@@ -60,11 +64,20 @@ async def run_oneshot(
                 result=session.usage_counter.text if session else "",
                 usage=session.usage_counter.usage if session else Usage(),
                 others=session.peers.used if session else Usage(),
-                stop=outcome.stop,
-                error=outcome.error,
+                ending=Ending(stop=outcome.stop, error=outcome.error, denials=session.denials if session else ()),
             )
         )
     return outcome.code
+
+
+def _tell_denials(session: Session | None) -> None:
+    """Print a line about the calls that were denied, if there were any."""
+    if session is not None and session.denials:
+        by_tool = Counter(str(denial["tool"]) for denial in session.denials)
+        named = ", ".join(f"{tool} ({count})" if count > 1 else tool for tool, count in by_tool.items())
+        count = count_of(len(session.denials), "call")
+        fix = "Allow what needs approval with `--allow`, `--allow-category` or `--yolo`."
+        click.echo(printable(f"denied: {count}: {named}. {fix}"), err=True)
 
 
 async def _run_turns(task: OneshotTask, session: Session) -> _OneshotOutcome:

@@ -1,0 +1,92 @@
+"""Calls that fail the same way again, with no change in between: counted, and told to the agent."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.tools.content.seen_files import CURRENT_REPLY
+from scaffold.tools.read_cache import is_read_only
+
+NOTE_AT = 3
+"""Replies with the same failing call from which on its answer says so."""
+
+# Addresses, durations and process ids differ each time the same test fails.
+_VARYING = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
+
+
+def call_fingerprint(tool: str, args: Mapping[str, Any], answer: str) -> str:
+    """Return a fingerprint of a call and its answer; numbers in the answer, e.g. durations, do not count."""
+    same = json.dumps([tool, args, _VARYING.sub("#", answer)], sort_keys=True)
+    return hashlib.sha256(same.encode()).hexdigest()
+
+
+class FailedCall(Struct, frozen=True, kw_only=True):
+    """A failed tool call, its turn, and the state of the tree."""
+
+    turn: int
+    call: str
+    """A fingerprint."""
+    tree: str
+    """A fingerprint of the worktree, or whatever else stays the same while nothing changes."""
+
+
+class RepeatedFailures(Struct, frozen=True, kw_only=True):
+    """The turns in which each call failed while the tree stayed the same."""
+
+    tree: str = ""
+    turns: Mapping[str, frozenset[int]] = {}
+
+    def after(self, failure: FailedCall) -> "RepeatedFailures":
+        """Return the counts including `failure`; a changed tree resets them."""
+        known = self.turns if failure.tree == self.tree else {}
+        again = known.get(failure.call, frozenset()) | {failure.turn}
+        return RepeatedFailures(tree=failure.tree, turns={**known, failure.call: again})
+
+    def times(self, call: str) -> int:
+        """Return the number of turns in which the call failed."""
+        return len(self.turns.get(call, ()))
+
+
+class RepeatNotes:
+    """Adds a note to the answer of a call that fails the same way for the third time.
+
+    A change is a call that may change something, succeeded, and did not do so in the same way before.
+    """
+
+    def __init__(self) -> None:
+        self._failures = RepeatedFailures()
+        self._changes: set[str] = set()
+        self._reply: object = None
+        self._turn = 0
+
+    def guard(self, tool: Tool) -> Tool:
+        """Return the tool with such notes in its answers."""
+
+        async def run(args: Mapping[str, Any]) -> ToolOutput:
+            output = await tool.run(args)
+            call = call_fingerprint(tool.name, args, output.content)
+            if output.failed:
+                return self._noted(call, output)
+            if not is_read_only(tool) and tool.category != "memory":
+                self._changes.add(call)
+            return output
+
+        return msgspec.structs.replace(tool, run=run)
+
+    def _noted(self, call: str, output: ToolOutput) -> ToolOutput:
+        # Equal calls of one reply are one failure: the model could not react in between.
+        if (reply := CURRENT_REPLY.get()) is not self._reply or reply is None:
+            self._reply, self._turn = reply, self._turn + 1
+        tree = str(len(self._changes))
+        self._failures = self._failures.after(FailedCall(turn=self._turn, call=call, tree=tree))
+        times = self._failures.times(call)
+        if times < NOTE_AT:
+            return output
+        note = f"This call failed the same way {times} times, and nothing was changed in between. Do something else."
+        return msgspec.structs.replace(output, content=f"{output.content}\n{note}")
