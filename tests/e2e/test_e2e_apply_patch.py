@@ -13,6 +13,7 @@ from support.scenario import Scenario
 PATCH = """*** Begin Patch
 *** Update File: README.md
 +more
+*** End of File
 *** Add File: src/new.py
 +x = 1
 *** End Patch"""

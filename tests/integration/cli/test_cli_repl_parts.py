@@ -7,7 +7,7 @@ import pytest
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
 from fakes import tool
-from scaffold.cli.repl.approvals import ApprovalQueue, proposed_change
+from scaffold.cli.repl.approvals import ApprovalQueue, format_question, proposed_change
 from scaffold.cli.repl.completion import command_suggestions, file_suggestions
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.running_tools import RunningTools
@@ -176,6 +176,17 @@ async def test_the_effect_of_a_call_is_shown_beforehand(tmp_path):
     assert [line.text for line in proposed[0].lines] == ["one", "two", "2"]
     assert proposed[1] == "  the file would stay as it is"
     assert proposed[2] == '  no diff can be shown; the call is {"path": "a", "content": "text"}'
+
+
+def test_a_patch_is_shown_as_it_is(tmp_path):
+    """RA-13, RA-18: the files that it names, and each of its lines."""
+    patch = "*** Begin Patch\n*** Update File: a\n-one\n+\x1b[2Jtwo\n*** Delete File: b\n*** End Patch"
+    args = json.dumps({"input": patch})
+    question = ApprovalQuestion(tool="apply_patch", category="file_write", subject="a\nb", args=args)
+    change = proposed_change(question, RunningTools(tmp_path, FakeClock(), print).call_of(question))
+    shown = format_question(question, change, Renderer(width=60, plain=True))
+    assert "  │ a\n  │ b\n" in shown
+    assert "  -one\n  +\\x1b[2Jtwo\n  *** Delete File: b" in shown
 
 
 @pytest.fixture

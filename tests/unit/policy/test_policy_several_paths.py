@@ -74,11 +74,11 @@ def test_modes_without_changes_deny_patches():
     assert decided(*TWO, mode="plan", yolo=True) == ("deny", "mode:plan")
 
 
-def test_an_answer_for_ever_holds_for_the_same_files_alone():
-    """RA-13."""
+def test_an_answer_for_ever_holds_for_the_same_patch_alone():
+    """RA-13: one that deletes the same files is another one."""
     always = frozenset({request(*TWO).identity})
     assert decided(*TWO, always=always) == ("allow", "always")
-    assert decided(*MOVED, always=always) == ("allow", "always")
+    assert decided(*MOVED, always=always) == ("ask", "category")
     assert decided(*UPDATED, always=always) == ("ask", "category")
 
 

@@ -92,16 +92,21 @@ def test_lines_before_their_anchor_and_missing_anchors_are_refused():
 def test_the_end_of_a_file_is_a_place_and_keeps_its_newline(text):
     end = "\n" if text.endswith("\n") else ""
     assert applied("x\n" + text, "-b", "+c", "*** End of File") == (f"x\na\nc{end}", [])
-    assert applied(text, "+c") == (f"a\nb\nc{end}", [])
+    assert applied(text, "+c", "*** End of File") == (f"a\nb\nc{end}", [])
     assert applied(f"a\nb\n{text}", " a", "-b", "*** End of File") == (f"a\nb\na{end}", [])
     assert "do not occur at the end of the file" in refusal(text, "-a", "*** End of File")
 
 
-def test_added_lines_behind_an_anchor_need_a_line_beside_them():
+@pytest.mark.parametrize("anchor", [(), ("@@ def f():",)])
+def test_added_lines_need_a_line_beside_them_or_the_end_of_the_file(anchor):
     """RA-4: some readers put them at the end, others behind the anchor."""
-    assert refusal("def f():\n    pass\n", "@@ def f():", "+    x = 1") == (
-        "Where do these lines belong? Take along a line before or after them, with a space before it:\n    x = 1"
+    text = "def f():\n    pass\n"
+    assert refusal(text, *anchor, "+    x = 1") == (
+        "Where do these lines belong? Take along a line before or after them, with a space before it, or put "
+        "`*** End of File` after them:\n    x = 1"
     )
+    assert applied(text, *anchor, "+    x = 1", "*** End of File") == (f"{text}    x = 1\n", [])
+    assert applied("", "+x = 1") == ("x = 1\n", [])
 
 
 def test_lines_keep_their_ends_and_new_ones_get_the_usual_one():

@@ -53,8 +53,12 @@ class PermissionRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> tuple[str, str]:
-        """The key of an "always" answer without a rule: the tool, and its subject with paths and scripts."""
-        return self.tool, "\n".join((self.subject, *self.paths, *self._script_lines))
+        """The key of an "always" answer without a rule: the tool, and its subject with paths and scripts.
+
+        Of several paths, also the arguments: the user has agreed to what becomes of each of them.
+        """
+        several = (self.args,) if len(self.named) > 1 else ()
+        return self.tool, "\n".join((self.subject, *self.paths, *several, *self._script_lines))
 
     @property
     def _script_lines(self) -> tuple[str, ...]:

@@ -78,11 +78,12 @@ def _place_of(lines: Sequence[str], section: PatchSection) -> _Place | Refusal:
 
 
 def _end_for_added(lines: Sequence[str], section: PatchSection) -> _Place | Refusal:
-    """Return the end of the file, for lines that are added without any line around them."""
-    if section.anchors and not section.at_end:
+    """Return the end of the file, for lines that are added there without any line around them."""
+    if lines and not section.at_end:
         added = _joined([text for _, text in section.lines])
         return Refusal(
-            f"Where do these lines belong? Take along a line before or after them, with a space before it:\n{added}"
+            "Where do these lines belong? Take along a line before or after them, with a space before it, or put "
+            f"`*** End of File` after them:\n{added}"
         )
     return _Place(len(lines), exact=True)
 
