@@ -38,6 +38,8 @@ class Thinking(Struct, frozen=True, tag="thinking"):
     """The provider's id of this block; empty if it gives none."""
     redacted: bool = False
     """True if the text is withheld and only the encrypted `signature` exists."""
+    field: str = ""
+    """The field of a Chat Completions reply it came in, in which the server may want it back; empty on other wires."""
 
 
 class ToolCall(Struct, frozen=True, tag="tool_call"):
@@ -83,9 +85,9 @@ class AssistantMessage(Struct, frozen=True, tag="assistant"):
 
 Message = UserMessage | AssistantMessage
 
-StopReason = Literal["end", "tool_calls", "max_tokens", "refused", "paused"]
-"""Why a reply ended; `paused`: the provider wants to be asked again to go on."""
-Effort = Literal["low", "medium", "high"]
+StopReason = Literal["end", "tool_calls", "max_tokens", "refused"]
+Effort = Literal["auto", "low", "medium", "high", "off"]
+"""How much a model thinks before it answers; `auto`: as its provider recommends, where it is known to think."""
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -113,7 +115,7 @@ class Request(Struct, frozen=True, kw_only=True):
     answer_schema: Mapping[str, Any] | None = None
     """JSON schema (an object) that the reply's text must match; None for free text."""
     effort: Effort | None = None
-    """How much the model should reason; None for the provider's default."""
+    """How much the model should think; None to say nothing about it."""
     max_output_tokens: int | None = None
     """None for the model's maximum."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from scaffold.core.conversation import DeltaHandler, Reply, Request
+from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait
 from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
@@ -18,6 +18,7 @@ from scaffold.llm.wire.codec import Codec, ModelTarget, WireReply
 from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN, EncodedMessages
 from scaffold.llm.wire.provider_errors import (
     OVERFLOW_FIX,
+    RequestRejected,
     SystemMessageRefused,
     http_error,
     retry_after_header,
@@ -63,17 +64,17 @@ class LiveModel:
             model=card.model,
             max_output_tokens=card.max_output_tokens,
             thinking_tags=card.thinking_tags,
+            thinking=card.thinking,
             stream=stream,
         )
-        self._speak(endpoint.codec)
-        self._tools = _OfferedTools(card.trained_tools)
+        self._speak(endpoint.codec, self._target)
         self._fixed = _PromptOverhead()
         self._last = Usage()
         self._guessed = 0
 
-    def _speak(self, codec: Codec) -> None:
-        self._codec = codec
-        self._pieces = EncodedMessages(codec, self._target)
+    def _speak(self, codec: Codec, target: ModelTarget) -> None:
+        self._codec, self._target = codec, target
+        self._pieces = EncodedMessages(codec, target)
 
     @property
     def endpoint(self) -> str:
@@ -106,16 +107,38 @@ class LiveModel:
 
         Raises ModelError on failure, transient if nothing arrived within `silence_s`.
         """
-        request = self._tools.offered(request)
-        try:
-            return await self._once(request, on_delta, silence_s)
-        except SystemMessageRefused:
+        known = self._codec, self._target
+        while True:
+            try:
+                return await self._once(request, on_delta, silence_s)
+            except RequestRejected as error:
+                plainer = self._plainer(request, error)
+                if plainer is None:
+                    self._speak(*known)  # what did not help is not remembered
+                    raise
+                on_delta(RetryWait(0.0, error.what))
+                # For the rest of the conversation: the same server would reject the next request as well.
+                self._speak(*plainer)
+
+    def _plainer(self, request: Request, error: RequestRejected) -> tuple[Codec, ModelTarget] | None:
+        """Return how to ask without what the endpoint rejects; None if that would be the same request."""
+        if isinstance(error, SystemMessageRefused):
             plainer = self._endpoint.fallback_codec
-            if plainer is None or self._codec is plainer:
-                raise
-        # For the rest of the conversation: the same server would refuse the next request as well.
-        self._speak(plainer)
-        return await self._once(request, on_delta, silence_s)
+            return None if plainer is None or self._codec is plainer else (plainer, self._target)
+        target = self._codec.adapted(self._target, error.answer)
+        if target is None:
+            return None
+        sent, next_ = (self._post(request, each) for each in (self._target, target))
+        return None if (sent.headers, sent.body) == (next_.headers, next_.body) else (self._codec, target)
+
+    def _post(self, request: Request, target: ModelTarget) -> HttpRequest:
+        pieces = self._pieces if target is self._target else EncodedMessages(self._codec, target)
+        return HttpRequest(
+            url=self._endpoint.url,
+            headers={name: value for name, value in self._endpoint.headers.items() if name not in target.refused},
+            body=self._codec.request(self._within_window(request), pieces.of(request.messages), target),
+            deadlines=self._deadlines,
+        )
 
     def _sizes(self, request: Request) -> str:
         window, needed = self._card.window_tokens, self.estimate(request).input_tokens
@@ -129,14 +152,8 @@ class LiveModel:
         longest = None if window is None else max(window, self._last.input_tokens) * SURELY_TOO_LONG
         if longest is not None and self.estimate(request).input_tokens > longest:
             raise ContextOverflow(f"it does not fit: {self._sizes(request)}", OVERFLOW_FIX)
-        pieces = self._pieces.of(request.messages)
-        post = HttpRequest(
-            url=self._endpoint.url,
-            headers=self._endpoint.headers,
-            body=self._codec.request(self._within_window(request), pieces, self._target),
-            deadlines=self._deadlines,
-        )
-        silence = _Silence(silence_s, self._deadlines.idle_s)
+        post = self._post(request, self._target)
+        silence = asyncio.timeout(silence_s)
         try:
             async with silence.timeout, self._wire.post(post) as answer:
                 first = await answer.read()

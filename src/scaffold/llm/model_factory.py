@@ -91,4 +91,4 @@ def _live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream: bo
 def _default_deadlines(model: ModelName, card: ModelCard, *, stream: bool) -> Deadlines:
     if not stream:
         return UNSTREAMED_DEADLINES
-    return REASONING_DEADLINES if card.thinking and model.provider != "anthropic" else DEFAULT_DEADLINES
+    return REASONING_DEADLINES if card.may_think and model.provider != "anthropic" else DEFAULT_DEADLINES

@@ -35,6 +35,11 @@ def clip_middle(text: str, width: int) -> str:
     return clip(line, width - cell_len(end)) + end
 
 
+def waiting_text(seconds: float) -> str:
+    """Return what happens before a request is sent again after `seconds`."""
+    return f"waiting {seconds:.0f} s" if seconds else "asking again"
+
+
 def pad(text: str, width: int) -> str:
     """Return `text` clipped or filled to exactly `width` columns."""
     return set_cell_size(clip(text, width), width)

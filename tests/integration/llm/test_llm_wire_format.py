@@ -9,6 +9,7 @@ from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
     Request,
+    RetryWait,
     Text,
     TextDelta,
     Thinking,
@@ -18,6 +19,7 @@ from scaffold.core.conversation import (
     ToolResult,
     UserMessage,
 )
+from scaffold.core.errors import ModelError
 from scaffold.core.tool import Tool, ToolOutput
 
 WIRES = ("anthropic", "chat", "responses")
@@ -149,6 +151,93 @@ async def test_thinking_goes_back_only_to_the_model_that_wrote_it(wire):
     async with serve(wire, [Turn(text="ok")]) as server, open_client(server) as asked:
         await asked.reply(UserMessage((Text("go"),)), foreign, after)
     assert b"secret thought" not in server.requests[0].body
+
+
+SENT_BACK = {
+    "anthropic": ("messages", {"type": "thinking", "thinking": SAID.thinking, "signature": "c2VhbA=="}),
+    "chat": ("messages", SAID.thinking),
+    "responses": ("input", "c2VhbA=="),
+}
+"""Where each wire has the history, and what has to be in it."""
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_thoughts_go_back_unchanged_with_the_calls_they_led_to(wire, stream):
+    """RA-2, RA-21: signed, encrypted or plain, as the wire has them; without them a tool loop is refused."""
+    go = UserMessage((Text("go"),))
+    async with serve(wire, [SAID, Turn(text="done")]) as server, open_client(server, stream=stream) as asked:
+        first = await asked.reply(go, tools=(SHELL,), effort="auto")
+        results = UserMessage(tuple(ToolResult(call.id, call.name, "x") for call in first.message.tool_calls))
+        await asked.reply(go, first.message, results, tools=(SHELL,), effort="auto")
+    history, thought = SENT_BACK[wire]
+    reply = server.requests[1].json[history][2 if wire == "chat" else 1]
+    found = {"anthropic": lambda: reply["content"][0], "chat": lambda: reply["reasoning_content"]}
+    assert found.get(wire, lambda: reply["encrypted_content"])() == thought
+
+
+NAMED = {
+    "anthropic": ("thinking", "thinking.type.enabled: Extra inputs are not permitted"),
+    "chat": ("reasoning_effort", "Unrecognized request argument supplied: reasoning_effort"),
+    "responses": ("reasoning", "Unsupported parameter: 'reasoning.effort' is not supported with this model."),
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_endpoint_that_refuses_a_parameter_is_asked_without_it_from_then_on(wire):
+    """RA-21: the request that failed is asked again once, and the user is told."""
+    field, message = NAMED[wire]
+
+    def strict(received):
+        if field in received.json:
+            return Turn(status=400, error=("invalid_request_error", message))
+        return Turn(text="ok")
+
+    model = {"chat": lambda server: server.local_model}.get(wire, lambda server: server.model)
+    async with serve(wire, strict) as server, open_client(server, model=model(server)) as asked:
+        assert (await asked.reply(effort="low")).message.text == "ok"
+        assert (await asked.reply(effort="low")).message.text == "ok"
+    assert [field in received.json for received in server.requests] == [True, False, False]
+    assert [heard.reason.endswith(message.rstrip(".")) for heard in asked.heard if isinstance(heard, RetryWait)] == [
+        True
+    ]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_what_did_not_help_is_not_remembered(wire):
+    """RA-21: the error may be about something else; the next request has everything again."""
+    field, message = NAMED[wire]
+    refusal = Turn(status=400, error=("invalid_request_error", message))
+    other = Turn(status=400, error=("invalid_request_error", "the moon is full"))
+    model = {"chat": lambda server: server.local_model}.get(wire, lambda server: server.model)
+    async with (
+        serve(wire, [refusal, other, Turn(text="ok")]) as server,
+        open_client(server, model=model(server)) as asked,
+    ):
+        with pytest.raises(ModelError, match="moon"):
+            await asked.reply(effort="low")
+        await asked.reply(effort="low")
+    assert [field in received.json for received in server.requests] == [True, False, True]
+
+
+async def test_an_error_that_names_what_was_not_sent_is_not_asked_again():
+    """RA-21."""
+    named = Turn(status=400, error=("invalid_request_error", "thinking blocks are not valid here"))
+    async with serve("anthropic", [named]) as server, open_client(server) as asked:
+        with pytest.raises(ModelError, match="not valid"):
+            await asked.reply()
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "header"),
+    [("anthropic:claude-sonnet-4-5", "interleaved-thinking-2025-05-14"), ("anthropic:claude-opus-4-6", None)],
+)
+async def test_models_with_a_budget_think_between_calls(model, header):
+    """RA-2."""
+    async with serve("anthropic", [Turn(text="ok")]) as server, open_client(server, model=model) as asked:
+        await asked.reply(effort="auto")
+    assert server.requests[0].headers.get("anthropic-beta") == header
 
 
 async def test_a_server_that_does_not_stream_is_supported():

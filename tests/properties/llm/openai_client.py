@@ -22,11 +22,12 @@ from scaffold.core.conversation import (
 )
 from scaffold.core.errors import ModelError
 from scaffold.core.tool import Tool, ToolOutput
+from scaffold.llm.registry.thinking import thinking_support
 from scaffold.llm.wire.codec import Codec, ModelTarget, WireReply
 from scaffold.llm.wire.sse import SseDecoder
 
 OURS, OTHERS = "openai:gpt-5", "anthropic:claude"
-TARGET = ModelTarget(name="gpt-5", model=OURS)
+TARGET = ModelTarget(name="gpt-5", model=OURS, thinking=thinking_support("openai", "gpt-5"))
 
 
 class Tape(httpx2.BaseTransport):

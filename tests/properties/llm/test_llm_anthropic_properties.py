@@ -30,6 +30,7 @@ from scaffold.core.conversation import (
 from scaffold.core.errors import ModelError
 from scaffold.core.model import Usage
 from scaffold.core.tool import Tool, ToolOutput
+from scaffold.llm.registry.thinking import thinking_support
 from scaffold.llm.wire.anthropic import AnthropicCodec
 from scaffold.llm.wire.codec import ModelTarget, WireReply
 from scaffold.llm.wire.sse import SseDecoder
@@ -37,7 +38,12 @@ from support.property_examples import up_to
 
 CODEC = AnthropicCodec()
 ME = "anthropic:claude-sonnet-4-6"
-TARGET = ModelTarget(name="claude-sonnet-4-6", model=ME, max_output_tokens=64_000)
+TARGET = ModelTarget(
+    name="claude-sonnet-4-6",
+    model=ME,
+    max_output_tokens=64_000,
+    thinking=thinking_support("anthropic", "claude-sonnet-4-6"),
+)
 CACHED = {"cache_control": {"type": "ephemeral"}}
 
 Json = dict[str, Any]

@@ -18,12 +18,20 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.core.tool import Tool, ToolOutput
+from scaffold.llm.registry.thinking import thinking_support
 from scaffold.llm.wire.anthropic import AnthropicCodec
 from scaffold.llm.wire.codec import ModelTarget
 
 CODEC = AnthropicCodec()
 ME = "anthropic:claude-sonnet-4-6"
-TARGET = ModelTarget(name="claude-sonnet-4-6", model=ME)
+
+
+def model(name: str, **fields: Any) -> ModelTarget:
+    """Return a model as its card describes it."""
+    return ModelTarget(name=name, model=f"anthropic:{name}", thinking=thinking_support("anthropic", name), **fields)
+
+
+TARGET = model("claude-sonnet-4-6")
 CACHED = {"type": "ephemeral"}
 
 
@@ -107,7 +115,7 @@ def test_text_that_utf_8_cannot_encode_does_not_break_a_request():
 
 
 def test_unset_options_are_omitted():
-    body = asked(words("hi"), system=" ", target=ModelTarget(name="claude-sonnet-4-6", model=ME, stream=False))
+    body = asked(words("hi"), system=" ", target=model("claude-sonnet-4-6", stream=False))
     assert set(body) == {"model", "max_tokens", "messages"}
     assert body["model"] == "claude-sonnet-4-6"
     assert asked(words("hi"))["stream"] is True
@@ -118,7 +126,7 @@ def test_unset_options_are_omitted():
     [(None, None, 8192), (None, 64_000, 64_000), (500, None, 500), (500, 64_000, 500), (99_000, 64_000, 64_000)],
 )
 def test_the_output_limit_is_what_is_wanted_and_possible(wanted, possible, max_tokens):
-    target = ModelTarget(name="claude-sonnet-4-6", model=ME, max_output_tokens=possible)
+    target = model("claude-sonnet-4-6", max_output_tokens=possible)
     assert asked(words("hi"), target=target, max_output_tokens=wanted)["max_tokens"] == max_tokens
 
 
@@ -129,7 +137,9 @@ def test_the_output_limit_is_what_is_wanted_and_possible(wanted, possible, max_t
         ("claude-opus-4-10", {"type": "adaptive", "display": "summarized"}, "medium"),
         ("claude-fable-5", {"type": "adaptive", "display": "summarized"}, "medium"),
         ("claude-opus-12-5-20290101", {"type": "adaptive", "display": "summarized"}, "medium"),
-        ("house-model", {"type": "adaptive", "display": "summarized"}, "medium"),
+        ("us.anthropic.claude-opus-4-7", {"type": "adaptive", "display": "summarized"}, "medium"),
+        ("house-model", {"type": "enabled", "budget_tokens": 10_000}, None),
+        ("claude-opus-4.5", {"type": "enabled", "budget_tokens": 10_000}, None),
         ("claude-haiku-4-5-20251001", {"type": "enabled", "budget_tokens": 10_000}, None),
         ("claude-sonnet-4-20250514", {"type": "enabled", "budget_tokens": 10_000}, None),
         ("claude-3-7-sonnet-20250219", {"type": "enabled", "budget_tokens": 10_000}, None),
@@ -138,7 +148,7 @@ def test_the_output_limit_is_what_is_wanted_and_possible(wanted, possible, max_t
 )
 def test_effort_is_expressed_as_the_model_expects_it(name, thinking, effort):
     """RA-2."""
-    target = ModelTarget(name=name, model=f"anthropic:{name}", max_output_tokens=64_000)
+    target = model(name, max_output_tokens=64_000)
     body = asked(words("hi"), target=target, effort="medium")
     assert body.get("thinking") == thinking
     assert body.get("output_config") == (None if effort is None else {"effort": effort})
@@ -147,17 +157,93 @@ def test_effort_is_expressed_as_the_model_expects_it(name, thinking, effort):
 
 @pytest.mark.parametrize(("max_tokens", "budget"), [(30_000, 10_000), (8192, 4096), (2048, 1024), (2000, None)])
 def test_a_thinking_budget_leaves_room_for_the_reply(max_tokens, budget):
-    target = ModelTarget(name="claude-haiku-4-5", model="anthropic:claude-haiku-4-5", max_output_tokens=max_tokens)
+    target = model("claude-haiku-4-5", max_output_tokens=max_tokens)
     thinking = asked(words("hi"), target=target, effort="medium").get("thinking")
     assert thinking == (budget and {"type": "enabled", "budget_tokens": budget})
 
 
 @pytest.mark.parametrize(("speaker", "thinks"), [("anthropic:claude-haiku-4-5", True), ("openai:gpt-5", False)])
 def test_calls_without_their_thinking_blocks_turn_thinking_off(speaker, thinks):
-    target = ModelTarget(name="claude-haiku-4-5", model="anthropic:claude-haiku-4-5", max_output_tokens=30_000)
+    target = model("claude-haiku-4-5", max_output_tokens=30_000)
     reply = AssistantMessage((Thinking("hm", signature="s"), ToolCall("c1", "read", {})), speaker)
     body = asked(words("hi"), reply, UserMessage((ToolResult("c1", "read", "x"),)), target=target, effort="low")
     assert ("thinking" in body) is thinks
+
+
+def test_a_turn_thinks_on_although_a_reply_to_results_came_without_thoughts():
+    """RA-2: without a beta, models with a budget think only at the start of a turn; the setting must not flip."""
+    target = model("claude-haiku-4-5", max_output_tokens=30_000)
+    me, result = target.model, UserMessage((ToolResult("c1", "read", "x"),))
+    started = AssistantMessage((Thinking("hm", signature="s"), ToolCall("c1", "read", {})), me)
+    more = AssistantMessage((ToolCall("c2", "read", {}),), me)
+    again = UserMessage((ToolResult("c2", "read", "y"),))
+    assert "thinking" in asked(words("hi"), started, result, more, again, target=target, effort="low")
+    # The same reply at the start of a turn is refused with thinking.
+    assert "thinking" not in asked(words("hi"), more, again, target=target, effort="low")
+
+
+ADAPTIVE = {"type": "adaptive", "display": "summarized"}
+
+
+@pytest.mark.parametrize(
+    ("name", "thinking", "effort"),
+    [
+        ("claude-3-5-haiku-latest", None, None),
+        ("claude-haiku-4-5", None, None),
+        ("claude-opus-4-8", None, None),
+        ("claude-opus-5", {"type": "disabled"}, None),
+        ("claude-haiku-5-5", {"type": "disabled"}, None),
+        ("claude-sonnet-5-5", {"type": "between_tools"}, None),
+        ("claude-opus-5-5", ADAPTIVE, "low"),
+        ("claude-fable-5-1", ADAPTIVE, "low"),
+        ("claude-opus-9", ADAPTIVE, "low"),
+        ("house-model", {"type": "disabled"}, None),
+    ],
+)
+def test_thinking_is_turned_off_as_the_model_allows(name, thinking, effort):
+    """RA-2: a model that always thinks is asked for the least."""
+    body = asked(words("hi"), target=model(name, max_output_tokens=64_000), effort="off")
+    assert body.get("thinking") == thinking
+    assert body.get("output_config") == (None if effort is None else {"effort": effort})
+
+
+@pytest.mark.parametrize(
+    ("name", "thinking"),
+    [
+        ("claude-3-5-haiku-latest", None),
+        ("claude-haiku-4-5", {"type": "enabled", "budget_tokens": 10_000}),
+        ("claude-opus-4-6", ADAPTIVE),
+        ("claude-opus-9", ADAPTIVE),
+        ("house-model", None),
+    ],
+)
+def test_thinking_is_on_where_the_model_is_known_to_have_it(name, thinking):
+    """RA-2: by default, with the effort that the provider recommends."""
+    body = asked(words("hi"), target=model(name, max_output_tokens=64_000), effort="auto")
+    assert body.get("thinking") == thinking
+    assert "output_config" not in body
+
+
+def test_no_request_has_what_thinking_forbids():
+    """RA-2: with thinking, the API refuses a temperature and a forced tool."""
+    body = asked(words("hi"), tools=[tool("read")], effort="high")
+    assert not {"temperature", "top_p", "top_k", "tool_choice"} & body.keys()
+
+
+@pytest.mark.parametrize(
+    ("error", "left_out"),
+    [
+        ('"thinking.type.disabled" is not supported for this model.', "thinking"),
+        ("output_config.effort: Extra inputs are not permitted", "output_config.effort"),
+        ("Unexpected value(s) `x` for the `anthropic-beta` header", "anthropic-beta"),
+        ("messages: at least one message is required", None),
+    ],
+)
+def test_what_an_error_names_is_left_out(error, left_out):
+    """RA-21."""
+    adapted = CODEC.adapted(TARGET, error)
+    assert (None if adapted is None else adapted.refused) == (None if left_out is None else {left_out})
+    assert adapted is None or CODEC.adapted(adapted, error) is None
 
 
 def test_an_answer_schema_is_requested():

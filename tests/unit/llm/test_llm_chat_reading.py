@@ -59,11 +59,13 @@ def test_thinking_is_separated_from_text(field):
     """RA-2."""
     reader, deltas = feed(chunk(**{field: "Hm."}), chunk(content="Yes."), chunk(finish="stop"))
     assert deltas == [ThinkingDelta("Hm."), TextDelta("Yes.")]
-    assert reader.end().message.parts == (Thinking("Hm."), Text("Yes."))
+    assert reader.end().message.parts == (Thinking("Hm.", field=field), Text("Yes."))
 
 
 def test_whitespace_around_untagged_thinking_is_kept():
-    assert heard(chunk(reasoning=" Hm.\n"), chunk(finish="stop")).message.parts == (Thinking(" Hm.\n"),)
+    assert heard(chunk(reasoning=" Hm.\n"), chunk(finish="stop")).message.parts == (
+        Thinking(" Hm.\n", field="reasoning"),
+    )
 
 
 def test_an_error_without_a_name_is_reported_without_one():
@@ -73,7 +75,7 @@ def test_an_error_without_a_name_is_reported_without_one():
 
 def test_thinking_sent_under_both_names_counts_once():
     assert heard(chunk(reasoning="Hm.", reasoning_content="Hm."), chunk(finish="stop")).message.parts == (
-        Thinking("Hm."),
+        Thinking("Hm.", field="reasoning_content"),
     )
 
 
@@ -306,12 +308,20 @@ def test_a_whole_reply_is_parsed_like_a_stream():
     }
     said = ChatCodec().whole(json.dumps(body).encode(), TARGET)
     assert said.message.parts == (
-        Thinking("Hm."),
+        Thinking("Hm.", field="reasoning_content"),
         Text("So."),
         ToolCall("a", "look", {"x": 1}),
         ToolCall("b", "look", {"x": 1}),
     )
     assert (said.stop, said.usage.tokens, said.message.model) == ("tool_calls", 11, TARGET.model)
+
+
+def test_thoughts_that_are_counted_only_in_the_total_are_counted_as_output():
+    """RA-1: providers charge for them."""
+    usage = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 61}
+    assert heard(chunk(content="Yes.", finish="stop"), {"choices": [], "usage": usage}).message.text == "Yes."
+    reader, _ = feed(chunk(content="Yes.", finish="stop"), {"choices": [], "usage": usage})
+    assert (reader.end().usage.input_tokens, reader.end().usage.output_tokens) == (9, 52)
 
 
 def test_a_body_without_choices_is_reported():

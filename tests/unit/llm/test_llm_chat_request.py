@@ -16,10 +16,11 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.core.tool import Tool, ToolOutput
+from scaffold.llm.registry.thinking import thinking_support
 from scaffold.llm.wire.chat import ChatCodec
 from scaffold.llm.wire.codec import ModelTarget
 
-TARGET = ModelTarget(name="gpt-5", model="openai-chat:gpt-5")
+TARGET = ModelTarget(name="gpt-5", model="openai-chat:gpt-5", thinking=thinking_support("openai", "gpt-5"))
 STRICT = {
     "type": "object",
     "properties": {"n": {"type": "integer"}},
@@ -139,8 +140,63 @@ def test_the_output_limit_does_not_exceed_the_models(wanted, most, sent):
     assert asked(user("Hello"), target=target, max_output_tokens=wanted).get("max_completion_tokens") == sent
 
 
-def test_effort_uses_the_field_name_of_the_wire():
-    assert asked(user("Hello"), effort="low")["reasoning_effort"] == "low"
+@pytest.mark.parametrize(
+    ("name", "tools", "efforts"),
+    [
+        ("gpt-5", (), {"auto": "medium", "low": "low", "off": "minimal"}),
+        ("gpt-5", (LOOK,), {"auto": "medium", "low": "low", "off": "minimal"}),
+        ("gpt-5.6-sol", (), {"auto": "medium", "low": "low", "off": "none"}),
+        ("gpt-5.6-sol", (LOOK,), {"auto": "none", "low": "none", "off": "none"}),
+        ("gpt-4.1", (), {"auto": None, "low": None, "off": None}),
+        ("some-model", (LOOK,), {"auto": None, "low": "low", "off": "none"}),
+    ],
+)
+def test_effort_is_expressed_as_the_model_expects_it(name, tools, efforts):
+    """RA-2: from GPT-5.2 on, models refuse tools on this wire while they think."""
+    target = ModelTarget(name=name, model=f"openai-chat:{name}", thinking=thinking_support("openai", name))
+    bodies = {effort: asked(user("Hello"), target=target, tools=tools, effort=effort) for effort in efforts}
+    assert {effort: body.get("reasoning_effort") for effort, body in bodies.items()} == efforts
+
+
+def test_a_local_server_is_told_to_turn_thinking_off_in_its_models_template():
+    """RA-2."""
+    given = {"codec": ChatCodec(local=True), "target": ModelTarget(name="qwen", model="local:qwen@http://h/v1")}
+    assert asked(user("Hello"), effort="off", **given)["chat_template_kwargs"] == {"enable_thinking": False}
+    assert "chat_template_kwargs" not in asked(user("Hello"), effort="low", **given)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_thoughts_go_back_in_the_field_they_came_in(field):
+    """RA-2: servers such as DeepSeek's refuse a history of calls without them."""
+    call = ToolCall("call_1", "look", {})
+    reply = replied(Thinking("Let me", field=field), Thinking(" look.", field=field), call)
+    assert asked(reply)["messages"][1][field] == "Let me look."
+    assert field not in asked(AssistantMessage(reply.parts, "local:other@http://h/v1"))["messages"][1]
+
+
+@pytest.mark.parametrize(
+    ("error", "sent"),
+    [
+        ("Extra inputs are not permitted: messages.1.reasoning_content", {"reasoning_content": None, "effort": "low"}),
+        ("Unsupported parameter: 'reasoning_effort'", {"reasoning_content": "Hm.", "effort": None}),
+    ],
+)
+def test_what_an_error_names_is_left_out(error, sent):
+    """RA-21."""
+    target = ChatCodec().adapted(TARGET, error)
+    body = asked(replied(Thinking("Hm.", field="reasoning_content"), "Yes."), target=target, effort="low")
+    assert body["messages"][1].get("reasoning_content") == sent["reasoning_content"]
+    assert body.get("reasoning_effort") == sent["effort"]
+    assert ChatCodec().adapted(TARGET, "messages: too many") is None
+
+
+def test_a_server_that_misses_thoughts_gets_the_field_with_every_reply():
+    """RA-21: a conversation begun with another model goes on."""
+    error = "The `reasoning_content` in the thinking mode must be passed back to the API."
+    target = ChatCodec().adapted(TARGET, error)
+    body = asked(AssistantMessage((Text("Yes."),), "other:m"), target=target)
+    assert body["messages"][1] == {"role": "assistant", "content": "Yes.", "reasoning_content": ""}
+    assert ChatCodec().adapted(target, error) is None
 
 
 def test_tool_results_come_before_the_users_text():
@@ -173,7 +229,7 @@ def test_a_reply_with_only_calls_has_no_content():
     }
 
 
-def test_thinking_is_never_sent_back():
+def test_thinking_of_another_wire_is_not_sent_back():
     said = asked(replied(Thinking("Hm.", signature="s"), "Yes.", Thinking("So."), "No."))["messages"][1]
     assert said == {"role": "assistant", "content": "Yes.\nNo."}
 

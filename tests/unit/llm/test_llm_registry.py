@@ -80,8 +80,8 @@ def test_the_output_limit_of_a_request_does_not_exceed_the_models(name, tokens):
 
 def test_the_features_of_models_are_known():
     """RA-1: features."""
-    assert model_card(parse_model("openai:o3")).thinking
-    assert not model_card(parse_model("openai:gpt-4.1")).thinking
+    assert model_card(parse_model("openai:o3")).may_think
+    assert not model_card(parse_model("openai:gpt-4.1")).may_think
     assert model_card(parse_model("local:q@http://h/v1")).thinking_tags
     assert not model_card(parse_model("openai:gpt-5")).thinking_tags
     assert model_card(parse_model("openai:gpt-5")).images

@@ -16,10 +16,17 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.core.tool import Tool, ToolOutput
+from scaffold.llm.registry.thinking import thinking_support
 from scaffold.llm.wire.codec import ModelTarget
 from scaffold.llm.wire.responses import ResponsesCodec
 
-TARGET = ModelTarget(name="gpt-5", model="openai:gpt-5")
+
+def model(name, **fields):
+    """Return a model as its card describes it."""
+    return ModelTarget(name=name, model=f"openai:{name}", thinking=thinking_support("openai", name), **fields)
+
+
+TARGET = model("gpt-5")
 
 
 async def nothing(arguments):
@@ -96,7 +103,8 @@ def test_nothing_is_stored_and_encrypted_reasoning_is_requested():
 
 @pytest.mark.parametrize("name", ["gpt-4.1-mini", "gpt-4o", "chatgpt-4o-latest", "ft:gpt-4o:us"])
 def test_models_without_reasoning_are_not_asked_for_it(name):
-    assert "include" not in asked(user("Hello"), target=ModelTarget(name=name, model=f"openai:{name}"))
+    assert "include" not in asked(user("Hello"), target=model(name), effort="high")
+    assert "reasoning" not in asked(user("Hello"), target=model(name), effort="high")
 
 
 def test_without_streaming_no_stream_options_are_sent():
@@ -125,6 +133,52 @@ def test_tools_are_flat():
     assert asked(user("Hello"), tools=(LOOK,))["tools"] == [
         {"type": "function", "name": "look", "description": "Look.", "parameters": {"type": "object"}, "strict": False}
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "efforts"),
+    [
+        ("gpt-5", {"auto": "medium", "low": "low", "high": "high", "off": "minimal"}),
+        ("gpt-5.1-codex-mini", {"auto": "medium", "low": "low", "high": "high", "off": "low"}),
+        ("gpt-5.1", {"auto": "medium", "low": "low", "high": "high", "off": "none"}),
+        ("gpt-6.1-sol", {"auto": "medium", "low": "low", "high": "high", "off": "none"}),
+        ("gpt-5-pro", {"auto": "high", "low": "high", "high": "high", "off": "high"}),
+        ("gpt-5.4-pro", {"auto": "medium", "low": "medium", "high": "high", "off": "medium"}),
+        ("o4-mini", {"auto": "medium", "low": "low", "high": "high", "off": "low"}),
+        ("gpt-4.1", {"auto": None, "low": None, "high": None, "off": None}),
+        ("gpt-5.2-chat-latest", {"auto": None, "low": None, "high": None, "off": None}),
+        ("o1-mini", {"auto": None, "low": None, "high": None, "off": None}),
+        ("house-model", {"auto": None, "low": "low", "high": "high", "off": "none"}),
+    ],
+)
+def test_effort_is_expressed_as_the_model_expects_it(name, efforts):
+    """RA-2."""
+    bodies = {effort: asked(user("Hello"), target=model(name), effort=effort) for effort in efforts}
+    assert {effort: body.get("reasoning", {}).get("effort") for effort, body in bodies.items()} == efforts
+    assert bodies["off"].get("reasoning") in (
+        None,
+        {"effort": efforts["off"], "summary": "auto"},
+        {"effort": efforts["off"]},
+    )
+    assert "reasoning" not in asked(user("Hello"), target=model(name)), "nothing is said without an effort"
+
+
+@pytest.mark.parametrize(
+    ("error", "reasoning", "included"),
+    [
+        ("Your organization must be verified to generate reasoning summaries.", {"effort": "high"}, True),
+        ("Encrypted content is not supported: include 'reasoning.encrypted_content'", ..., False),
+        ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", None, True),
+    ],
+)
+def test_what_an_error_names_is_left_out(error, reasoning, included):
+    """RA-21."""
+    adapted = ResponsesCodec().adapted(TARGET, error)
+    body = asked(user("Hello"), target=adapted, effort="high")
+    expected = {"effort": "high", "summary": "auto"} if reasoning is ... else reasoning
+    assert body.get("reasoning") == expected
+    assert ("include" in body) is included
+    assert ResponsesCodec().adapted(TARGET, "input: too many items") is None
 
 
 def test_limit_effort_and_schema_use_the_field_names_of_the_wire():

@@ -12,7 +12,7 @@ from scaffold.cli.render.style import paint, print_json
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
 from scaffold.core.printable_text import printable
 from scaffold.session.reporter import Reporter
-from scaffold.views.text_format import clip
+from scaffold.views.text_format import clip, waiting_text
 
 OutputFormat = Literal["text", "json", "stream-json"]
 
@@ -48,7 +48,7 @@ class TextReporter:
         """Print why the model does not answer yet."""
         match delta:
             case RetryWait(seconds=seconds, reason=reason):
-                click.echo(f"waiting {seconds:.0f} s: {printable(reason)}", err=True)
+                click.echo(f"{waiting_text(seconds)}: {printable(reason)}", err=True)
             case StreamReset(reason=reason):
                 click.echo(f"asking again: {printable(reason)}", err=True)
             case TextDelta() | ThinkingDelta() | ToolCallDelta():

@@ -14,6 +14,7 @@ from scaffold.core.ports import Clock
 from scaffold.core.todo import Todo
 from scaffold.policy.secret.redaction import MIN_SECRET_CHARS
 from scaffold.tools.content.line_diff import LineDiff
+from scaffold.views.text_format import waiting_text
 
 NEWS_LINES = 8
 """Lines shown of an incoming message."""
@@ -115,7 +116,7 @@ class Transcript:
                 self._reset(reason)
             case RetryWait(seconds=seconds, reason=reason):
                 self._waits_until_s = self._clock.monotonic() + seconds
-                self.notice(f"waiting {seconds:.0f} s: {reason}", "yellow")
+                self.notice(f"{waiting_text(seconds)}: {reason}", "yellow")
             case _:
                 assert_never(delta)
 

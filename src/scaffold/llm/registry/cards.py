@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from scaffold.llm.registry.model_name import ModelName, Provider
 from scaffold.llm.registry.prices import FAMILIES, Family, Prices, find_model, priced_models
+from scaffold.llm.registry.thinking import UNKNOWN_THINKING, ThinkingSupport, thinking_support
 
 # The first pattern that matches counts, so older generations come before the general one.
 _ANTHROPIC_OUTPUT: Sequence[tuple[str, int]] = (
@@ -21,7 +22,6 @@ _OLD = re.compile(r"claude-(2|v|3)|gpt-[34]|chatgpt|o1|davinci|codex-mini")
 """Outdated models, not suggested to users."""
 
 _SEES_NOTHING = re.compile(r"claude-(2|v)|gpt-3|gpt-4(-32k|-0|$)|o1-(mini|preview)|o3-mini")
-_REASONS = re.compile(r"claude-(3-7|[a-z]+-[4-9]|[4-9])|gpt-[5-9]|o\d|codex")
 
 _TRAINED_TOOLS: Sequence[tuple[str, frozenset[str]]] = (
     (r"(openai/)?gpt-(4\.1|[5-9]|oss)|o[34]|codex", frozenset({"apply_patch"})),
@@ -40,8 +40,8 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     """The output limit to request at most; None if the provider does not need one."""
     tools: bool = True
-    thinking: bool = False
-    """True if it may think for minutes before it sends anything."""
+    thinking: ThinkingSupport = UNKNOWN_THINKING
+    """How its thinking is controlled."""
     thinking_tags: bool = False
     """True if its thoughts may arrive as `<think>...</think>` in the text."""
     images: bool = True
@@ -52,6 +52,11 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     """Names of the tools that it is trained to use; see `Tool.for_trained_models`."""
     prices: Prices | None = None
     """None if unknown, and for local servers."""
+
+    @property
+    def may_think(self) -> bool:
+        """Whether it may think for minutes before it sends anything."""
+        return self.thinking.form != "none"
 
 
 _FAMILY: Mapping[Provider, Family] = {
@@ -67,14 +72,14 @@ def model_card(model: ModelName) -> ModelCard:
     family = _FAMILY.get(model.provider)
     trained = _trained_tools(model.name)
     if family is None:
-        return ModelCard(model=str(model), name=model.name, thinking=True, thinking_tags=True, trained_tools=trained)
+        return ModelCard(model=str(model), name=model.name, thinking_tags=True)
     found = find_model(family, model.name)
     return ModelCard(
         model=str(model),
         name=model.name,
         window_tokens=found.window if found else None,
         max_output_tokens=_anthropic_output(model.name) if family == "anthropic" else None,
-        thinking=_REASONS.match(model.name) is not None,
+        thinking=thinking_support(family, model.name),
         images=_SEES_NOTHING.match(model.name) is None,
         trained_tools=trained,
         prices=Prices(found.periods) if found and model.provider != "codex" else None,

@@ -11,12 +11,15 @@ from msgspec.json import encode
 
 from scaffold.core.errors import UsageError
 from scaffold.llm.registry.model_name import ModelName
+from scaffold.llm.registry.thinking import thinking_support
 from scaffold.llm.wire.anthropic import AnthropicCodec
 from scaffold.llm.wire.chat import ChatCodec
 from scaffold.llm.wire.codec import Codec
 from scaffold.llm.wire.responses import ResponsesCodec
 
 ANTHROPIC_VERSION = "2023-06-01"
+INTERLEAVED_THINKING = "interleaved-thinking-2025-05-14"
+"""Lets models with a thinking budget think between tool calls, too; later ones do so anyway."""
 
 NO_KEY_HINT = "Or use a local server (`local:NAME@http://HOST:PORT/v1`), or try `scaffold demo`, which needs no key."
 
@@ -67,6 +70,8 @@ def _anthropic(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     # The codec's path begins with /v1, which many users write in this variable as well.
     base = _base("ANTHROPIC_BASE_URL", environ, "https://api.anthropic.com").removesuffix("/v1")
     headers = {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION}
+    if thinking_support("anthropic", model.name).form == "budget":
+        headers["anthropic-beta"] = INTERLEAVED_THINKING
     return _endpoint(model, base, headers, AnthropicCodec())
 
 

@@ -18,7 +18,7 @@ from scaffold.core.conversation import (
 )
 from scaffold.core.tool import Tool
 from scaffold.llm.wire.anthropic_reader import AnthropicReader, read_message
-from scaffold.llm.wire.codec import ModelTarget, ReplyReader, WireReply
+from scaffold.llm.wire.codec import ModelTarget, OptionalFields, ReplyReader, WireReply, without_named_field
 from scaffold.llm.wire.format import PLAIN_ID, encode_json, request_body, wire_id, wire_name
 
 DEFAULT_MAX_TOKENS = 8192
@@ -31,11 +31,12 @@ _Json = dict[str, Any]
 _CACHED: _Json = {"cache_control": {"type": "ephemeral"}}
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
-_ADAPTIVE_SINCE, _BUDGET_SINCE = (4, 6), (3, 7)
-"""First Claude versions with adaptive thinking, and with a thinking budget."""
-
-_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?!\d)(?:[.-](\d{1,2})(?!\d))?")
-_BUDGETS: Mapping[Effort, int] = {"low": 4_000, "medium": 10_000, "high": 24_000}
+_OPTIONAL: OptionalFields = (
+    ("anthropic-beta", re.compile(r"anthropic-beta|interleaved")),
+    ("thinking", re.compile(r"thinking|budget_tokens")),
+    ("output_config.effort", re.compile(r"output_config|effort")),
+)
+_BUDGETS: Mapping[Effort, int] = {"low": 4_000, "auto": 10_000, "medium": 10_000, "high": 24_000}
 # The API refuses smaller budgets.
 _SMALLEST_BUDGET = 1024
 
@@ -67,6 +68,10 @@ class AnthropicCodec:
         )
         return request_body(fields, "messages", _with_cache_marks(request.messages, pieces, target))
 
+    def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
+        """Return the target without what the error names; None if it names nothing optional."""
+        return without_named_field(target, error, _OPTIONAL)
+
     def reader(self, target: ModelTarget) -> ReplyReader:
         """Return a reader for one streamed reply."""
         return AnthropicReader(target)
@@ -95,38 +100,59 @@ def _max_tokens(request: Request, target: ModelTarget) -> int:
     return min(limits, default=DEFAULT_MAX_TOKENS)
 
 
-def _version(name: str) -> tuple[int, int]:
-    """Return the Claude version in a model's name; a name without one counts as the newest."""
-    found = _VERSION.search(name)
-    return (int(found[1]), int(found[2] or 0)) if found else _ADAPTIVE_SINCE
-
-
 def _thinking(request: Request, max_tokens: int, target: ModelTarget) -> _Json | None:
-    version = _version(target.name)
-    if request.effort is None or version < _BUDGET_SINCE:
+    if request.effort is None or "thinking" in target.refused:
         return None
-    if version >= _ADAPTIVE_SINCE:
+    form = target.thinking.form
+    if request.effort == "off" and (form == "unknown" or target.thinking.off != "least"):
+        off = "disabled" if form == "unknown" else target.thinking.off
+        return None if off == "omitted" else {"type": off}
+    if form == "adaptive":
         return {"type": "adaptive", "display": "summarized"}
+    # Other makers' servers on this wire know the budget; without being asked, they decide for themselves.
+    if form == "budget" or (form == "unknown" and request.effort != "auto"):
+        return _budget(_BUDGETS[request.effort], max_tokens, request, target)
+    return None
+
+
+def _budget(wanted: int, max_tokens: int, request: Request, target: ModelTarget) -> _Json | None:
     # The output limit includes the thoughts, so the other half is left for the reply.
-    budget = min(_BUDGETS[request.effort], max_tokens // 2)
+    budget = min(wanted, max_tokens // 2)
     if budget < _SMALLEST_BUDGET or not _has_signed_thinking(request.messages, target):
         return None
     return {"type": "enabled", "budget_tokens": budget}
 
 
 def _has_signed_thinking(messages: Sequence[Message], target: ModelTarget) -> bool:
-    """Return True if thinking may be enabled: the API refuses it after a reply with calls but without its thoughts."""
-    last = next((message for message in reversed(messages) if isinstance(message, AssistantMessage)), None)
-    return last is None or not last.tool_calls or _blocks(last, target)[0]["type"] in _THOUGHTS
+    """Return True if thinking may be enabled: the API refuses it in a turn whose first reply is without its thoughts.
+
+    A turn begins with the user's words; replies to results of calls belong to it, and may come without thoughts.
+    """
+    first: AssistantMessage | None = None
+    for message in reversed(messages):
+        if isinstance(message, AssistantMessage):
+            first = message
+        elif any(not isinstance(part, ToolResult) for part in message.parts):
+            break
+    return first is None or not first.tool_calls or _blocks(first, target)[0]["type"] in _THOUGHTS
 
 
 def _output_config(request: Request, target: ModelTarget) -> _Json:
-    adaptive = _version(target.name) >= _ADAPTIVE_SINCE
     schema = request.answer_schema
     return _without_empty(
-        effort=request.effort if adaptive else None,
+        effort=_effort(request, target),
         format=None if schema is None else {"type": "json_schema", "schema": schema},
     )
+
+
+def _effort(request: Request, target: ModelTarget) -> str | None:
+    """Return the effort of adaptive thinking; None for the model's own, and where it is off."""
+    support = target.thinking
+    if support.form != "adaptive" or "output_config.effort" in target.refused or request.effort in {None, "auto"}:
+        return None
+    if request.effort == "off" and support.off != "least":
+        return None
+    return support.level(request.effort)
 
 
 def _with_cache_marks(messages: Sequence[Message], pieces: Sequence[bytes], target: ModelTarget) -> list[bytes]:

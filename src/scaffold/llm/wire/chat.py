@@ -1,8 +1,10 @@
 """Chat Completions: OpenAI's older wire format, which every local server uses."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
+
+from msgspec import structs
 
 from scaffold.core.conversation import (
     AssistantMessage,
@@ -10,18 +12,27 @@ from scaffold.core.conversation import (
     Message,
     Request,
     Text,
+    Thinking,
     ToolCall,
     ToolResult,
     UserMessage,
 )
 from scaffold.core.tool import Tool
 from scaffold.llm.wire.chat_reader import ChatReader
-from scaffold.llm.wire.codec import ModelTarget, WireReply
+from scaffold.llm.wire.codec import ModelTarget, OptionalFields, WireReply, without_named_field
 from scaffold.llm.wire.format import encode_json, request_body, wire_id, wire_name
 from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schema, output_limit
 
 _ID = re.compile("[!-~]+")
 """Permissive, because some local models interpret the ids (`functions.shell:0`)."""
+
+_THOUGHTS_MISSING = re.compile(r"missing.{0,40}reasoning_content|reasoning_content.{0,80}must be passed back")
+_THOUGHTS, _EFFORT, _TEMPLATE = "reasoning_content", "reasoning_effort", "chat_template_kwargs"
+_OPTIONAL: OptionalFields = (
+    (_THOUGHTS, re.compile(r"\breasoning_content\b|\breasoning\b")),
+    (_TEMPLATE, re.compile(r"chat_template_kwargs|enable_thinking")),
+    (_EFFORT, re.compile(r"reasoning[_ ]effort")),
+)
 
 
 class ChatCodec:
@@ -40,12 +51,11 @@ class ChatCodec:
     def message(self, message: Message, target: ModelTarget) -> bytes:
         """Return the message's JSON objects joined by commas, tool results first; empty if it has no content.
 
-        Thoughts are omitted: this wire format has no field for them.
+        Thoughts go back, in the field they came in, to the model that had them: some servers refuse calls without.
         """
-        del target
         if isinstance(message, UserMessage):
             return b",".join(encode_json(each) for each in _user(message))
-        encoded = _assistant(message)
+        encoded = _assistant(message, target)
         return encode_json(encoded) if encoded else b""
 
     def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
@@ -59,11 +69,16 @@ class ChatCodec:
             strict = is_strict_schema(request.answer_schema)
             schema = {"name": SCHEMA_NAME, "schema": request.answer_schema, "strict": strict}
             fields["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if request.effort:
-            fields["reasoning_effort"] = request.effort
+        fields |= {name: value for name, value in self._thinking(request, target) if name not in target.refused}
         if (limit := output_limit(request, target)) is not None:
             fields["max_tokens" if self._local else "max_completion_tokens"] = limit
         return request_body(fields, "messages", [*self._system(request), *pieces])
+
+    def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
+        """Return the target without what the error names, or with the thoughts it misses; None if it is neither."""
+        if _THOUGHTS_MISSING.search(error):
+            return None if target.thoughts_required else structs.replace(target, thoughts_required=True)
+        return without_named_field(target, error, _OPTIONAL)
 
     def reader(self, target: ModelTarget) -> ChatReader:
         """Return a reader for one streamed reply."""
@@ -74,6 +89,23 @@ class ChatCodec:
         reader = ChatReader(target)
         reader.take(body)
         return reader.end()
+
+    def _thinking(self, request: Request, target: ModelTarget) -> Iterator[tuple[str, object]]:
+        """Yield the fields that control thinking."""
+        support, effort = target.thinking, request.effort
+        if effort is None:
+            return
+        if support.form == "effort":
+            off = effort == "off" and support.off != "least"
+            # OpenAI refuses to think and to call tools on this wire.
+            silent = bool(request.tools) and not support.with_chat_tools
+            yield _EFFORT, "none" if silent else support.off if off else support.level(effort)
+        elif support.form == "unknown" and effort == "off":
+            yield _EFFORT, "none"
+            if self._local:
+                yield _TEMPLATE, {"enable_thinking": False}
+        elif support.form == "unknown" and effort != "auto":
+            yield _EFFORT, effort
 
     def _system(self, request: Request) -> list[bytes]:
         texts = [text for text in (request.system, request.context) if text]
@@ -104,13 +136,22 @@ def _content(parts: Sequence[Text | Image]) -> str | list[dict[str, object]]:
     ]
 
 
-def _assistant(message: AssistantMessage) -> dict[str, object] | None:
+def _assistant(message: AssistantMessage, target: ModelTarget) -> dict[str, object] | None:
     text = "\n".join(part.text for part in message.parts if isinstance(part, Text) and part.text)
     calls = [_call(call) for call in message.tool_calls]
     if not text and not calls:
         return None
-    fields: dict[str, object] = {"role": "assistant", "content": text or None}
+    fields: dict[str, object] = {"role": "assistant", "content": text or None, **_thoughts(message, target)}
     return fields | {"tool_calls": calls} if calls else fields
+
+
+def _thoughts(message: AssistantMessage, target: ModelTarget) -> dict[str, str]:
+    if _THOUGHTS in target.refused:
+        return {}
+    mine = [part for part in message.parts if isinstance(part, Thinking) and part.field]
+    if message.model != target.model or not mine:
+        return {_THOUGHTS: ""} if target.thoughts_required else {}
+    return {mine[0].field: "".join(part.text for part in mine)}
 
 
 def _call(call: ToolCall) -> dict[str, object]:

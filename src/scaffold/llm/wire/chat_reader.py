@@ -1,12 +1,12 @@
 """Read Chat Completions replies, streamed or complete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.conversation import AssistantMessage, Delta, StopReason, ToolCallDelta
+from scaffold.core.conversation import AssistantMessage, Delta, StopReason, Text, Thinking, ToolCallDelta
 from scaffold.core.model import Usage
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
 from scaffold.llm.wire.format import decode_json
@@ -61,6 +61,7 @@ class _PromptTokenDetails(Struct):
 class _ChatUsage(Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    total_tokens: int | None = None
     prompt_tokens_details: _PromptTokenDetails | None = None
 
 
@@ -114,6 +115,7 @@ class ChatReader:
     def __init__(self, target: ModelTarget) -> None:
         self._target = target
         self._words = ThinkTagSplitter(tags=target.thinking_tags)
+        self._thought_field = ""
         self._calls: list[_PartialToolCall] = []
         self._open: dict[int, _PartialToolCall] = {}
         self._reply = ""
@@ -149,7 +151,13 @@ class ChatReader:
         stop = self._stop()
         written = [call.written for call in self._calls]
         calls = build_tool_calls(written, reply=self._reply, cut=stop == "max_tokens") if stop != "refused" else ()
-        return WireReply(AssistantMessage((*self._words.parts, *calls), self._target.model), self._spent(), stop)
+        return WireReply(AssistantMessage((*self._parts(), *calls), self._target.model), self._spent(), stop)
+
+    def _parts(self) -> Iterator[Thinking | Text]:
+        """Yield thoughts and text; thoughts that had a field of their own with its name."""
+        for part in self._words.parts:
+            thought = isinstance(part, Thinking)
+            yield msgspec.structs.replace(part, field=self._thought_field) if thought else part
 
     def _add(self, chunk: _ChatChunk) -> Sequence[Delta]:
         if chunk.error:
@@ -170,6 +178,7 @@ class ChatReader:
         """Append the deltas of one choice to `deltas`."""
         message = choice.delta or choice.message or _ChatMessage()
         if thought := message.reasoning_content or message.reasoning:
+            self._thought_field = "reasoning_content" if message.reasoning_content else "reasoning"
             deltas += self._words.thought(thought)
         if message.content:
             deltas += self._words.text(message.content)
@@ -207,10 +216,12 @@ class ChatReader:
     def _spent(self) -> Usage:
         details = self._usage.prompt_tokens_details or _PromptTokenDetails()
         input_tokens = self._usage.prompt_tokens or 0
+        # Some providers count thoughts only in the total.
+        output_tokens = max(self._usage.completion_tokens or 0, (self._usage.total_tokens or 0) - input_tokens)
         return Usage(
             input_tokens=input_tokens,
             cached_input_tokens=min(details.cached_tokens or 0, input_tokens),
-            output_tokens=self._usage.completion_tokens or 0,
+            output_tokens=output_tokens,
             cost_usd=None,
             requests=1,
         )

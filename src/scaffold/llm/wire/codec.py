@@ -1,12 +1,14 @@
 """The codec of a wire format: requests to bytes, stream events to deltas and replies. Pure; no I/O."""
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.conversation import AssistantMessage, Delta, Message, Request, StopReason
 from scaffold.core.model import Usage
+from scaffold.llm.registry.thinking import UNKNOWN_THINKING, ThinkingSupport
 
 
 class ServerSentEvent(Struct, frozen=True):
@@ -27,6 +29,12 @@ class ModelTarget(Struct, frozen=True, kw_only=True):
     """The model's output limit; None if unknown."""
     thinking_tags: bool = False
     """True if thoughts arrive as `<think>...</think>` in the text."""
+    thinking: ThinkingSupport = UNKNOWN_THINKING
+    """How its thinking is controlled."""
+    refused: frozenset[str] = frozenset()
+    """Optional fields that its endpoint has refused, left out since then."""
+    thoughts_required: bool = False
+    """True if its endpoint refused a history in which a reply has no field for thoughts."""
     stream: bool = True
 
 
@@ -55,6 +63,17 @@ class ReplyReader(Protocol):
         ...
 
 
+OptionalFields = Sequence[tuple[str, re.Pattern[str]]]
+"""Fields a request can do without, each with the words by which errors name it; the most specific come first."""
+
+
+def without_named_field(target: ModelTarget, error: str, optional: OptionalFields) -> ModelTarget | None:
+    """Return the target without the first optional field that the error names; None if it names none."""
+    named = (field for field, words in optional if field not in target.refused and words.search(error))
+    field = next(named, None)
+    return None if field is None else structs.replace(target, refused=target.refused | {field})
+
+
 class Codec(Protocol):
     """A stateless translator for one wire format; its results depend only on its arguments."""
 
@@ -69,6 +88,13 @@ class Codec(Protocol):
 
     def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
         """Return the request's body; `pieces` are the request's messages, each encoded by `message`."""
+        ...
+
+    def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
+        """Return the target as an endpoint would accept it that refused a request with `error`, the body of its answer.
+
+        None if the error is about nothing that a request could do without.
+        """
         ...
 
     def reader(self, target: ModelTarget) -> ReplyReader:

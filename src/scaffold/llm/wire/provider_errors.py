@@ -15,6 +15,9 @@ from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 MAX_READ_CHARS, MAX_SHOWN_CHARS = 2000, 300
 """Limits of a provider's error text: characters examined, and characters shown."""
 
+INVALID_REQUEST = frozenset({400, 422})
+"""Statuses of answers that may name a field of the request."""
+
 ProviderErrorKind = Literal["overflow", "quota", "key", "forbidden", "unknown", "busy", "passing", "final"]
 
 _OVERFLOW_KINDS = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
@@ -105,7 +108,15 @@ _ONE_SYSTEM_MESSAGE = re.compile(
 """Errors of local models' chat templates; llama.cpp and vLLM return them with status 500 or 400."""
 
 
-class SystemMessageRefused(ModelError):
+class RequestRejected(ModelError):
+    """The endpoint rejects this request, as it is; `answer` is the body of its answer."""
+
+    def __init__(self, what: str, fix: str, *, answer: str = "", transient: bool = False) -> None:
+        super().__init__(what, fix, transient=transient)
+        self.answer = answer
+
+
+class SystemMessageRefused(RequestRejected):
     """The chat template of the server's model accepts only one system message, but the request had two."""
 
 
@@ -125,8 +136,11 @@ def http_error(
         kind = "busy"
     key = _KEYS.get(who.partition(":")[0], _ANY_KEY)
     error = _model_error(kind, f"{_one_line(who)} answered HTTP {status}", parsed, key=key, after_s=after_s)
-    if _ONE_SYSTEM_MESSAGE.search(body[:MAX_READ_CHARS].decode(errors="replace")):
-        error = SystemMessageRefused(error.what, error.fix)
+    answer = body[:MAX_READ_CHARS].decode(errors="replace")
+    if _ONE_SYSTEM_MESSAGE.search(answer):
+        error = SystemMessageRefused(error.what, error.fix, answer=answer)
+    elif kind == "final" and status in INVALID_REQUEST:
+        error = RequestRejected(error.what, error.fix, answer=answer)
     # Of a load or a rate limit it says only that this client should not ask again at once.
     if should_retry == "false" and not error.limited:
         error.transient = False

@@ -1,6 +1,7 @@
 """Responses: OpenAI's newer wire format, also used by Codex."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,13 +17,17 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.core.tool import Tool
-from scaffold.llm.wire.codec import ModelTarget, WireReply
+from scaffold.llm.wire.codec import ModelTarget, OptionalFields, WireReply, without_named_field
 from scaffold.llm.wire.format import PLAIN_ID, encode_json, request_body, wire_id, wire_name
 from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schema, output_limit
 from scaffold.llm.wire.responses_reader import ResponsesReader
 
-_WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-4")
-"""Name prefixes of models that refuse requests for their reasoning."""
+_SUMMARY, _ENCRYPTED, _REASONING = "reasoning.summary", "include", "reasoning"
+_OPTIONAL: OptionalFields = (
+    (_SUMMARY, re.compile(r"reasoning[._ ]summar", re.IGNORECASE)),
+    (_ENCRYPTED, re.compile(r"encrypted_content|['\"`]include\b", re.IGNORECASE)),
+    (_REASONING, re.compile(r"\breasoning\b", re.IGNORECASE)),
+)
 
 _KEYED = 4096
 """Bytes of a conversation's first message that go into its cache key."""
@@ -57,7 +62,7 @@ class ResponsesCodec:
         fields["prompt_cache_key"] = _cache_key(request.system, pieces)
         if target.stream or self._codex:
             fields["stream"] = True
-        if not target.name.removeprefix("ft:").startswith(_WITHOUT_REASONING):
+        if target.thinking.form != "none" and _ENCRYPTED not in target.refused:
             # The provider stores nothing, so its thoughts have to travel with the conversation, encrypted.
             fields["include"] = ["reasoning.encrypted_content"]
         if request.tools:
@@ -66,11 +71,15 @@ class ResponsesCodec:
             strict = is_strict_schema(request.answer_schema)
             schema = {"type": "json_schema", "name": SCHEMA_NAME, "schema": request.answer_schema, "strict": strict}
             fields["text"] = {"format": schema}
-        if request.effort:
-            fields["reasoning"] = {"effort": request.effort, "summary": "auto"}
+        if reasoning := _reasoning(request, target):
+            fields["reasoning"] = reasoning
         if (limit := output_limit(request, target)) is not None and not self._codex:
             fields["max_output_tokens"] = limit
         return request_body(fields, "input", [*pieces, *_context(request)])
+
+    def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
+        """Return the target without what the error names; None if it names nothing optional."""
+        return without_named_field(target, error, _OPTIONAL)
 
     def reader(self, target: ModelTarget) -> ResponsesReader:
         """Return a reader for one streamed reply."""
@@ -107,6 +116,18 @@ def _cache_key(system: str, pieces: Sequence[bytes]) -> str:
     """Return a cache key that stays the same for all requests of a conversation."""
     first = pieces[0][:_KEYED] if pieces else b""
     return hashlib.sha256(system.encode(errors="replace") + b"\0" + first).hexdigest()[:32]
+
+
+def _reasoning(request: Request, target: ModelTarget) -> _Item:
+    """Return the effort and the wish for a summary; empty for what the model decides or refuses."""
+    support, effort = target.thinking, request.effort
+    asked = support.form == "effort" or (support.form == "unknown" and effort != "auto")
+    if effort is None or not asked or _REASONING in target.refused:
+        return {}
+    if effort == "off" and support.off != "least":
+        return {"effort": "none" if support.form == "unknown" else support.off}
+    summary = {} if _SUMMARY in target.refused else {"summary": "auto"}
+    return {"effort": support.level(effort), **summary}
 
 
 def _context(request: Request) -> list[bytes]:

@@ -60,7 +60,7 @@ class ThinkTagSplitter:
     def parts(self) -> tuple[Thinking | Text, ...]:
         """Everything so far, the thought first; empty parts are omitted."""
         thought, text = "".join(self._thoughts), "".join(self._text)
-        if self._tags:
+        if self._tagged:
             thought = thought.strip()
         return (*((Thinking(thought),) if thought else ()), *((Text(text),) if text else ()))
 
