@@ -57,6 +57,7 @@ def test_a_mode_is_stored_for_the_next_call(scenario, conversation):
         (["/tasks"], "no conversation is selected"),
         (["-c", "/tasks show 9"], "there is no task 9"),
         (["-c", "/mode nonsense"], "there is no mode `nonsense`"),
+        (["-c", "/effort high"], "Pass `--effort LEVEL`"),
         (["-c", "/clear"], "this command works only in the REPL"),
         (["-c", "/resume x"], "a one-shot call cannot switch conversations"),
         (["/tools now"], "has invalid arguments"),

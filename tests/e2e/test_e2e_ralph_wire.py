@@ -78,6 +78,50 @@ async def test_an_interrupted_stream_is_retried_whole_and_its_partial_call_never
     assert events[-1]["turns"] == 2
 
 
+THINKING = Turn(thinking="Let me see.", text="making it", calls=MADE.calls)
+ASKED = {
+    "anthropic": lambda body: body.get("thinking", {}).get("budget_tokens"),
+    "responses": lambda body: body.get("reasoning", {}).get("effort"),
+}
+EFFORTS = {"anthropic": (10_000, 24_000, None), "responses": ("medium", "high", "minimal")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wire", ASKED)
+async def test_the_model_thinks_by_default_and_as_much_as_the_user_wants(scenario, wire):
+    """RA-2: the flag before the settings, and a tool loop with the thoughts of its first reply."""
+    asked = []
+    for flags in ((), ("--effort", "high"), ("--effort", "off")):
+        async with serve(wire, [THINKING, DONE]) as server:
+            code, out, err = await ralph(scenario, server, "make it", "--yolo", "--output-format", "json", *flags)
+        assert code == 0, err
+        assert json.loads(out)["result"] == "made"
+        assert len({ASKED[wire](request.json) for request in server.requests}) == 1, "it does not flip in a turn"
+        assert b"c2VhbA==" in server.requests[1].body, "the signature, or the encrypted thoughts"
+        asked.append(ASKED[wire](server.requests[0].json))
+    assert tuple(asked) == EFFORTS[wire]
+    scenario.scaffold("config", "effort", "high")
+    async with serve(wire, [THINKING, DONE]) as server:
+        await ralph(scenario, server, "make it", "--yolo")
+    assert ASKED[wire](server.requests[0].json) == EFFORTS[wire][1]
+
+
+@pytest.mark.slow
+async def test_a_refused_parameter_is_told_and_left_out(scenario):
+    """RA-21."""
+    message = "Unsupported parameter: 'reasoning.effort' is not supported with this model."
+
+    def strict(received):
+        if "reasoning" in received.json:
+            return Turn(status=400, error=("invalid_request_error", message))
+        return Turn(text="hello")
+
+    async with serve("responses", strict) as server:
+        code, out, err = await ralph(scenario, server, "hi", "--sandbox", "off")
+    assert (code, out.strip()) == (0, "hello")
+    assert "asking again: openai:gpt-5 answered HTTP 400: Unsupported parameter: 'reasoning.effort'" in err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_wrong_key_is_reported_at_once_and_never_shown(scenario, wire):

@@ -15,7 +15,6 @@ from scaffold.agent.toolbox import UNKNOWN_RESULT, Toolbox
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
-    Effort,
     Image,
     Message,
     Reply,
@@ -30,6 +29,7 @@ from scaffold.core.errors import ContextOverflow, ModelError, TurnLimitExceeded
 from scaffold.core.model import Usage
 from scaffold.core.ports import NO_USAGE, Budget, History, Model
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool
 from scaffold.llm.deltas import DeltaListener
 
@@ -60,9 +60,7 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     context: PromptContext = FixedContext()
     max_requests: int = 100
     """Requests between two prompts of the user; incoming messages do not reset the count."""
-    effort: Effort | None = None
-    must_answer: bool = False
-    """Whether its last reply is what was asked for: an empty one after tools is nudged once, then an error."""
+    effort: Effort = "auto"
     whole_prompt: bool = False
     """Whether the prompt of its first turn is never cut: if that does not fit into the model's window, it fails."""
 
@@ -102,6 +100,8 @@ class Agent:
         self._brief = brief
         self._records = records
         self._io = io
+        self.effort = brief.effort
+        """How much the model thinks from the next request on."""
         self._requests = 0
         self._answered = 0
         self._usage = Usage()
@@ -243,7 +243,7 @@ class Agent:
             context=brief.context.text(),
             messages=self.conversation.shown(),
             tools=self._toolbox.tools,
-            effort=brief.effort,
+            effort=self.effort,
         )
 
     def _keep_room(self) -> None:

@@ -116,10 +116,17 @@ def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice
     if model is None:
         raise UsageError("no model is configured", WAYS_TO_A_MODEL)
     name, cassette_hash = resolve_model(model)
-    others = tuple(resolve_model(each)[0] for each in settings.models(settings.text("model") or "")[1:])
+    size = settings.text("model")
+    others = tuple(resolve_model(each)[0] for each in settings.models(size or "")[1:])
     for each in (name, *others):
         _tell_unenforced_limit(each, budget_usd, notice)
-    return ModelSettings(name=name, cassette_hash=cassette_hash, others=others)
+    return ModelSettings(
+        name=name,
+        cassette_hash=cassette_hash,
+        others=others,
+        effort=settings.effort(size),
+        role_efforts=settings.role_efforts(),
+    )
 
 
 def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> ReviewerSettings | None:
@@ -127,24 +134,28 @@ def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> Rev
     word = settings.text("reviewer.model") or OFF
     if word == OFF or tier.name not in REVIEWED_TIERS:
         return None
-    wanted = _other_size(settings, model.name) if word == AUTO else settings.model_of(word)
-    if wanted not in {None, model.name}:
-        name, cassette_hash = resolve_model(str(wanted))
-        model = ModelSettings(name=name, cassette_hash=cassette_hash)
+    size, wanted = _other_size(settings, model.name) if word == AUTO else (word, settings.model_of(word))
+    if wanted != model.name:
+        name, cassette_hash = resolve_model(wanted)
+        effort, roles = settings.effort(size), settings.role_efforts()
+        model = ModelSettings(name=name, cassette_hash=cassette_hash, effort=effort, role_efforts=roles)
     return ReviewerSettings(model=model, share=settings.number("reviewer.share"))
 
 
-def _other_size(settings: Settings, name: str) -> str | None:
-    """Return the largest configured model, besides this one, at the same provider and address; None without one.
+def _other_size(settings: Settings, name: str) -> tuple[str, str]:
+    """Return the largest configured model, besides this one, at the same provider and address, after its size.
+
+    Without one, or for a cassette, return the name itself.
 
     The user did not choose to show this run's code to another provider.
     """
     mine = parse_model(name)
     if mine.provider == "cassette":
-        return None
-    others = (each for size in reversed(SIZES) for each in settings.models(size))
-    known = ((text, parse_model(text)) for text in others if text != name)
-    return next((text for text, each in known if (each.provider, each.url) == (mine.provider, mine.url)), None)
+        return "", name
+    others = ((size, text) for size in reversed(SIZES) for text in settings.models(size) if text != name)
+    known = ((size, text, parse_model(text)) for size, text in others)
+    same = ((size, text) for size, text, each in known if (each.provider, each.url) == (mine.provider, mine.url))
+    return next(same, ("", name))
 
 
 def _tell_unenforced_limit(name: str, budget_usd: float | None, notice: Notice) -> None:

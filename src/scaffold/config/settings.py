@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import cast
 
 from msgspec import Struct
 
@@ -9,15 +10,16 @@ from scaffold.config.file import SettingValue, decode_config, parse_settings, re
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.merge_rules import LOWER, MergeRule
 from scaffold.config.parsers import SIZES
-from scaffold.config.table import SETTINGS, Setting
+from scaffold.config.table import EFFORT_ROLES, SETTINGS, Setting
 from scaffold.core.errors import UsageError
-from scaffold.core.run_settings import Tier
+from scaffold.core.run_settings import Effort, Tier
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust import LOCAL_SETTINGS_FILE, SETTINGS_FILE, TrustStatus
 
 BUILT_IN = "built-in"
 MODEL_VARIABLE = "SCAFFOLD_MODEL"
 PROJECT_FILES = (SETTINGS_FILE, LOCAL_SETTINGS_FILE)
+EFFORT_FLAG = "--effort"
 FLAG_BY_SETTING: Mapping[str, str] = {"sandbox.mode": "--sandbox"}
 """Flags whose name differs from the setting they override."""
 
@@ -93,6 +95,21 @@ class Settings(Struct, frozen=True):
             return (word,)
         given = self.text(f"models.{word}")
         return self.texts(f"models.{word}") or (() if given is None else (given,))
+
+    def effort(self, size: str | None = None) -> Effort:
+        """Return how much a model of a size thinks; without a size any other model."""
+        return self._effort(f"efforts.{size}") or cast("Effort", self.text("effort"))
+
+    def role_efforts(self) -> Mapping[str, Effort]:
+        """Return the effort of each role that has one of its own."""
+        found = {role: self._effort(f"efforts.{role}") for role in EFFORT_ROLES}
+        return {role: effort for role, effort in found.items() if effort is not None}
+
+    def _effort(self, name: str) -> Effort | None:
+        """Return a more specific effort; None if it is not set, or if the flag decides."""
+        if name not in self.values or self.values["effort"].origin == EFFORT_FLAG:
+            return None
+        return cast("Effort | None", self.text(name))  # the parser checked it
 
     def approvals(self) -> Mapping[str, str]:
         """Return `allow`, `ask` or `deny` for each category of tools that has a setting."""

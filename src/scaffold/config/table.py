@@ -12,6 +12,7 @@ from scaffold.core.gates import GateKind
 from scaffold.core.run_settings import (
     BUILDER,
     TIERS,
+    Effort,
     GateSettings,
     NetworkMode,
     PermissionSettings,
@@ -26,6 +27,8 @@ from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS, DEFAULT_DECISION
 
 MAX_AGENTS = 20
 MAX_SUBAGENTS = 20
+EFFORT_ROLES = ("worker", "planner", "supervisor", "drafter", "critic", "reviewer")
+"""The roles in a run whose effort can be set."""
 
 
 class Setting(Struct, frozen=True):
@@ -96,6 +99,18 @@ _ROWS = (
             parsers.alternatives,
         )
         for size in SIZES
+    ),
+    _own(
+        "effort",
+        "how much the model thinks: `auto` (as its provider recommends, where it is known to think), `low`, `medium`, "
+        "`high` or `off`",
+        one_of(*get_args(Effort)),
+        "auto",
+    ),
+    *(
+        _own(f"efforts.{name}", "the effort of a model size, or of a role in a run, which counts first", each)
+        for each in (one_of(*get_args(Effort)),)
+        for name in (*SIZES, *EFFORT_ROLES)
     ),
     _model("models.embedding", "the model for embeddings", parsers.named_model),
     Setting(

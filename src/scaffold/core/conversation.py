@@ -6,6 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from scaffold.core.model import Usage
+from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool
 
 
@@ -86,8 +87,6 @@ class AssistantMessage(Struct, frozen=True, tag="assistant"):
 Message = UserMessage | AssistantMessage
 
 StopReason = Literal["end", "tool_calls", "max_tokens", "refused"]
-Effort = Literal["auto", "low", "medium", "high", "off"]
-"""How much a model thinks before it answers; `auto`: as its provider recommends, where it is known to think."""
 
 
 class Caller(Struct, frozen=True, kw_only=True):

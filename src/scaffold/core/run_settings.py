@@ -15,6 +15,9 @@ NetworkMode = Literal["none", "loopback", "hosts"]
 SupervisionMode = Literal["mechanical", "agent"]
 """Who takes a goal's next step: the pure `decide`, which asks an agent only to plan, or the agent itself by tools."""
 
+Effort = Literal["auto", "low", "medium", "high", "off"]
+"""How much a model thinks before it answers; `auto`: as its provider recommends, where it is known to think."""
+
 
 class Signature(Struct, frozen=True):
     """Name and mail address of a git author or committer."""
@@ -42,6 +45,13 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     executor: str = "native"
     others: tuple[str, ...] = ()
     """Live models that take its place, the first of them first, while its endpoint accepts no requests."""
+    effort: Effort = "auto"
+    role_efforts: Mapping[str, Effort] = {}
+    """The effort of agents with a role of their own: `planner`, `supervisor`, `worker`, `drafter`, `critic`, ..."""
+
+    def effort_of(self, role: str) -> Effort:
+        """Return how much agents of this role think."""
+        return self.role_efforts.get(role, self.effort)
 
 
 class Tier(Struct, frozen=True, kw_only=True):

@@ -279,7 +279,7 @@ class Session:
             system=self._redactor.clean(session_prompt(instructions, own=options.system_prompt)),
             context=SessionContext(environment, self.modes, self.todos),
             max_requests=options.max_turns,
-            must_answer=True,
+            effort=options.effort,
         )
 
     def _make_peers(self) -> Peers:
@@ -299,7 +299,9 @@ class Session:
         """Return the configuration of the next subagent: that of this session at the moment."""
         named = self.model if model is None else self._check_model(model)
         # The rules of the moment: they include what the user has allowed "always" since the session began.
-        options = msgspec.structs.replace(self.options, rules=self.gate.rules, mode=self.modes.current)
+        options = msgspec.structs.replace(
+            self.options, rules=self.gate.rules, mode=self.modes.current, effort=self.agent.effort
+        )
         return SubagentSpec(named, SubagentOptions(session=options, account=self._account).to_json())
 
     def _check_model(self, model: str) -> str:

@@ -1,6 +1,7 @@
 """The options of a session of `ralph`, and what a subagent inherits of them."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec import Struct
 
 from scaffold.agent.modes import Mode
 from scaffold.agent.subagents.pool import SubagentLimits
-from scaffold.core.run_settings import SandboxSettings
+from scaffold.core.run_settings import Effort, SandboxSettings
 from scaffold.policy.rule.ruleset import RuleSet
 
 
@@ -26,6 +27,9 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """Replaces the built-in base prompt."""
     mode: Mode | None = None
     """None for the conversation's own."""
+    effort: Effort = "auto"
+    size_efforts: Mapping[str, Effort] = {}
+    """The effort of each size of model, for a session that switches to it."""
     subagents: SubagentLimits = SubagentLimits()
     environment: tuple[str, ...] = ()
     """Names of variables passed to commands in addition to the usual ones."""

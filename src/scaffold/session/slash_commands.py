@@ -22,6 +22,8 @@ from scaffold.session.slash_queries import (
     UsageSummary,
     answer_query,
     conversation_listing,
+    effort_text,
+    parse_effort,
     subagent_usage,
 )
 from scaffold.session.slash_syntax import (
@@ -36,11 +38,13 @@ from scaffold.session.slash_syntax import (
     Resume,
     ShowAgents,
     ShowCost,
+    ShowEffort,
     ShowMode,
     ShowModels,
     ShowTasks,
     ShowText,
     ShowTools,
+    SwitchEffort,
     SwitchMode,
     SwitchModel,
 )
@@ -89,7 +93,7 @@ async def run_slash_command(
             return SlashReply(_switch_mode(target, parse_mode(mode)), "notice")
         case Resume(conversation=""):
             return SlashReply(_listing(target, width))
-        case Compact() | Clear() | Resume() | QuitSession():
+        case ShowEffort() | SwitchEffort() | Compact() | Clear() | Resume() | QuitSession():
             return await _run_interactive(command, target)
         case _:
             assert_never(command)
@@ -101,15 +105,24 @@ def needs_idle_agent(command: Command) -> bool:
     return resumes or isinstance(command, (SwitchModel, Compact, Clear))
 
 
-async def _run_interactive(command: Compact | Clear | Resume | QuitSession, target: SlashTarget) -> SlashReply:
+async def _run_interactive(
+    command: ShowEffort | SwitchEffort | Compact | Clear | Resume | QuitSession, target: SlashTarget
+) -> SlashReply:
     """Execute a command that only a REPL has."""
     if isinstance(target, OneshotTarget):
         if isinstance(command, Resume):
             raise UsageError(
                 "a one-shot call cannot switch conversations", f"Start a REPL: `ralph --resume {command.conversation}`."
             )
+        if isinstance(command, (ShowEffort, SwitchEffort)):
+            raise UsageError("a one-shot call has no effort to show or to change", "Pass `--effort LEVEL`.")
         raise _needs_repl()
     match command:
+        case ShowEffort():
+            return SlashReply(effort_text(target.session.agent.effort, target.session.model))
+        case SwitchEffort(effort=effort):
+            target.session.agent.effort = parse_effort(effort)
+            return SlashReply(f"effort {target.session.agent.effort} from the next request on", "notice")
         case Compact():
             return SlashReply(_compact(target), "notice")
         case Clear():
@@ -189,7 +202,13 @@ def _models() -> Sequence[str]:
 async def _switch_model(target: SlashTarget, name: str) -> str:
     model = resolve_model_name(name, os.environ, target.options.cwd)
     if isinstance(target, CurrentConversation):
-        return f"the model is now {await target.session.switch(model)}"
+        session = target.session
+        switched = f"the model is now {await session.switch(model)}"
+        effort = session.options.size_efforts.get(name, session.agent.effort)
+        if effort == session.agent.effort:
+            return switched
+        session.agent.effort = effort
+        return f"{switched}, with effort {effort}"
     if target.stored is None:
         raise UsageError("there is no conversation to switch", "Add -c, or start one with `--model`.")
     full_name, _ = resolve_model(model)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import assert_never
+from typing import assert_never, get_args
 
 from msgspec import Struct
 
@@ -10,8 +10,12 @@ from scaffold.agent.modes import MODES
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import format_usd
+from scaffold.core.run_settings import Effort
 from scaffold.core.todo import Todo, TodoStatus
 from scaffold.core.tool import Tool
+from scaffold.llm.registry.cards import model_card
+from scaffold.llm.registry.model_name import parse_model
+from scaffold.llm.registry.thinking import ThinkingForm
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.session.slash_syntax import (
     COMMANDS,
@@ -42,6 +46,12 @@ MODE_SUMMARIES: Mapping[str, str] = {
     "explore": "find out how things work",
     "debug": "find the cause, then fix it",
     "review": "judge the work",
+}
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+_THINKS: Mapping[ThinkingForm, str] = {
+    "none": "{model} does not think",
+    "fixed": "{model} thinks as much as it likes",
+    "unknown": "only the server knows whether {model} thinks; `auto` leaves it to the server",
 }
 _MARKS: Mapping[TodoStatus, str] = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
@@ -126,6 +136,21 @@ def mode_listing(current: str, width: int) -> str:
     """Return the modes, one per line, the current one marked."""
     rows = [(f"{'*' if mode == current else ' '} {mode}", MODE_SUMMARIES.get(mode, "")) for mode in MODES]
     return "\n".join([*_table(rows, width, indent=""), "Switch with `/mode NAME`."])
+
+
+def parse_effort(word: str) -> Effort:
+    """Return the effort a user named; UsageError if there is none."""
+    found = next((effort for effort in EFFORTS if effort == word.lower()), None)
+    if found is None:
+        raise UsageError(f"there is no effort `{word}`", f"The levels are {', '.join(EFFORTS)}.")
+    return found
+
+
+def effort_text(effort: Effort, model: str) -> str:
+    """Return how much the model thinks, and whether it can."""
+    form = model_card(parse_model(model)).thinking.form
+    about = _THINKS.get(form, f"{model} thinks")
+    return f"effort {effort}: {about.format(model=model)}\nChange it with `/effort LEVEL`: {', '.join(EFFORTS)}."
 
 
 def task_listing(todos: Sequence[Todo], query: ShowTasks) -> str:

@@ -7,6 +7,8 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from scaffold.core.run_settings import Effort
+
 TasksView = Literal["list", "ready", "show"]
 
 _COMMAND = re.compile(r"/(?P<name>[a-z][a-z_-]*)(?:\s+(?P<rest>.*))?", re.DOTALL | re.IGNORECASE)
@@ -36,6 +38,17 @@ class SwitchMode(Struct, frozen=True, tag="switch_mode"):
 
     mode: str
     """A mode as typed."""
+
+
+class ShowEffort(Struct, frozen=True, tag="show_effort"):
+    """Show how much the model thinks."""
+
+
+class SwitchEffort(Struct, frozen=True, tag="switch_effort"):
+    """Let the model think more or less from the next request on."""
+
+    effort: str
+    """A level as typed."""
 
 
 class ShowTasks(Struct, frozen=True, tag="show_tasks"):
@@ -98,6 +111,8 @@ Command = (
     | SwitchModel
     | ShowMode
     | SwitchMode
+    | ShowEffort
+    | SwitchEffort
     | ShowTasks
     | ShowAgents
     | ShowCost
@@ -182,6 +197,13 @@ COMMANDS = (
         summary="show the mode the agent works in, or switch to another one",
         read=_with_optional_name(ShowMode(), SwitchMode),
         in_oneshot=True,
+    ),
+    CommandSyntax(
+        name="effort",
+        words="[LEVEL]",
+        summary="show how much the model thinks, or change it for this session",
+        read=_with_optional_name(ShowEffort(), SwitchEffort),
+        completions=get_args(Effort),
     ),
     CommandSyntax(
         name="tasks",

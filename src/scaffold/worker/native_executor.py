@@ -59,6 +59,7 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) ->
         brief=AgentSpec(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
             system=_system_prompt(context, journal),
+            effort=task.run.settings.model.effort_of("worker"),
             whole_prompt=True,
         ),
         io=AgentIO(

@@ -10,6 +10,7 @@ from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller
 from scaffold.core.ports import Model
+from scaffold.core.run_settings import Effort, RunSettings
 from scaffold.core.tool import Tool
 from scaffold.host.identity import own_identity
 from scaffold.run.notices import warn
@@ -23,6 +24,13 @@ MAX_REQUESTS = 40
 """The model requests of one turn: reading the code around a change takes some."""
 PROMPTS: Mapping[SideRole, str] = {"critic": "critic", "drafter": "drafter", "reviewer": "second_reviewer"}
 """The prompt of each role: `reviewer` alone is also a role that an action may have."""
+
+
+def _effort(settings: RunSettings, role: SideRole) -> Effort:
+    """Return how much the adviser thinks; the second reviewer may have a model of its own."""
+    reviewer = settings.planning.reviewer
+    model = reviewer.model if role == "reviewer" and reviewer is not None else settings.model
+    return model.effort_of(role)
 
 
 def no_tools(_: Journal) -> Iterable[Tool]:
@@ -72,6 +80,7 @@ class SideAgent:
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
                 system=system_prompt(PROMPTS[role], folders=run.settings.planning.prompts, notice=self.warn),
                 max_requests=MAX_REQUESTS,
+                effort=_effort(run.settings, role),
                 whole_prompt=True,
             ),
             io=AgentIO(on_delta=context.activity.on_delta, incoming=repeats, redactor=run_context.redactor),

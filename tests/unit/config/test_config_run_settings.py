@@ -7,7 +7,7 @@ from msgspec import structs
 
 from builders import make_settings, with_settings
 from scaffold.config.file import SettingValue
-from scaffold.config.run_settings import gate_settings, with_gates, with_tier
+from scaffold.config.run_settings import chosen_model, gate_settings, with_gates, with_tier
 from scaffold.config.settings import Settings, default_values
 from scaffold.config.table import SETTINGS
 from scaffold.core.errors import UsageError
@@ -119,3 +119,38 @@ def test_a_share_is_a_number_from_0_to_1(value):
     """AL-23."""
     with pytest.raises(ValueError, match="a number from 0 to 1"):
         SETTINGS["reviewer.share"].parse(value)
+
+
+@pytest.mark.parametrize(
+    ("own", "flags", "expected"),
+    [
+        ({}, {}, {"worker": "auto", "planner": "auto", "critic": "auto"}),
+        ({"effort": "high"}, {}, {"worker": "high", "planner": "high"}),
+        ({"effort": "high", "efforts__small": "off"}, {}, {"worker": "off", "planner": "off"}),
+        ({"efforts__large": "off"}, {}, {"worker": "auto"}),
+        ({"efforts__small": "off", "efforts__planner": "high"}, {}, {"worker": "off", "planner": "high"}),
+        ({"efforts__small": "off", "efforts__planner": "high"}, {"effort": "low"}, {"worker": "low", "planner": "low"}),
+    ],
+)
+def test_the_effort_is_that_of_the_flag_or_the_role_or_the_size_or_all(own, flags, expected, monkeypatch):
+    """RA-2: thinking is on by default."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+    given = {"model": "small", "models__small": ("anthropic:claude-sonnet-4-5",), **own}
+    values = with_user(**given).values | {name: SettingValue(each, f"--{name}") for name, each in flags.items()}
+    model = chosen_model(Settings(values), None, notice=print)
+    assert {role: model.effort_of(role) for role in expected} == expected
+
+
+def test_the_second_reviewer_thinks_as_much_as_its_own_size_says(monkeypatch):
+    """RA-2."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+    run = make_settings(model="anthropic:claude-sonnet-4-5", planner=True)
+    own = {"models__large": ("anthropic:claude-opus-4-5",), "efforts__large": "high", "effort": "low"}
+    assert with_tier(run, with_user(**own)).planning.reviewer.model.effort_of("reviewer") == "high"
+    own["efforts__reviewer"] = "off"
+    assert with_tier(run, with_user(**own)).planning.reviewer.model.effort_of("reviewer") == "off"
+
+
+def test_no_effort_is_written_off_in_yaml():
+    """RA-2: YAML reads a plain `off` as False."""
+    assert SETTINGS["effort"].parse(False) == "off"

@@ -14,6 +14,8 @@ from scaffold.session.slash_queries import (
     UsageSummary,
     answer_query,
     conversation_listing,
+    effort_text,
+    parse_effort,
     subagent_usage,
 )
 from scaffold.session.slash_syntax import Help, ShowAgents, ShowCost, ShowMode, ShowModels, ShowTasks, ShowTools
@@ -154,3 +156,26 @@ def test_conversations_are_listed_with_their_titles():
     )
     line = conversation_listing((stored,), "abcdefghijkl", now=NOW, width=80).split("\n")[0]
     assert line == "* abcdefghijkl  3 d ago     mend \\x1b[31m it"
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("anthropic:claude-sonnet-4-5", "effort high: anthropic:claude-sonnet-4-5 thinks"),
+        ("openai:gpt-4.1", "effort high: openai:gpt-4.1 does not think"),
+        ("openai:o1-mini", "thinks as much as it likes"),
+        ("local:q@http://h/v1", "only the server knows whether local:q@http://h/v1 thinks"),
+    ],
+)
+def test_the_effort_is_shown_with_what_the_model_can(model, says):
+    """RA-2, RA-18."""
+    text = effort_text("high", model)
+    assert says in text
+    assert text.endswith("auto, low, medium, high, off.")
+
+
+def test_an_effort_that_does_not_exist_is_refused_with_those_that_do():
+    """RA-18."""
+    assert parse_effort("LOW") == "low"
+    with pytest.raises(UsageError, match="there is no effort `most`"):
+        parse_effort("most")

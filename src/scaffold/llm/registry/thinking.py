@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.conversation import Effort
+from scaffold.core.run_settings import Effort
 
 ThinkingForm = Literal["none", "fixed", "budget", "adaptive", "effort", "unknown"]
 """Does not think | always thinks, without a parameter | thinks within a budget of tokens | decides itself, guided by an

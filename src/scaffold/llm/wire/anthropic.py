@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from scaffold.core.conversation import (
     AssistantMessage,
-    Effort,
     Image,
     Message,
     Request,
@@ -16,6 +15,7 @@ from scaffold.core.conversation import (
     ToolResult,
     UserMessage,
 )
+from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool
 from scaffold.llm.wire.anthropic_reader import AnthropicReader, read_message
 from scaffold.llm.wire.codec import ModelTarget, OptionalFields, ReplyReader, WireReply, without_named_field

@@ -207,6 +207,7 @@ class _OpenTurn:
                     notice=lambda text: journal.note("notice", text=text),
                 ),
                 max_requests=MAX_REQUESTS,
+                effort=settings.model.effort_of(self.request.role),
                 whole_prompt=True,
             ),
             io=AgentIO(redactor=self._redactor),

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import click
 from msgspec import Struct
@@ -23,11 +24,13 @@ from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
 from scaffold.cli.lazy_commands import REPL_MAIN
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
 from scaffold.cli.render.style import is_terminal
+from scaffold.config.parsers import SIZES
 from scaffold.config.permissions import permission_rules, sandbox_settings
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import printable, utf8_safe
+from scaffold.core.run_settings import Effort
 from scaffold.host.identity import own_identity
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.startup import lazy_import, relax_gc
@@ -80,6 +83,7 @@ class RalphFlags(Struct, frozen=True, kw_only=True):
     system_prompt_file: Path | None
     trust_once: bool
     sandbox: str | None
+    effort: str | None
 
 
 class RalphCommand(click.Command):
@@ -135,6 +139,9 @@ def _json_format(args: Sequence[str]) -> OutputFormat | None:
 @click.option("--allow", multiple=True, metavar="TOOL:PATTERN", help="Allow matching calls, e.g. `shell:pytest *`.")
 @click.option("--allow-category", multiple=True, metavar="CAT", help="Allow all tools of this category.")
 @click.option("--sandbox", type=click.Choice(SANDBOX_MODES), help="The sandbox of the agent's commands.")
+@click.option(
+    "--effort", type=click.Choice(get_args(Effort)), help="How much the model thinks; auto: as its provider recommends."
+)
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks.")
 @click.option(
     "--system-prompt-file",
@@ -152,17 +159,7 @@ def ralph(**given: object) -> int:
     """
     relax_gc()
     flags = RalphFlags(**given)  # type: ignore[arg-type] # click has checked each of them
-    try:
-        return _start(flags)
-    except ScaffoldError as error:
-        if flags.output_format == "text":
-            raise
-        _report_failure(flags.output_format, error)
-        return exit_code(error)
-
-
-def _start(flags: RalphFlags) -> int:
-    overrides = {"model": flags.model, "sandbox.mode": flags.sandbox}
+    overrides = {"model": flags.model, "sandbox.mode": flags.sandbox, "effort": flags.effort}
     settings = load_settings(flags.cwd, os.environ, overrides, trust_once=flags.trust_once)
     for note in settings.notes:
         click.echo(printable(f"note: {note}"), err=True)
@@ -204,7 +201,7 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
     store = open_user_store()
     try:
         stored = _find_stored(flags, store)
-        options = _session_options(flags, settings)
+        options = _session_options(flags, settings, stored)
         if (command := parse_slash(task.words)) is not None:
             model = settings.model() or "none" if stored is None else stored.model
             return await _run_slash(command, OneshotTarget(options, store, stored, model), _reporter(flags))
@@ -258,8 +255,9 @@ def _reporter(flags: RalphFlags) -> Reporter:
     return RedactingReporter(reporter_for(flags.output_format), redactor_for(os.environ, flags.cwd.resolve()))
 
 
-def _session_options(flags: RalphFlags, settings: Settings) -> SessionOptions:
+def _session_options(flags: RalphFlags, settings: Settings, stored: StoredConversation | None) -> SessionOptions:
     prompt = flags.system_prompt_file
+    size = settings.text("model") if _chooses_model(settings, stored) else None
     return SessionOptions(
         cwd=flags.cwd.resolve(),
         home=Path.home(),
@@ -268,6 +266,8 @@ def _session_options(flags: RalphFlags, settings: Settings) -> SessionOptions:
         budget_usd=flags.max_budget_usd,
         stream=not flags.no_stream,
         system_prompt=None if prompt is None else prompt.read_text("utf-8", "replace"),
+        effort=settings.effort(size),
+        size_efforts={size: settings.effort(size) for size in SIZES},
         mode=None if flags.mode is None else parse_mode(flags.mode),
         subagents=SubagentLimits(
             most=int(settings.number("max_subagents")), timeout_s=settings.number("subagent_timeout_s")
@@ -290,9 +290,14 @@ def _find_stored(flags: RalphFlags, store: UserStore) -> StoredConversation | No
     return found
 
 
+def _chooses_model(settings: Settings, stored: StoredConversation | None) -> bool:
+    """Return whether the settings choose the model: a stored conversation keeps its own without a flag."""
+    return stored is None or settings.values["model"].origin == "--model"
+
+
 def _model(settings: Settings, stored: StoredConversation | None) -> str:
     """Return the model string: of the command line, else of the conversation, else of the configuration."""
-    if stored is not None and settings.values["model"].origin != "--model":
+    if stored is not None and not _chooses_model(settings, stored):
         return stored.model
     model = settings.model()
     if model is None:

@@ -15,6 +15,7 @@ from scaffold.cli.render.style import print_note
 from scaffold.cli.repl.loop import run_repl
 from scaffold.cli.repl.orchestrator_profile import orchestrator_profile
 from scaffold.cli.wiring import open_context
+from scaffold.config.parsers import SIZES
 from scaffold.config.permissions import permission_rules, sandbox_settings
 from scaffold.config.run_settings import RunFlags, chosen_model, setting_overrides
 from scaffold.config.settings import Settings, load_settings
@@ -58,6 +59,8 @@ def _session_options(settings: Settings, flags: RunFlags) -> SessionOptions:
         budget_usd=settings.money("budget_usd"),
         stream=True,
         system_prompt=orchestrator_prompt(),
+        effort=settings.role_efforts().get("planner") or settings.effort(settings.text("model")),
+        size_efforts={size: settings.effort(size) for size in SIZES},
         environment=settings.texts("environment"),
         sandbox=sandbox_settings(settings),
     )
