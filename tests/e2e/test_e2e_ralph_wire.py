@@ -107,6 +107,22 @@ async def test_the_model_thinks_by_default_and_as_much_as_the_user_wants(scenari
 
 
 @pytest.mark.slow
+async def test_what_a_session_says_of_itself_fits_into_16_kilobytes(scenario):
+    """RA-3, RA-4, RA-20: prompt, mode and descriptions; what the repository adds comes on top."""
+    (scenario.repo / "AGENTS.md").write_text("Use tabs.")
+    (scenario.repo / "new.py").write_text("")
+    async with serve("anthropic", [Turn(text="hello")]) as server:
+        await ralph(scenario, server, "hi", "--mode", "plan")
+    body = server.requests[0].json
+    (base, context), tools = body["system"], body["tools"]
+    assert base["text"].endswith("# Instructions of this project (AGENTS.md)\n\nUse tabs.")
+    assert "Git status at the start (changes that are not yours):\n?? AGENTS.md\n?? new.py" in context["text"]
+    assert "Latest commits at the start:\n" in context["text"]
+    said = context["text"].replace(context["text"].partition("Git status at the start")[2], "")
+    assert len(base["text"]) + len(said) + len(json.dumps(tools, separators=(",", ":"))) <= 16_000
+
+
+@pytest.mark.slow
 async def test_a_refused_parameter_is_told_and_left_out(scenario):
     """RA-21."""
     message = "Unsupported parameter: 'reasoning.effort' is not supported with this model."

@@ -1,10 +1,11 @@
-"""A project's instructions for agents: the nearest AGENTS.md, or CLAUDE.md if its folder has no AGENTS.md."""
+"""A project's instructions for agents: AGENTS.md of each folder up to the root, or CLAUDE.md where there is none."""
 
+import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_BYTES = 32_000
@@ -12,28 +13,31 @@ MAX_BYTES = 32_000
 
 
 class Instructions(Struct, frozen=True):
-    """A project's instructions for agents, and their file."""
+    """A folder's instructions for agents, and their file."""
 
     path: Path
     text: str
     notice: str = ""
     """A warning for the user, e.g. that they were cut; empty if there is none."""
+    name: str = ""
+    """The file as seen from the working directory."""
 
 
-def find_instructions(cwd: Path, *, home: Path) -> Instructions | None:
-    """Return the nearest instructions from `cwd` up to its repository's root; None if there are none.
+def find_instructions(cwd: Path, *, home: Path) -> Sequence[Instructions]:
+    """Return the instructions of the folders from the root of the repository of `cwd` down to `cwd`, in this order.
 
-    Without a repository of the owner of `cwd`, the search ends at `home` or the file system's root and accepts only
-    the owner's files: others may leave files in shared folders. Links out of the repository or out of `home` are not
-    followed: others may have made them to expose the user's files.
+    The later ones are more specific; a file with the same text as an earlier one is left out. Without a repository of
+    the owner of `cwd`, the search ends at `home` or the file system's root and accepts only the owner's files: others
+    may leave files in shared folders. Links out of the repository or out of `home` are not followed: others may have
+    made them to expose the user's files.
     """
     cwd = cwd.resolve()
-    for searched in _search_folders(cwd, home.resolve()):
-        for name in FILE_NAMES:
-            found = _read(searched.folder / name, searched)
-            if found is not None:
-                return found
-    return None
+    found: dict[str, Instructions] = {}
+    for searched in reversed(list(_search_folders(cwd, home.resolve()))):
+        each = next(filter(None, (_read(searched.folder / name, searched) for name in FILE_NAMES)), None)
+        if each is not None:
+            found.setdefault(each.text or each.notice, structs.replace(each, name=os.path.relpath(each.path, cwd)))
+    return tuple(found.values())
 
 
 class _SearchFolder(Struct, frozen=True):

@@ -10,17 +10,21 @@ from scaffold.policy.secret.redaction import Redactor
 
 
 class PromptContext(Protocol):
-    """Text that each request carries after the base prompt.
+    """Texts that each request carries besides the conversation: one after the base prompt, one at the end.
 
-    Providers cache the conversation behind it only as long as the text stays the same.
+    Providers cache the conversation behind the first only as long as that stays the same.
     """
 
     def text(self) -> str:
-        """Return the text; it changes only when that is worth losing the provider's cache."""
+        """Return the first; it changes only when that is worth losing the provider's cache."""
+        ...
+
+    def reminder(self) -> str:
+        """Return the last; it is as it is at this moment, and costs its tokens each time."""
         ...
 
     def renew(self) -> None:
-        """Update the text: the conversation was compacted, so the provider's cache is lost anyway."""
+        """Update the first: the conversation was compacted, so the provider's cache is lost anyway."""
         ...
 
 
@@ -32,6 +36,10 @@ class FixedContext(Struct, frozen=True):
     def text(self) -> str:
         """Return the text."""
         return self.words
+
+    def reminder(self) -> str:
+        """Return nothing."""
+        return ""
 
     def renew(self) -> None:
         """Do nothing."""

@@ -11,6 +11,9 @@ from msgspec import Struct
 from scaffold.agent.instructions import Instructions
 from scaffold.verify.contract.review import is_review_role
 
+PROMPT_VERSION = 2
+"""Raised with each change of a prompt or of a built-in tool's description, so that results can be compared by it."""
+
 PROMPT_FOLDER = resources.files("scaffold.agent") / "roles"
 
 BUILT_IN_ROLES = frozenset(
@@ -53,17 +56,20 @@ def worker_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ig
     """Return the system prompt of a worker, as `system_prompt` does; unknown roles get the generic prompt."""
     own = _custom_prompt(role, folders, notice) or _text(role if role in BUILT_IN_ROLES else "generic")
     parts = [_text("worker_base"), own.replace("{role}", _printable_role(role))]
-    if is_review_role(role):
-        parts.append(_text("verdict"))
+    parts.append(_text("verdict" if is_review_role(role) else "method"))
     return "\n\n".join(parts)
 
 
-def session_prompt(instructions: Instructions | None = None, *, own: str | None = None) -> str:
+def session_prompt(instructions: Sequence[Instructions] = (), *, own: str | None = None) -> str:
     """Return ralph's base prompt (or the user's `own`) with the project's instructions."""
-    base = _text("session") if own is None else own.strip()
-    if instructions is None or not instructions.text:
-        return base
-    return f"{base}\n\n# Instructions of this project ({instructions.path.name})\n\n{instructions.text}"
+    base = _text("session").replace("{method}", _text("method")) if own is None else own.strip()
+    return with_instructions(base, instructions)
+
+
+def with_instructions(prompt: str, instructions: Sequence[Instructions]) -> str:
+    """Return a prompt with the project's instructions at its end, the most specific last."""
+    sections = [f"# Instructions of this project ({each.name})\n\n{each.text}" for each in instructions if each.text]
+    return "\n\n".join([prompt, *sections])
 
 
 def orchestrator_prompt() -> str:

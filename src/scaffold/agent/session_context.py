@@ -1,15 +1,15 @@
-"""A session's prompt context: directory, date, mode and todo list."""
+"""A session's prompt context: directory, date and mode, and the todo list as a reminder."""
 
 from pathlib import Path
 
 from msgspec import Struct
 
 from scaffold.agent.modes import CurrentMode, mode_instructions
+from scaffold.agent.todo_reminder import todo_reminder
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import utf8_safe
-from scaffold.core.todo import Todo
 from scaffold.git.worktree_metadata import current_branch
-from scaffold.tools.todos import Todos, format_todo
+from scaffold.tools.todos import Todos
 from scaffold.tools.workspace import printable_name
 
 ATTENDED_TEXT = (
@@ -17,8 +17,6 @@ ATTENDED_TEXT = (
     "Decide small things yourself, and say what you decided."
 )
 UNATTENDED_TEXT = "No user can answer questions while you work: decide, and say what you decided."
-TODO_LIST_CHARS = 8_000
-"""Approximate limit of the todo list in the context; TodoRead returns all of it."""
 
 
 class SessionEnvironment(Struct, frozen=True, kw_only=True):
@@ -29,13 +27,15 @@ class SessionEnvironment(Struct, frozen=True, kw_only=True):
     attended: bool
     """Whether the user is present and can be asked."""
     clock: Clock
+    repository: str = ""
+    """What `repository_note` says; it stays as it was at the start."""
 
 
 class SessionContext:
     """The context of a session. Implements `agent.ports.PromptContext`.
 
-    It is updated on `renew` and when the mode changes; until then it stays the same, for the provider's cache. Changes
-    of the todo list are in the tools' results anyway.
+    It is updated on `renew` and when the mode changes; until then it stays the same, for the provider's cache. The todo
+    list is the reminder, so it is never out of date.
     """
 
     def __init__(self, environment: SessionEnvironment, modes: CurrentMode, todos: Todos) -> None:
@@ -50,12 +50,14 @@ class SessionContext:
             self.renew()
         return self._text
 
+    def reminder(self) -> str:
+        """Return the todo list; empty while nothing on it is open."""
+        return todo_reminder(self._todos.entries)
+
     def renew(self) -> None:
-        """Update date, branch, mode and todo list."""
+        """Update date, branch and mode."""
         self._mode = self._modes.current
-        self._text = "\n\n".join(
-            filter(None, (self._place(), mode_instructions(self._mode), _todo_section(self._todos.entries)))
-        )
+        self._text = "\n\n".join(filter(None, (self._place(), mode_instructions(self._mode))))
 
     def _place(self) -> str:
         environment = self._environment
@@ -67,23 +69,6 @@ class SessionContext:
             *([f"Git branch: {branch}"] if branch else []),
             f"Mode: {self._mode}",
             ATTENDED_TEXT if environment.attended else UNATTENDED_TEXT,
+            *([environment.repository] if environment.repository else []),
         ]
         return "\n".join(lines)
-
-
-def _todo_section(todos: tuple[Todo, ...]) -> str:
-    """Return the todo list as text, empty if there is none; a long list is cut, completed entries first."""
-    if not todos:
-        return ""
-    lines = [format_todo(todo) for todo in todos]
-    if _too_long(lines):
-        lines = [format_todo(todo) for todo in todos if todo.status != "completed"]
-    while _too_long(lines):
-        lines = lines[: len(lines) // 2]
-    left_out = len(todos) - len(lines)
-    more = [f"... {left_out} more; TodoRead returns all"] if left_out else []
-    return "\n".join(["Your todo list:", *lines, *more])
-
-
-def _too_long(lines: list[str]) -> bool:
-    return sum(map(len, lines)) > TODO_LIST_CHARS

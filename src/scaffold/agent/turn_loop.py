@@ -241,6 +241,7 @@ class Agent:
             caller=msgspec.structs.replace(brief.caller, turn=brief.caller.turn + self._requests),
             system=brief.system,
             context=brief.context.text(),
+            reminder=brief.context.reminder(),
             messages=self.conversation.shown(),
             tools=self._toolbox.tools,
             effort=self.effort,

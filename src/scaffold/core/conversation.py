@@ -110,6 +110,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """The part of the prompt that may change from request to request, separate from `system`."""
     messages: Sequence[Message]
     """Append only; changing an earlier message invalidates the provider's cache and ours."""
+    reminder: str = ""
+    """Text after the last message, for this request alone: it is sent behind everything that is cached."""
     tools: Sequence[Tool] = ()
     answer_schema: Mapping[str, Any] | None = None
     """JSON schema (an object) that the reply's text must match; None for free text."""

@@ -277,7 +277,9 @@ class _PromptOverhead:
             self._tools = request.tools
             described = [(tool.name, tool.description, tool.schema) for tool in request.tools]
             self._tools_size = len(msgspec.json.encode(described))
-        return (len(request.system) + len(request.context) + self._tools_size) // BYTES_PER_TOKEN
+        return (
+            len(request.system) + len(request.context) + len(request.reminder) + self._tools_size
+        ) // BYTES_PER_TOKEN
 
 
 class _Silence:

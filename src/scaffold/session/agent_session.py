@@ -1,6 +1,6 @@
 """A session of `ralph`: one agent with its model, tools, approval gate and budget, for one-shot calls and the REPL."""
 
-import json
+import asyncio
 import os
 import platform
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -16,7 +16,7 @@ from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
 from scaffold.agent.ports import AgentIO, Incoming, MergedIncoming, NoIncoming
 from scaffold.agent.prompts import session_prompt
-from scaffold.agent.repeated_failures import RepeatNotes
+from scaffold.agent.repository_note import repository_note
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.pool import SubagentSpec
@@ -26,6 +26,7 @@ from scaffold.core.ids import ReservationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
 from scaffold.core.tool import Tool
+from scaffold.git.command import Git
 from scaffold.host.clock import SystemClock
 from scaffold.host.environment import agent_variables
 from scaffold.host.random_ids import new_id
@@ -174,13 +175,13 @@ class Session:
             # Subagents of a process that died are settled before the agent works, so that it gets their messages.
             await self.peers.open()
         observer = self._observer
-        own = filter(observer.keeps_tool, await self._load_tools())
-        noted = map(RepeatNotes().guard, own)
-        self.tools = tuple(map(observer.wrap_tool, (*noted, *observer.extra_tools)))
+        loaded, repository = await self._load()
+        own = filter(observer.keeps_tool, loaded)
+        self.tools = tuple(map(observer.wrap_tool, (*own, *observer.extra_tools)))
         self.agent = Agent(
             model=model,
             tools=self.tools,
-            brief=self._agent_spec(),
+            brief=self._agent_spec(repository),
             records=AgentRecords(
                 journal=self._reporter, budget=self._budget(), history=self.peers.kept(self.usage_counter)
             ),
@@ -203,6 +204,16 @@ class Session:
 
     def _connect(self, model: str) -> AbstractAsyncContextManager[Model]:
         return connect_model(model, self.open_conversation.store, stream=self.options.stream)
+
+    async def _load(self) -> tuple[tuple[Tool, ...], str]:
+        """Return the tools, and the note about the repository."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                note = group.create_task(repository_note(Git(self.options.cwd, environ=os.environ)))
+                tools = group.create_task(self._load_tools())
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None  # the note raises nothing
+        return tools.result(), note.result()
 
     async def _load_tools(self) -> tuple[Tool, ...]:
         loaded = await load_session_tools(
@@ -266,13 +277,18 @@ class Session:
     def _notice(self, text: str) -> None:
         self._reporter.note("notice", text=text)
 
-    def _agent_spec(self) -> AgentSpec:
+    def _agent_spec(self, repository: str) -> AgentSpec:
         options = self.options
         instructions = find_instructions(options.cwd, home=options.home)
-        if instructions is not None and instructions.notice:
-            self._notice(instructions.notice)
+        for each in instructions:
+            if each.notice:
+                self._notice(each.notice)
         environment = SessionEnvironment(
-            cwd=options.cwd, platform=platform.system(), attended=self._attended, clock=SystemClock()
+            cwd=options.cwd,
+            platform=platform.system(),
+            attended=self._attended,
+            clock=SystemClock(),
+            repository=self._redactor.clean(repository),
         )
         return AgentSpec(
             caller=msgspec.structs.replace(CALLER, action=self._parent.name if self._parent else None),

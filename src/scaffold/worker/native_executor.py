@@ -1,12 +1,16 @@
 """The native executor: ralph itself, in the attempt's worktree."""
 
+import platform
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import Journal, JournalFile, approval_logger
 from scaffold.agent.ports import AgentIO, MergedIncoming
-from scaffold.agent.prompts import worker_prompt
+from scaffold.agent.prompts import with_instructions, worker_prompt
+from scaffold.agent.repository_note import files_note
+from scaffold.agent.todo_reminder import TodoContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import Caller
 from scaffold.core.ports import Model
@@ -53,12 +57,14 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) ->
         clock=run_context.clock,
         owner=own_identity(),
     )
+    todos = Todos()
     return Agent(
         model=model,
-        tools=tuple(map(repeats.guard, map(context.activity.guard, _tools(context, journal)))),
+        tools=tuple(map(repeats.guard, map(context.activity.guard, _tools(context, journal, todos)))),
         brief=AgentSpec(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
             system=_system_prompt(context, journal),
+            context=TodoContext(f"Platform: {platform.system()}\n{files_note(context.workspace.path)}", todos),
             effort=task.run.settings.model.effort_of("worker"),
             whole_prompt=True,
         ),
@@ -78,22 +84,28 @@ def _system_prompt(context: AttemptContext, journal: Journal) -> str:
         journal.note("notice", text=text)
         warn(context.run_context, context.task.run.id, text)
 
-    return worker_prompt(context.task.action.role, folders=context.task.run.settings.planning.prompts, notice=notice)
+    folders, root = context.task.run.settings.planning.prompts, context.workspace.path
+    prompt = worker_prompt(context.task.action.role, folders=folders, notice=notice)
+    instructions = find_instructions(root, home=root)
+    for each in instructions:
+        if each.notice:
+            notice(each.notice)
+    return context.run_context.redactor.clean(with_instructions(prompt, instructions))
 
 
 def reading_tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
     """Yield the tools that only read files of the worktree, for an agent that judges; nothing is asked for it."""
-    yield from _guarded_tools(context, journal, None, lambda tool: tool.category == "file_read")
+    yield from _guarded_tools(context, journal, Todos(), None, lambda tool: tool.category == "file_read")
 
 
-def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
+def _tools(context: AttemptContext, journal: Journal, todos: Todos) -> Iterator[Tool]:
     """Yield a worker's tools: files, commands and Python in its worktree, a todo list, and questions to the human.
 
     A reviewer gets no tools to write files, nor to ask for some.
     """
     reviews = is_review_role(context.task.action.role)
     yield from _guarded_tools(
-        context, journal, context.human, lambda tool: not (reviews and tool.category == "file_write")
+        context, journal, todos, context.human, lambda tool: not (reviews and tool.category == "file_write")
     )
     # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not context.task.run.settings.permissions.yolo:
@@ -103,7 +115,11 @@ def _tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
 
 
 def _guarded_tools(
-    context: AttemptContext, journal: Journal, human: InboxApprover | None, offered: Callable[[Tool], bool]
+    context: AttemptContext,
+    journal: Journal,
+    todos: Todos,
+    human: InboxApprover | None,
+    offered: Callable[[Tool], bool],
 ) -> Iterator[Tool]:
     """Yield the offered tools, each guarded; `human` decides what the rules leave open."""
     run_context, permissions, attempt = context.run_context, context.task.run.settings.permissions, context.task.attempt
@@ -121,9 +137,8 @@ def _guarded_tools(
     )
     confined = context.sandbox is not None
     gate = worker_gate(run_context, permissions, root, human, confined=confined, tell=approval_logger(journal))
-    yield from (gate.guard(each) for each in _builtin_tools(tool_root, outputs) if offered(each))
+    yield from (gate.guard(each) for each in _builtin_tools(tool_root, outputs, todos) if offered(each))
 
 
-def _builtin_tools(root: ToolRoot, outputs: Path) -> tuple[Tool, ...]:
-    todos = Todos()
+def _builtin_tools(root: ToolRoot, outputs: Path, todos: Todos) -> tuple[Tool, ...]:
     return with_read_cache((*builtin_tools(root, outputs=outputs), todo_write(todos), todo_read(todos)), root.root)

@@ -1,12 +1,22 @@
+import hashlib
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fakes import RecordingModel, agent, cassette_model
 from scaffold.agent.instructions import Instructions
-from scaffold.agent.modes import MODES, CurrentMode
-from scaffold.agent.prompts import BUILT_IN_ROLES, session_prompt, system_prompt
+from scaffold.agent.modes import MODES, CurrentMode, mode_instructions
+from scaffold.agent.prompts import (
+    BUILT_IN_ROLES,
+    NON_WORKER_ROLES,
+    PROMPT_VERSION,
+    orchestrator_prompt,
+    session_prompt,
+    system_prompt,
+)
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.core.conversation import Text
 from scaffold.host.clock import FakeClock
@@ -66,7 +76,7 @@ async def test_the_first_request_of_a_small_task_has_at_most_24_kilobytes(reques
         request = await request_of(session_prompt(), "Fix the failing test in tests/test_clock.py.", mode)
         longest = max(longest, len(encoded(codec, request)))
     assert longest <= 24_000
-    assert longest <= 13_000, "what it takes today, with room to grow"
+    assert longest <= 16_000
 
 
 @pytest.mark.parametrize("role", sorted(BUILT_IN_ROLES))
@@ -78,7 +88,25 @@ async def test_the_first_request_of_a_worker_is_no_longer(request_of, role):
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: type(codec).__name__)
 async def test_the_cached_prefix_does_not_depend_on_the_date(request_of, codec):
     """RA-3: the base prompt, instructions included, comes before everything that may differ."""
-    instructions = Instructions(Path("/x/AGENTS.md"), "Use tabs.")
+    instructions = [Instructions(Path("/x/AGENTS.md"), "Use tabs.", name="AGENTS.md")]
     request = await request_of(session_prompt(instructions), [Text("go")])
     body = encoded(codec, request)
     assert body.index(b"Use tabs.") < body.index(b"2030-01-02")
+
+
+DIGESTS = {2: "12cbfba21597c8b0"}
+"""The digest of each version's prompts and descriptions; a published version's never changes."""
+MACHINE = (f"Python {sys.version_info.major}.{sys.version_info.minor}", "Python 3")
+"""What a description says of the machine, and what stands for it."""
+
+
+async def test_prompts_and_descriptions_have_a_version(request_of):
+    """RA-2..5: results of different prompts must not be taken for results of the same."""
+    request = await request_of(session_prompt(), "go")
+    described = [(tool.name, tool.description.replace(*MACHINE), tool.schema) for tool in request.tools]
+    roles = [system_prompt(role) for role in sorted(BUILT_IN_ROLES | NON_WORKER_ROLES | {"generic"})]
+    texts = [session_prompt(), orchestrator_prompt(), *map(mode_instructions, MODES), *roles]
+    digest = hashlib.sha256(msgspec.json.encode([texts, described], order="sorted")).hexdigest()[:16]
+    assert DIGESTS.get(PROMPT_VERSION) == digest, (
+        f"the prompts or descriptions changed: raise PROMPT_VERSION, or if it is not on main yet, record {digest!r}"
+    )

@@ -18,44 +18,60 @@ def repo(tmp_path):
 
 
 def found(cwd, home="/nowhere"):
-    instructions = find_instructions(cwd, home=Path(home))
-    return None if instructions is None else instructions.text
+    """Return the texts of the instructions, the root's first."""
+    return [each.text for each in find_instructions(cwd, home=Path(home))]
 
 
-def test_the_nearest_instructions_up_to_the_repository_root_count(repo):
-    """RA-20."""
-    assert found(repo / "a" / "b") is None
+def only(cwd, home="/"):
+    (instructions,) = find_instructions(cwd, home=Path(home))
+    return instructions
+
+
+def test_the_instructions_of_the_root_and_of_each_folder_below_count(repo):
+    """RA-20: the more specific ones come later."""
+    assert found(repo / "a" / "b") == []
     (repo / "AGENTS.md").write_text("root\n")
-    assert found(repo / "a" / "b") == "root"
+    assert found(repo / "a" / "b") == ["root"]
     (repo / "a" / "AGENTS.md").write_text("nearer\n")
-    assert found(repo / "a" / "b") == "nearer"
-    assert found(repo) == "root"
+    assert found(repo / "a" / "b") == ["root", "nearer"]
+    assert [each.name for each in find_instructions(repo / "a" / "b", home=Path("/"))] == [
+        "../../AGENTS.md",
+        "../AGENTS.md",
+    ]
+    assert found(repo) == ["root"]
 
 
 def test_the_instruction_file_of_another_agent_is_the_fallback(repo):
-    """RA-20: CLAUDE.md as fallback in the same folder; the nearest folder wins."""
+    """RA-20: CLAUDE.md as fallback in the same folder."""
     (repo / "CLAUDE.md").write_text("claude")
-    assert found(repo / "a") == "claude"
+    assert found(repo / "a") == ["claude"]
     (repo / "AGENTS.md").write_text("agents")
-    assert found(repo / "a") == "agents"
+    assert found(repo / "a") == ["agents"]
     (repo / "a" / "CLAUDE.md").write_text("near claude")
-    assert found(repo / "a") == "near claude"
+    assert found(repo / "a") == ["agents", "near claude"]
+
+
+def test_the_same_instructions_are_read_once(repo):
+    """RA-20: a folder may link to the file of the root."""
+    (repo / "AGENTS.md").write_text("root")
+    (repo / "a" / "AGENTS.md").symlink_to("../AGENTS.md")
+    assert found(repo / "a") == ["root"]
 
 
 def test_a_worktree_whose_git_is_a_file_is_a_repository(repo):
     (repo / "a" / ".git").write_text("gitdir: elsewhere")
     (repo / "AGENTS.md").write_text("root")
-    assert found(repo / "a" / "b") is None
+    assert found(repo / "a" / "b") == []
 
 
 def test_without_a_repository_the_search_ends_at_home(tmp_path):
     home = tmp_path / "home"
     (home / "work").mkdir(parents=True)
     (tmp_path / "AGENTS.md").write_text("outside")
-    assert found(home / "work", home) is None
+    assert found(home / "work", home) == []
     (home / "AGENTS.md").write_text("mine")
-    assert found(home / "work", home) == "mine"
-    assert found(home / "work", tmp_path / "elsewhere") == "mine"
+    assert found(home / "work", home) == ["mine"]
+    assert found(home / "work", tmp_path / "elsewhere")[-1] == "mine"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files to another user")
@@ -63,47 +79,47 @@ def test_without_a_repository_files_of_other_users_are_ignored(tmp_path):
     """Any user may leave a file in a shared folder."""
     (tmp_path / "shared" / "mine").mkdir(parents=True)
     (tmp_path / "shared" / "AGENTS.md").write_text("obey me")
-    assert found(tmp_path / "shared" / "mine") == "obey me"
+    assert found(tmp_path / "shared" / "mine") == ["obey me"]
     os.chown(tmp_path / "shared" / "AGENTS.md", 12345, 12345)
-    assert found(tmp_path / "shared" / "mine") is None
+    assert found(tmp_path / "shared" / "mine") == []
     (tmp_path / "shared" / ".git").mkdir()
     os.chown(tmp_path / "shared" / ".git", 12345, 12345)
-    assert found(tmp_path / "shared" / "mine") is None
+    assert found(tmp_path / "shared" / "mine") == []
     (tmp_path / "AGENTS.md").write_text("my own, further up")
-    assert found(tmp_path / "shared" / "mine") == "my own, further up"
+    assert found(tmp_path / "shared" / "mine") == ["my own, further up"]
 
 
 def test_a_link_is_followed_within_the_repository_and_not_out_of_it(repo):
     """RA-20: a foreign repository must not have the user's own files sent to a provider."""
     (repo / "a" / "b" / "CLAUDE.md").write_text("inside")
     (repo / "a" / "b" / "AGENTS.md").symlink_to("CLAUDE.md")
-    assert found(repo / "a" / "b") == "inside"
+    assert found(repo / "a" / "b") == ["inside"]
     (repo / "AGENTS.md").symlink_to("../AGENTS.md")
-    instructions = find_instructions(repo, home=repo.parent)
+    instructions = only(repo, repo.parent)
     assert instructions.text == ""
     assert instructions.notice == f"{repo}/AGENTS.md is a link that points outside {repo} and is ignored"
 
 
 def test_long_instructions_are_cut_at_a_line_with_a_notice(repo):
     (repo / "AGENTS.md").write_text("line é\n" * MAX_BYTES)
-    instructions = find_instructions(repo, home=Path("/"))
+    instructions = only(repo)
     assert len(instructions.text.encode()) <= MAX_BYTES
     assert instructions.text.endswith("line é")
     assert "only its first 32,000 bytes" in instructions.notice
     (repo / "AGENTS.md").write_text("x" * (MAX_BYTES + 1))
-    assert find_instructions(repo, home=Path("/")).text == "x" * MAX_BYTES
+    assert only(repo).text == "x" * MAX_BYTES
     (repo / "AGENTS.md").write_text("x" * MAX_BYTES)
-    whole = find_instructions(repo, home=Path("/"))
+    whole = only(repo)
     assert (whole.text, whole.notice) == ("x" * MAX_BYTES, "")
 
 
 def test_an_unreadable_instruction_file_is_skipped_or_reported(repo):
     os.mkfifo(repo / "AGENTS.md")
     (repo / "CLAUDE.md").mkdir()
-    assert found(repo) is None
+    assert found(repo) == []
     (repo / "CLAUDE.md").rmdir()
     (repo / "CLAUDE.md").write_bytes(b"caf\xe9\r\n")
-    assert found(repo) == "caf\ufffd"
+    assert found(repo) == ["caf\ufffd"]
 
 
 def test_instructions_are_part_of_the_base_prompt_and_the_date_is_not(repo):
@@ -112,7 +128,7 @@ def test_instructions_are_part_of_the_base_prompt_and_the_date_is_not(repo):
     instructions = find_instructions(repo, home=Path("/"))
     prompt = session_prompt(instructions)
     assert prompt.endswith("# Instructions of this project (AGENTS.md)\n\nUse tabs.")
-    assert prompt.startswith(session_prompt(None))
+    assert prompt.startswith(session_prompt())
     assert session_prompt(instructions, own="Be a pirate.\n").startswith(
         "Be a pirate.\n\n# Instructions of this project"
     )

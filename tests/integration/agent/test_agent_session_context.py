@@ -6,11 +6,11 @@ from fakes import RecordingModel, agent, call_entry, cassette_model, tool
 from scaffold.agent.modes import CurrentMode, mode_instructions, switch_mode_tool
 from scaffold.agent.session_context import (
     ATTENDED_TEXT,
-    TODO_LIST_CHARS,
     UNATTENDED_TEXT,
     SessionContext,
     SessionEnvironment,
 )
+from scaffold.agent.todo_reminder import TODO_LIST_CHARS
 from scaffold.core.todo import Todo, TodoList
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
@@ -53,16 +53,19 @@ def test_it_names_the_branch_if_there_is_one(context_of, tmp_path):
 
 
 def test_it_stays_the_same_until_it_is_renewed(context_of, tmp_path, clock):
-    """RA-3: the prefix stays cached; tool results carry the latest list."""
+    """RA-3, RA-5: the prefix stays cached, and the todo list at the end is always the latest."""
     todos = Todos()
     context = context_of(todos=todos)
     before = context.text()
     todos.change("create", [{"content": "read"}])
     clock.advance(86_400)
     assert context.text() == before
+    assert context.reminder() == "[Your todo list as it is now:\n[ ] 1. read]"
     context.renew()
     assert "Date: 2030-01-03" in context.text()
-    assert context.text().endswith("\n\nYour todo list:\n[ ] 1. read")
+    assert "read" not in context.text()
+    todos.change("update", [{"id": 1, "status": "completed"}])
+    assert context.reminder() == "", "nothing is left to do"
 
 
 def test_a_new_mode_appears_at_once(context_of):
@@ -80,12 +83,12 @@ def test_a_new_mode_appears_at_once(context_of):
 def test_the_todo_list_shows_open_items_up_to_a_limit(context_of):
     done = [Todo(id=number, content="d" * 100, status="completed") for number in range(1, 101)]
     todo = [Todo(id=number, content="o" * 400) for number in range(101, 201)]
-    text = context_of(todos=Todos(TodoList((*done, *todo), 200))).text()
+    text = context_of(todos=Todos(TodoList((*done, *todo), 200))).reminder()
     assert len(text) < TODO_LIST_CHARS + 1_000
     assert "ddd" not in text
     assert "[ ] 101. ooo" in text
-    assert text.endswith("more; TodoRead returns all")
-    few = context_of(todos=Todos(TodoList((*done[:1], *todo[:1]), 200))).text()
+    assert text.endswith("more; TodoRead returns all]")
+    few = context_of(todos=Todos(TodoList((*done[:1], *todo[:1]), 200))).reminder()
     assert "[x] 1. ddd" in few
 
 
@@ -101,10 +104,10 @@ async def test_todos_survive_a_compaction(context_of):
     model = RecordingModel(cassette_model(*turns, CassetteEntry(text="done")), window_tokens=40_000)
     worker = agent(model, todo_write(todos), tool("chatter", chatter), context=context_of(todos=todos))
     await worker.turn("go")
-    contexts = [request.context for request in model.requests]
-    assert "mend the clock" not in contexts[0]
-    assert contexts[-1].endswith("[ ] 1. mend the clock")
-    assert 2 <= len(set(contexts)) <= 5, "it changes with a compaction, not with each request"
+    reminders = [request.reminder for request in model.requests]
+    assert reminders[0] == ""
+    assert set(reminders[1:]) == {"[Your todo list as it is now:\n[ ] 1. mend the clock]"}
+    assert len({request.context for request in model.requests}) == 1, "no request breaks the cache"
 
 
 async def test_the_base_prompt_stays_the_same_bytes_when_the_mode_changes(context_of):

@@ -447,6 +447,9 @@ class Counting:
     def text(self):
         return f"renewed {self.renewals} times"
 
+    def reminder(self):
+        return ""
+
     def renew(self):
         self.renewals += 1
 

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from scaffold.core.run_settings import TIERS
+from scaffold.core.run_settings import TIERS, ModelSettings
 
 
 def test_each_tier_has_at_least_the_effort_of_the_one_before():
@@ -18,3 +18,9 @@ def test_an_attempts_time_is_set_in_minutes_and_used_in_seconds():
         "builder": 900,
         "architect": 1800,
     }
+
+
+def test_a_role_without_an_effort_of_its_own_has_that_of_the_model():
+    """RA-2."""
+    model = ModelSettings(name="m", effort="low", role_efforts={"critic": "off"})
+    assert (model.effort_of("critic"), model.effort_of("worker")) == ("off", "low")

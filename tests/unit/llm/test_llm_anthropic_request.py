@@ -87,6 +87,16 @@ def test_cache_marks_are_on_the_base_prompt_the_last_tool_and_the_last_two_messa
     assert marks == [None, None, None, CACHED, None, CACHED]
 
 
+def test_a_reminder_comes_behind_everything_that_is_cached():
+    """RA-3, RA-5: the next request finds the prefix as it was."""
+    said = [words("one"), mine(ToolCall("c1", "read", {})), UserMessage((ToolResult("c1", "read", "x"),))]
+    first, second = (asked(*said, reminder=reminder) for reminder in ("", "Open: two."))
+    end = second["messages"].pop()["content"]
+    assert end == [*first["messages"].pop()["content"], {"type": "text", "text": "Open: two."}]
+    assert end[0]["cache_control"] == CACHED
+    assert second == first
+
+
 def test_the_base_prompt_is_the_same_bytes_whatever_the_context():
     """RA-3."""
     requests = [Request(caller=Caller(role="agent"), system="Grüß", context=c, messages=()) for c in ("", "a", "b")]

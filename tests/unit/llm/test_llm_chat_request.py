@@ -199,6 +199,25 @@ def test_a_server_that_misses_thoughts_gets_the_field_with_every_reply():
     assert ChatCodec().adapted(target, error) is None
 
 
+@pytest.mark.parametrize(
+    ("message", "end"),
+    [
+        (user("Hello"), {"role": "user", "content": "Hello\n\nOpen: two."}),
+        (
+            user(ToolResult("call_1", "look", "seen")),
+            {"role": "tool", "tool_call_id": "call_1", "content": "seen\n\nOpen: two."},
+        ),
+    ],
+)
+def test_a_reminder_is_at_the_end_of_the_last_message(message, end):
+    """RA-3, RA-5: behind the cached prefix; one more message would be refused by some models' templates."""
+    assert asked(user("Go"), message, reminder="Open: two.")["messages"][-1] == end
+    assert (
+        asked(user("Go"), message, reminder="Open: two.")["messages"][:-1]
+        == asked(user("Go"), message)["messages"][:-1]
+    )
+
+
 def test_tool_results_come_before_the_users_text():
     body = asked(user("Now stop.", ToolResult("call_1", "look", "seen"), ToolResult("call_2", "look", "")))
     assert body["messages"][1:] == [

@@ -189,6 +189,15 @@ def test_limit_effort_and_schema_use_the_field_names_of_the_wire():
     assert body["text"] == {"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}}
 
 
+def test_a_reminder_follows_the_context():
+    """RA-3, RA-5: both come after the history."""
+    end = asked(user("Hello"), context="It is Sunday.", reminder="Open: two.")["input"][-1]
+    assert [part["text"] for part in end["content"]] == ["It is Sunday.", "Open: two."]
+    assert asked(user("Hello"), reminder="Open: two.")["input"][-1]["content"] == [
+        {"type": "input_text", "text": "Open: two."}
+    ]
+
+
 def test_tool_results_come_before_the_users_text():
     assert asked(user("Now stop.", ToolResult("call_1", "look", "seen", failed=True)))["input"] == [
         {"type": "function_call_output", "call_id": "call_1", "output": "seen"},

@@ -66,7 +66,7 @@ class AnthropicCodec:
             output_config=_output_config(request, target),
             stream=target.stream,
         )
-        return request_body(fields, "messages", _with_cache_marks(request.messages, pieces, target))
+        return request_body(fields, "messages", _with_cache_marks(request, pieces, target))
 
     def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
         """Return the target without what the error names; None if it names nothing optional."""
@@ -155,17 +155,26 @@ def _effort(request: Request, target: ModelTarget) -> str | None:
     return support.level(request.effort)
 
 
-def _with_cache_marks(messages: Sequence[Message], pieces: Sequence[bytes], target: ModelTarget) -> list[bytes]:
-    """Return the non-empty pieces, with cache marks on the last one and on the last user message before it."""
+def _with_cache_marks(request: Request, pieces: Sequence[bytes], target: ModelTarget) -> list[bytes]:
+    """Return the non-empty pieces, with cache marks on the last one and on the last user message before it.
+
+    The reminder follows the last mark.
+    """
+    messages = request.messages
     used = [index for index, piece in enumerate(pieces) if piece]
     before = next((index for index in reversed(used[:-1]) if isinstance(messages[index], UserMessage)), None)
-    marked = {before, *used[-1:]}
-    return [_with_cache_mark(messages[index], target) if index in marked else pieces[index] for index in used]
+    after = {index: [_text(request.reminder)] for index in used[-1:] if request.reminder.strip()}
+    return [
+        _with_cache_mark(messages[index], target, after.get(index, []))
+        if index in {before, *used[-1:]}
+        else pieces[index]
+        for index in used
+    ]
 
 
-def _with_cache_mark(message: Message, target: ModelTarget) -> bytes:
+def _with_cache_mark(message: Message, target: ModelTarget, after: list[_Json]) -> bytes:
     *others, end = _blocks(message, target)
-    return _message(message, [*others, end | _CACHED])
+    return _message(message, [*others, end | _CACHED, *after])
 
 
 def _message(message: Message, blocks: list[_Json]) -> bytes:

@@ -72,7 +72,7 @@ class ChatCodec:
         fields |= {name: value for name, value in self._thinking(request, target) if name not in target.refused}
         if (limit := output_limit(request, target)) is not None:
             fields["max_tokens" if self._local else "max_completion_tokens"] = limit
-        return request_body(fields, "messages", [*self._system(request), *pieces])
+        return request_body(fields, "messages", [*self._system(request), *_with_reminder(request, pieces)])
 
     def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
         """Return the target without what the error names, or with the thoughts it misses; None if it is neither."""
@@ -112,6 +112,19 @@ class ChatCodec:
         if self._joined and texts:
             texts = ["\n\n".join(texts)]
         return [encode_json({"role": "system", "content": text}) for text in texts]
+
+
+def _with_reminder(request: Request, pieces: Sequence[bytes]) -> Sequence[bytes]:
+    """Return the pieces, with the reminder in the last message: some templates refuse one more of the user."""
+    last = request.messages[-1] if request.messages else None
+    if not request.reminder or not isinstance(last, UserMessage):
+        return pieces
+    *before, end = last.parts or (Text(""),)
+    if isinstance(end, ToolResult):
+        end = structs.replace(end, content=f"{end.content}\n\n{request.reminder}")
+        return [*pieces[:-1], b",".join(map(encode_json, _user(UserMessage((*before, end)))))]
+    added = UserMessage((*before, end, Text(f"\n{request.reminder}")))
+    return [*pieces[:-1], b",".join(map(encode_json, _user(added)))]
 
 
 def _user(message: UserMessage) -> list[dict[str, object]]:

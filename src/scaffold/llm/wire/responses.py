@@ -131,7 +131,8 @@ def _reasoning(request: Request, target: ModelTarget) -> _Item:
 
 
 def _context(request: Request) -> list[bytes]:
-    return [encode_json(_message_item("developer", [_input_text(request.context)]))] if request.context else []
+    texts = [_input_text(text) for text in (request.context, request.reminder) if text]
+    return [encode_json(_message_item("developer", texts))] if texts else []
 
 
 def _user(message: UserMessage) -> list[_Item]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.command.shell import TIMEOUT_SCHEMA, describe_sandbox, run_call
+from scaffold.tools.command.shell import CUT_NOTE, TIMEOUT_SCHEMA, describe_sandbox, run_call
 from scaffold.tools.workspace import Workspace, failed_answer
 
 _LAUNCH_SCRIPT = """
@@ -42,7 +42,8 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
     return Tool(
         name="python",
         description=(
-            f"Run Python {version} code in the workspace, in a new process; print what you want to see. "
+            f"Run Python {version} code in the working directory, in a new process that keeps nothing; "
+            f"print what you want to see. {CUT_NOTE} "
             f"To import the workspace's own modules, put '.' on sys.path first.{describe_sandbox(workspace.sandbox)}"
         ),
         schema=object_schema(

@@ -13,7 +13,7 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.command.spooled_output import CommandReport, CommandSpec, describe_exit, run_spooled
-from scaffold.tools.workspace import Workspace, failed_answer
+from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace, failed_answer
 
 DEFAULT_TIMEOUT_S = 120
 MAX_TIMEOUT_S = 600
@@ -22,6 +22,7 @@ TIMEOUT_SCHEMA = {
     "minimum": 1,
     "description": f"Seconds; default {DEFAULT_TIMEOUT_S}, at most {MAX_TIMEOUT_S}.",
 }
+CUT_NOTE = f"Output beyond {MAX_ANSWER_CHARS:,} characters loses its middle; the whole is saved in a file you are told."
 LONGER_HINT = "give timeout_s for longer work"
 PATCH_TOOL = "apply_patch"
 """Some models run it as a command."""
@@ -48,8 +49,9 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
     return Tool(
         name="shell",
         description=(
-            "Run a shell command in the workspace. It gets no input. All processes that it starts end "
-            f"with it, including background processes.{describe_sandbox(workspace.sandbox)}"
+            f"Run a command with {Path(interpreter).name} in the working directory. Each call is a new shell: `cd`, "
+            f"variables and exports do not last, files do. It gets no input. {CUT_NOTE} All processes that it starts "
+            f"end with it, including background processes.{describe_sandbox(workspace.sandbox)}"
         ),
         schema=object_schema(
             {"command": {"type": "string", "description": "One or more lines of shell code."}},

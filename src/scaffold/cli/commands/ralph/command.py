@@ -18,6 +18,7 @@ from msgspec import Struct
 from scaffold.agent.context.recap import recap
 from scaffold.agent.model_access import open_user_store
 from scaffold.agent.modes import MODES, parse_mode
+from scaffold.agent.prompts import PROMPT_VERSION
 from scaffold.agent.subagents.pool import SubagentLimits
 from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
 from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
@@ -245,7 +246,9 @@ async def _run_task(task: OneshotTask, target: OneshotTarget, reporter: Reporter
     options, stored, model = target.options, target.stored, target.model
     cwd, title = str(options.cwd), task.words or task.piped
     with open_conversation(target.store, stored, cwd=cwd, model=model, title=title, me=own_identity()) as conversation:
-        reporter.session(session_id=conversation.id, model=model, cwd=utf8_safe(cwd))
+        reporter.session(
+            session_id=conversation.id, model=model, cwd=utf8_safe(cwd), prompts=f"version {PROMPT_VERSION}"
+        )
         if stored is not None:
             reporter.note("notice", text=recap(conversation.conversation, stored.usage, model=stored.model))
         return await run_oneshot(task, options, conversation, reporter)
