@@ -94,6 +94,7 @@ def test_every_tool_does_what_it_says(scenario):
         [call("apply_delta", path="notes/a.txt", operations=[delta]), look],
         [call("edit", path="notes/a.txt", old="three\n", new="drei\n")],
         [call("search_files", pattern="zwei", glob="*.txt"), shell("wc -l < notes/a.txt")],
+        [call("glob", pattern="a.*")],
         [call("python", code="print(sum(range(5)))"), call("web_fetch", url="http://127.0.0.1:9/x")],
         [call("pip_install", packages=["alpha_pure"]), call("pip_list", name="alpha")],
         [call("python", code="import alpha_pure; print(alpha_pure.NAME)")],
@@ -122,6 +123,7 @@ def test_every_tool_does_what_it_says(scenario):
     assert "notes/a.txt" in said[11]
     assert said[12].startswith("exit code 0")
     assert "\n3" in said[12]
+    assert said.pop(13) == "1 found\nnotes/a.txt"
     assert "\n10" in said[13]
     assert "127.0.0.1 is on this machine or its network" in said[14]
     assert json.loads(said[16]) == [{"name": "alpha_pure", "version": "1.0", "added": True}]
@@ -189,6 +191,34 @@ def test_todos_are_durable_as_soon_as_the_tool_has_answered(scenario, how):
     _, results = ralph(scenario, replies(scenario, [call("TodoRead")], [call("TodoRead")], "ok"), "-c")
     assert json.loads(results[0][1])[0]["content"] == "mend the clock"
     assert wait_until(lambda: not scenario.processes(), 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, None])
+def test_a_background_command_works_on_and_ends_with_its_session(scenario, how):
+    """RA-4: after the last reply, after Ctrl-C, and after `kill -9`; its output is read in later calls."""
+    begin = {"command": "echo begun; touch out/begun; exec sleep 600", "background": True}
+    wait = [shell("until [ -e out/begun ]; do sleep 0.05; done"), call("background", id="bg-1")]
+    model = replies(scenario, [call("shell", **begin)], wait, [shell("touch out/waits; sleep 60")] if how else "ok")
+    if how is None:
+        _, results = ralph(scenario, model, "--yolo")
+        assert results[0][1].startswith("bg-1 runs in the background.")
+        assert results[2][1].endswith("\n--- output\nbegun")
+    else:
+        work = scenario.start(scenario.command("ralph", "-p", "go", "--model", model, "--yolo"))
+        assert wait_until((scenario.out / "waits").exists, 20)
+        os.kill(work.pid, how)
+        work.wait(20)
+    assert wait_until(lambda: not scenario.processes(), 5)
+
+
+def test_a_command_that_the_sandbox_cut_off_says_what_to_do(scenario):
+    """RA-4: the agent need not guess why a command failed that works for its user."""
+    command = shell("touch /etc/made-by-an-agent")
+    events, results = ralph(scenario, replies(scenario, [command], "ok"), "--yolo")
+    if any(event.get("text", "").startswith("no sandbox: ") for event in events):
+        pytest.skip("there is no sandbox on this machine")
+    assert results[0][1].splitlines()[-1].startswith("--- notice: in the sandbox only the workspace and $TMPDIR are")
 
 
 def test_a_tool_file_that_cannot_be_loaded_is_reported_and_the_work_continues(scenario):

@@ -11,6 +11,7 @@ import pytest
 
 from model_server.server import KEY, serve
 from model_server.turn import Call, Turn, Used
+from scaffold.agent.modes import mode_instructions
 from support.scenario import Scenario, action, plan_of
 
 WIRES = ("anthropic", "chat", "responses")
@@ -118,7 +119,8 @@ async def test_what_a_session_says_of_itself_fits_into_16_kilobytes(scenario):
     assert base["text"].endswith("# Instructions of this project (AGENTS.md)\n\nUse tabs.")
     assert "Git status at the start (changes that are not yours):\n?? AGENTS.md\n?? new.py" in context["text"]
     assert "Latest commits at the start:\n" in context["text"]
-    said = context["text"].replace(context["text"].partition("Git status at the start")[2], "")
+    found = context["text"].partition("Git status at the start")[2]
+    said = context["text"].replace(found, mode_instructions("plan"))
     assert len(base["text"]) + len(said) + len(json.dumps(tools, separators=(",", ":"))) <= 16_000
 
 

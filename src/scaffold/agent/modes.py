@@ -74,9 +74,8 @@ def switch_mode_tool(modes: CurrentMode) -> Tool:
     return Tool(
         name="switch_mode",
         description=(
-            "Change how you work from now on: plan (the result is a plan), explore (find out how things work), review "
-            "(judge), debug (find the cause before you change anything), default. Plan, explore and review allow only "
-            "tool calls that are known to be read-only."
+            "Change how you work from now on: plan, explore (find out how things work), review, debug (cause first), "
+            "default. Plan, explore and review allow only calls that are known to be read-only."
         ),
         schema=object_schema({"mode": {"type": "string", "enum": list(MODES)}}),
         category="memory",

@@ -50,6 +50,7 @@ from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher
 from scaffold.session.tools import ToolSetup, load_session_tools
 from scaffold.store.conversation_history import ConversationHistory
 from scaffold.store.spending.session_budget import session_budget
+from scaffold.tools.command.background import BackgroundCommands
 
 CALLER = Caller(role="agent")
 WrapTool = Callable[[Tool], Tool]
@@ -116,6 +117,7 @@ class Session:
         self.tools: tuple[Tool, ...] = ()
         """The tools the agent may call, gated; empty before the session is open."""
         self._redactor = redactor_for(os.environ, options.cwd)
+        self._commands = BackgroundCommands(user_dirs().cache / "outputs" / conversation.id)
         self.peers = self._make_peers()
         """Its subagents and messages; not used in a subagent's session."""
         self._parent = parent
@@ -194,11 +196,12 @@ class Session:
         )
 
     async def close(self) -> None:
-        """End the subagents and release the resources."""
+        """End the subagents and background commands, and release the resources."""
         try:
             await self.peers.close()
         finally:
             # The peers go first: a subagent's end still needs the store and may report to this session's gate.
+            await self._commands.end_all()
             await self._egress.aclose()
             await self._connection.aclose()
 
@@ -227,7 +230,7 @@ class Session:
                 todos=self.todos,
                 more=() if self._parent else self.peers.tools,
                 redactor=self._redactor,
-                seen=self._seen,
+                commands=self._commands,
             )
         )
         for notice in loaded.notices:

@@ -19,6 +19,7 @@ from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.sandbox import known_secrets
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.tools.catalog import all_tools
+from scaffold.tools.command.background import BackgroundCommands
 from scaffold.tools.command.retention import remove_expired
 from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.nested_repositories import NestedRepositories
@@ -47,8 +48,8 @@ class ToolSetup(Struct, frozen=True, kw_only=True):
     more: Sequence[Tool] = ()
     """Tools to add behind the built-in ones."""
     redactor: Redactor = Redactor()
-    seen: SeenFiles = msgspec.field(default_factory=SeenFiles)
-    """The files that the conversation has read or written."""
+    commands: BackgroundCommands | None = None
+    """The commands in the background, which the caller ends; None for none."""
 
 
 class SessionTools(Struct, frozen=True):
@@ -73,7 +74,9 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
         known=known_secrets(cwd),
         nested=NestedRepositories(cwd, besides=setup.sandbox.confinement.temporary) if setup.sandbox else None,
     )
-    built_in = all_tools(workspace, fetch=_fetch, todos=setup.todos, packages=packages, outputs=outputs)
+    built_in = all_tools(
+        workspace, fetch=_fetch, todos=setup.todos, packages=packages, outputs=outputs, commands=setup.commands
+    )
     tools = (*built_in, switch_mode_tool(setup.modes), *setup.more)
     user_env = UserToolEnv(workspace, packages=packages, outputs=outputs)
     cleanup = partial(remove_expired, dirs.cache / "outputs", conversation=setup.conversation, now=WallClock().now())

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from scaffold.core.tool import Tool
+from scaffold.tools.command.background import BackgroundCommands, background
 from scaffold.tools.command.packages import pip_install, pip_list
 from scaffold.tools.command.python import python
 from scaffold.tools.command.shell import shell
@@ -12,6 +13,7 @@ from scaffold.tools.file.edit import apply_delta
 from scaffold.tools.file.info import file_info
 from scaffold.tools.file.read_write import list_dir, read_file, write_file
 from scaffold.tools.file.replace_text import edit
+from scaffold.tools.search.find_files import find_files
 from scaffold.tools.search.search_files import search_files
 from scaffold.tools.todos import Todos, todo_read, todo_write
 from scaffold.tools.web.fetch import FetchFunction, fetch_tool
@@ -19,7 +21,13 @@ from scaffold.tools.workspace import Workspace
 
 
 def all_tools(
-    workspace: Workspace, *, fetch: FetchFunction, todos: Todos, packages: Path, outputs: Path | None = None
+    workspace: Workspace,
+    *,
+    fetch: FetchFunction,
+    todos: Todos,
+    packages: Path,
+    outputs: Path | None = None,
+    commands: BackgroundCommands | None = None,
 ) -> tuple[Tool, ...]:
     """Return all tools for `workspace`, in the order a model sees them: those of `builtin_tools` first.
 
@@ -28,7 +36,7 @@ def all_tools(
     the user's own tools.
     """
     return (
-        *builtin_tools(workspace, packages=packages, outputs=outputs),
+        *builtin_tools(workspace, packages=packages, outputs=outputs, commands=commands),
         fetch_tool(fetch),
         pip_list(packages),
         pip_install(workspace, packages),
@@ -38,16 +46,21 @@ def all_tools(
 
 
 def builtin_tools(
-    workspace: Workspace, *, packages: Path | None = None, outputs: Path | None = None
+    workspace: Workspace,
+    *,
+    packages: Path | None = None,
+    outputs: Path | None = None,
+    commands: BackgroundCommands | None = None,
 ) -> tuple[Tool, ...]:
     """Return the tools that need only a workspace (files, commands, Python), in the order a model sees them.
 
     Python code can import from the folder `packages`. Output too long to show is saved in the folder `outputs`
-    (None: discarded).
+    (None: discarded). The caller ends the background `commands`; with None there are none.
     """
     return (
-        *(make(workspace) for make in (read_file, write_file, append_file, edit, apply_delta, apply_patch)),
-        *(make(workspace) for make in (list_dir, search_files, file_info)),
-        shell(workspace, outputs),
+        *(make(workspace) for make in (read_file, write_file, append_file, edit, apply_delta)),
+        *(make(workspace) for make in (list_dir, find_files, search_files, file_info)),
+        shell(workspace, outputs, commands),
+        *(() if commands is None else (background(commands),)),
         python(workspace, packages=packages, outputs=outputs),
     )

@@ -1,7 +1,7 @@
 """The native executor: ralph itself, in the attempt's worktree."""
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from scaffold.agent.ports import AgentIO, MergedIncoming
 from scaffold.agent.prompts import with_instructions, worker_prompt
 from scaffold.agent.repository_note import files_note
 from scaffold.agent.todo_reminder import TodoContext
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
+from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
@@ -20,6 +20,7 @@ from scaffold.run.notices import warn
 from scaffold.run.sandbox import folders_without_sandbox
 from scaffold.store.spending.run_budget import RunBudget
 from scaffold.tools.catalog import builtin_tools
+from scaffold.tools.command.background import BackgroundCommands
 from scaffold.tools.human_question import ask_human
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.request_files import request_files
@@ -31,17 +32,33 @@ from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.file_requests import FileRequests
 from scaffold.worker.human_messages import HumanMessages
 from scaffold.worker.inbox_approval import InboxApprover, worker_gate
-from scaffold.worker.watchdog import RepeatGuard, WatchedAgent, worktree_fingerprint
+from scaffold.worker.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
 
 
 def watched_agent(context: AttemptContext, model: Model) -> WatchedAgent:
     """Return a watched agent that works in the attempt's workspace and is paid from the run's budget."""
     repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
-    agent = native_agent(context, model, repeats)
+    commands = BackgroundCommands(context.run_context.outputs(context.task.attempt.run_id, context.task.attempt.id))
+    agent = AgentWithoutLeftovers(native_agent(context, model, repeats, commands), commands)
     return WatchedAgent(agent, context.activity, repeats, idle_s=context.task.run.settings.limits.idle_s)
 
 
-def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) -> Agent:
+class AgentWithoutLeftovers:
+    """An agent whose background commands end with each turn: nothing may change the worktree while it is checked."""
+
+    def __init__(self, agent: TurnTaker, commands: BackgroundCommands) -> None:
+        self._agent = agent
+        self._commands = commands
+
+    async def turn(self, prompt: str, /) -> TurnResult:
+        """Take one turn."""
+        try:
+            return await self._agent.turn(prompt)
+        finally:
+            await self._commands.end_all()
+
+
+def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard, commands: BackgroundCommands) -> Agent:
     """Return the agent without its watchdog; `repeats` sees its failing tool calls and can send it a message."""
     run_context, task, attempt = context.run_context, context.task, context.task.attempt
     journal = JournalFile(
@@ -60,7 +77,7 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard) ->
     todos = Todos()
     return Agent(
         model=model,
-        tools=tuple(map(repeats.guard, map(context.activity.guard, _tools(context, journal, todos)))),
+        tools=tuple(map(repeats.guard, map(context.activity.guard, _tools(context, journal, todos, commands)))),
         brief=AgentSpec(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
             system=_system_prompt(context, journal),
@@ -95,18 +112,22 @@ def _system_prompt(context: AttemptContext, journal: Journal) -> str:
 
 def reading_tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
     """Yield the tools that only read files of the worktree, for an agent that judges; nothing is asked for it."""
-    yield from _guarded_tools(context, journal, Todos(), None, lambda tool: tool.category == "file_read")
+    root, outputs = _tool_root(context)
+    tools = with_read_cache(builtin_tools(root, outputs=outputs), root.root)
+    yield from _guarded(context, journal, None, (each for each in tools if each.category == "file_read"))
 
 
-def _tools(context: AttemptContext, journal: Journal, todos: Todos) -> Iterator[Tool]:
+def _tools(context: AttemptContext, journal: Journal, todos: Todos, commands: BackgroundCommands) -> Iterator[Tool]:
     """Yield a worker's tools: files, commands and Python in its worktree, a todo list, and questions to the human.
 
     A reviewer gets no tools to write files, nor to ask for some.
     """
     reviews = is_review_role(context.task.action.role)
-    yield from _guarded_tools(
-        context, journal, todos, context.human, lambda tool: not (reviews and tool.category == "file_write")
-    )
+    root, outputs = _tool_root(context)
+    built_in = builtin_tools(root, outputs=outputs, commands=commands)
+    tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root)
+    offered = (each for each in tools if not (reviews and each.category == "file_write"))
+    yield from _guarded(context, journal, context.human, offered)
     # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not context.task.run.settings.permissions.yolo:
         yield ask_human(context.human.answer)
@@ -114,31 +135,33 @@ def _tools(context: AttemptContext, journal: Journal, todos: Todos) -> Iterator[
         yield request_files(FileRequests(context).ask)
 
 
-def _guarded_tools(
-    context: AttemptContext,
-    journal: Journal,
-    todos: Todos,
-    human: InboxApprover | None,
-    offered: Callable[[Tool], bool],
-) -> Iterator[Tool]:
-    """Yield the offered tools, each guarded; `human` decides what the rules leave open."""
-    run_context, permissions, attempt = context.run_context, context.task.run.settings.permissions, context.task.attempt
-    root = context.workspace.path
-    outputs = run_context.outputs(attempt.run_id, attempt.id)
-    folders = folders_without_sandbox(run_context, context.task.run, context.sandbox, name=attempt.id)
-    tool_root = ToolRoot(
-        root,
+def _tool_root(context: AttemptContext) -> tuple[ToolRoot, Path]:
+    """Return the workspace of the attempt's tools, and the folder of their long outputs."""
+    attempt = context.task.attempt
+    outputs = context.run_context.outputs(attempt.run_id, attempt.id)
+    folders = folders_without_sandbox(context.run_context, context.task.run, context.sandbox, name=attempt.id)
+    root = ToolRoot(
+        context.workspace.path,
         context.environ | folders,
         readable=(outputs,),
         sandbox=context.sandbox,
-        redactor=run_context.redactor,
+        redactor=context.run_context.redactor,
         on_output=context.activity.beat,
         replaces_unread=True,
     )
-    confined = context.sandbox is not None
-    gate = worker_gate(run_context, permissions, root, human, confined=confined, tell=approval_logger(journal))
-    yield from (gate.guard(each) for each in _builtin_tools(tool_root, outputs, todos) if offered(each))
+    return root, outputs
 
 
-def _builtin_tools(root: ToolRoot, outputs: Path, todos: Todos) -> tuple[Tool, ...]:
-    return with_read_cache((*builtin_tools(root, outputs=outputs), todo_write(todos), todo_read(todos)), root.root)
+def _guarded(
+    context: AttemptContext, journal: Journal, human: InboxApprover | None, tools: Iterable[Tool]
+) -> Iterator[Tool]:
+    """Yield the tools, each guarded; `human` decides what the rules leave open."""
+    gate = worker_gate(
+        context.run_context,
+        context.task.run.settings.permissions,
+        context.workspace.path,
+        human,
+        confined=context.sandbox is not None,
+        tell=approval_logger(journal),
+    )
+    yield from map(gate.guard, tools)

@@ -30,6 +30,7 @@ from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.tools import ToolSetup, load_session_tools
+from scaffold.tools.command.background import BackgroundCommands
 from scaffold.tools.todos import Todos
 
 TARGET = ModelTarget(name="a-model", model="anthropic:a-model")
@@ -52,7 +53,14 @@ def request_of(tmp_path, monkeypatch):
             shell=ShellCommandPolicy,
         )
         setup = ToolSetup(
-            cwd=tmp_path, gate=gate, conversation="mine", environ={}, sandbox=None, modes=modes, todos=todos
+            cwd=tmp_path,
+            gate=gate,
+            conversation="mine",
+            environ={},
+            sandbox=None,
+            modes=modes,
+            todos=todos,
+            commands=BackgroundCommands(tmp_path / "outputs"),
         )
         toolkit = await load_session_tools(setup)
         environment = SessionEnvironment(cwd=tmp_path, platform="Linux", attended=True, clock=clock)
@@ -94,7 +102,7 @@ async def test_the_cached_prefix_does_not_depend_on_the_date(request_of, codec):
     assert body.index(b"Use tabs.") < body.index(b"2030-01-02")
 
 
-DIGESTS = {2: "12cbfba21597c8b0"}
+DIGESTS = {2: "0fd1227e0f6fc9f7"}
 """The digest of each version's prompts and descriptions; a published version's never changes."""
 MACHINE = (f"Python {sys.version_info.major}.{sys.version_info.minor}", "Python 3")
 """What a description says of the machine, and what stands for it."""

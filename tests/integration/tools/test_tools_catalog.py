@@ -27,6 +27,7 @@ def test_all_tools_have_the_names_arguments_and_categories_used_by_cassettes_and
         "apply_delta": ("file_write", ["path", "operations"]),
         "apply_patch": ("file_write", ["input"]),
         "list_dir": ("file_read", ["path"]),
+        "glob": ("file_read", ["pattern", "path"]),
         "search_files": ("file_read", ["pattern", "path", "glob", "context_lines", "max_matches"]),
         "file_info": ("file_read", ["path"]),
         "shell": ("shell", ["command", "timeout_s"]),
@@ -47,7 +48,7 @@ def test_the_first_tools_are_the_built_in_ones_unchanged(tools, tmp_path):
 
 def test_read_only_tools_are_marked_as_such(tools):
     """RA-19: these may run concurrently."""
-    reading = {"read_file", "list_dir", "search_files", "file_info", "web_fetch", "pip_list", "TodoRead"}
+    reading = {"read_file", "list_dir", "glob", "search_files", "file_info", "web_fetch", "pip_list", "TodoRead"}
     assert {tool.name for tool in tools if is_read_only(tool)} == reading
 
 

@@ -35,6 +35,7 @@ def test_the_tools_have_the_names_and_arguments_used_by_cassettes(root):
         "read_file": {"path", "start_line", "end_line"},
         "write_file": {"path", "content"},
         "edit": {"path", "old", "new", "replace_all"},
+        "glob": {"path", "pattern"},
         "list_dir": {"path"},
         "search_files": {"pattern", "path", "glob", "context_lines", "max_matches"},
         "shell": {"command", "timeout_s"},

@@ -24,7 +24,7 @@ async def test_code_runs_in_the_workspace_and_its_output_is_returned(py, root):
     output = await py("import os, sys\nprint(os.getcwd(), 'ö', sys.argv, __name__)\nprint(sys.stdin.read(), end='')")
     head, *rest = output.content.splitlines()
     assert head.startswith("exit code 0 after ")
-    assert rest == ["--- stdout", f"{root} ö [{'-c'!r}] __main__"]
+    assert rest == ["--- output", f"{root} ö [{'-c'!r}] __main__"]
     assert not output.failed
 
 

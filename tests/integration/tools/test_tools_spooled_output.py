@@ -97,6 +97,27 @@ async def test_short_output_is_shown_whole(tmp_path):
     assert (output.stdout, output.stderr, output.kept) == ("a", "b", ())
 
 
+async def test_two_streams_too_long_to_show_are_saved_apart(tmp_path):
+    command = "seq 1 10000; seq 1 10000 >&2"
+    spec = CommandSpec(
+        argv=["sh", "-c", command], cwd=tmp_path, env=os.environ, timeout_s=9, outputs=tmp_path / "outputs"
+    )
+    kept = (await run_spooled(spec)).kept
+    assert [line.split(" are in ")[0] for line in kept] == [
+        "--- all 48894 bytes of stdout",
+        "--- all 48894 bytes of stderr",
+    ]
+    assert len(list((tmp_path / "outputs").iterdir())) == 2
+
+
+async def test_streams_that_are_one_stay_in_order(tmp_path):
+    """RA-4."""
+    command = "for i in 1 2 3; do echo out$i; echo err$i >&2; done"
+    spec = CommandSpec(argv=["sh", "-c", command], cwd=tmp_path, env=os.environ, timeout_s=9, together=True)
+    report = await run_spooled(spec)
+    assert (report.stdout.split(), report.stderr) == (["out1", "err1", "out2", "err2", "out3", "err3"], "")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the subreapers of Linux")
 async def test_a_command_that_starts_too_many_processes_is_reported(tmp_path):

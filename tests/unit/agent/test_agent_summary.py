@@ -24,7 +24,7 @@ def step(call_id, name, content, *, failed=False, words="", **args):
 STORY = [
     UserMessage((Text("Fix the\n  clock."), Image("image/png", b""))),
     *step("1", "read_file", "clock.py: total_lines 3, range 1-3\n1\tx", path="clock.py", words="I look first."),
-    *step("2", "shell", "exit code 2 after 1.0 s\n--- stdout\nboom", failed=True, command="make\n  test"),
+    *step("2", "shell", "exit code 2 after 1.0 s\n--- output\nboom", failed=True, command="make\n  test"),
     AssistantMessage((Text("The clock was late."),)),
     asked("Thanks."),
 ]

@@ -179,7 +179,7 @@ def test_a_call_is_shown_by_its_subject():
     assert call_summary({"operations": [1, 2]}) == "operations[2]"
     assert result_summary("read_file", "a\nb\nc") == "a · 3 lines"
     assert (
-        result_summary("shell", "exit code 1 after 0.1 s\n--- stdout\nboom")
+        result_summary("shell", "exit code 1 after 0.1 s\n--- output\nboom")
         == "exit code 1 after 0.1 s: boom · 3 lines"
     )
     assert result_summary("shell", "") == "(nothing)"

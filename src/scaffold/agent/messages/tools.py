@@ -30,10 +30,10 @@ RECIPIENT_HINT = (
 )
 NO_MESSAGES_TEXT = "No new messages. Messages to you are delivered automatically before each of your requests."
 
-_CONTENT = {"type": "string", "description": f"Plain text, at most {MAX_MESSAGE_CHARS} characters."}
-_CHANNEL = {"type": "string", "description": "Letters, digits, `_`, `-` and `.`, at most 64."}
-_TTL = {"type": "integer", "minimum": 1, "description": "Seconds until the message expires; default one day."}
-_COUNT = {"type": "integer", "minimum": 1, "description": f"At most {MAX_READ}, which is the default."}
+_CONTENT = {"type": "string", "description": f"At most {MAX_MESSAGE_CHARS} characters."}
+_CHANNEL = {"type": "string", "description": "Letters, digits, `_-.`."}
+_TTL = {"type": "integer", "minimum": 1, "description": "Seconds; default one day."}
+_COUNT = {"type": "integer", "minimum": 1, "description": f"At most {MAX_READ}."}
 
 
 class MessagingContext(Struct, frozen=True, kw_only=True):

@@ -55,6 +55,26 @@ class OutputCapture(Struct, frozen=True, kw_only=True):
     """A file that is overwritten with stdout and stderr in order of arrival."""
     sinks: tuple[OutputSink, OutputSink] | None = None
     """Receive all of stdout and stderr; not together with `keep`."""
+    one_stream: bool = False
+    """Read both through one pipe, so that they stay in order; all of it is then stdout."""
+
+
+class CommandControl:
+    """Lets another task ask a contained command to end by itself, while `run_command` waits for it."""
+
+    def __init__(self) -> None:
+        self._reaper: ReaperPipe | None = None
+
+    def attach(self, reaper: ReaperPipe) -> None:
+        """Control the command of this reaper."""
+        self._reaper = reaper
+
+    def terminate(self) -> bool:
+        """Send SIGTERM to the command's process group; return False if it has not started yet."""
+        if self._reaper is None:
+            return False
+        self._reaper.terminate()
+        return True
 
 
 class Containment(Struct, frozen=True, kw_only=True):
@@ -67,6 +87,7 @@ class Containment(Struct, frozen=True, kw_only=True):
     """Only without a sandbox, which has its own limits."""
     sandbox: SandboxSpec | None = None
     """Run the command in this sandbox, with TMPDIR and cache variables that point to writable folders."""
+    control: CommandControl | None = None
 
 
 class ProcessHandle(Protocol):
@@ -113,7 +134,9 @@ async def run_command(
         sink = stack.enter_context(_overwritten(output.keep)) if output.keep else None
         out, err = output.sinks or (sink, sink)
         stdout = stack.enter_context(contextlib.closing(OutputPipe(output.limit_bytes, out)))
-        stderr = stack.enter_context(contextlib.closing(OutputPipe(output.limit_bytes, err)))
+        stderr = stdout
+        if not output.one_stream:
+            stderr = stack.enter_context(contextlib.closing(OutputPipe(output.limit_bytes, err)))
         stdio = _Stdio(_stdin_descriptor(stdin, stack), stdout.entrance, stderr.entrance)
         reaper: ReaperPipe | None = None
         try:
@@ -121,6 +144,8 @@ async def run_command(
             if containment:
                 reaper = ReaperPipe(launch.argv, _limits(containment), launch.held)
                 stack.callback(reaper.close)
+                if containment.control:
+                    containment.control.attach(reaper)
             code, timed_out = await _run_to_end(launch, cwd, timeout_s, stdio, reaper)
         except _StartFailed as problem:
             code, timed_out = problem.code, False
@@ -128,7 +153,8 @@ async def run_command(
             stderr.take(problem.reason)
         await _drain(stdout, stderr)
         too_many_processes = reaper is not None and reaper.too_many_processes
-        result = _result(stdout.excerpt, stderr.excerpt, code, unfinished=timed_out or too_many_processes)
+        errors = HeadTailBuffer(0) if output.one_stream else stderr.excerpt
+        result = _result(stdout.excerpt, errors, code, unfinished=timed_out or too_many_processes)
         return structs.replace(
             result, timed_out=timed_out, too_many_processes=too_many_processes, duration_s=loop.time() - started
         )

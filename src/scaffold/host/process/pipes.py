@@ -171,6 +171,12 @@ class ReaperPipe:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._hold.fileno(), b"\n")
 
+    def terminate(self) -> None:
+        """Make the reaper send SIGTERM to the command's process group; does nothing after it ended."""
+        if not self._hold.closed:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._hold.fileno(), b"\n")
+
     def cut(self) -> None:
         """Make the reaper kill everything; safe to repeat."""
         self._hold.close()

@@ -2,8 +2,9 @@
 
 `run_argv` takes `LIFELINE REPORT MOST MEMORY FILE COUNT HELD... COMMAND...`, with COUNT of HELD.
 
-LIFELINE is the read end of a pipe that only our owner can write to: a byte lets us begin, and EOF, which comes however
-the owner dies, makes us end everything the command started. We also do that when the command has more than MOST
+LIFELINE is the read end of a pipe that only our owner can write to: a byte lets us begin, each later one makes us send
+SIGTERM to the command's process group, and EOF, which comes however the owner dies, makes us end everything the command
+started. We also do that when the command has more than MOST
 descendants at once. MEMORY and FILE limit the private memory of each process and the size of each written file, in
 bytes; -1: the system's limit. HELD are paths that a sandbox cannot protect with a mount; see `PathGuard`. A word
 `held:PATH` of the command is replaced by the number of a descriptor of that path, if it is no link.
@@ -313,8 +314,12 @@ def _watch(pid: int, lifeline: int, wake: int, ended: dict[int, int], process_li
     """Wait for the end of the command or the lifeline, or for a signal; return True if it had too many processes."""
     while not _has_ended(pid, ended):
         ready = _readable(process_limit.pause_s, lifeline, wake)
-        if lifeline in ready or (wake in ready and set(os.read(wake, 512)) - {signal.SIGCHLD}):
+        if wake in ready and set(os.read(wake, 512)) - {signal.SIGCHLD}:
             return False
+        if lifeline in ready:
+            if not os.read(lifeline, 1):
+                return False
+            _send(-pid, signal.SIGTERM)
         if LINUX and process_limit.is_over():
             return True
     return False

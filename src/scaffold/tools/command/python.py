@@ -7,7 +7,7 @@ from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.command.shell import CUT_NOTE, TIMEOUT_SCHEMA, describe_sandbox, run_call
+from scaffold.tools.command.shell import TIMEOUT_SCHEMA, run_call
 from scaffold.tools.workspace import Workspace, failed_answer
 
 _LAUNCH_SCRIPT = """
@@ -35,16 +35,15 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
             code = args["code"].encode()
         except UnicodeEncodeError:
             return failed_answer("`code` contains a lone surrogate; write such characters as escapes.")
-        argv = [sys.executable, "-I", "-X", "utf8", "-c", _LAUNCH_SCRIPT, *([str(packages)] if packages else ())]
+        argv = [sys.executable, "-I", "-u", "-X", "utf8", "-c", _LAUNCH_SCRIPT, *([str(packages)] if packages else ())]
         return await run_call(workspace, argv, args, outputs, stdin=code)
 
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return Tool(
         name="python",
         description=(
-            f"Run Python {version} code in the working directory, in a new process that keeps nothing; "
-            f"print what you want to see. {CUT_NOTE} "
-            f"To import the workspace's own modules, put '.' on sys.path first.{describe_sandbox(workspace.sandbox)}"
+            f"Run Python {version} code as shell runs a command, in a new process; print what you want to see. "
+            "To import the workspace's own modules, put '.' on sys.path first."
         ),
         schema=object_schema(
             {"code": {"type": "string", "description": "A complete program."}},

@@ -12,6 +12,8 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.tools.arguments import object_schema
+from scaffold.tools.command.background import BackgroundCommands
+from scaffold.tools.command.sandbox_notice import sandbox_notice
 from scaffold.tools.command.spooled_output import CommandReport, CommandSpec, describe_exit, run_spooled
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace, failed_answer
 
@@ -22,7 +24,8 @@ TIMEOUT_SCHEMA = {
     "minimum": 1,
     "description": f"Seconds; default {DEFAULT_TIMEOUT_S}, at most {MAX_TIMEOUT_S}.",
 }
-CUT_NOTE = f"Output beyond {MAX_ANSWER_CHARS:,} characters loses its middle; the whole is saved in a file you are told."
+BACKGROUND_SCHEMA = {"type": "boolean", "description": "Do not wait for its end: for servers, watchers, long work."}
+CUT_NOTE = f"Output beyond {MAX_ANSWER_CHARS:,} characters is cut in the middle and saved whole in a file."
 LONGER_HINT = "give timeout_s for longer work"
 PATCH_TOOL = "apply_patch"
 """Some models run it as a command."""
@@ -30,11 +33,12 @@ MAX_COMMAND_BYTES = 131_071
 """Linux's limit for one argument."""
 
 
-def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
-    """Return the tool that runs a command; it answers with how it ended, then stdout and stderr.
+def shell(workspace: Workspace, outputs: Path | None = None, in_background: BackgroundCommands | None = None) -> Tool:
+    """Return the tool that runs a command; it answers with how it ended, then stdout and stderr in one.
 
     Everything a command starts ends with it; too many processes at once end it. Output too long to show is saved in
-    the folder `outputs`, if given; add that folder to the workspace's `readable` so that agents can read it.
+    the folder `outputs`, if given; add that folder to the workspace's `readable` so that agents can read it. Commands
+    that are not to be waited for go to `in_background`, if given.
     """
     interpreter = shutil.which("bash", path=workspace.env.get("PATH")) or "/bin/sh"
 
@@ -43,24 +47,37 @@ def shell(workspace: Workspace, outputs: Path | None = None) -> Tool:
         if problem := _command_problem(args["command"]):
             return failed_answer(problem)
         argv = [interpreter, "-c", args["command"]]
-        answer = await run_call(workspace, argv, args, outputs)
-        return structs.replace(answer, content=answer.content + _patch_hint(args["command"], answer))
+        if in_background is not None and args.get("background"):
+            return await _start(workspace, in_background, argv, args)
+        return await run_call(workspace, argv, args, outputs)
 
+    more = {"background": BACKGROUND_SCHEMA} if in_background is not None else {}
     return Tool(
         name="shell",
         description=(
             f"Run a command with {Path(interpreter).name} in the working directory. Each call is a new shell: `cd`, "
             f"variables and exports do not last, files do. It gets no input. {CUT_NOTE} All processes that it starts "
-            f"end with it, including background processes.{describe_sandbox(workspace.sandbox)}"
+            f"end with it, also those after `&`.{describe_sandbox(workspace.sandbox)}"
         ),
         schema=object_schema(
             {"command": {"type": "string", "description": "One or more lines of shell code."}},
             timeout_s=TIMEOUT_SCHEMA,
+            **more,
         ),
         category="shell",
         run=work,
         sandboxed=workspace.sandbox is not None,
     )
+
+
+async def _start(
+    workspace: Workspace, commands: BackgroundCommands, argv: Sequence[str], args: Mapping[str, Any]
+) -> ToolOutput:
+    """Start the command of a call in the background; repositories that it made are moved aside when it has ended."""
+    nested = workspace.nested
+    before = () if nested is None else await asyncio.to_thread(nested.find)
+    spec = _command_spec(workspace, argv, args, None, b"", before)
+    return commands.start(spec, lambda: () if nested is None else nested.move_new(before))
 
 
 async def run_call(
@@ -73,14 +90,22 @@ async def run_call(
     nested = workspace.nested
     if nested is None:
         spec = _command_spec(workspace, argv, args, outputs, stdin, ())
-        return command_answer(await run_spooled(spec), LONGER_HINT)
+        return _with_notice(await run_spooled(spec), spec)
     before, moved = await asyncio.to_thread(nested.find), tuple[str, ...]()
     try:
-        report = await run_spooled(_command_spec(workspace, argv, args, outputs, stdin, before))
+        spec = _command_spec(workspace, argv, args, outputs, stdin, before)
+        report = await run_spooled(spec)
     finally:
         moved = nested.move_new(before)
-    answer = command_answer(report, LONGER_HINT)
+    answer = _with_notice(report, spec)
     return structs.replace(answer, content="\n".join([answer.content, *(f"--- {line}" for line in moved)]))
+
+
+def _with_notice(report: CommandReport, spec: CommandSpec) -> ToolOutput:
+    """Return the answer, with what to do if the sandbox is the likely reason of a failure."""
+    answer = command_answer(report, LONGER_HINT)
+    notice = sandbox_notice(report.finished, report.stdout, spec.sandbox)
+    return structs.replace(answer, content=f"{answer.content}\n--- {notice}") if notice else answer
 
 
 def _command_spec(
@@ -101,6 +126,7 @@ def _command_spec(
         sandbox=workspace.current_sandbox(nested),
         clean=workspace.redactor.clean,
         on_output=workspace.on_output,
+        together=True,
     )
 
 
@@ -162,6 +188,7 @@ def command_answer(report: CommandReport, if_late: str = "") -> ToolOutput:
 
     `if_late` is the advice shown after a timeout.
     """
-    streams = [f"--- {name}\n{text}" for name, text in (("stdout", report.stdout), ("stderr", report.stderr)) if text]
+    names = ("stdout", "stderr") if report.stderr else ("output",)
+    streams = [f"--- {name}\n{text}" for name, text in zip(names, (report.stdout, report.stderr), strict=False) if text]
     text = "\n".join([describe_exit(report.finished, if_late), *streams, *report.kept])
     return ToolOutput(text, failed=report.finished.exit_code != 0)

@@ -10,7 +10,13 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from scaffold.host.process.command import MAX_PROCESSES, CommandResult, Containment, OutputCapture, run_command
+from scaffold.host.process.command import (
+    MAX_PROCESSES,
+    CommandResult,
+    Containment,
+    OutputCapture,
+    run_command,
+)
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, ignore_output
@@ -22,7 +28,9 @@ MAX_TOTAL_BYTES = 2 << 30
 """Of all files together; the files of the newest answer stay even if they are larger."""
 MIN_FREE_BYTES = 1 << 30
 """Saving stops when the disk has less than this free."""
-_SHOWN_CHARS = {"stdout": MAX_ANSWER_CHARS * 2 // 3, "stderr": MAX_ANSWER_CHARS // 3}
+_SHOWN_APART = {"stdout": MAX_ANSWER_CHARS * 2 // 3, "stderr": MAX_ANSWER_CHARS // 3}
+_SHOWN_TOGETHER = {"output": MAX_ANSWER_CHARS}
+"""The characters shown of each stream."""
 _BUFFER_BYTES = 2 * MAX_ANSWER_CHARS
 _CLEAN_CHUNK_BYTES = 1 << 20
 _DISK_CHECK_BYTES = 1 << 23
@@ -43,6 +51,13 @@ class CommandSpec(Struct, frozen=True, kw_only=True):
     """Removes secrets from saved output."""
     on_output: Callable[[], object] = ignore_output
     """Called whenever the command prints something."""
+    together: bool = False
+    """Whether stdout and stderr are one stream, in the order in which they were written."""
+
+    @property
+    def shown_chars(self) -> Mapping[str, int]:
+        """The characters shown of each stream, by its name."""
+        return _SHOWN_TOGETHER if self.together else _SHOWN_APART
 
 
 class CommandReport(Struct, frozen=True):
@@ -50,6 +65,7 @@ class CommandReport(Struct, frozen=True):
 
     finished: CommandResult
     stdout: str
+    """With stderr in it if they are one stream."""
     stderr: str
     kept: tuple[str, ...] = ()
     """For each cut stream: where the whole of it was saved, or why it was not."""
@@ -150,7 +166,8 @@ class _OutputTap:
 
 async def run_spooled(command: CommandSpec) -> CommandReport:
     """Run a contained command and save output too long to show; nothing is saved on cancellation."""
-    with _spools(command.outputs) as spools:
+    shown = command.shown_chars
+    with _spools(command.outputs, shown) as spools:
         finished = await run_command(
             command.argv,
             cwd=command.cwd,
@@ -160,9 +177,10 @@ async def run_spooled(command: CommandSpec) -> CommandReport:
             output=OutputCapture(
                 limit_bytes=_BUFFER_BYTES,
                 sinks=(
-                    _OutputTap(command.on_output, spools.get("stdout")),
+                    _OutputTap(command.on_output, spools.get("output" if command.together else "stdout")),
                     _OutputTap(command.on_output, spools.get("stderr")),
                 ),
+                one_stream=command.together,
             ),
             containment=Containment(sandbox=command.sandbox),
         )
@@ -173,9 +191,9 @@ async def run_spooled(command: CommandSpec) -> CommandReport:
             await asyncio.to_thread(_remove_old, command.outputs, files)
         return CommandReport(
             finished,
-            cut_middle(finished.stdout, finished.stdout_bytes, _SHOWN_CHARS["stdout"]).rstrip("\n"),
-            cut_middle(finished.stderr, finished.stderr_bytes, _SHOWN_CHARS["stderr"]).rstrip("\n"),
-            tuple(_kept(finished, spools)),
+            cut_middle(finished.stdout, finished.stdout_bytes, next(iter(shown.values()))).rstrip("\n"),
+            cut_middle(finished.stderr, finished.stderr_bytes, _SHOWN_APART["stderr"]).rstrip("\n"),
+            tuple(_kept(finished, spools, shown)),
         )
 
 
@@ -207,10 +225,10 @@ def cut_middle(data: bytes, total: int, limit: int) -> str:
 
 
 @contextlib.contextmanager
-def _spools(outputs: Path | None) -> Iterator[Mapping[str, Spool]]:
+def _spools(outputs: Path | None, shown: Mapping[str, int]) -> Iterator[Mapping[str, Spool]]:
     """Yield a spool for each stream, none without a folder; delete their files if the block raises."""
     name = new_id()
-    spools = {each: Spool(outputs, f"{name}-{each}", _SHOWN_CHARS[each]) for each in _SHOWN_CHARS} if outputs else {}
+    spools = {each: Spool(outputs, f"{name}-{each}", shown[each]) for each in shown} if outputs else {}
     with contextlib.ExitStack() as undo:
         for spool in spools.values():
             undo.callback(spool.remove)
@@ -220,10 +238,10 @@ def _spools(outputs: Path | None) -> Iterator[Mapping[str, Spool]]:
             spool.close()
 
 
-def _kept(finished: CommandResult, spools: Mapping[str, Spool]) -> Iterator[str]:
-    lengths = {"stdout": finished.stdout_bytes, "stderr": finished.stderr_bytes}
+def _kept(finished: CommandResult, spools: Mapping[str, Spool], shown: Mapping[str, int]) -> Iterator[str]:
+    lengths = {"output": finished.stdout_bytes, "stdout": finished.stdout_bytes, "stderr": finished.stderr_bytes}
     for name, spool in spools.items():
-        if lengths[name] <= _SHOWN_CHARS[name]:
+        if lengths[name] <= shown[name]:
             continue
         if not spool.kept:
             yield f"--- {name} was not saved: {spool.problem}"

@@ -59,8 +59,8 @@ def search_files(workspace: Workspace, *, time_limit_s: float = TIME_LIMIT_S) ->
     return Tool(
         name="search_files",
         description=(
-            "Find lines of text files that match a regular expression (Python syntax). Skips .git, binary files and "
-            "folders of installed packages; to search such a folder, give it as `path`."
+            "Find lines of text files that match a regular expression (Python syntax). Skips what glob skips, and "
+            "binary files."
         ),
         schema=object_schema(
             {"pattern": {"type": "string", "description": "Regular expression, matched within each line."}},

@@ -105,7 +105,7 @@ def _hits(search: SearchRequest, files: Iterable[Path], deadline: Deadline) -> I
         if deadline.expired:
             raise SearchTimeout
         path = file.relative_to(search.root).as_posix()
-        if (query.glob is not None and not _matches_glob(path, query.glob)) or secret_entry(path):
+        if (query.glob is not None and not matches_glob(path, query.glob)) or secret_entry(path):
             continue
         tally = _MatchCollector(pattern, room, query.context_lines)
         for lines in _lines_in(ReadablePath(search.root, file), deadline):
@@ -161,7 +161,8 @@ class _MatchCollector:
         self._before = [*self._before, *lines[-self._around :]][-self._around :] if self._around else ()
 
 
-def _matches_glob(path: str, glob: str) -> bool:
+def matches_glob(path: str, glob: str) -> bool:
+    """Return True if a path matches a glob; one without a slash is compared with the name alone."""
     name = path if "/" in glob else path.rpartition("/")[2]
     return any(matches(each, name) for each in _expand_choices(glob))
 

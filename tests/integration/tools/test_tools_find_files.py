@@ -1,0 +1,56 @@
+"""Files found by their names."""
+
+import pytest
+
+from scaffold.tools.search.find_files import MAX_SHOWN, find_files
+from scaffold.tools.workspace import Workspace
+
+
+@pytest.fixture
+def find(tmp_path):
+    """Look for files in a small project; return the lines of the answer."""
+    for path in ("a.py", "src/b.py", "src/deep/c.ts", "src/deep/d.tsx", ".git/e.py", "node_modules/x/f.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("")
+
+    async def find(pattern, **args):
+        return (await find_files(Workspace(tmp_path, {})).run({"pattern": pattern, **args})).content.splitlines()
+
+    return find
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "found"),
+    [
+        ("*.py", None, ["a.py", "src/b.py"]),
+        ("b.py", None, ["src/b.py"]),
+        ("src/**/*.{ts,tsx}", None, ["src/deep/c.ts", "src/deep/d.tsx"]),
+        ("*", "src/deep", ["src/deep/c.ts", "src/deep/d.tsx"]),
+        ("*.py", "node_modules", ["node_modules/x/f.py"]),
+        ("*.go", None, []),
+    ],
+)
+async def test_files_are_found_by_name_or_by_path(find, pattern, path, found):
+    """RA-4: folders of installed packages are searched only if they are named."""
+    assert await find(pattern, **({} if path is None else {"path": path})) == [f"{len(found)} found", *found]
+
+
+async def test_a_long_list_is_cut(find, tmp_path):
+    for number in range(MAX_SHOWN):
+        (tmp_path / f"n{number:03}.md").write_text("")
+    (tmp_path / "a\nb.md").write_text("")
+    lines = await find("*.md")
+    assert lines[:2] == [f"{MAX_SHOWN + 1} found", '"a\\nb.md"']
+    assert lines[-1] == "... 1 more; narrow the pattern"
+
+
+async def test_a_folder_that_is_not_there_or_outside_is_refused(find):
+    assert await find("*", path="nowhere") == ["There is no nowhere; leave `path` out to look everywhere."]
+    assert "outside" in (await find("*", path="../"))[0]
+
+
+async def test_a_search_that_takes_too_long_says_so(tmp_path):
+    (tmp_path / "a").write_text("")
+    answer = await find_files(Workspace(tmp_path, {}), time_limit_s=0).run({"pattern": "*"})
+    assert answer.failed
+    assert "took more than 0 s" in answer.content

@@ -1,0 +1,56 @@
+"""What an agent is told when the sandbox is the likely reason of a failure."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from scaffold.host.process.command import CommandResult
+from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
+from scaffold.tools.command.sandbox_notice import sandbox_notice
+
+FAILED = CommandResult(
+    exit_code=1, signal=None, timed_out=False, stdout=b"", stderr=b"", stdout_sha256="", truncated=False, duration_s=0.1
+)
+
+
+def sandbox(network="loopback", level="bubblewrap", hosts=()):
+    zone = Confinement(writable=(), temporary=Path("/tmp/x"), network=network, hosts=hosts)
+    return SandboxSpec(level, zone)
+
+
+@pytest.mark.parametrize(
+    ("output", "spec", "says"),
+    [
+        ("curl: (6) Could not resolve host: example.com", sandbox(), "the sandbox has no network"),
+        (
+            "[Errno 101] Network is unreachable",
+            sandbox("hosts", hosts=("example.org",)),
+            "only example.org can be reached",
+        ),
+        ("touch: cannot touch '/etc/x': Read-only file system", sandbox(), "only the workspace and $TMPDIR"),
+        (
+            "touch: cannot touch '/etc/x': Permission denied",
+            sandbox(level="landlock"),
+            "only the workspace and $TMPDIR",
+        ),
+        ("touch: cannot touch '/etc/x': Permission denied", sandbox(), ""),
+        ("curl: (6) Could not resolve host: example.com", sandbox("open"), ""),
+        ("curl: (6) Could not resolve host: example.com", None, ""),
+        ("1 failed", sandbox(), ""),
+    ],
+)
+def test_the_notice_says_what_the_sandbox_allows_and_what_to_do(output, spec, says):
+    """RA-4."""
+    notice = sandbox_notice(FAILED, output, spec)
+    assert says in notice
+    assert bool(notice) is bool(says)
+    assert not notice or "tell the user" in notice
+
+
+def test_a_command_that_succeeded_needs_no_notice_and_a_forbidden_system_call_has_its_own():
+    ended = structs.replace(FAILED, exit_code=0)
+    assert sandbox_notice(ended, "Read-only file system", sandbox()) == ""
+    killed = structs.replace(FAILED, exit_code=None, signal=signal.SIGSYS)
+    assert "forbids a system call" in sandbox_notice(killed, "", sandbox())
