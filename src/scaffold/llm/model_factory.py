@@ -83,12 +83,12 @@ def _impatient_model(
 def _live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream: bool) -> tuple[LiveModel, float]:
     """Return the model without retries, and the seconds that it may send nothing."""
     card = model_card(model)
-    deadlines = line.deadlines or _default_deadlines(model, card, stream=stream)
+    deadlines = line.deadlines or _default_deadlines(card, stream=stream)
     endpoint = find_endpoint(model, line.environ)
     return LiveModel(endpoint, card, wire=line.wire, clock=clock, deadlines=deadlines, stream=stream), deadlines.idle_s
 
 
-def _default_deadlines(model: ModelName, card: ModelCard, *, stream: bool) -> Deadlines:
+def _default_deadlines(card: ModelCard, *, stream: bool) -> Deadlines:
     if not stream:
         return UNSTREAMED_DEADLINES
-    return REASONING_DEADLINES if card.may_think and model.provider != "anthropic" else DEFAULT_DEADLINES
+    return REASONING_DEADLINES if card.may_think else DEFAULT_DEADLINES

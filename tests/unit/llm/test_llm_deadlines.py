@@ -72,7 +72,8 @@ def opened(model, wire, *, deadlines=None, stream=True):
 @pytest.mark.parametrize(
     ("model", "stream", "idle_s"),
     [
-        ("anthropic:claude-sonnet-4-5", True, 60),
+        ("anthropic:claude-sonnet-4-5", True, 300),
+        ("anthropic:claude-3-5-haiku-latest", True, 60),
         ("openai-chat:gpt-4.1", True, 60),
         ("openai:gpt-5", True, 300),
         ("openai:o3", True, 300),
