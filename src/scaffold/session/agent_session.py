@@ -5,18 +5,19 @@ import os
 import platform
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from scaffold.agent.context.attachments import attach
+from scaffold.agent.files_note import files_note
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import approval_logger
 from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
 from scaffold.agent.ports import AgentIO, Incoming, MergedIncoming, NoIncoming
 from scaffold.agent.prompts import session_prompt
-from scaffold.agent.repository_note import repository_note
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.pool import SubagentSpec
@@ -26,7 +27,7 @@ from scaffold.core.ids import ReservationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
 from scaffold.core.tool import Tool
-from scaffold.git.command import Git
+from scaffold.git.worktree_metadata import find_checkout
 from scaffold.host.clock import SystemClock
 from scaffold.host.environment import agent_variables
 from scaffold.host.random_ids import new_id
@@ -212,7 +213,7 @@ class Session:
         """Return the tools, and the note about the repository."""
         try:
             async with asyncio.TaskGroup() as group:
-                note = group.create_task(repository_note(Git(self.options.cwd, environ=os.environ)))
+                note = group.create_task(_folder_note(self.options.cwd))
                 tools = group.create_task(self._load_tools())
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None  # the note raises nothing
@@ -342,6 +343,14 @@ class Session:
         )
 
 
+async def _folder_note(cwd: Path) -> str:
+    """Return what the agent is told about its folder; git is loaded only in a repository."""
+    if find_checkout(cwd) is None:
+        return files_note(cwd)
+    note: str = await lazy_import(REPOSITORY_NOTE)(cwd, os.environ)
+    return note
+
+
 def _load_shell_policy() -> ShellPolicy:
     """Import and return the policy for shell commands, for the first one."""
     policy: ShellPolicy = lazy_import(SHELL_POLICY)()
@@ -381,5 +390,7 @@ class UnlimitedBudget:
         """Do nothing."""
 
 
+REPOSITORY_NOTE = "scaffold.agent.repository_note:repository_note"
+"""Takes a folder in a repository and the environment."""
 SHELL_POLICY = "scaffold.policy.shell.command_policy:ShellCommandPolicy"
 """Takes no arguments and returns the policy for shell commands: its parser takes long to load."""

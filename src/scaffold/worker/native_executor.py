@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from scaffold.agent.files_note import files_note
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import Journal, JournalFile, approval_logger
 from scaffold.agent.ports import AgentIO, MergedIncoming
 from scaffold.agent.prompts import with_instructions, worker_prompt
-from scaffold.agent.repository_note import files_note
 from scaffold.agent.todo_reminder import TodoContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from builders import git
-from scaffold.agent.repository_note import MAX_CHANGES, MAX_ENTRIES, repository_note
-from scaffold.git.command import Git
+from scaffold.agent.files_note import MAX_ENTRIES
+from scaffold.agent.repository_note import MAX_CHANGES, repository_note
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def repo(folder):
 
 
 async def note(folder):
-    return await repository_note(Git(folder, environ=os.environ))
+    return await repository_note(folder, os.environ)
 
 
 async def test_it_says_what_git_knows_and_how_tests_are_run(repo):
