@@ -61,6 +61,8 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     max_requests: int = 100
     """Requests between two prompts of the user; incoming messages do not reset the count."""
     effort: Effort = "auto"
+    must_answer: bool = False
+    """Whether its last reply is what was asked for: an empty one after tools is nudged once, then an error."""
     whole_prompt: bool = False
     """Whether the prompt of its first turn is never cut: if that does not fit into the model's window, it fails."""
 

@@ -86,7 +86,8 @@ class AssistantMessage(Struct, frozen=True, tag="assistant"):
 
 Message = UserMessage | AssistantMessage
 
-StopReason = Literal["end", "tool_calls", "max_tokens", "refused"]
+StopReason = Literal["end", "tool_calls", "max_tokens", "refused", "paused"]
+"""Why a reply ended; `paused`: the provider wants to be asked again to go on."""
 
 
 class Caller(Struct, frozen=True, kw_only=True):

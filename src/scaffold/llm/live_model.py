@@ -68,6 +68,7 @@ class LiveModel:
             stream=stream,
         )
         self._speak(endpoint.codec, self._target)
+        self._tools = _OfferedTools(card.trained_tools)
         self._fixed = _PromptOverhead()
         self._last = Usage()
         self._guessed = 0
@@ -107,6 +108,7 @@ class LiveModel:
 
         Raises ModelError on failure, transient if nothing arrived within `silence_s`.
         """
+        request = self._tools.offered(request)
         known = self._codec, self._target
         while True:
             try:
@@ -153,7 +155,7 @@ class LiveModel:
         if longest is not None and self.estimate(request).input_tokens > longest:
             raise ContextOverflow(f"it does not fit: {self._sizes(request)}", OVERFLOW_FIX)
         post = self._post(request, self._target)
-        silence = asyncio.timeout(silence_s)
+        silence = _Silence(silence_s, self._deadlines.idle_s)
         try:
             async with silence.timeout, self._wire.post(post) as answer:
                 first = await answer.read()

@@ -1,6 +1,7 @@
 """A session of `ralph`: one agent with its model, tools, approval gate and budget, for one-shot calls and the REPL."""
 
 import asyncio
+import json
 import os
 import platform
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -18,6 +19,7 @@ from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
 from scaffold.agent.ports import AgentIO, Incoming, MergedIncoming, NoIncoming
 from scaffold.agent.prompts import session_prompt
+from scaffold.agent.repeated_failures import RepeatNotes
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.pool import SubagentSpec
@@ -179,8 +181,8 @@ class Session:
             await self.peers.open()
         observer = self._observer
         loaded, repository = await self._load()
-        own = filter(observer.keeps_tool, loaded)
-        self.tools = tuple(map(observer.wrap_tool, (*own, *observer.extra_tools)))
+        noted = map(RepeatNotes().guard, filter(observer.keeps_tool, loaded))
+        self.tools = tuple(map(observer.wrap_tool, (*noted, *observer.extra_tools)))
         self.agent = Agent(
             model=model,
             tools=self.tools,
@@ -232,6 +234,7 @@ class Session:
                 more=() if self._parent else self.peers.tools,
                 redactor=self._redactor,
                 commands=self._commands,
+                seen=self._seen,
             )
         )
         for notice in loaded.notices:
@@ -300,6 +303,7 @@ class Session:
             context=SessionContext(environment, self.modes, self.todos),
             max_requests=options.max_turns,
             effort=options.effort,
+            must_answer=True,
         )
 
     def _make_peers(self) -> Peers:

@@ -50,6 +50,8 @@ class ToolSetup(Struct, frozen=True, kw_only=True):
     redactor: Redactor = Redactor()
     commands: BackgroundCommands | None = None
     """The commands in the background, which the caller ends; None for none."""
+    seen: SeenFiles = msgspec.field(default_factory=SeenFiles)
+    """The files that the conversation has read or written."""
 
 
 class SessionTools(Struct, frozen=True):

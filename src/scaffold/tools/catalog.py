@@ -58,7 +58,7 @@ def builtin_tools(
     (None: discarded). The caller ends the background `commands`; with None there are none.
     """
     return (
-        *(make(workspace) for make in (read_file, write_file, append_file, edit, apply_delta)),
+        *(make(workspace) for make in (read_file, write_file, append_file, edit, apply_delta, apply_patch)),
         *(make(workspace) for make in (list_dir, find_files, search_files, file_info)),
         shell(workspace, outputs, commands),
         *(() if commands is None else (background(commands),)),

@@ -72,7 +72,7 @@ def model_card(model: ModelName) -> ModelCard:
     family = _FAMILY.get(model.provider)
     trained = _trained_tools(model.name)
     if family is None:
-        return ModelCard(model=str(model), name=model.name, thinking_tags=True)
+        return ModelCard(model=str(model), name=model.name, thinking_tags=True, trained_tools=trained)
     found = find_model(family, model.name)
     return ModelCard(
         model=str(model),

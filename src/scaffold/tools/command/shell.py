@@ -49,7 +49,8 @@ def shell(workspace: Workspace, outputs: Path | None = None, in_background: Back
         argv = [interpreter, "-c", args["command"]]
         if in_background is not None and args.get("background"):
             return await _start(workspace, in_background, argv, args)
-        return await run_call(workspace, argv, args, outputs)
+        answer = await run_call(workspace, argv, args, outputs)
+        return structs.replace(answer, content=answer.content + _patch_hint(args["command"], answer))
 
     more = {"background": BACKGROUND_SCHEMA} if in_background is not None else {}
     return Tool(

@@ -160,6 +160,16 @@ def ralph(**given: object) -> int:
     """
     relax_gc()
     flags = RalphFlags(**given)  # type: ignore[arg-type] # click has checked each of them
+    try:
+        return _start(flags)
+    except ScaffoldError as error:
+        if flags.output_format == "text":
+            raise
+        _report_failure(flags.output_format, error)
+        return exit_code(error)
+
+
+def _start(flags: RalphFlags) -> int:
     overrides = {"model": flags.model, "sandbox.mode": flags.sandbox, "effort": flags.effort}
     settings = load_settings(flags.cwd, os.environ, overrides, trust_once=flags.trust_once)
     for note in settings.notes:
