@@ -69,7 +69,7 @@ def _read_value(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _parsed(text: str, kind: str | None) -> Any:
-    """Return the value that a text stands for where a type that is no text is wanted; the text itself if none."""
+    """Parse a text given where the schema wants another type; return the text itself if it cannot be parsed as that."""
     if kind not in {"integer", "number", "boolean", "array", "object"} or len(text) > MAX_PARSED_CHARS:
         return text
     try:

@@ -84,7 +84,7 @@ class InboxApprover:
     """
 
     def __init__(self, context: RunContext, task: Assignment, activity: ActivityClock) -> None:
-        """For an attempt with this `activity`, which is told of each wait; none is longer than its time limit."""
+        """`activity` is told of each wait; no wait is longer than the time limit of the attempt."""
         self._activity = activity
         self._context = context
         self._task = task

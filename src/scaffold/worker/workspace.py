@@ -35,7 +35,7 @@ class AttemptWorkspace(Struct, frozen=True, kw_only=True):
 
     @property
     def is_gone(self) -> bool:
-        """Return whether somebody removed the worktree, or the registration in it that no sandboxed agent can write."""
+        """Return whether the worktree was removed, or its `.git`, which no agent in a sandbox can remove."""
         return _folder_id(self.path) != self.folder or not (self.path / ".git").exists()
 
 
