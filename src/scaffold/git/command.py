@@ -61,7 +61,7 @@ RETRY_DELAYS_S = (0.05, 0.1, 0.2, 0.4)
 FAULT_DELAYS_S = (0.5, 1.0, 2.0, 4.0)
 """Delay before each retry after the system refused to read or write, or to give memory."""
 OUTPUT_LIMIT_BYTES = 256 * 1024 * 1024
-MAX_CACHED = 8
+MAX_CACHED = 24
 """How many of the latest answers about commits are cached."""
 MAX_CACHED_BYTES = 2 * 1024 * 1024
 
@@ -70,7 +70,8 @@ GitLocation = tuple[Path, str | None]
 
 LIST_CONFIG = ("config", "--list", "--show-origin", "--includes", "-z")
 _SUCCESS = frozenset({0})
-_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_ID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})(?::.*)?", re.DOTALL)
+"""A full id, or `ID:PATH`."""
 
 
 class GitResult(Struct, frozen=True):
@@ -185,20 +186,20 @@ class Git:
         found = await self("rev-list", "--objects", "--quiet", new, f"^{known}", ok=frozenset({0, 1, 128}))
         return found.exit_code == 0
 
-    async def read_cached(self, *args: str, commits: Sequence[str]) -> GitResult:
+    async def read_cached(self, *args: str, commits: Sequence[str], ok: frozenset[int] = _SUCCESS) -> GitResult:
         """Run `git ARGS COMMITS`, or return the cached result. The result must depend on the commits alone.
 
-        Only full commit ids are cached, because their contents never change.
+        Only full commit ids and paths in them are cached, because their contents never change, and only successes.
         """
         command = (*args, *commits)
         # Taken out and put back, so that the dict is in order of use and its first entries are the oldest.
-        answer = self._cached.pop(command, None) or await self(*command)
+        answer = self._cached.pop(command, None) or await self(*command, ok=ok)
         self.cache(*args, commits=commits, answer=answer)
         return answer
 
     def cache(self, *args: str, commits: Sequence[str], answer: GitResult) -> None:
         """Cache what `read_cached` returns for these arguments, which is known without running git."""
-        if all(map(_ID.fullmatch, commits)) and len(answer.out) <= MAX_CACHED_BYTES:
+        if all(map(_ID.fullmatch, commits)) and answer.exit_code == 0 and len(answer.out) <= MAX_CACHED_BYTES:
             self._cached[(*args, *commits)] = answer
             for oldest in [*self._cached][:-MAX_CACHED]:
                 del self._cached[oldest]

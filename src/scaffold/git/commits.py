@@ -296,7 +296,7 @@ async def renames(git: Git, old: Commit, new: Commit) -> dict[str, str]:
 
 async def file_contents(git: Git, commit: Commit, path: str) -> bytes | None:
     """Return the contents of a file, or the target of a link, at a commit; None if the path is neither."""
-    answer = await git("cat-file", "blob", f"{commit}:{path}", ok=frozenset({0, 128}))
+    answer = await git.read_cached("cat-file", "blob", commits=[f"{commit}:{path}"], ok=frozenset({0, 128}))
     return answer.out if answer.exit_code == 0 else None
 
 
