@@ -8,6 +8,8 @@ import shutil
 import stat
 import subprocess  # noqa: TID251 - a real server is a real process
 import tempfile
+import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +30,7 @@ wait $server
 
 FOR_TESTS_ONLY = ("fsync=off", "full_page_writes=off", "max_connections=60")
 SAY_LITTLE = ("log_min_messages=log", "log_checkpoints=off")
-"""Output of the server is not read once it is ready, so it must not fill the pipe."""
+"""What the server says is read, but nobody needs it once it is ready."""
 
 READY = b"ready to accept connections"
 
@@ -51,7 +53,14 @@ def private_server() -> Iterator[str]:
             said = list(_until(READY, server.stdout))
             assert said, "the server did not start"
             assert READY in said[-1], said
-            yield f"postgresql://postgres@/postgres?host={folder}"
+            # What it says later is read, too: with a full pipe, each of its processes would stop at its next report.
+            reader = threading.Thread(target=deque, args=(server.stdout, 0))
+            reader.start()
+            try:
+                yield f"postgresql://postgres@/postgres?host={folder}"
+            finally:
+                server.stdin.close()  # ends it, and with it what is read
+                reader.join()
     finally:
         shutil.rmtree(folder)  # noqa: TID251
 
