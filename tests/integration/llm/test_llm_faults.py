@@ -128,7 +128,7 @@ async def test_a_transient_refusal_is_retried(wire, status, stream):
 @pytest.mark.parametrize("wire", WIRES)
 async def test_retry_after_is_honoured(wire, status, headers, wait_s):
     """RA-21, AL-31."""
-    asked = await reply_after(wire, Turn(status=status, headers=headers))
+    asked = await reply_after(wire, Turn(status=status, headers=headers), deadlines=Deadlines())
     assert asked.clock.slept_s == pytest.approx(wait_s, abs=0.3)
 
 
