@@ -12,7 +12,7 @@ from scaffold.core.conversation import Caller, Delta, Message, Reply, Request, T
 from scaffold.core.ports import Model
 from scaffold.llm.model_factory import open_model
 from scaffold.llm.transport.http import Transport
-from scaffold.llm.transport.ports import Deadlines, LiveContext
+from scaffold.llm.transport.ports import Deadlines, LearnedWindows, LiveContext
 from scaffold.llm.transport.retry import LocalThrottle
 
 SHORT = Deadlines(connect_s=1.0, idle_s=0.15, total_s=0.6)
@@ -62,10 +62,19 @@ async def open_client(
     environ: Mapping[str, str] | None = None,
     deadlines: Deadlines | None = SHORT,
     stream: bool = True,
+    windows: Mapping[str, int] | None = None,
+    learned: LearnedWindows | None = None,
 ) -> AsyncIterator[ModelClient]:
     """Open the server's model, or another one, with a separate transport."""
     clock, rng = SkippingClock(), Random(7)
     given = server.environ if environ is None else environ
     async with Transport(given) as wire:
-        line = LiveContext(wire=wire, throttle=LocalThrottle(clock=clock, rng=rng), environ=given, deadlines=deadlines)
+        line = LiveContext(
+            wire=wire,
+            throttle=LocalThrottle(clock=clock, rng=rng),
+            environ=given,
+            deadlines=deadlines,
+            windows=windows or {},
+            learned=learned or LearnedWindows(),
+        )
         yield ModelClient(open_model(model or server.model, clock=clock, rng=rng, line=line, stream=stream), clock)

@@ -8,7 +8,7 @@ async with serve("anthropic", [Turn(text="hello")]) as server:
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -30,6 +30,12 @@ class Server:
     def __init__(self, protocol: Protocol, script: Script) -> None:
         self.protocol: Protocol = protocol
         self.requests: list[Received] = []
+        self.pages: dict[str, str | Turn] = {}
+        """What is at a path, for a GET: JSON, or any turn. Nothing is anywhere else."""
+        self.looked: list[str] = []
+        """The paths of all GETs, in order."""
+        self.on_request: Callable[[], None] = lambda: None
+        """Called when a request has come."""
         self.connections = 0
         self.port = 0
         self._script = script
@@ -83,13 +89,21 @@ class Server:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; return whether another one may follow on the same connection."""
         received = await _receive(reader)
-        self.requests.append(received)
-        turn = self._turn(received)
+        turn = self._page(received.path) if received.method == "GET" else self._turn(received)
         await asyncio.sleep(turn.delay_s)
         await _Sending(turn, reader, writer).send(self._content(turn, received))
         return turn.framing == "chunked"
 
+    def _page(self, path: str) -> Turn:
+        self.looked.append(path)
+        page = self.pages.get(urlsplit(path).path)
+        if isinstance(page, str):
+            return Turn(body=page, content_type="application/json")
+        return page or Turn(status=404, error=("not_found_error", f"nothing is at {path}"))
+
     def _turn(self, received: Received) -> Turn:
+        self.requests.append(received)
+        self.on_request()
         if urlsplit(received.path).path != PATHS[self.protocol]:
             return Turn(status=404, error=("not_found_error", f"nothing is at {received.path}"))
         if callable(self._script):
@@ -201,7 +215,7 @@ async def _receive(reader: asyncio.StreamReader) -> Received:
     fields = (line.partition(":") for line in lines)
     headers = {name.strip().lower(): value.strip() for name, _, value in fields}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Received(path=first.split()[1], headers=headers, body=body)
+    return Received(method=first.split()[0], path=first.split()[1], headers=headers, body=body)
 
 
 def _phrase(status: int) -> str:

@@ -69,6 +69,7 @@ class Turn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Received(Struct, frozen=True, kw_only=True):
     """One request as received; header names are in lower case."""
 
+    method: str
     path: str
     headers: Mapping[str, str]
     body: bytes

@@ -18,11 +18,13 @@ from scaffold.llm.model_factory import cassette_digest, open_first_available, op
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import absolute_model, is_live, parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
-from scaffold.llm.transport.ports import IMPATIENT, HttpClient, LiveContext, Patience
+from scaffold.llm.transport.ports import IMPATIENT, HttpClient, LearnedWindows, LiveContext, Patience
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore, user_database
 
 TRANSPORT = "scaffold.llm.transport.http:Transport"
+LEARNED_WINDOWS = LearnedWindows()
+"""What servers have told this process, so that its next conversation does not ask again."""
 
 
 def open_user_store() -> UserStore:
@@ -32,19 +34,24 @@ def open_user_store() -> UserStore:
 
 @asynccontextmanager
 async def connect_model(
-    text: str, user: UserStore | None = None, *, stream: bool = True, patience: Patience = IMPATIENT
+    text: str,
+    user: UserStore | None = None,
+    *,
+    stream: bool = True,
+    patience: Patience = IMPATIENT,
+    windows: Mapping[str, int] | None = None,
 ) -> AsyncIterator[Model]:
     """Yield the model for a model string, with its own connection if it is a live one.
 
     `user` is the user's database if already open; all processes share rate limits in it. `patience` says
-    how long requests wait for an endpoint that is down or limited. Raises UsageError for an
-    invalid string or a missing key, ModelError for a broken cassette.
+    how long requests wait for an endpoint that is down or limited. `windows` are the configured context windows, in
+    tokens. Raises UsageError for an invalid string or a missing key, ModelError for a broken cassette.
     """
     clock, rng = SystemClock(), SystemRandom()
     if not is_live(text):
         yield open_model(text, clock=clock, rng=rng, stream=stream, patience=patience)
         return
-    async with _live_context(user) as line:
+    async with _live_context(user, windows) as line:
         yield open_model(text, clock=clock, rng=rng, line=line, stream=stream, patience=patience)
 
 
@@ -55,23 +62,27 @@ async def connect_run_model(settings: ModelSettings, *, patience: Patience) -> A
     Raises as `connect_model` does.
     """
     if not settings.others:
-        async with connect_model(settings.name, patience=patience) as model:
+        async with connect_model(settings.name, patience=patience, windows=settings.windows) as model:
             yield model
         return
-    async with _live_context() as line:
+    async with _live_context(windows=settings.windows) as line:
         names = (settings.name, *settings.others)
         yield open_first_available(names, clock=SystemClock(), rng=SystemRandom(), line=line, patience=patience)
 
 
 @asynccontextmanager
-async def _live_context(user: UserStore | None = None) -> AsyncIterator[LiveContext]:
+async def _live_context(
+    user: UserStore | None = None, windows: Mapping[str, int] | None = None
+) -> AsyncIterator[LiveContext]:
     async with AsyncExitStack() as stack:
         if user is None:
             user = open_user_store()
             stack.callback(user.close)
         wire = await stack.enter_async_context(_transport(os.environ))
         throttle = SharedThrottle(user, clock=SystemClock(), me=own_identity())
-        yield LiveContext(wire=wire, throttle=throttle, environ=os.environ)
+        yield LiveContext(
+            wire=wire, throttle=throttle, environ=os.environ, windows=windows or {}, learned=LEARNED_WINDOWS
+        )
 
 
 def _transport(environ: Mapping[str, str]) -> AbstractAsyncContextManager[HttpClient]:

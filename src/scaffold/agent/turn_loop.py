@@ -262,7 +262,9 @@ class Agent:
 
     def compact(self) -> bool:
         """Shorten the conversation now, as a full window would; return whether it became shorter."""
-        return self._compact(self._gauge.tokens(self.conversation.size) * COMPACT_TO)
+        # After an overflow the window may be one that only the server's refusal told.
+        full = min(self.tokens, self.window_tokens or self.tokens)
+        return self._compact(full * COMPACT_TO)
 
     def _compact(self, tokens: float) -> bool:
         """Shorten the conversation until a request takes `tokens`; return whether it became shorter."""

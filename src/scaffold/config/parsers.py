@@ -15,11 +15,14 @@ Parser = Callable[[object], ConfigValue]
 
 SIZES = ("small", "medium", "large")
 """Names for models that the user's configuration fills in: `models.small` and so on."""
+MIN_WINDOW = 1_000
+"""Fewer tokens hold no agent's prompt."""
 AUTO = "auto"
 OFF = "off"
 
 _TAG = re.compile(r"@[A-Za-z_][\w-]*")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*(:(?P<port>[0-9]{1,5}))?")
+_WINDOW = re.compile(r"\S+\s+(?P<tokens>[0-9]{1,9})")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -150,6 +153,14 @@ def tagged_path(text: str) -> str:
     if not inside or not tags or not all(map(_TAG.fullmatch, tags)):
         raise _bad_entry("paths, each with tags of tests, such as `src/auth @auth`", text)
     return " ".join((path, *tags))
+
+
+def window(text: str) -> str:
+    """Return a model, by model string or name, with the tokens of its context window."""
+    found = _WINDOW.fullmatch(text)
+    if found is None or int(found["tokens"]) < MIN_WINDOW:
+        raise _bad_entry(f"models, each with a window of at least {MIN_WINDOW:,} tokens, such as `qwen3 32768`", text)
+    return " ".join(text.split())
 
 
 def allow_rule(text: str) -> str:

@@ -126,6 +126,7 @@ def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice
         others=others,
         effort=settings.effort(size),
         role_efforts=settings.role_efforts(),
+        windows=settings.windows(),
     )
 
 
@@ -137,8 +138,13 @@ def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> Rev
     size, wanted = _other_size(settings, model.name) if word == AUTO else (word, settings.model_of(word))
     if wanted != model.name:
         name, cassette_hash = resolve_model(wanted)
-        effort, roles = settings.effort(size), settings.role_efforts()
-        model = ModelSettings(name=name, cassette_hash=cassette_hash, effort=effort, role_efforts=roles)
+        model = ModelSettings(
+            name=name,
+            cassette_hash=cassette_hash,
+            effort=settings.effort(size),
+            role_efforts=settings.role_efforts(),
+            windows=model.windows,
+        )
     return ReviewerSettings(model=model, share=settings.number("reviewer.share"))
 
 

@@ -111,6 +111,11 @@ class Settings(Struct, frozen=True):
             return None
         return cast("Effort | None", self.text(name))  # the parser checked it
 
+    def windows(self) -> Mapping[str, int]:
+        """Return the configured context windows in tokens, by model string or name."""
+        entries = (entry.split() for entry in self.texts("windows"))
+        return {model: int(tokens) for model, tokens in entries}
+
     def approvals(self) -> Mapping[str, str]:
         """Return `allow`, `ask` or `deny` for each category of tools that has a setting."""
         prefix = "approvals."

@@ -112,6 +112,13 @@ _ROWS = (
         for each in (one_of(*get_args(Effort)),)
         for name in (*SIZES, *EFFORT_ROLES)
     ),
+    _own(
+        "windows",
+        "`MODEL TOKENS`: the context window of a model, by model string or name; otherwise it is what is known of the "
+        "model, or what its local server tells",
+        list_of("models, each with the tokens of its window", parsers.window),
+        (),
+    ),
     _model("models.embedding", "the model for embeddings", parsers.named_model),
     Setting(
         "reviewer.model",

@@ -115,7 +115,14 @@ class ModelAccessDenied(ModelUnavailable):
 
 
 class ContextOverflow(ModelError):
-    """The conversation exceeds the model's context window; a shorter one may work."""
+    """The conversation exceeds the model's context window; a shorter one may work.
+
+    `window_tokens` is the window that the provider named, None if it named none.
+    """
+
+    def __init__(self, what: str, fix: str, *, window_tokens: int | None = None) -> None:
+        super().__init__(what, fix)
+        self.window_tokens = window_tokens
 
 
 class CassetteMiss(ModelError):

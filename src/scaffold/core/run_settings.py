@@ -46,6 +46,8 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     others: tuple[str, ...] = ()
     """Live models that take its place, the first of them first, while its endpoint accepts no requests."""
     effort: Effort = "auto"
+    windows: Mapping[str, int] = {}
+    """Configured context windows in tokens, by model string or by the model's name at its provider."""
     role_efforts: Mapping[str, Effort] = {}
     """The effort of agents with a role of their own: `planner`, `supervisor`, `worker`, `drafter`, `critic`, ..."""
 

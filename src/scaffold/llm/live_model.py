@@ -11,6 +11,7 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool
 from scaffold.llm.deltas import emit_deltas
+from scaffold.llm.model_window import ModelWindow
 from scaffold.llm.registry.cards import ModelCard
 from scaffold.llm.transport.endpoint import Endpoint
 from scaffold.llm.transport.ports import Deadlines, HttpClient, HttpRequest, HttpResponse
@@ -52,9 +53,11 @@ class LiveModel:
         wire: HttpClient,
         clock: Clock,
         deadlines: Deadlines,
+        window: ModelWindow,
         stream: bool = True,
     ) -> None:
         self._endpoint = endpoint
+        self._window = window
         self._card = card
         self._wire = wire
         self._clock = clock
@@ -85,7 +88,7 @@ class LiveModel:
     @property
     def window_tokens(self) -> int | None:
         """Return the maximum tokens of a request and its reply together; None if unknown."""
-        return self._card.window_tokens
+        return self._window.tokens
 
     def estimate(self, request: Request) -> Usage:
         """Return the estimated usage of the request, from its size in bytes and the last reply."""
@@ -109,6 +112,16 @@ class LiveModel:
         Raises ModelError on failure, transient if nothing arrived within `silence_s`.
         """
         request = self._tools.offered(request)
+        found = await self._window.look(self._wire, self._deadlines.idle_s)
+        if found and self.estimate(request).input_tokens > (self._window.tokens or 0):
+            # The caller did not know that. Some servers would shorten the request themselves, without a word.
+            raise ContextOverflow(f"it does not fit: {self._sizes(request)}", OVERFLOW_FIX)
+        reply = await self._once_accepted(request, on_delta, silence_s)
+        await self._window.look(self._wire, self._deadlines.idle_s)
+        return reply
+
+    async def _once_accepted(self, request: Request, on_delta: DeltaHandler, silence_s: float) -> Reply:
+        """Return the reply to the request, sent again without what the endpoint rejects by name."""
         known = self._codec, self._target
         while True:
             try:
@@ -143,12 +156,12 @@ class LiveModel:
         )
 
     def _sizes(self, request: Request) -> str:
-        window, needed = self._card.window_tokens, self.estimate(request).input_tokens
+        window, needed = self._window.tokens, self.estimate(request).input_tokens
         known = "" if window is None else f", the context window of {self._card.model} {window:,}"
         return f"the request has about {needed:,} tokens{known}"
 
     async def _once(self, request: Request, on_delta: DeltaHandler, silence_s: float) -> Reply:
-        window = self._card.window_tokens
+        window = self._window.tokens
         # Only if even a wrong estimate cannot be that wrong: otherwise the provider decides, at no cost. What it has
         # answered before fits, whatever we know of its window.
         longest = None if window is None else max(window, self._last.input_tokens) * SURELY_TOO_LONG
@@ -167,6 +180,7 @@ class LiveModel:
                 raise
             raise silence.error(self._card.model) from error
         except ContextOverflow as error:
+            self._window.learn(error.window_tokens)
             error.what = f"{self._endpoint.without_key(error.what)}; {self._sizes(request)}"
             raise
         except ModelError as error:
@@ -176,7 +190,7 @@ class LiveModel:
 
     def _within_window(self, request: Request) -> Request:
         """Return the request with its output limit reduced to the rest of the window; some providers require that."""
-        window = self._card.window_tokens
+        window = self._window.tokens
         limits = [most for most in (request.max_output_tokens, self._card.max_output_tokens) if most is not None]
         if window is None or not limits:
             return request

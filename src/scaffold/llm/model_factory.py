@@ -9,6 +9,7 @@ from scaffold.llm.cassette.file import load_cassette
 from scaffold.llm.cassette.model import CassetteModel
 from scaffold.llm.fallback import FallbackModel
 from scaffold.llm.live_model import LiveModel
+from scaffold.llm.model_window import ModelWindow
 from scaffold.llm.registry.cards import ModelCard, model_card
 from scaffold.llm.registry.model_name import ModelName, parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
@@ -85,7 +86,9 @@ def _live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream: bo
     card = model_card(model)
     deadlines = line.deadlines or _default_deadlines(card, stream=stream)
     endpoint = find_endpoint(model, line.environ)
-    return LiveModel(endpoint, card, wire=line.wire, clock=clock, deadlines=deadlines, stream=stream), deadlines.idle_s
+    window = ModelWindow(card, endpoint, line.windows, line.learned)
+    live = LiveModel(endpoint, card, wire=line.wire, clock=clock, deadlines=deadlines, window=window, stream=stream)
+    return live, deadlines.idle_s
 
 
 def _default_deadlines(card: ModelCard, *, stream: bool) -> Deadlines:

@@ -209,7 +209,8 @@ class Session:
             await self._connection.aclose()
 
     def _connect(self, model: str) -> AbstractAsyncContextManager[Model]:
-        return connect_model(model, self.open_conversation.store, stream=self.options.stream)
+        options = self.options
+        return connect_model(model, self.open_conversation.store, stream=options.stream, windows=options.windows)
 
     async def _load(self) -> tuple[tuple[Tool, ...], str]:
         """Return the tools, and the note about the repository."""

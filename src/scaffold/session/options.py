@@ -30,6 +30,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     effort: Effort = "auto"
     size_efforts: Mapping[str, Effort] = {}
     """The effort of each size of model, for a session that switches to it."""
+    windows: Mapping[str, int] = {}
+    """Configured context windows in tokens, by model string or by the model's name at its provider."""
     subagents: SubagentLimits = SubagentLimits()
     environment: tuple[str, ...] = ()
     """Names of variables passed to commands in addition to the usual ones."""

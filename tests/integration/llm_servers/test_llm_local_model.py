@@ -102,3 +102,18 @@ async def test_a_context_overflow_is_reported_as_such(llama: str, line: LiveCont
     """RA-21: classified, whatever this server's wording."""
     with pytest.raises(ContextOverflow):
         await opened(llama, line).reply(asked(user("word " * 6000)))
+
+
+async def test_the_window_of_one_slot_is_asked_for(llama: str, line: LiveContext) -> None:
+    """RA-1, RA-10: 4,096 tokens for two slots."""
+    model = opened(llama, line)
+    await model.reply(asked(user("Say hello."), max_output_tokens=5))
+    assert model.window_tokens == 2048
+
+
+async def test_a_refusal_teaches_the_window(llama: str, line: LiveContext) -> None:
+    """RA-10, RA-21: in this server's words."""
+    model = opened(llama, msgspec.structs.replace(line, windows={"smollm2": 100_000}))
+    with pytest.raises(ContextOverflow) as caught:
+        await model.reply(asked(user("word " * 6000)))
+    assert caught.value.window_tokens == model.window_tokens == 2048

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -154,3 +155,22 @@ def test_the_second_reviewer_thinks_as_much_as_its_own_size_says(monkeypatch):
 def test_no_effort_is_written_off_in_yaml():
     """RA-2: YAML reads a plain `off` as False."""
     assert SETTINGS["effort"].parse(False) == "off"
+
+
+def test_a_configured_window_goes_with_the_run_and_its_reviewer(monkeypatch):
+    """RA-10: by the model's name or its whole model string."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+    entries = SETTINGS["windows"].parse(["qwen3  32768 ", "local:q@http://h:1/v1 8000"])
+    windows = {"qwen3": 32768, "local:q@http://h:1/v1": 8000}
+    settings = with_user(model="anthropic:claude-sonnet-4-5", windows=entries)
+    model = chosen_model(settings, None, notice=print)
+    assert model.windows == windows
+    run = msgspec.structs.replace(make_settings(planner=True), model=model)
+    own = with_user(windows=entries, models__large=("anthropic:claude-opus-4-5",))
+    assert with_tier(run, own).planning.reviewer.model.windows == windows
+
+
+@pytest.mark.parametrize("entry", ["qwen3", "32768", "qwen3 many", "qwen3 999", "qwen3 -1", "two words 32768", ""])
+def test_an_invalid_window_is_refused_with_an_example(entry):
+    with pytest.raises(ValueError, match="such as `qwen3 32768`"):
+        SETTINGS["windows"].parse([entry])

@@ -35,6 +35,11 @@ class Refusing:
         raise ModelError("Nowhere.", "Turn back.")
         yield
 
+    @asynccontextmanager
+    async def get(self, asked):
+        raise ModelError("Nowhere.", "Turn back.")
+        yield
+
 
 class Silent:
     """A transport on which no data ever arrives."""

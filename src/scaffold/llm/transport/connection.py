@@ -12,7 +12,7 @@ import zlib
 from asyncio.staggered import staggered_race
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import Literal, cast
 
 import h11
 
@@ -29,6 +29,7 @@ UNKNOWN_WBITS = zlib.MAX_WBITS | 32
 """Makes zlib recognise gzip and deflate by themselves."""
 
 Header = tuple[str, str]
+Method = Literal["GET", "POST"]
 
 
 class ConnectionTrouble(Exception):
@@ -64,20 +65,22 @@ class Connection:
         """Return whether the last response is complete."""
         return self._http.their_state in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}
 
-    async def post(self, target: str, headers: Sequence[Header], body: bytes) -> None:
+    async def send(self, method: Method, target: str, headers: Sequence[Header], body: bytes) -> None:
         """Send a request. If the server closes while it is sent, its response may say why."""
         authority = self.route.server.authority
-        fields = [("Host", authority), *headers, ("Content-Length", str(len(body)))]
+        length = [("Content-Length", str(len(body)))] if method == "POST" else []
+        fields = [("Host", authority), *headers, *length]
         if self.route.proxy and not self.route.tunnel and self.route.authorization:
             fields.append(("Proxy-Authorization", self.route.authorization))
         full = target if self.route.proxy is None or self.route.tunnel else f"http://{authority}{target}"
-        head = self._http.send(h11.Request(method="POST", target=full, headers=fields)) or b""
+        head = self._http.send(h11.Request(method=method, target=full, headers=fields)) or b""
         self._stream.write(head + body[:PIECE_BYTES])
         for at in range(PIECE_BYTES, len(body), PIECE_BYTES):
             await self._stream.drain()
             self._stream.write(body[at : at + PIECE_BYTES])
         # With a length, the body is sent as it is.
-        self._http.send(h11.Data(data=body))
+        if body:
+            self._http.send(h11.Data(data=body))
         self._http.send(h11.EndOfMessage())
 
     async def head(self) -> h11.Response:

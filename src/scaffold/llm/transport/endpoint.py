@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -44,6 +44,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     codec: Codec
     fallback_codec: Codec | None = None
     """Used after the server refused two system messages; None if the provider accepts them."""
+    window_urls: tuple[str, ...] = ()
+    """Where a local server may tell the context window of the model, likeliest first; empty for providers."""
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r})"
@@ -109,7 +111,17 @@ def _local(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     headers = {"Authorization": f"Bearer {_checked_key('LOCAL_API_KEY', key)}"} if key else {}
     base = _versioned(_checked("the local model's URL", model.url or ""))
     endpoint = _endpoint(model, base, headers, ChatCodec(local=True))
-    return msgspec.structs.replace(endpoint, fallback_codec=ChatCodec(local=True, joined=True))
+    root = base.removesuffix("/v1")
+    return msgspec.structs.replace(
+        endpoint,
+        fallback_codec=ChatCodec(local=True, joined=True),
+        window_urls=(
+            f"{root}/props?model={quote(model.name)}",  # llama.cpp; only one that serves several reads the name
+            f"{base}/models",  # vLLM, SGLang
+            f"{root}/api/v0/models",  # LM Studio
+            f"{root}/api/ps",  # Ollama
+        ),
+    )
 
 
 _ENDPOINTS: Mapping[str, Callable[[ModelName, Mapping[str, str]], Endpoint]] = {

@@ -4,13 +4,13 @@ import asyncio
 import errno
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 from scaffold.core.errors import ModelAccessDenied, ModelError
-from scaffold.llm.transport.connection import PIECE_BYTES, Connection, ConnectionTrouble, open_connection
+from scaffold.llm.transport.connection import PIECE_BYTES, Connection, ConnectionTrouble, Method, open_connection
 from scaffold.llm.transport.ports import HttpRequest, HttpResponse
 from scaffold.llm.transport.proxies import ProxySettings, Route, is_loopback
 
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class Transport:
-    """Posts requests through connections that are opened as needed and used again.
+    """Sends requests through connections that are opened as needed and used again.
 
     Connections belong to one event loop of one process; another loop, e.g. after a fork, gets new ones.
     Proxies are read from `environ` (`https_proxy`, `http_proxy`, `all_proxy`, `no_proxy`), never used for loopback.
@@ -54,15 +54,22 @@ class Transport:
             await asyncio.sleep(0)  # in which the sockets are closed
         self._idle, self._busy = {}, set()
 
-    @asynccontextmanager
-    async def post(self, post: HttpRequest) -> AsyncGenerator[HttpResponse]:
+    def post(self, post: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
         """Send `post` and yield the response; redirects are not followed, as they would forward the key."""
-        clock = _Deadline(post)
+        return self._sent("POST", post)
+
+    def get(self, asked: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
+        """Ask for what is at a URL, without a body, and yield the response; redirects are not followed."""
+        return self._sent("GET", asked)
+
+    @asynccontextmanager
+    async def _sent(self, method: Method, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
+        clock = _Deadline(request)
         try:
-            parts = urlsplit(post.url)
-            route = self._way(post.url)
+            parts = urlsplit(request.url)
+            route = self._way(request.url)
         except ValueError as error:
-            _raise_model_error(ConnectionTrouble("{url} is not a valid URL", lasting=True), post, error)
+            _raise_model_error(ConnectionTrouble("{url} is not a valid URL", lasting=True), request, error)
         target = quote(parts.path or "/", safe=IN_PATH) + (
             f"?{quote(parts.query, safe=f'{IN_PATH}?')}" if parts.query else ""
         )
@@ -71,7 +78,10 @@ class Transport:
             connection = await clock.connected(open_connection(route, self._tls_settings))
         self._busy.add(connection)
         try:
-            response = await self._exchange(connection, target, post, clock)
+            sending = connection.send(method, target, [*request.headers.items()], request.body)
+            # A short body is sent without waiting.
+            await (sending if len(request.body) <= PIECE_BYTES else clock.received(sending))
+            response = await self._head(connection, clock)
             yield response
             await self._finish(connection)
         finally:
@@ -84,12 +94,7 @@ class Transport:
         self._tls = self._tls or ssl.create_default_context()
         return self._tls
 
-    async def _exchange(
-        self, connection: Connection, target: str, post: HttpRequest, clock: "_Deadline"
-    ) -> "_Response":
-        sending = connection.post(target, [*post.headers.items()], post.body)
-        # A short body is sent without waiting.
-        await (sending if len(post.body) <= PIECE_BYTES else clock.received(sending))
+    async def _head(self, connection: Connection, clock: "_Deadline") -> "_Response":
         head = await clock.received(connection.head())
         headers: dict[str, str] = {}
         for name, value in head.headers:

@@ -1,10 +1,11 @@
 """Protocols and values that live models need from outside; `http` has the real client."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from scaffold.core.ports import Throttle
 
@@ -40,7 +41,7 @@ IMPATIENT = Patience(local_s=LOCAL_RETRY_S)
 
 
 class HttpRequest(Struct, frozen=True, kw_only=True):
-    """One HTTP POST request; its `headers` contain the key and are never shown."""
+    """One HTTP request; its `headers` contain the key and are never shown."""
 
     url: str
     headers: Mapping[str, str]
@@ -82,6 +83,24 @@ class HttpClient(Protocol):
         """
         ...
 
+    def get(self, asked: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
+        """Ask for what is at a URL and return the response, as `post` does; the request has no body."""
+        ...
+
+
+class LearnedWindows:
+    """What servers have told about the context windows of their models, remembered for all conversations."""
+
+    def __init__(self) -> None:
+        self.tokens: dict[str, int] = {}
+        """The smallest window that was told, by endpoint and model."""
+        self.looks: Counter[str] = Counter()
+        """How often a server was asked for a window, by endpoint and model."""
+
+    def learn(self, key: str, tokens: int) -> None:
+        """Remember a window, unless a smaller one is known."""
+        self.tokens[key] = min(tokens, self.tokens.get(key, tokens))
+
 
 class LiveContext(Struct, frozen=True, kw_only=True):
     """Everything that live models need from outside; one for all models of a process."""
@@ -92,6 +111,9 @@ class LiveContext(Struct, frozen=True, kw_only=True):
     """The environment with keys and base URLs."""
     deadlines: Deadlines | None = None
     """None: the defaults of each provider."""
+    windows: Mapping[str, int] = {}
+    """Configured context windows in tokens, by model string or by the model's name at its provider."""
+    learned: LearnedWindows = field(default_factory=LearnedWindows)
 
     def __repr__(self) -> str:
         return "LiveContext()"

@@ -31,6 +31,14 @@ _OVERFLOW_WORDS = re.compile(
     r"|tokens \+ `?max_new_tokens`? must be",  # text-generation-inference
     re.IGNORECASE,
 )
+_TOKENS = r"(\d[\d,_]*)"
+_WINDOWS = re.compile(
+    rf"(?:context|model) (?:length|size|window)(?: is| of)?(?: only)? \(?{_TOKENS}"  # OpenAI, llama.cpp, LM Studio
+    rf"|with {_TOKENS} maximum context length"  # Mistral
+    rf"|(?:tokens|\d) > {_TOKENS}",  # Anthropic
+    re.IGNORECASE,
+)
+"""The context window, as an overflow names it."""
 _QUOTA_KINDS = frozenset(
     {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
     | {"usage_limit_reached", "usage_not_included"}
@@ -100,6 +108,8 @@ class _ErrorBody(Struct, frozen=True):
     kinds: frozenset[str]
     message: str
     resets_in_s: float | None = None
+    window_tokens: int | None = None
+    """The context window it names."""
 
 
 _ONE_SYSTEM_MESSAGE = re.compile(
@@ -152,7 +162,8 @@ def reported_error(kind: str, message: str) -> ModelError:
 
     The request was accepted, so an unknown error type counts as transient.
     """
-    parsed = _ErrorBody(frozenset({kind.lower()}), message[:MAX_READ_CHARS])
+    message = message[:MAX_READ_CHARS]
+    parsed = _ErrorBody(frozenset({kind.lower()}), message, window_tokens=_window(None, message))
     status = int(kind) if re.fullmatch("[1-5][0-9][0-9]", kind) else 200
     name = f" ({_one_line(kind)})" if kind else ""
     start = f"the model's server reported an error{name}"
@@ -213,7 +224,7 @@ def _model_error(
     what = f"{start}: {message}" if message else start
     fix = _FIXES[kind].format(key=key)
     if kind == "overflow":
-        return ContextOverflow(what, fix)
+        return ContextOverflow(what, fix, window_tokens=parsed.window_tokens)
     if kind == "quota":
         after_s = parsed.resets_in_s
     limited = kind == "busy" or (kind == "quota" and after_s is not None)
@@ -227,7 +238,8 @@ def _parse_error_body(body: bytes, now: datetime) -> _ErrorBody:
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return _ErrorBody(frozenset(), body[:MAX_READ_CHARS].decode(errors="replace"))
+        text = body[:MAX_READ_CHARS].decode(errors="replace")
+        return _ErrorBody(frozenset(), text, window_tokens=_window(None, text))
     outer: Mapping[str, Any] = value if isinstance(value, dict) else {"message": value}
     error = outer.get("error", outer)
     inner: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}
@@ -235,7 +247,22 @@ def _parse_error_body(body: bytes, now: datetime) -> _ErrorBody:
     message = str(inner.get("message") or outer.get("detail") or "")
     resets_at_s = _number(inner.get("resets_at"))
     resets_in_s = None if resets_at_s is None else max(0.0, resets_at_s - now.timestamp())
-    return _ErrorBody(frozenset(kinds), message[:MAX_READ_CHARS], _number(inner.get("resets_in_seconds", resets_in_s)))
+    message = message[:MAX_READ_CHARS]
+    return _ErrorBody(
+        frozenset(kinds),
+        message,
+        resets_in_s=_number(inner.get("resets_in_seconds", resets_in_s)),
+        window_tokens=_window(inner.get("n_ctx"), message),
+    )
+
+
+def _window(field: object, message: str) -> int | None:
+    """Return the context window that an error names, in a field of its own or in its message; None if it names none."""
+    tokens = _number(field)
+    if tokens is None:
+        found = _WINDOWS.search(message)
+        tokens = None if found is None else _number(re.sub("[,_]", "", found[found.lastindex or 0]))
+    return None if not tokens else int(tokens)
 
 
 def _seconds(retry_after: str | None, now: datetime) -> float | None:

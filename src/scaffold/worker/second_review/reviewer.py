@@ -90,8 +90,9 @@ class SecondReviewer:
         if self.model_name == self._context.task.run.settings.model.name:
             yield self._model
             return
-        activity, limits = self._context.activity, self._context.task.run.settings.limits
-        async with connect_model(self.model_name, patience=Patience(limits.model_wait_s, activity.parked)) as model:
+        settings = self._context.task.run.settings
+        patience = Patience(settings.limits.model_wait_s, self._context.activity.parked)
+        async with connect_model(self.model_name, patience=patience, windows=settings.model.windows) as model:
             yield model
 
     async def _usable(self, model: Model, question: ReviewQuestion) -> Review | str:

@@ -1,0 +1,103 @@
+"""Windows of local models, asked of a server over a real connection."""
+
+import json
+
+import pytest
+
+from model_server.client import open_client
+from model_server.server import serve
+from model_server.turn import Turn
+from scaffold.core.conversation import Text, UserMessage
+from scaffold.core.errors import ContextOverflow
+from scaffold.llm.transport.ports import LearnedWindows
+
+FINE = Turn(text="Fine.", times=9)
+SLOT = json.dumps({"default_generation_settings": {"n_ctx": 8192}})
+LOADED = json.dumps({"models": [{"name": "tiny", "context_length": 4096}]})
+PLACES = ["/props?model=tiny", "/v1/models", "/api/v0/models", "/api/ps"]
+
+
+async def test_a_server_is_asked_once_before_the_first_request_of_a_process():
+    """RA-1, RA-10: the next conversation knows without asking."""
+    learned = LearnedWindows()
+    async with serve("chat", [FINE]) as server:
+        server.pages["/props"] = SLOT
+        for _ in range(2):
+            async with open_client(server, model=server.local_model, learned=learned) as client:
+                await client.reply()
+                await client.reply()
+                assert client.model.window_tokens == 8192
+        assert server.looked == PLACES[:1]
+        assert len(server.requests) == 4
+
+
+async def test_a_window_is_asked_for_again_when_the_first_reply_has_loaded_the_model():
+    """RA-1: Ollama and LM Studio load models on demand."""
+    async with serve("chat", [FINE]) as server:
+        async with open_client(server, model=server.local_model) as client:
+            assert client.model.window_tokens is None
+            server.on_request = lambda: server.pages.update({"/api/ps": LOADED})
+            await client.reply()
+            assert client.model.window_tokens == 4096
+            await client.reply()
+        assert server.looked == PLACES * 2
+
+
+async def test_a_server_that_tells_nothing_is_used_and_not_asked_for_ever():
+    async with serve("chat", [FINE]) as server, open_client(server, model=server.local_model) as client:
+        for _ in range(4):
+            assert (await client.reply()).message.text == "Fine."
+        assert client.model.window_tokens is None
+        assert server.looked == PLACES * 2
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Turn(stall_at=-1),
+        Turn(body="{", stall_at=1),
+        Turn(cut_at=-1),
+        Turn(status=500, error=("api_error", "no")),
+        Turn(body="<html>", content_type="text/html"),
+    ],
+    ids=["silent", "stalls", "cut", "error", "a page"],
+)
+async def test_a_server_that_cannot_tell_delays_and_fails_no_request(page):
+    """RA-1, AL-31: asking has its own short limit, and a server that is slow is not asked again."""
+    async with serve("chat", [FINE]) as server, open_client(server, model=server.local_model) as client:
+        server.pages["/props"] = page
+        assert (await client.reply()).message.text == "Fine."
+        assert (await client.reply()).message.text == "Fine."
+        assert client.model.window_tokens is None
+        assert len(server.looked) <= 2 * len(PLACES)
+
+
+async def test_a_configured_window_wins_and_nobody_is_asked():
+    """RA-10: by the model's name, or by its whole model string."""
+    async with serve("chat", [FINE]) as server:
+        server.pages["/props"] = SLOT
+        for name in ("tiny", server.local_model):
+            async with open_client(server, model=server.local_model, windows={name: 16_000}) as client:
+                await client.reply()
+                assert client.model.window_tokens == 16_000
+        assert server.looked == []
+
+
+async def test_a_request_beyond_a_window_just_told_is_not_sent():
+    """RA-10: some servers would cut it without a word."""
+    async with serve("chat", [FINE]) as server, open_client(server, model=server.local_model) as client:
+        server.pages["/api/ps"] = LOADED
+        with pytest.raises(ContextOverflow, match="4,096"):
+            await client.reply(UserMessage((Text("word " * 5_000),)))
+        assert server.requests == []
+        assert client.model.window_tokens == 4096
+
+
+async def test_a_refusal_teaches_the_window():
+    """RA-10, RA-21: for any model, known or not; a larger one that was known is given up."""
+    refusal = Turn(status=400, error=("context_length_exceeded", "This model's maximum context length is 5000 tokens."))
+    async with serve("chat", [refusal, FINE]) as server, open_client(server) as client:
+        assert client.model.window_tokens > 5000
+        with pytest.raises(ContextOverflow):
+            await client.reply()
+        assert client.model.window_tokens == 5000

@@ -1,0 +1,97 @@
+"""What a local server's answers and refusals say about a model's context window."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from scaffold.core.errors import ContextOverflow
+from scaffold.llm.model_window import served_window
+from scaffold.llm.registry.cards import model_card
+from scaffold.llm.registry.model_name import parse_model
+from scaffold.llm.transport.endpoint import find_endpoint
+from scaffold.llm.wire.provider_errors import http_error, reported_error
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+
+LLAMA = {"default_generation_settings": {"id": 0, "n_ctx": 8192, "params": {}}, "total_slots": 2}
+LLAMA_MODELS = {"object": "list", "data": [{"id": "qwen3", "owned_by": "llamacpp", "meta": {"n_ctx_train": 131072}}]}
+VLLM = {"object": "list", "data": [{"id": "other", "max_model_len": 9}, {"id": "qwen3", "max_model_len": 40960}]}
+LM_STUDIO = {
+    "data": [
+        {"id": "qwen2", "state": "loaded", "loaded_context_length": 2048},
+        {"id": "qwen3", "state": "loaded", "max_context_length": 131072, "loaded_context_length": 4096},
+    ]
+}
+NOT_LOADED = {"data": [{"id": "qwen3", "state": "not-loaded", "max_context_length": 131072}]}
+OLLAMA = {"models": [{"name": "qwen3:latest", "model": "qwen3:latest", "context_length": 16384}]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "window"),
+    [
+        (LLAMA, 8192),
+        (LLAMA_MODELS, None),
+        (VLLM, 40960),
+        (LM_STUDIO, 4096),
+        (NOT_LOADED, None),
+        (OLLAMA, 16384),
+        ({"default_generation_settings": {"n_ctx": 0}, "role": "router"}, None),
+        ({"data": [{"id": "qwen3", "max_model_len": "many"}]}, None),
+        ({"data": {"id": "qwen3"}, "models": [None, "qwen3"]}, None),
+        ([LLAMA], None),
+        (None, None),
+    ],
+)
+def test_the_window_is_the_one_the_server_uses_not_the_trained_one(answer, window):
+    """RA-1, RA-10: llama.cpp, vLLM, LM Studio, Ollama; and what tells nothing."""
+    assert served_window(msgspec.json.encode(answer), "qwen3") == window
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"\xff", b"[" * 100_000])
+def test_an_answer_that_is_no_json_tells_no_window(body):
+    assert served_window(body, "qwen3") is None
+
+
+def test_only_local_servers_are_asked():
+    """RA-1: beside the chat endpoint, with the model's name for a server of several."""
+    asked = find_endpoint(parse_model("local:a model@http://h:1/v1"), {}).window_urls
+    assert asked == (
+        "http://h:1/props?model=a%20model",
+        "http://h:1/v1/models",
+        "http://h:1/api/v0/models",
+        "http://h:1/api/ps",
+    )
+    assert find_endpoint(parse_model("openai-chat:q"), {"OPENAI_API_KEY": "k"}).window_urls == ()
+    assert model_card(parse_model("local:q@http://h/v1")).window_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("error", "window"),
+    [
+        ({"message": "the request exceeds the available context size, try increasing it", "n_ctx": 8192}, 8192),
+        ({"message": "request (14429 tokens) exceeds the available context size (8192 tokens), try it"}, 8192),
+        ({"message": "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens"}, 4096),
+        ({"message": "This model's maximum context length is 128,000 tokens."}, 128_000),
+        ({"message": "prompt is too long: 207791 tokens > 200000 maximum"}, 200_000),
+        ({"message": "`max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length"}, 200_000),
+        ({"message": "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"}, 32_768),
+        ({"message": "context the overflows. The model is loaded with context length of only 4096 tokens"}, 4096),
+        ({"message": "Requested tokens (600) exceed context window of 512"}, 512),
+        ({"message": "longer than the maximum model length of 4096."}, 4096),
+        ({"message": "the input length exceeds the context length"}, None),
+        ({"message": "Your input exceeds the context window of this model. 4096 is a number."}, None),
+    ],
+)
+def test_an_overflow_names_the_window_in_any_wording(error, window):
+    """RA-10, RA-21."""
+    refused = http_error(
+        400, msgspec.json.encode({"error": error}), who="local:q@http://h/v1", retry_after=None, now=NOW
+    )
+    if window is None or "n_ctx" in error:
+        assert getattr(refused, "window_tokens", None) == window
+        return
+    told = reported_error("context_length_exceeded", error["message"])
+    for each in (refused, told):
+        assert isinstance(each, ContextOverflow)
+        assert each.window_tokens == window
