@@ -72,6 +72,11 @@ def with_instructions(prompt: str, instructions: Sequence[Instructions]) -> str:
     return "\n\n".join([prompt, *sections])
 
 
+def summary_writer_prompt(words: int) -> str:
+    """Return the system prompt for a summary of dropped messages, of at most so many words."""
+    return _text("summary").replace("{words}", str(words))
+
+
 def orchestrator_prompt() -> str:
     """Return the system prompt of the agent that develops plans with the user."""
     return _text("orchestrator")

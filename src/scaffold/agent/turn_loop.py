@@ -9,27 +9,34 @@ from msgspec import Struct
 from scaffold.agent.context.compaction import COMPACT_ABOVE, COMPACT_TO
 from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.context.token_estimate import initial_estimate
+from scaffold.agent.context.written_summary import dropped_text, written_words
 from scaffold.agent.journal import Journal
 from scaffold.agent.ports import NO_IO, AgentIO, FixedContext, PromptContext
+from scaffold.agent.prompts import summary_writer_prompt
 from scaffold.agent.toolbox import UNKNOWN_RESULT, Toolbox
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
+    Delta,
+    DeltaHandler,
     Image,
     Message,
     Reply,
     Request,
     Text,
+    TextDelta,
     Thinking,
+    ThinkingDelta,
     ToolCall,
+    ToolCallDelta,
     ToolResult,
     UserMessage,
 )
-from scaffold.core.errors import ContextOverflow, ModelError, TurnLimitExceeded
+from scaffold.core.errors import BudgetExceeded, ContextOverflow, ModelError, TurnLimitExceeded
 from scaffold.core.model import Usage
 from scaffold.core.ports import NO_USAGE, Budget, History, Model
 from scaffold.core.printable_text import utf8_safe
-from scaffold.core.run_settings import Effort
+from scaffold.core.run_settings import CompactionWriter, Effort
 from scaffold.core.tool import Tool
 from scaffold.llm.deltas import DeltaListener
 
@@ -37,6 +44,8 @@ CUT_OFF = "Your reply was cut off at its length limit, and none of its tool call
 GO_ON = "Go on."
 EMPTY = "Your last reply was empty. If the task is done, say what you did and what came of it; otherwise go on."
 REFUSED = "Not run: the reply that contained this call was a refusal."
+COMPACTION = "compaction"
+"""The event of requests for a summary."""
 MAX_CUTOFFS = 3
 """Replies cut off in a row after which a turn fails: another try would be cut off as well."""
 
@@ -61,6 +70,8 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     max_requests: int = 100
     """Requests between two prompts of the user; incoming messages do not reset the count."""
     effort: Effort = "auto"
+    compaction: CompactionWriter = "code"
+    """Who writes the summary of messages that are dropped; code if the model cannot."""
     must_answer: bool = False
     """Whether its last reply is what was asked for: an empty one after tools is nudged once, then an error."""
     whole_prompt: bool = False
@@ -107,6 +118,8 @@ class Agent:
         self._requests = 0
         self._answered = 0
         self._usage = Usage()
+        self._unstored = Usage()
+        """That of summaries and failed requests since the last reply: the history counts usage by message."""
         self._gauge = initial_estimate(brief.system, brief.context.text(), tools)
         self.conversation = conversation or Conversation()
 
@@ -201,20 +214,27 @@ class Agent:
                 return await self._request()
             except ContextOverflow:
                 # Each time it loses half of its size, so this ends.
-                if self._is_whole_prompt() or not self.compact():
+                if self._is_whole_prompt() or not await self.compact():
                     raise
 
     async def _request(self) -> Reply:
-        self._keep_room()
+        await self._keep_room()
         # Remembered before the request, because the reported tokens count what was sent, without the reply.
-        size, records = self.conversation.size, self._records
-        request = self._next()
-        estimate = self._model.estimate(request)
-        reservation, listener, used = (
-            await records.budget.reserve(estimate),
-            DeltaListener(self._io.on_delta),
-            Usage(),
-        )
+        size = self.conversation.size
+        reply, used = await self._paid(self._next(), self._io.on_delta)
+        self._requests += 1
+        self._gauge = self._gauge.corrected(size, reply.usage.input_tokens)
+        total, self._unstored = self._unstored, Usage()
+        # Before the message is stored: results are matched to calls by their ids.
+        reply = msgspec.structs.replace(reply, message=self.conversation.distinct(reply.message), usage=total)
+        self._add(reply.message, total)
+        self._write_down(reply.message, used)
+        return reply
+
+    async def _paid(self, request: Request, on_delta: DeltaHandler) -> tuple[Reply, Usage]:
+        """Return the reply to a request within the budget, and its usage, that of broken tries included."""
+        budget, estimate = self._records.budget, self._model.estimate(request)
+        reservation, listener, used = await budget.reserve(estimate), DeltaListener(on_delta), Usage()
         try:
             reply = await self._model.reply(request, listener)
             listener.understood()
@@ -222,15 +242,10 @@ class Agent:
         finally:
             # A failed try may have been billed without saying so: book it as estimated.
             used = sum((msgspec.structs.replace(estimate, requests=0),) * listener.void_tries, used)
-            records.budget.settle(reservation, used)
+            budget.settle(reservation, used)
             self._usage += used
-        self._requests += 1
-        self._gauge = self._gauge.corrected(size, reply.usage.input_tokens)
-        # Before the message is stored: results are matched to calls by their ids.
-        reply = msgspec.structs.replace(reply, message=self.conversation.distinct(reply.message), usage=used)
-        self._add(reply.message, used)
-        self._write_down(reply.message, used)
-        return reply
+            self._unstored += used
+        return reply, used
 
     def _next(self) -> Request:
         brief = self._brief
@@ -240,7 +255,7 @@ class Agent:
                 "Make the task smaller, or raise the limit.",
             )
         return Request(
-            caller=msgspec.structs.replace(brief.caller, turn=brief.caller.turn + self._requests),
+            caller=self._caller(),
             system=brief.system,
             context=brief.context.text(),
             reminder=brief.context.reminder(),
@@ -249,10 +264,14 @@ class Agent:
             effort=self.effort,
         )
 
-    def _keep_room(self) -> None:
+    def _caller(self) -> Caller:
+        caller = self._brief.caller
+        return msgspec.structs.replace(caller, turn=caller.turn + self._requests)
+
+    async def _keep_room(self) -> None:
         window = None if self._is_whole_prompt() else self._model.window_tokens
         if window is not None and self._gauge.tokens(self.conversation.size) > window * COMPACT_ABOVE:
-            self._compact(window * COMPACT_TO)
+            await self._compact(window * COMPACT_TO)
 
     def _is_whole_prompt(self) -> bool:
         """Return whether the conversation is a prompt that must not be cut."""
@@ -260,15 +279,18 @@ class Agent:
         begun = bool(talk.summary) or any(isinstance(message, AssistantMessage) for message in talk.kept)
         return self._brief.whole_prompt and not begun
 
-    def compact(self) -> bool:
+    async def compact(self) -> bool:
         """Shorten the conversation now, as a full window would; return whether it became shorter."""
         # After an overflow the window may be one that only the server's refusal told.
         full = min(self.tokens, self.window_tokens or self.tokens)
-        return self._compact(full * COMPACT_TO)
+        return await self._compact(full * COMPACT_TO)
 
-    def _compact(self, tokens: float) -> bool:
+    async def _compact(self, tokens: float) -> bool:
         """Shorten the conversation until a request takes `tokens`; return whether it became shorter."""
-        after = self.conversation.compact(self._gauge.room(tokens), self._toolbox.effects)
+        limit, effects = self._gauge.room(tokens), self._toolbox.effects
+        dropped = self.conversation.dropped_by(limit, effects) if self._brief.compaction == "model" else ()
+        written = await self._written_summary(dropped, limit) if dropped else ""
+        after = self.conversation.compact(limit, effects, written)
         if after is None:
             return False
         # The provider's cache of the conversation is lost anyway, so the context may change at no cost.
@@ -277,9 +299,35 @@ class Agent:
         if after.dropped:
             self._records.history.compact(len(after.kept), after.summary)
             messages = "1 earlier message is" if after.dropped == 1 else f"{after.dropped} earlier messages are"
-            how = f"{messages} replaced by a summary"
+            how = f"{messages} replaced by a summary that {'the model' if written else 'code'} wrote"
         self._records.journal.note("notice", text=f"the conversation was shortened: {how}")
         return True
+
+    async def _written_summary(self, dropped: Sequence[Message], limit: int) -> str:
+        """Return what the model writes about the messages to drop; empty if it cannot, for whatever reason."""
+        request = Request(
+            caller=msgspec.structs.replace(self._caller(), event=COMPACTION),
+            system=summary_writer_prompt(written_words(limit)),
+            messages=(UserMessage((Text(dropped_text(self.conversation.summary, dropped, limit)),)),),
+            effort=self.effort,
+        )
+        why = "it gave none"
+        try:
+            reply, used = await self._paid(request, self._show_summary)
+            self._records.journal.note("usage", **msgspec.structs.asdict(used))
+            text = utf8_safe(reply.message.text).strip()
+            if text and reply.stop != "refused":
+                return text
+        except (ModelError, BudgetExceeded) as error:
+            why = error.what
+        self._records.journal.note("notice", text=f"code writes the summary, as the model could not: {why}")
+        return ""
+
+    def _show_summary(self, delta: Delta) -> None:
+        """Show that a summary is being written, but not its words: they are no reply."""
+        if isinstance(delta, TextDelta | ThinkingDelta | ToolCallDelta):
+            delta = ToolCallDelta(0, "summary", delta.text if isinstance(delta, TextDelta) else "")
+        self._io.on_delta(delta)
 
     def _add(self, message: Message, usage: Usage = NO_USAGE) -> None:
         # The store first: after an error here the conversation contains nothing that a resumed one would not.

@@ -126,6 +126,7 @@ def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice
         others=others,
         effort=settings.effort(size),
         role_efforts=settings.role_efforts(),
+        compaction=settings.compaction(),
         windows=settings.windows(),
     )
 

@@ -12,7 +12,7 @@ from scaffold.config.merge_rules import LOWER, MergeRule
 from scaffold.config.parsers import SIZES
 from scaffold.config.table import EFFORT_ROLES, SETTINGS, Setting
 from scaffold.core.errors import UsageError
-from scaffold.core.run_settings import Effort, Tier
+from scaffold.core.run_settings import CompactionWriter, Effort, Tier
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust import LOCAL_SETTINGS_FILE, SETTINGS_FILE, TrustStatus
 
@@ -110,6 +110,10 @@ class Settings(Struct, frozen=True):
         if name not in self.values or self.values["effort"].origin == EFFORT_FLAG:
             return None
         return cast("Effort | None", self.text(name))  # the parser checked it
+
+    def compaction(self) -> CompactionWriter:
+        """Return who writes the summary of the messages that a compaction drops."""
+        return cast("CompactionWriter", self.text("compaction"))  # the parser checked it
 
     def windows(self) -> Mapping[str, int]:
         """Return the configured context windows in tokens, by model string or name."""

@@ -12,6 +12,7 @@ from scaffold.core.gates import GateKind
 from scaffold.core.run_settings import (
     BUILDER,
     TIERS,
+    CompactionWriter,
     Effort,
     GateSettings,
     NetworkMode,
@@ -111,6 +112,13 @@ _ROWS = (
         _own(f"efforts.{name}", "the effort of a model size, or of a role in a run, which counts first", each)
         for each in (one_of(*get_args(Effort)),)
         for name in (*SIZES, *EFFORT_ROLES)
+    ),
+    _own(
+        "compaction",
+        "who writes the summary of a conversation that is too long: `code`, or the `model` besides, at the cost of a "
+        "request",
+        one_of(*get_args(CompactionWriter)),
+        "code",
     ),
     _own(
         "windows",

@@ -19,6 +19,10 @@ Effort = Literal["auto", "low", "medium", "high", "off"]
 """How much a model thinks before it answers; `auto`: as its provider recommends, where it is known to think."""
 
 
+CompactionWriter = Literal["code", "model"]
+"""Who writes the summary of the messages that a compaction drops."""
+
+
 class Signature(Struct, frozen=True):
     """Name and mail address of a git author or committer."""
 
@@ -46,6 +50,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     others: tuple[str, ...] = ()
     """Live models that take its place, the first of them first, while its endpoint accepts no requests."""
     effort: Effort = "auto"
+    compaction: CompactionWriter = "code"
     windows: Mapping[str, int] = {}
     """Configured context windows in tokens, by model string or by the model's name at its provider."""
     role_efforts: Mapping[str, Effort] = {}

@@ -304,6 +304,7 @@ class Session:
             context=SessionContext(environment, self.modes, self.todos),
             max_requests=options.max_turns,
             effort=options.effort,
+            compaction=options.compaction,
             must_answer=True,
         )
 

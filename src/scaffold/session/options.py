@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scaffold.agent.modes import Mode
 from scaffold.agent.subagents.pool import SubagentLimits
-from scaffold.core.run_settings import Effort, SandboxSettings
+from scaffold.core.run_settings import CompactionWriter, Effort, SandboxSettings
 from scaffold.policy.rule.ruleset import RuleSet
 
 
@@ -30,6 +30,7 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     effort: Effort = "auto"
     size_efforts: Mapping[str, Effort] = {}
     """The effort of each size of model, for a session that switches to it."""
+    compaction: CompactionWriter = "code"
     windows: Mapping[str, int] = {}
     """Configured context windows in tokens, by model string or by the model's name at its provider."""
     subagents: SubagentLimits = SubagentLimits()

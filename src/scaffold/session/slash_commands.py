@@ -124,7 +124,7 @@ async def _run_interactive(
             target.session.agent.effort = parse_effort(effort)
             return SlashReply(f"effort {target.session.agent.effort} from the next request on", "notice")
         case Compact():
-            return SlashReply(_compact(target), "notice")
+            return SlashReply(await _compact(target), "notice")
         case Clear():
             return SlashReply(await _clear(target), "notice")
         case Resume(conversation=conversation):
@@ -240,10 +240,10 @@ def _listing(target: SlashTarget, width: int) -> str:
     return conversation_listing(found, current, now=SystemClock().now(), width=width)
 
 
-def _compact(target: CurrentConversation) -> str:
+async def _compact(target: CurrentConversation) -> str:
     agent = target.session.agent
     before = agent.tokens
-    if agent.compact():
+    if await agent.compact():
         return f"about {before:,} tokens before, {agent.tokens:,} now"
     return f"it cannot be shortened further: about {before:,} tokens, most of them instructions and tools"
 

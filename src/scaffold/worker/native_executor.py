@@ -83,6 +83,7 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard, co
             system=_system_prompt(context, journal),
             context=TodoContext(f"Platform: {platform.system()}\n{files_note(context.workspace.path)}", todos),
             effort=task.run.settings.model.effort_of("worker"),
+            compaction=task.run.settings.model.compaction,
             whole_prompt=True,
         ),
         io=AgentIO(

@@ -81,6 +81,7 @@ class SideAgent:
                 system=system_prompt(PROMPTS[role], folders=run.settings.planning.prompts, notice=self.warn),
                 max_requests=MAX_REQUESTS,
                 effort=_effort(run.settings, role),
+                compaction=run.settings.model.compaction,
                 whole_prompt=True,
             ),
             io=AgentIO(on_delta=context.activity.on_delta, incoming=repeats, redactor=run_context.redactor),

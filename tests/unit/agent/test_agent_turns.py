@@ -460,6 +460,6 @@ async def test_the_context_changes_only_when_the_conversation_is_compacted():
     worker = agent(model, context=Counting())
     await worker.turn("one")
     await worker.turn("two")
-    assert worker.compact()
+    assert await worker.compact()
     await worker.turn("three")
     assert [request.context for request in model.requests] == ["renewed 0 times"] * 2 + ["renewed 1 times"]

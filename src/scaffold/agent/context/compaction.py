@@ -39,12 +39,12 @@ class CompactionResult(Struct, frozen=True):
 
 
 def compact_messages(
-    messages: Sequence[Message], summary: str, limit: int, effects: ToolEffects = NO_EFFECTS
+    messages: Sequence[Message], summary: str, limit: int, effects: ToolEffects = NO_EFFECTS, written: str = ""
 ) -> CompactionResult:
     """Return the conversation in at most `limit` bytes if possible, as `message_size` counts them.
 
     A conversation that fits is unchanged. A call is never separated from its result: the kept part starts with a reply
-    or with a prompt of the user.
+    or with a prompt of the user. `written` is what a model wrote about the messages that are dropped.
     """
     limit = max(limit, MIN_LIMIT)
     sizes = [message_size(message) for message in messages]
@@ -56,13 +56,18 @@ def compact_messages(
     sizes = [message_size(message) for message in messages]
     if before + sum(sizes) <= limit:
         return CompactionResult(summary, 0, tuple(messages))
-    allowance = min(SUMMARY_SIZE, limit // 4)
+    allowance = summary_size(limit)
     # Room for the summary is set aside before it is known how long it will be.
     cut = _cut(messages, sizes, limit - allowance)
     if cut or before > allowance:
-        summary = extend_summary(summary, whole[:cut], allowance - text_size(summary_prompt("")), effects)
+        summary = extend_summary(summary, whole[:cut], allowance - text_size(summary_prompt("")), effects, written)
     rest = limit - (text_size(summary_prompt(summary)) if summary else 0)
     return CompactionResult(summary, cut, fit_messages(messages[cut:], rest))
+
+
+def summary_size(limit: int) -> int:
+    """Return the most bytes of the summary in a conversation of at most `limit` bytes."""
+    return min(SUMMARY_SIZE, limit // 4)
 
 
 def summary_prompt(summary: str) -> str:

@@ -84,9 +84,16 @@ class Conversation:
         parts = tuple(renamed.get(index, part) for index, part in enumerate(message.parts))
         return msgspec.structs.replace(message, parts=parts)
 
-    def compact(self, limit: int, effects: ToolEffects = NO_EFFECTS) -> CompactionResult | None:
-        """Shorten the conversation to the size `limit` if possible; return the result, None if nothing changed."""
-        after = compact_messages(self._kept, self._summary, limit, effects)
+    def dropped_by(self, limit: int, effects: ToolEffects = NO_EFFECTS) -> Sequence[Message]:
+        """Return the messages that `compact` would replace by a summary."""
+        return self._kept[: compact_messages(self._kept, self._summary, limit, effects).dropped]
+
+    def compact(self, limit: int, effects: ToolEffects = NO_EFFECTS, written: str = "") -> CompactionResult | None:
+        """Shorten the conversation to the size `limit` if possible; return the result, None if nothing changed.
+
+        `written` is what a model wrote about the messages that `dropped_by` returns.
+        """
+        after = compact_messages(self._kept, self._summary, limit, effects, written)
         # A summary can be longer than the few short messages it replaces.
         if Conversation(after.kept, after.summary).size >= self._size:
             return None

@@ -42,6 +42,8 @@ NAMES: Mapping[EntryKind, str] = {
 
 TASK_LIMIT, USER_LIMIT, REPLY_LIMIT = 6_000, 2_000, 600
 """Bytes of the first request, of any other entry, and of a reply or a finding."""
+WRITTEN_LIMIT = 8_000
+"""Bytes of a summary that a model wrote."""
 NEWEST_REPLIES = 5
 """These are chosen first; of the older ones those that say most of what no other reply says."""
 
@@ -72,12 +74,17 @@ class SummaryEntry(Struct, frozen=True):
         return SummaryEntry(self.kind, cut_middle(text, room))
 
 
-def extend_summary(earlier: str, messages: Sequence[Message], limit: int, effects: ToolEffects = NO_EFFECTS) -> str:
+def extend_summary(
+    earlier: str, messages: Sequence[Message], limit: int, effects: ToolEffects = NO_EFFECTS, written: str = ""
+) -> str:
     """Return a summary of `earlier` and of the `messages` after it, in at most `limit` bytes.
 
     It keeps the first request and the newest entries of each kind, none twice, and counts the entries left out.
+    `written` is what a model wrote about these messages: one more entry.
     """
     entries = summary_entries(earlier, messages, effects)
+    if written:
+        entries.append(SummaryEntry("summary", written))
     # The note about what is left out is written last, when the counts are known.
     room, left = limit - _NOTE_SIZE, 0.0
     chosen: dict[int, SummaryEntry] = {}
@@ -145,7 +152,8 @@ def _chosen(entries: Sequence[tuple[int, SummaryEntry]], room: float) -> dict[in
         entries = entries[1:]
     shown: set[str] = set()
     for rank, (at, entry) in enumerate(_best_first(entries)):
-        short = entry.within(min(USER_LIMIT, int(room) - 1) if rank == 0 else USER_LIMIT)
+        most = WRITTEN_LIMIT if entry.kind == "summary" else USER_LIMIT
+        short = entry.within(min(most, int(room) - 1) if rank == 0 else most)
         if str(short) in shown:
             continue
         room -= text_size(str(short)) + 1

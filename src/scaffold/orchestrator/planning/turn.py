@@ -208,6 +208,7 @@ class _OpenTurn:
                 ),
                 max_requests=MAX_REQUESTS,
                 effort=settings.model.effort_of(self.request.role),
+                compaction=settings.model.compaction,
                 whole_prompt=True,
             ),
             io=AgentIO(redactor=self._redactor),

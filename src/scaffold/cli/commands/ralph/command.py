@@ -281,6 +281,7 @@ def _session_options(flags: RalphFlags, settings: Settings, stored: StoredConver
         system_prompt=None if prompt is None else prompt.read_text("utf-8", "replace"),
         effort=settings.effort(size),
         size_efforts={size: settings.effort(size) for size in SIZES},
+        compaction=settings.compaction(),
         windows=settings.windows(),
         mode=None if flags.mode is None else parse_mode(flags.mode),
         subagents=SubagentLimits(

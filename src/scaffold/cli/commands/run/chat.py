@@ -61,6 +61,7 @@ def _session_options(settings: Settings, flags: RunFlags) -> SessionOptions:
         system_prompt=orchestrator_prompt(),
         effort=settings.role_efforts().get("planner") or settings.effort(settings.text("model")),
         size_efforts={size: settings.effort(size) for size in SIZES},
+        compaction=settings.compaction(),
         windows=settings.windows(),
         environment=settings.texts("environment"),
         sandbox=sandbox_settings(settings),
