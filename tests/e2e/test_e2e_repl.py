@@ -68,15 +68,18 @@ def test_a_session_with_calls_approved_once_always_and_denied(scenario, terminal
 
 @pytest.mark.slow
 def test_a_conversation_is_resumed_and_listed_by_its_first_message(scenario, terminal):
-    """RA-18, SC-19."""
+    """RA-18, RA-10, SC-19: with the effort chosen in it."""
     first = terminal("--model", record_replies(scenario, "hello there"))
     first.wait_for(IDLE)
     first.type_line("my first words")
     first.wait_for("^hello there")
+    first.type_line("/effort low")
+    first.wait_for(r"cassette:\S+ \(low\)")
     first.type_line("/quit")
     assert first.wait_for_exit() == 0
     second = terminal("-c")
     second.wait_for("Resuming: my first words")
+    second.wait_for(r"cassette:\S+ \(low\)")
     second.type_line("/clear")
     second.wait_for(r"new conversation \w+")
     second.type_line("/resume")

@@ -28,6 +28,7 @@ from scaffold.core.conversation import Caller, Image, Text
 from scaffold.core.ids import ReservationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
+from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool
 from scaffold.git.worktree_metadata import find_checkout
 from scaffold.host.clock import SystemClock
@@ -44,7 +45,14 @@ from scaffold.policy.sandbox import with_egress
 from scaffold.policy.secret.environment import TOLD_VARIABLES, command_environment, left_out_notice
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
-from scaffold.session.conversation import OpenConversation, stored_modes, stored_seen_files, stored_todos
+from scaffold.session.conversation import (
+    OpenConversation,
+    store_effort,
+    stored_effort,
+    stored_modes,
+    stored_seen_files,
+    stored_todos,
+)
 from scaffold.session.options import SessionOptions, SubagentOptions
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import UsageCounter
@@ -145,6 +153,11 @@ class Session:
         Raises what `Agent.turn` raises.
         """
         return await self.agent.turn(self.user_content(words, material))
+
+    def switch_effort(self, effort: Effort) -> None:
+        """Let the model think so much from the next request on, also after the conversation is resumed."""
+        store_effort(self.open_conversation, effort)
+        self.agent.effort = effort
 
     async def switch(self, model: str) -> str:
         """Use another model from the next request on, and return its full name.
@@ -303,10 +316,16 @@ class Session:
             system=self._redactor.clean(session_prompt(instructions, own=options.system_prompt)),
             context=SessionContext(environment, self.modes, self.todos),
             max_requests=options.max_turns,
-            effort=options.effort,
+            effort=self._first_effort(),
             compaction=options.compaction,
             must_answer=True,
         )
+
+    def _first_effort(self) -> Effort:
+        chosen, opened = self.options.chosen_effort, self.open_conversation
+        if chosen is not None:
+            store_effort(opened, chosen)
+        return stored_effort(opened) or self.options.effort
 
     def _make_peers(self) -> Peers:
         options, conversation = self.options, self.open_conversation
@@ -326,7 +345,7 @@ class Session:
         named = self.model if model is None else self._check_model(model)
         # The rules of the moment: they include what the user has allowed "always" since the session began.
         options = msgspec.structs.replace(
-            self.options, rules=self.gate.rules, mode=self.modes.current, effort=self.agent.effort
+            self.options, rules=self.gate.rules, mode=self.modes.current, effort=self.agent.effort, chosen_effort=None
         )
         return SubagentSpec(named, SubagentOptions(session=options, account=self._account).to_json())
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import get_args
 
 from msgspec import Struct
 
@@ -9,6 +10,7 @@ from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.modes import CurrentMode, Mode, find_mode
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import ProcessIdentity, Usage
+from scaffold.core.run_settings import Effort
 from scaffold.core.todo import TodoList
 from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
@@ -102,6 +104,18 @@ def stored_modes(opened: OpenConversation, wanted: Mode | None) -> CurrentMode:
     modes = CurrentMode(find_mode(opened.store.conversations.state(opened.id).mode) or "default", keep)
     modes.switch(wanted or modes.current)
     return modes
+
+
+def store_effort(opened: OpenConversation, effort: Effort) -> None:
+    """Store how much the model thinks in the conversation from now on."""
+    with opened.store.transaction():
+        opened.store.conversations.keep_effort(opened.id, effort, me=opened.owner)
+
+
+def stored_effort(opened: OpenConversation) -> Effort | None:
+    """Return how much the model thinks, as the user chose it for the conversation; None if that was never chosen."""
+    stored = opened.store.conversations.state(opened.id).effort
+    return next((effort for effort in get_args(Effort) if effort == stored), None)
 
 
 def stored_todos(opened: OpenConversation) -> Todos:

@@ -28,6 +28,9 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
     """None for the conversation's own."""
     effort: Effort = "auto"
+    """That of the settings."""
+    chosen_effort: Effort | None = None
+    """That of the command line; None for the conversation's own, or else that of the settings."""
     size_efforts: Mapping[str, Effort] = {}
     """The effort of each size of model, for a session that switches to it."""
     compaction: CompactionWriter = "code"

@@ -121,7 +121,7 @@ async def _run_interactive(
         case ShowEffort():
             return SlashReply(effort_text(target.session.agent.effort, target.session.model))
         case SwitchEffort(effort=effort):
-            target.session.agent.effort = parse_effort(effort)
+            target.session.switch_effort(parse_effort(effort))
             return SlashReply(f"effort {target.session.agent.effort} from the next request on", "notice")
         case Compact():
             return SlashReply(await _compact(target), "notice")
@@ -207,7 +207,7 @@ async def _switch_model(target: SlashTarget, name: str) -> str:
         effort = session.options.size_efforts.get(name, session.agent.effort)
         if effort == session.agent.effort:
             return switched
-        session.agent.effort = effort
+        session.switch_effort(effort)
         return f"{switched}, with effort {effort}"
     if target.stored is None:
         raise UsageError("there is no conversation to switch", "Add -c, or start one with `--model`.")

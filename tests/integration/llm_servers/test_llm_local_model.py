@@ -5,6 +5,9 @@ from random import Random  # noqa: TID251 - seeded
 import msgspec
 import pytest
 
+from fakes import MemoryHistory, agent
+from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.journal import JournalList
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
@@ -117,3 +120,21 @@ async def test_a_refusal_teaches_the_window(llama: str, line: LiveContext) -> No
     with pytest.raises(ContextOverflow) as caught:
         await model.reply(asked(user("word " * 6000)))
     assert caught.value.window_tokens == model.window_tokens == 2048
+
+
+async def test_a_conversation_longer_than_the_window_goes_on(llama: str, line: LiveContext) -> None:
+    """RA-1, RA-10: compacted to what the server tells, with a summary by the model itself."""
+    said = [UserMessage((Text("Tell me more of the sea. " * 40),)), AssistantMessage((Text("It is deep. " * 60),))]
+    history, journal = MemoryHistory(), JournalList()
+    worker = agent(
+        opened(llama, line),
+        conversation=Conversation(said * 8),
+        history=history,
+        journal=journal,
+        compaction="model",
+    )
+    await worker.turn("What is the capital of France? Answer in one word.")
+    assert worker.window_tokens == 2048
+    assert worker.tokens < 2048
+    assert len(history.compactions) == 1
+    assert "- summary: " in worker.conversation.summary

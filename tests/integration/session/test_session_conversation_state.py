@@ -5,7 +5,7 @@ import pytest
 from scaffold.core.errors import ConversationBusy
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
-from scaffold.session.conversation import open_conversation, stored_modes, stored_todos
+from scaffold.session.conversation import open_conversation, store_effort, stored_effort, stored_modes, stored_todos
 from scaffold.store.user_store import UserStore
 
 
@@ -43,6 +43,22 @@ def test_an_unknown_stored_mode_counts_as_the_default_and_stays_stored(seat):
         seat.store.conversations.keep_mode(seat.id, "zen", me=seat.owner)
     assert stored_modes(seat, None).current == "default"
     assert seat.store.conversations.state(seat.id).mode == "zen"
+
+
+def test_a_chosen_effort_is_stored(seat):
+    """RA-5, RA-10: none until the user chooses one."""
+    assert stored_effort(seat) is None
+    store_effort(seat, "high")
+    assert stored_effort(seat) == "high"
+    store_effort(seat, "auto")
+    assert stored_effort(seat) == "auto"
+
+
+def test_an_effort_that_only_a_newer_program_knows_counts_as_none(seat):
+    with seat.store.transaction():
+        seat.store.conversations.keep_effort(seat.id, "utmost", me=seat.owner)
+    assert stored_effort(seat) is None
+    assert seat.store.conversations.state(seat.id).effort == "utmost"
 
 
 def test_a_conversation_of_another_process_is_not_changed(seat):

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager, closing
 
+import msgspec
 import pytest
 import yaml
 
@@ -13,7 +14,7 @@ from scaffold.host.identity import own_identity
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.session.agent_session import open_session
 from scaffold.session.conversation import open_conversation
-from scaffold.session.options import SessionOptions
+from scaffold.session.options import SessionOptions, read_subagent_options
 
 
 def tape(folder, name):
@@ -92,3 +93,36 @@ async def test_a_switch_that_cannot_be_stored_leaves_the_previous_model_connecte
         opened.store.conversations.claim(opened.id, opened.owner)
     assert closed == []
     await expect_answers(session, "old")
+
+
+async def test_a_chosen_effort_is_stored_and_wins_over_the_settings(home, tmp_path):
+    """RA-5, RA-10: that of the command line is a choice, too; a subagent gets what the session has now."""
+    work = tmp_path / "work"
+    work.mkdir()
+    own = SessionOptions(
+        cwd=work,
+        home=work,
+        rules=RuleSet(),
+        max_turns=9,
+        budget_usd=None,
+        stream=True,
+        system_prompt=None,
+        effort="low",
+    )
+    flag = msgspec.structs.replace(own, chosen_effort="medium")
+    model, me = tape(tmp_path, "old"), own_identity()
+    efforts = []
+    with closing(open_user_store()) as store:
+        stored = None
+        for options, switched in ((own, "high"), (own, None), (flag, None), (own, None), (flag, "off"), (own, None)):
+            with open_conversation(store, stored, cwd=str(work), model=model, title="t", me=me) as seat:
+                async with open_session(options, seat, TextReporter(live=False)) as session:
+                    efforts.append(session.agent.effort)
+                    if switched:
+                        session.switch_effort(switched)
+                    inherited = session._subagent_spec(None).words
+                    assert read_subagent_options(inherited).session.effort == session.agent.effort
+                    assert read_subagent_options(inherited).session.chosen_effort is None
+                    await session.say("go")
+                stored = store.conversations.get(seat.id)
+    assert efforts == ["low", "high", "medium", "medium", "medium", "off"]

@@ -254,3 +254,9 @@ def test_letters_of_every_script_and_emoji_are_kept():
     """RA-18."""
     text = "Zoë, 日本語, עברית, हिन्दी, ⚠️ ✅\n\ttab"
     assert printable(text) == text
+
+
+def test_the_status_line_shows_an_effort_that_was_chosen():
+    """RA-18: with the model it belongs to."""
+    assert "sonnet-4-5 (high)" in status_text(100, effort="high")
+    assert "(" not in status_text(100)

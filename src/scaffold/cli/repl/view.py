@@ -14,6 +14,7 @@ from scaffold.cli.repl.user_input import EXIT_WARNING_S, PendingInput
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of, format_usd
+from scaffold.core.run_settings import Effort
 from scaffold.policy.permission.approval_gate import ApprovalAnswer
 from scaffold.session.current_conversation import CurrentConversation
 
@@ -39,6 +40,7 @@ class StatusLineState(Struct, frozen=True, kw_only=True):
     """The used part of the model's context window; None if its size is unknown."""
     agents: int = 0
     """Running subagents."""
+    effort: Effort = "auto"
 
 
 class StatusSegment(Struct, frozen=True):
@@ -118,6 +120,7 @@ class ReplView(Struct, kw_only=True):
             cost_usd=usage.cost_usd,
             window=agent.tokens / agent.window_tokens if agent.window_tokens else None,
             agents=session.peers.running,
+            effort=agent.effort,
         )
 
     def live(self, renderer: Renderer) -> str:
@@ -173,7 +176,8 @@ def _segments(state: StatusLineState) -> Sequence[StatusSegment]:
         style = "class:status.full" if state.window >= 0.7 else ""
         segments.append(StatusSegment(4, f"{state.window:.0%} of window", style))
     segments.append(StatusSegment(7, "$?" if state.cost_usd is None else format_usd(state.cost_usd)))
-    segments.append(StatusSegment(3, short_model(state.model)))
+    thinks = "" if state.effort == "auto" else f" ({state.effort})"
+    segments.append(StatusSegment(3, short_model(state.model) + thinks))
     if state.mode == "default":
         segments.append(StatusSegment(2, "default"))
     if not state.activity:

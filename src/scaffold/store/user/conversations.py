@@ -46,6 +46,7 @@ CLAIM = "UPDATE conversation SET owner = :owner WHERE id = :id"
 RELEASE = "UPDATE conversation SET owner = NULL WHERE id = :id AND owner = :owner"
 SWITCH_MODEL = "UPDATE conversation SET model = :model WHERE id = :id AND owner = :owner RETURNING messages"
 SET_MODE = "UPDATE conversation SET mode = :mode WHERE id = :id AND owner = :owner RETURNING messages"
+SET_EFFORT = "UPDATE conversation SET effort = :effort WHERE id = :id AND owner = :owner RETURNING messages"
 SET_TODOS = "UPDATE conversation SET todos = :todos WHERE id = :id AND owner = :owner RETURNING messages"
 SET_TITLE = """
 UPDATE conversation SET title = CASE WHEN title = '' THEN :title ELSE title END WHERE id = :id AND owner = :owner
@@ -103,6 +104,8 @@ class ConversationState(Struct, frozen=True):
     mode: str
     """As stored; may be a mode that only a newer program knows."""
     todos: TodoList
+    effort: str
+    """How much the model thinks, as the user chose it; empty if the settings say so."""
 
 
 class Conversations(TableGateway):
@@ -180,6 +183,11 @@ class Conversations(TableGateway):
         rows = self._connection.write_returning(SET_MODE, id=conversation_id, owner=PROCESS.write(me), mode=mode)
         self._own(conversation_id, rows)
 
+    def keep_effort(self, conversation_id: ConversationId, effort: str, *, me: ProcessIdentity) -> None:
+        """Store how much the model thinks in this conversation."""
+        rows = self._connection.write_returning(SET_EFFORT, id=conversation_id, owner=PROCESS.write(me), effort=effort)
+        self._own(conversation_id, rows)
+
     def keep_todos(self, conversation_id: ConversationId, todos: TodoList, *, me: ProcessIdentity) -> None:
         """Store the agent's todo list, replacing the previous one."""
         rows = self._connection.write_returning(
@@ -188,9 +196,9 @@ class Conversations(TableGateway):
         self._own(conversation_id, rows)
 
     def state(self, conversation_id: ConversationId) -> ConversationState:
-        """Return the conversation's mode and todo list."""
+        """Return the conversation's mode, todo list and effort."""
         row = self._row(conversation_id)
-        return ConversationState(row["mode"], TODOS.read(row["todos"]))
+        return ConversationState(row["mode"], TODOS.read(row["todos"]), row["effort"])
 
     def forget(self, conversation_id: ConversationId) -> None:
         """Delete the conversation with its messages; raise ConversationBusy if a live process has it."""

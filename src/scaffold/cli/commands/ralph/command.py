@@ -280,6 +280,7 @@ def _session_options(flags: RalphFlags, settings: Settings, stored: StoredConver
         stream=not flags.no_stream,
         system_prompt=None if prompt is None else prompt.read_text("utf-8", "replace"),
         effort=settings.effort(size),
+        chosen_effort=settings.effort() if flags.effort is not None else None,
         size_efforts={size: settings.effort(size) for size in SIZES},
         compaction=settings.compaction(),
         windows=settings.windows(),
