@@ -1,6 +1,6 @@
 """An agent's inputs and outputs other than its conversation: prompt context, incoming messages, streamed replies."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -84,12 +84,18 @@ class MergedIncoming:
             source.take()
 
 
+def do_nothing() -> None:
+    """Do nothing."""
+
+
 class AgentIO(Struct, frozen=True, kw_only=True):
     """An agent's connections: streamed replies, incoming messages, redaction."""
 
     on_delta: DeltaHandler = ignore_delta
     """Called with each piece of a reply as it arrives."""
     incoming: Incoming = NoIncoming()
+    on_compaction: Callable[[], object] = do_nothing
+    """Called when the conversation was shortened: results of earlier calls may no longer be shown."""
     redactor: Redactor = Redactor()
     """Removes secrets from tool results: a model cannot leak what it does not know."""
 

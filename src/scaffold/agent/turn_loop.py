@@ -295,6 +295,7 @@ class Agent:
             return False
         # The provider's cache of the conversation is lost anyway, so the context may change at no cost.
         self._brief.context.renew()
+        self._io.on_compaction()
         how = "its longest texts were cut"
         if after.dropped:
             self._records.history.compact(len(after.kept), after.summary)

@@ -206,6 +206,7 @@ class Session:
             conversation=self.open_conversation.conversation,
             io=AgentIO(
                 on_delta=self._reporter.on_delta,
+                on_compaction=self._seen.forget_lines,
                 incoming=MergedIncoming(self.peers.incoming, observer.incoming),
                 redactor=self._redactor,
             ),

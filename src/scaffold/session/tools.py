@@ -88,7 +88,9 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
             load_user_tools(user_env, dirs.config / USER_TOOLS_FOLDER, taken={tool.name for tool in tools})
         )
     own = loading.result()
-    return SessionTools(tuple(map(setup.gate.guard, with_read_cache((*tools, *own.tools), cwd))), own.notices)
+    return SessionTools(
+        tuple(map(setup.gate.guard, with_read_cache((*tools, *own.tools), cwd, setup.seen))), own.notices
+    )
 
 
 async def _fetch(args: Mapping[str, Any]) -> ToolOutput:

@@ -30,8 +30,8 @@ class ConversationHistory:
     ) -> None:
         """Take a conversation that the process `me` has claimed.
 
-        `seen` returns the versions of the files that it has read or written since the last call, as
-        `store.seen_files.keep` takes them: they are stored with the message that contains the results.
+        `seen` returns what changed since the last call in what it knows of files, as `store.seen_files.keep` takes it:
+        that is stored with the message that contains the results, or with a compaction.
         """
         self._store = store
         self._id = conversation_id
@@ -48,3 +48,4 @@ class ConversationHistory:
         """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
         with self._store.transaction():
             self._store.conversations.compact(self._id, kept, summary, me=self._me)
+            self._store.seen_files.keep(self._id, self._seen())

@@ -13,6 +13,7 @@ from scaffold.core.conversation import ToolCall
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal, resolve_inside
 from scaffold.tools.content.safe_open import FileVersion, file_version
+from scaffold.tools.content.seen_files import SeenFiles
 
 CACHEABLE = frozenset({"read_file", "file_info"})
 """Tools whose answer depends only on one file and the arguments."""
@@ -34,12 +35,13 @@ def repeated_calls(calls: Sequence[ToolCall]) -> Mapping[int, int]:
     return {index: earlier for index, earlier in pairs if earlier != index}
 
 
-def with_read_cache(tools: Sequence[Tool], root: Path) -> tuple[Tool, ...]:
+def with_read_cache(tools: Sequence[Tool], root: Path, seen: SeenFiles | None = None) -> tuple[Tool, ...]:
     """Return the tools with a shared cache for those in CACHEABLE; any tool that may write clears it.
 
-    Clearing catches writes that leave a file's size and time unchanged.
+    Clearing catches writes that leave a file's size and time unchanged. A compaction clears it, too, so that files
+    read again are `seen` again.
     """
-    cache = ReadCache(root)
+    cache = ReadCache(root, seen=seen)
     return tuple(
         _caching(tool, cache) if tool.name in CACHEABLE else tool if is_read_only(tool) else _invalidating(tool, cache)
         for tool in tools
@@ -61,13 +63,18 @@ class _CachedRead(Struct, frozen=True):
 class ReadCache:
     """The latest answers of tools that read one file; an answer is valid while the file has the same version."""
 
-    def __init__(self, root: Path, most: int = MAX_CACHED) -> None:
+    def __init__(self, root: Path, most: int = MAX_CACHED, seen: SeenFiles | None = None) -> None:
         self._root = root
         self._most = most
+        self._seen = seen
+        self._compactions = 0
         self._kept: OrderedDict[str, _CachedRead] = OrderedDict()
 
     def find(self, call: ToolCall) -> ToolOutput | None:
         """Return the cached answer to an equal call; None if there is none or the file has changed."""
+        if self._seen is not None and self._compactions != self._seen.compactions:
+            self._compactions = self._seen.compactions
+            self.forget()
         key = _key(call.name, call.args)
         cached = self._kept.get(key)
         if cached is None:

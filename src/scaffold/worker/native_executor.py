@@ -21,6 +21,7 @@ from scaffold.run.sandbox import folders_without_sandbox
 from scaffold.store.spending.run_budget import RunBudget
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.command.background import BackgroundCommands
+from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.human_question import ask_human
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.request_files import request_files
@@ -74,10 +75,11 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard, co
         clock=run_context.clock,
         owner=own_identity(),
     )
-    todos = Todos()
+    todos, seen = Todos(), SeenFiles()
+    tools = _tools(context, journal, todos, commands, seen)
     return Agent(
         model=model,
-        tools=tuple(map(repeats.guard, map(context.activity.guard, _tools(context, journal, todos, commands)))),
+        tools=tuple(map(repeats.guard, map(context.activity.guard, tools))),
         brief=AgentSpec(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
             system=_system_prompt(context, journal),
@@ -88,6 +90,7 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard, co
         ),
         io=AgentIO(
             on_delta=context.activity.on_delta,
+            on_compaction=seen.forget_lines,
             incoming=MergedIncoming(repeats, HumanMessages(run_context, attempt)),
             redactor=run_context.redactor,
         ),
@@ -113,20 +116,22 @@ def _system_prompt(context: AttemptContext, journal: Journal) -> str:
 
 def reading_tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
     """Yield the tools that only read files of the worktree, for an agent that judges; nothing is asked for it."""
-    root, outputs = _tool_root(context)
+    root, outputs = _tool_root(context, SeenFiles())
     tools = with_read_cache(builtin_tools(root, outputs=outputs), root.root)
     yield from _guarded(context, journal, None, (each for each in tools if each.category == "file_read"))
 
 
-def _tools(context: AttemptContext, journal: Journal, todos: Todos, commands: BackgroundCommands) -> Iterator[Tool]:
+def _tools(
+    context: AttemptContext, journal: Journal, todos: Todos, commands: BackgroundCommands, seen: SeenFiles
+) -> Iterator[Tool]:
     """Yield a worker's tools: files, commands and Python in its worktree, a todo list, and questions to the human.
 
     A reviewer gets no tools to write files, nor to ask for some.
     """
     reviews = is_review_role(context.task.action.role)
-    root, outputs = _tool_root(context)
+    root, outputs = _tool_root(context, seen)
     built_in = builtin_tools(root, outputs=outputs, commands=commands)
-    tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root)
+    tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root, seen)
     offered = (each for each in tools if not (reviews and each.category == "file_write"))
     yield from _guarded(context, journal, context.human, offered)
     # With `--yolo` no human is expected to answer, and a question would only block the action.
@@ -136,7 +141,7 @@ def _tools(context: AttemptContext, journal: Journal, todos: Todos, commands: Ba
         yield request_files(FileRequests(context).ask)
 
 
-def _tool_root(context: AttemptContext) -> tuple[ToolRoot, Path]:
+def _tool_root(context: AttemptContext, seen: SeenFiles) -> tuple[ToolRoot, Path]:
     """Return the workspace of the attempt's tools, and the folder of their long outputs."""
     attempt = context.task.attempt
     outputs = context.run_context.outputs(attempt.run_id, attempt.id)
@@ -148,6 +153,7 @@ def _tool_root(context: AttemptContext) -> tuple[ToolRoot, Path]:
         sandbox=context.sandbox,
         redactor=context.run_context.redactor,
         on_output=context.activity.beat,
+        seen=seen,
         replaces_unread=True,
     )
     return root, outputs

@@ -23,32 +23,35 @@ def conversations(user):
     return user.conversations
 
 
-def test_a_new_conversation_has_the_default_mode_and_no_todos(conversations):
+def test_a_new_conversation_has_the_default_mode_no_todos_and_no_effort(conversations):
     """RA-5."""
-    assert conversations.state("talk") == ConversationState("default", TodoList())
+    assert conversations.state("talk") == ConversationState("default", TodoList(), "")
 
 
-def test_mode_and_todos_are_visible_to_the_next_process(user, user_path, conversations):
+def test_mode_todos_and_effort_are_visible_to_the_next_process(user, user_path, conversations):
     """RA-5, RA-10: durable as soon as they are stored."""
     with user.transaction():
         conversations.keep_mode("talk", "debug", me=ME)
         conversations.keep_todos("talk", LIST, me=ME)
+        conversations.keep_effort("talk", "high", me=ME)
     other = UserStore.open(user_path, clock=FakeClock())
-    assert other.conversations.state("talk") == ConversationState("debug", LIST)
+    assert other.conversations.state("talk") == ConversationState("debug", LIST, "high")
     other.close()
 
 
-@pytest.mark.parametrize("keep", ["mode", "todos"])
-def test_only_the_claiming_process_changes_a_conversations_state(user, conversations, keep):
+@pytest.mark.parametrize(
+    ("keep", "value"),
+    [("keep_mode", "plan"), ("keep_todos", LIST), ("keep_effort", "high")],
+    ids=lambda each: str(each)[:12],
+)
+def test_only_the_claiming_process_changes_a_conversations_state(user, conversations, keep, value):
     """RA-10: two processes never change one conversation."""
     with user.transaction():
         conversations.release("talk", ME)
         conversations.claim("talk", ALIVE)
     with pytest.raises(ConversationBusy), user.transaction():
-        conversations.keep_mode("talk", "plan", me=ME) if keep == "mode" else conversations.keep_todos(
-            "talk", LIST, me=ME
-        )
-    assert conversations.state("talk") == ConversationState("default", TodoList())
+        getattr(conversations, keep)("talk", value, me=ME)
+    assert conversations.state("talk") == ConversationState("default", TodoList(), "")
 
 
 def test_a_missing_conversation_has_no_state(user):

@@ -5,6 +5,7 @@ import pytest
 from scaffold.core.conversation import ToolCall
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.catalog import builtin_tools
+from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.read_cache import ReadCache, with_read_cache
 from scaffold.tools.workspace import Workspace
 
@@ -96,7 +97,12 @@ def test_only_the_most_recently_used_results_are_cached(cache):
 
 
 @pytest.fixture
-def tools(root):
+def seen():
+    return SeenFiles()
+
+
+@pytest.fixture
+def tools(root, seen):
     """Real tools with a cache, and the number of real reads."""
     reads = []
 
@@ -107,9 +113,10 @@ def tools(root):
 
         return Tool(**{name: getattr(tool, name) for name in Tool.__struct_fields__} | {"run": run})
 
-    built_in = builtin_tools(Workspace(root, {"PATH": os.environ["PATH"]}))
+    workspace = Workspace(root, {"PATH": os.environ["PATH"]}, seen=seen)
+    built_in = builtin_tools(workspace)
     named = [counting(tool) if tool.name == "read_file" else tool for tool in built_in]
-    return {tool.name: tool for tool in with_read_cache(named, root)}, reads
+    return {tool.name: tool for tool in with_read_cache(named, root, seen)}, reads
 
 
 async def test_an_unchanged_file_is_not_read_again(tools):
@@ -139,6 +146,17 @@ async def test_changes_by_our_tools_are_seen_by_the_next_read(tools, root, name,
     assert not output.failed, output.content
     os.utime(root / "a", ns=(5, 5))
     assert "uno" in (await made["read_file"].run({"path": "a"})).content
+
+
+async def test_after_a_compaction_a_file_is_read_again(tools, seen, root):
+    """RA-10, RA-19: so that the conversation knows its lines."""
+    made, reads = tools
+    await made["read_file"].run({"path": "a"})
+    seen.forget_lines()
+    for _ in range(2):
+        await made["read_file"].run({"path": "a"})
+    assert reads == ["a", "a"]
+    assert seen.knows_lines(root / "a")
 
 
 async def test_any_tool_that_may_write_clears_the_cache(tools):

@@ -167,6 +167,61 @@ async def test_a_very_long_file_is_known_by_its_version(tmp_path, agent):
     assert refused.content.endswith("what it contains now. Read it again.")
 
 
+async def test_after_a_compaction_lines_are_changed_by_number_only_after_reading_them(tmp_path, agent):
+    """RA-4, RA-10: their numbers are no longer shown; `expected`, exact text and whole files need none."""
+    for name in ("read", "written", "appended", "expected", "edited", "replaced"):
+        (tmp_path / name).write_text("one\ntwo\n")
+        await agent.call("read_file", path=name)
+    await agent.call("write_file", path="written", content="one\ntwo\n")
+    agent.seen.forget_lines()
+    by_number = {"operations": [operation(2, "2")]}
+    refused = await agent.call("apply_delta", path="read", **by_number)
+    assert "was not read in this conversation since it was shortened" in refused.content
+    assert (await agent.call("apply_delta", path="written", **by_number)).failed
+    fine = [
+        await agent.call("apply_delta", path="expected", operations=[operation(2, "2", expected="two")]),
+        await agent.call("edit", path="edited", old="two", new="2"),
+        await agent.call("append_file", path="appended", content="three\n"),
+        await agent.call("write_file", path="replaced", content="2\ntwo\n"),
+    ]
+    assert [result.failed for result in fine] == [False] * 4
+    # A part that was shown is not the whole file; one that was written as a whole is.
+    later = {
+        name: await agent.call("apply_delta", path=name, **by_number) for name in ("edited", "appended", "replaced")
+    }
+    assert [result.failed for result in later.values()] == [True, True, False]
+    for name in ("read", "edited", "appended"):
+        await agent.call("read_file", path=name)
+        assert not (await agent.call("apply_delta", path=name, **by_number)).failed
+
+
+async def test_a_change_from_outside_does_not_bring_lines_back(tmp_path, agent):
+    """RA-14: what changed is shown, the rest of the file is not."""
+    (tmp_path / "a").write_text("one\ntwo\n")
+    await agent.call("read_file", path="a")
+    agent.seen.forget_lines()
+    (tmp_path / "a").write_text("one\ntwo\nthe user's\n")
+    first = await agent.call("apply_delta", path="a", operations=[operation(2, "2")])
+    second = await agent.call("apply_delta", path="a", operations=[operation(2, "2")])
+    assert "was changed since you read it" in first.content
+    assert "since it was shortened" in second.content
+
+
+async def test_a_resumed_conversation_knows_that_lines_are_not_shown(tmp_path, agent):
+    """RA-10: stored with the compaction, for short and for very long files."""
+    (tmp_path / "a").write_text("one\n")
+    (tmp_path / "long").write_text("x" * 99 + "\n" * 11_000_000)
+    for name in ("a", "long"):
+        await agent.call("read_file", path=name, end_line=1)
+    agent.seen.forget_lines()
+    resumed = continued(tmp_path, agent)
+    for name in ("a", "long"):
+        assert resumed.seen.knows(tmp_path / name)
+        assert not resumed.seen.knows_lines(tmp_path / name)
+    assert (await resumed.call("apply_delta", path="a", operations=[operation(1, "1")])).failed
+    assert not (await resumed.call("write_file", path="a", content="mine\n")).failed
+
+
 def continued(root, earlier):
     """Return the conversation as the next process finds it: with what the last one stored."""
     stored = {path: version for path, version in earlier.seen.take_changes().items() if version is not None}

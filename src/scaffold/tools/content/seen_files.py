@@ -26,6 +26,8 @@ KEPT_BYTES = 500_000
 KEPT_FILES = 200
 """Of more files, those seen longest ago are forgotten."""
 SHOWN_CHANGE_CHARS = 6_000
+LINES_UNKNOWN = "~"
+"""Begins a stored version of a file whose lines the conversation no longer shows."""
 
 
 class EditedSpan(Struct, frozen=True):
@@ -42,16 +44,19 @@ class _SeenFile(Struct):
     digest: bytes | None
     data: bytes | None
     version: FileVersion
+    lines_known: bool = True
+    """Whether the conversation still shows its lines with their numbers."""
     reply: object = None
     edits: list[EditedSpan] = field(default_factory=list)
     """What the calls of `reply` changed so far, in the line numbers from before the reply."""
 
     def to_text(self) -> str:
-        """Return the version as text: the digest, or the fields of the version."""
+        """Return the version as text: the digest, or the fields of the version; marked if its lines are not known."""
+        mark = "" if self.lines_known else LINES_UNKNOWN
         if self.digest is not None:
-            return self.digest.hex()
+            return mark + self.digest.hex()
         version = self.version
-        return f"{version.device} {version.inode} {version.size} {version.mtime_ns}"
+        return f"{mark}{version.device} {version.inode} {version.size} {version.mtime_ns}"
 
 
 def whole_content(data: bytes) -> FileContent:
@@ -68,6 +73,8 @@ class SeenFiles:
         self._seen: OrderedDict[Path, _SeenFile] = OrderedDict(
             (Path(path), seen) for path, seen in known.items() if seen is not None
         )
+        self.compactions = 0
+        """How often its conversation was compacted, in this process."""
         # Tools run in threads, whoever stores the changes in another one.
         self._changes: deque[tuple[str, str | None]] = deque()
 
@@ -83,10 +90,18 @@ class SeenFiles:
 
     def record(self, path: Path, content: FileContent) -> None:
         """Remember the content of a file that the conversation has read, or written as a whole."""
+        self._remember(path, content, lines_known=True)
+
+    def record_change(self, path: Path, content: FileContent) -> None:
+        """Remember the content of a file of which the conversation was shown only a change."""
+        earlier = self._seen.get(path)
+        self._remember(path, content, lines_known=earlier is None or earlier.lines_known)
+
+    def _remember(self, path: Path, content: FileContent, *, lines_known: bool) -> None:
         digest = None if content.cut else hashlib.sha256(content.data).digest()
         kept = content.data if not content.cut and len(content.data) <= KEPT_BYTES else None
         earlier = self._seen.pop(path, None)
-        seen = _SeenFile(digest, kept, content.origin)
+        seen = _SeenFile(digest, kept, content.origin, lines_known)
         if earlier is not None and earlier.reply is CURRENT_REPLY.get():
             seen.reply, seen.edits = earlier.reply, earlier.edits
         self._seen[path] = seen
@@ -102,7 +117,7 @@ class SeenFiles:
         """
         before = self._edits_of_reply(path)
         own = [EditedSpan(*_original(before, edit), len(edit.new) - (edit.end - edit.start)) for edit in edits]
-        self.record(path, content)
+        self.record_change(path, content)
         seen = self._seen[path]
         seen.reply, seen.edits = CURRENT_REPLY.get(), sorted([*before, *own], key=lambda span: (span.start, span.end))
 
@@ -114,6 +129,18 @@ class SeenFiles:
     def knows(self, path: Path) -> bool:
         """Return whether the conversation has read or written the file."""
         return path in self._seen
+
+    def knows_lines(self, path: Path) -> bool:
+        """Return whether the conversation knows the file and still shows its lines with their numbers."""
+        return path in self._seen and self._seen[path].lines_known
+
+    def forget_lines(self) -> None:
+        """Note that the lines of all files may no longer be shown: the conversation was compacted."""
+        self.compactions += 1
+        for path, seen in self._seen.items():
+            if seen.lines_known:
+                seen.lines_known = False
+                self._changes.append((str(path), seen.to_text()))
 
     def change_since(self, path: Path, content: FileContent | None, shown: str) -> Refusal | None:
         """Return what changed in a file since it was last seen, and remember it; None if nothing did.
@@ -129,7 +156,7 @@ class SeenFiles:
         if _is_same(seen, content):
             return None
         del self._seen[path]
-        self.record(path, content)
+        self._remember(path, content, lines_known=seen.lines_known)
         return Refusal(
             f"{shown} was changed since you read it, outside this conversation or by a command; nothing was written. "
             f"Make your change on what it contains now. {_description(seen, content)}"
@@ -161,10 +188,12 @@ class SeenFiles:
 
 def _seen_file(version: str) -> _SeenFile | None:
     """Return the file that `to_text` described, without its content; None if a newer program wrote it."""
+    lines_known = not version.startswith(LINES_UNKNOWN)
+    version = version.removeprefix(LINES_UNKNOWN)
     try:
         if " " in version:
-            return _SeenFile(None, None, FileVersion(*map(int, version.split(" "))))
-        return _SeenFile(bytes.fromhex(version), None, FileVersion(0, 0, 0, 0))
+            return _SeenFile(None, None, FileVersion(*map(int, version.split(" "))), lines_known)
+        return _SeenFile(bytes.fromhex(version), None, FileVersion(0, 0, 0, 0), lines_known)
     except (ValueError, TypeError):
         return None
 

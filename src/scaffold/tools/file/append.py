@@ -65,7 +65,7 @@ def _change_since(workspace: Workspace, target: Path, shown: str) -> Refusal | N
 def _record(workspace: Workspace, target: Path, shown: str) -> None:
     content = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES)
     if not isinstance(content, Refusal):
-        workspace.seen.record(target, content)
+        workspace.seen.record_change(target, content)
 
 
 def _append(fd: int, content: str, shown: str) -> tuple[int, str] | Refusal:

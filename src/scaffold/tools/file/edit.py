@@ -87,8 +87,9 @@ def _changes(
     changes = parse_edits(operations)
     if isinstance(changes, Refusal):
         return changes
-    if not workspace.seen.knows(target) and any(change.expected is None for change in changes):
-        return Refusal(f"{shown} was not read in this conversation: read it first, or give `expected`.")
+    if not workspace.seen.knows_lines(target) and any(change.expected is None for change in changes):
+        since = " since it was shortened" if workspace.seen.knows(target) else ""
+        return Refusal(f"{shown} was not read in this conversation{since}: read it first, or give `expected`.")
     return workspace.seen.renumbered(target, changes)
 
 
