@@ -33,7 +33,7 @@ LONG_EVENT_BYTES = 1_000
 """An unfinished event of more bytes is no keep-alive."""
 MAX_ERROR_BYTES = 2**16
 DEFAULT_OUTPUT_TOKENS = 1_000
-"""Estimated output of an agent's first turn; later estimates use the last turn's output."""
+"""Estimated output of an agent's first turn, besides its thoughts; later estimates use the last turn's output."""
 INPUT_MARGIN = 0.1
 """A request's input may exceed the estimate by this fraction."""
 SURELY_TOO_LONG = 1.5
@@ -97,7 +97,8 @@ class LiveModel:
         grown = guess - self._guessed
         # The reported count plus the growth is more exact than a guess, but void once the conversation was compacted.
         input_tokens = self._last.input_tokens + grown if self._last.requests and grown >= 0 else guess
-        output_tokens = self._last.output_tokens or DEFAULT_OUTPUT_TOKENS
+        thoughts = self._card.thinking.expected_tokens(request.effort)
+        output_tokens = self._last.output_tokens or DEFAULT_OUTPUT_TOKENS + thoughts
         usage = Usage(
             input_tokens=input_tokens,
             cached_input_tokens=min(self._last.cached_input_tokens, input_tokens),

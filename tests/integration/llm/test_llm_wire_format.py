@@ -144,6 +144,19 @@ async def test_an_estimate_learns_from_the_previous_reply(wire):
     assert usage.cost_usd > 0
 
 
+async def test_a_first_estimate_counts_the_thoughts_that_are_asked_for():
+    """BX-11: later ones know how many there were."""
+    start = UserMessage((Text("hello"),))
+    async with serve("anthropic", [SAID]) as server, open_client(server) as asked:
+        requests = [
+            Request(caller=Caller(role="agent"), system="Be brief.", messages=(start,), effort=effort)
+            for effort in ("off", "low", "high")
+        ]
+        assert [asked.model.estimate(each).output_tokens for each in requests] == [1_000, 1_500, 7_000]
+        await asked.reply(start)
+        assert asked.model.estimate(requests[-1]).output_tokens == 30
+
+
 @pytest.mark.parametrize("wire", WIRES)
 async def test_thinking_goes_back_only_to_the_model_that_wrote_it(wire):
     foreign = AssistantMessage((Thinking("secret thought", signature="s"), ToolCall("a", "shell", {})), model="other:m")

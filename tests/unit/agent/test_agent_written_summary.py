@@ -89,7 +89,7 @@ async def test_what_a_model_wrote_survives_later_summaries_by_code():
 
 
 async def test_a_written_summary_is_paid_for_like_any_request():
-    """RA-10, RA-12: reserved before, settled after, and counted with the reply that follows."""
+    """RA-10, BX-11: reserved before, settled after, and counted with the reply that follows."""
     budget, history = FakeBudget(), MemoryHistory()
     worker, _, journal = started(
         text_reply(Text(WORDS), input_tokens=900),
@@ -126,7 +126,7 @@ async def test_code_writes_what_the_model_does_not(reply, why):
 
 
 async def test_a_budget_without_room_for_a_summary_leaves_it_to_code():
-    """RA-10, RA-12: `/compact` costs nothing then."""
+    """RA-10, BX-11: `/compact` costs nothing then."""
     worker, model, journal = started(budget=FakeBudget(requests=0))
     assert await worker.compact()
     assert model.requests == []

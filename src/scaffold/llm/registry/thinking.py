@@ -16,6 +16,10 @@ OffForm = Literal["omitted", "disabled", "between_tools", "none", "minimal", "le
 """How thinking is turned off: by leaving the parameter out | by this value of it | not at all: the least is asked."""
 
 
+EXPECTED_TOKENS: Mapping[str, int] = {"low": 500, "medium": 2_000, "high": 6_000}
+"""Tokens of thoughts to expect in a first reply, by level; only for its estimated cost."""
+
+
 class ThinkingSupport(Struct, frozen=True, kw_only=True):
     """How a model's thinking is controlled."""
 
@@ -32,6 +36,12 @@ class ThinkingSupport(Struct, frozen=True, kw_only=True):
             return self.efforts[0]
         wanted = "medium" if effort == "auto" else effort
         return wanted if wanted in self.efforts else self.efforts[-1 if wanted == "high" else 0]
+
+    def expected_tokens(self, effort: Effort | None) -> int:
+        """Return the tokens of thoughts to expect in a reply; 0 for none, and where only the server knows."""
+        silent = self.form == "none" or (self.form == "unknown" and effort in {None, "auto"})
+        turned_off = effort == "off" and self.off != "least" and self.form != "fixed"
+        return 0 if silent or turned_off else EXPECTED_TOKENS[self.level(effort or "auto")]
 
 
 NO_THINKING = ThinkingSupport(form="none")
