@@ -56,15 +56,17 @@ class ModelWindow:
         looks = self._learned.looks
         if self.tokens is not None or not self._endpoint.window_urls or looks[self._key] >= MAX_LOOKS:
             return False
-        looks[self._key] += 1
         try:
             async with asyncio.timeout(min(LOOK_S, idle_s)):
                 for url in self._endpoint.window_urls:
                     self.learn(await self._told(wire, url))
                     if self.tokens is not None:
                         return True
-        except (TimeoutError, ModelError):
+            looks[self._key] += 1
+        except TimeoutError:
             looks[self._key] = MAX_LOOKS
+        except ModelError:
+            pass  # a server that is not there, and may come: so far it has not been asked
         return False
 
     async def _told(self, wire: HttpClient, url: str) -> int | None:

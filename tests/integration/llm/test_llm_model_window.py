@@ -8,7 +8,7 @@ from model_server.client import open_client
 from model_server.server import serve
 from model_server.turn import Turn
 from scaffold.core.conversation import Text, UserMessage
-from scaffold.core.errors import ContextOverflow
+from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.llm.transport.ports import LearnedWindows
 
 FINE = Turn(text="Fine.", times=9)
@@ -70,6 +70,21 @@ async def test_a_server_that_cannot_tell_delays_and_fails_no_request(page):
         assert (await client.reply()).message.text == "Fine."
         assert client.model.window_tokens is None
         assert len(server.looked) <= 2 * len(PLACES)
+
+
+async def test_a_server_that_was_not_there_is_asked_when_it_is():
+    """RA-1, AL-31: a local server that is started after `ralph`."""
+    learned = LearnedWindows()
+    async with serve("chat", [FINE]) as server:
+        model = server.local_model
+        async with open_client(server, model="local:tiny@http://127.0.0.1:1/v1", learned=learned) as client:
+            with pytest.raises(ModelError):
+                await client.reply()
+        assert learned.looks == {}
+        server.pages["/props"] = SLOT
+        async with open_client(server, model=model, learned=learned) as client:
+            await client.reply()
+            assert client.model.window_tokens == 8192
 
 
 async def test_a_configured_window_wins_and_nobody_is_asked():
