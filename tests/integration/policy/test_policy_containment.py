@@ -45,6 +45,30 @@ def test_an_absolute_path_inside_is_accepted(root):
     assert resolve_inside(root, str(root / "src")) == root / "src"
 
 
+@pytest.mark.parametrize(
+    ("path", "inside"),
+    [
+        ("/workspace/src/a.py", "src/a.py"),
+        ("/src/a.py", "src/a.py"),
+        ("/home/user/work/src", "src"),
+        ("/etc/passwd", ""),
+        ("/", ""),
+        ("/workspace/.git/config", ""),
+        ("/tmp/../work-else/src/a.py", ""),
+        ("../elsewhere/src/a.py", ""),
+    ],
+)
+def test_for_a_path_of_another_machine_the_same_one_inside_is_proposed(root, path, inside):
+    """RA-4: only a proposal, and never for a path that climbs out on purpose."""
+    refused = resolve_inside(root, path)
+    assert isinstance(refused, Refusal)
+    assert refused.reason.endswith(
+        f"is outside the workspace; did you mean {inside}?"
+        if inside
+        else "only paths inside it may be used, relative to it."
+    )
+
+
 def test_a_root_behind_a_link_is_the_same_root(root, tmp_path):
     (tmp_path / "alias").symlink_to(root)
     assert resolve_inside(tmp_path / "alias", "src/a.py") == root / "src" / "a.py"

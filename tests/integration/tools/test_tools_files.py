@@ -115,7 +115,7 @@ async def test_a_binary_file_is_refused_with_an_alternative(root, call):
     os.mkfifo(root / "pipe")
     ways_out = {
         "folder": "use list_dir",
-        "none": "search_files",
+        "none": "find it with glob",
         "picture": "binary",
         "pipe": "a pipe",
         "../out": "outside the workspace",
@@ -253,6 +253,12 @@ async def test_a_path_that_is_no_folder_inside_is_not_listed(root, call, path):
     (root / "file").touch()
     output = await call("list_dir", path=path)
     assert output.failed
+
+
+async def test_a_folder_like_one_that_does_not_exist_is_proposed(root, call):
+    (root / "source").mkdir()
+    (root / "source" / "a").touch()
+    assert (await call("list_dir", path="sources")).content == "There is no folder sources. Did you mean source?"
 
 
 @pytest.mark.parametrize(

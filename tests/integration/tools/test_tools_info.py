@@ -100,7 +100,7 @@ async def test_an_undecodable_target_is_shown_escaped(root, info):
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("none", "There is no none"),
+        ("none", "There is no file none"),
         ("..", "outside"),
         ("../x", "outside"),
         (".git", "belongs to git"),

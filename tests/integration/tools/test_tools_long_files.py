@@ -70,7 +70,7 @@ async def test_a_long_file_without_a_range_is_read_from_its_beginning(call):
     output = await call("read_file", path="long")
     head, first, *_, last = output.content.splitlines()
     assert head == f"long: total_lines {LINES + 10}, range 1-2000"
-    assert (first, last) == ("1\t000000001", "... continue with start_line 2001")
+    assert (first, last) == ("1\t000000001", "... continue with start_line 2001, or find lines with search_files")
 
 
 async def test_a_range_beyond_a_long_file_is_refused_with_its_length(call):

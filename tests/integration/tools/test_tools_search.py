@@ -50,6 +50,25 @@ src/deep/c.py
 1: needle 4""")
 
 
+@pytest.mark.parametrize("pattern", ["needle 1\nmore", r"needle \d\n"])
+async def test_a_pattern_over_several_lines_is_answered_with_the_reason(search, pattern):
+    """RA-4: no match is no proof that the text does not occur."""
+    found, hint = (await search(pattern=pattern)).content.splitlines()
+    assert found == "total_matches_found 0, matched_files 0"
+    assert "a line break never matches" in hint
+    assert "line break" not in (await search(pattern=r"nothing\\name")).content
+    assert "line break" not in (await search(pattern=r"needle[^\n]")).content
+
+
+async def test_text_that_was_given_as_a_pattern_is_shown_as_one(root, search):
+    """RA-4: balanced brackets are no error, and match something else."""
+    (root / "a.py").write_text("def save(self, path):\n")
+    hint = (await search(pattern="def save(self, path):")).content.splitlines()[-1]
+    assert hint == r"`pattern` is a regular expression; if it is meant as text, it is `def save\(self, path\):`."
+    assert "2" not in (await search(pattern=r"def save\(self, path\):")).content.splitlines()[0]
+    assert "meant as text" not in (await search(pattern=r"def other\(")).content
+
+
 async def test_context_lines_are_shown_once_around_matches(search):
     """RA-4."""
     apart = await search(pattern="needle", path="a.py", context_lines=1)

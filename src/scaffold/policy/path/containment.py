@@ -28,8 +28,20 @@ def resolve_inside(root: Path, path: str) -> Path | Refusal:
     except (OSError, RuntimeError, ValueError):
         return Refusal(f"{path!r} cannot be resolved (a symlink loop or an invalid name); use another path.")
     if not resolved.is_relative_to(workspace):
-        return Refusal(f"{path!r} is outside the workspace; only paths inside it may be used.")
+        inside = _same_end_inside(workspace, path)
+        fix = f"did you mean {inside}?" if inside else "only paths inside it may be used, relative to it."
+        return Refusal(f"{path!r} is outside the workspace; {fix}")
     # check the path before and after resolving: either may lead through a `.git`
     if any(part.casefold() == ".git" for part in (*Path(relative).parts, *resolved.relative_to(workspace).parts)):
         return Refusal(f"{path!r} belongs to git and is off limits; your work is committed for you.")
     return resolved
+
+
+def _same_end_inside(workspace: Path, path: str) -> str:
+    """Return the longest end of an absolute path that is in the workspace, too; empty if there is none."""
+    parts = Path(path).parts[1:] if path.startswith("/") else ()
+    # A path that climbs out names another folder on purpose, and what belongs to git is refused anyway.
+    if any(part == ".." or part.casefold() == ".git" for part in parts):
+        return ""
+    ends = ("/".join(parts[at:]) for at in range(len(parts)))
+    return next((end for end in ends if os.path.lexists(workspace / end)), "")

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.policy.path.containment import Refusal
+from scaffold.tools.content.near_paths import missing_file
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _EFFECTIVE = os.access in os.supports_effective_ids
@@ -64,7 +65,7 @@ def read_head(root: Path, path: Path, shown: str, *, limit_bytes: int) -> FileCo
                 # One byte more than allowed shows that the file is too long, even in /proc, where sizes are unknown.
                 data = file.read(min(limit_bytes, HEAD_BYTES) if known_long else limit_bytes + 1)
     except FileNotFoundError:
-        return Refusal(f"There is no file {shown}; use list_dir or search_files to find it.")
+        return Refusal(missing_file(root, shown))
     except IsADirectoryError:
         return Refusal(f"{shown} is a folder; use list_dir.")
     except OSError as error:

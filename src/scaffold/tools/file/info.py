@@ -11,6 +11,7 @@ import msgspec
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal, resolve_inside
 from scaffold.tools.arguments import object_schema
+from scaffold.tools.content.near_paths import missing_file
 from scaffold.tools.content.safe_open import open_file, open_folder
 from scaffold.tools.content.text_encoding import Decoded
 from scaffold.tools.file.line_reader import decode_chunks, read_range
@@ -41,7 +42,7 @@ def file_info(workspace: Workspace, *, time_limit_s: float = READ_TIMEOUT_S) -> 
         try:
             status = readable.path.lstat()
         except (FileNotFoundError, ValueError):  # ValueError: an impossible name, e.g. with NUL
-            return failed_answer(f"There is no {args['path']}; use list_dir or search_files to find it.")
+            return failed_answer(missing_file(readable.folder, args["path"]))
         known: dict[str, Any] = {
             "path": _json_safe(args["path"]),
             "kind": file_kind(status),

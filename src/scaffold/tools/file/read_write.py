@@ -13,6 +13,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
+from scaffold.tools.content.near_paths import missing_folder
 from scaffold.tools.content.safe_open import FileContent, open_file, open_folder, read_head, replace_file
 from scaffold.tools.content.seen_files import SeenFiles, whole_content
 from scaffold.tools.content.text_encoding import (
@@ -168,7 +169,7 @@ def list_dir(workspace: Workspace) -> Tool:
         if isinstance(readable, Refusal):
             return failed_answer(readable.reason)
         if not readable.path.is_dir():
-            return failed_answer(f"{args['path']} is not a folder; list its parent folder.")
+            return failed_answer(_no_folder(readable, args["path"]))
         with open_folder(readable.folder, readable.path) as folder:
             entries = sorted(name for name in os.listdir(folder) if name != ".git")  # noqa: PTH208 - of a descriptor
             lines = [line for name in entries[:MAX_ENTRIES] if (line := _entry(folder, name))]
@@ -183,6 +184,12 @@ def list_dir(workspace: Workspace) -> Tool:
         category="file_read",
         run=run_in_thread(work),
     )
+
+
+def _no_folder(readable: ReadablePath, shown: str) -> str:
+    if readable.path.exists():
+        return f"{shown} is not a folder; list its parent folder."
+    return missing_folder(readable.folder, shown)
 
 
 def decode_file(readable: ReadablePath, shown: str) -> Decoded | Encoding | Refusal:
@@ -259,10 +266,15 @@ def _numbered(args: Mapping[str, Any], part: _FileExcerpt) -> ToolOutput:
         if room < 0:
             break
     last = start - 1 + len(shown)
-    rest = [f"... continue with start_line {last + 1}"] if last < requested_end else []
+    rest = [_how_to_go_on(last, requested_end)] if last < requested_end else []
     count = f"{total}" if part.counted else f"more than {total}"
     head = f"{path}: total_lines {count}, range {start}-{last}{_note(part.encoding)}"
     return ToolOutput("\n".join([head, *shown, *rest]))
+
+
+def _how_to_go_on(last: int, requested_end: int) -> str:
+    search = ", or find lines with search_files" if requested_end - last > MAX_LINES else ""
+    return f"... continue with start_line {last + 1}{search}"
 
 
 def _past_end_message(path: str, total: int, *, counted: bool) -> str:

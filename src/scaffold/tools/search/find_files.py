@@ -8,7 +8,7 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.file.walk import files_below
+from scaffold.tools.content.walk import files_below
 from scaffold.tools.search.worker import matches_glob
 from scaffold.tools.workspace import (
     Deadline,

@@ -15,9 +15,9 @@ from scaffold.policy.path.globs import matches
 from scaffold.policy.secret.files import secret_entry
 from scaffold.tools.content.safe_open import open_file
 from scaffold.tools.content.text_encoding import Decoded, split_lines
+from scaffold.tools.content.walk import files_below
 from scaffold.tools.file.line_reader import batched_lines, decode_chunks
 from scaffold.tools.file.read_write import decode_file
-from scaffold.tools.file.walk import files_below
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Deadline, ReadablePath, printable_name
 
 MAX_SHOWN_CHARS = 400
@@ -55,6 +55,11 @@ class SearchRequest(Struct, frozen=True):
 
 class SearchTimeout(Exception):
     """A search did not finish before its deadline."""
+
+
+_LINE_BREAK = re.compile(r"\n|(?<!\\)(?:\\\\)*\\n")
+_SPECIAL = re.compile(r"[()\[\]{}*+?|^$]")
+"""What has a meaning in a pattern; a dot matches itself, too."""
 
 
 class FileMatches(Struct, frozen=True):
@@ -191,10 +196,22 @@ def _report(found: Sequence[FileMatches], query: SearchQuery) -> str:
             break
         report.append(line)
         left -= matching
+    if not total:
+        report += _why_nothing(query.pattern)
     shown = query.max_matches - left
     if shown < total:
         report.append(f"... {total - shown} more matches; narrow `pattern`, `path` or `glob`.")
     return "\n".join(report)
+
+
+def _why_nothing(pattern: str) -> Sequence[str]:
+    """Return what may be wrong with a pattern that matches nothing: a model would take that as proof of absence."""
+    line = max(_LINE_BREAK.split(pattern), key=len)
+    # Who has escaped something knows that it is no plain text.
+    text = line if "\\" in line else _SPECIAL.sub(r"\\\g<0>", line)
+    if line != pattern:
+        return [f"`pattern` is matched within each line, so a line break never matches; look for one line: `{text}`."]
+    return [] if text == line else [f"`pattern` is a regular expression; if it is meant as text, it is `{text}`."]
 
 
 def _lines(found: Sequence[FileMatches], around: int) -> Iterator[tuple[str, bool]]:
