@@ -121,6 +121,16 @@ def test_different_white_space_is_refused_and_the_line_is_shown(expected):
     )
 
 
+def test_line_numbers_in_the_expected_lines_are_named_as_the_mistake():
+    """RA-4."""
+    refused = outcome("a\n  b\nc\n", replace(2, "2\tx", expected="2\t  b"))
+    assert isinstance(refused, Refusal)
+    assert refused.reason == (
+        "`expected` has line numbers before the lines; nothing was changed. Leave out the numbers, in `content` too:\n"
+        "2\t  b"
+    )
+
+
 def test_different_white_space_inside_a_word_is_refused():
     assert isinstance(outcome("a b\n", replace(1, "x", expected="ab")), Refusal)
 

@@ -65,7 +65,9 @@ def test_lines_that_occur_more_than_once_are_refused_unless_an_anchor_decides():
     """RA-4: the first of several places would be a guess."""
     ambiguous = refusal(TWO_CLASSES, "-        x = 1", "+        x = 2")
     assert ambiguous.startswith("These lines occur 2 times, at lines 3, 12. Take more lines")
-    assert ambiguous.endswith(":\n        x = 1")
+    assert ":\n        x = 1\nThe places are these;" in ambiguous
+    assert "\n3\t        x = 1\n" in ambiguous
+    assert "\n--\n10\tclass B:\n11\t    def f(self):\n12\t        x = 1\n13\t" in ambiguous
     changed, _ = applied(TWO_CLASSES, "@@ class B:", "-        x = 1", "+        x = 2")
     assert changed == TWO_CLASSES[:-27] + TWO_CLASSES[-27:].replace("x = 1", "x = 2")
     nested, _ = applied(TWO_CLASSES, "@@ class A:", "@@ def f(self):", "-        x = 1", "+        x = 2")

@@ -49,6 +49,57 @@ def test_text_that_occurs_more_than_once_is_refused_with_its_lines():
     assert replaced(CODE, "return a", "return 2 * a", everywhere=True).count == 2
 
 
+def test_each_place_of_text_that_occurs_more_than_once_is_shown_with_lines_around_it():
+    """RA-4: a model that has not read the file can say which one it means."""
+    assert refused(CODE, "return a").endswith(
+        "which place is meant:\n1\tdef first(a):\n2\t    return a + 1\n3\t\n--\n"
+        "4\t\n5\tdef second(a):\n6\t\treturn a + 2"
+    )
+    assert refused("b" * 9, "b").endswith("which place is meant:\n1\tbbbbbbbbb")
+
+
+@pytest.mark.parametrize("new", ["    return a + 3", "", "\treturn a + 3"])
+def test_text_with_less_indentation_than_its_line_is_refused_if_that_would_change_it(new):
+    """RA-4: the rest of the indentation would stay before the new text."""
+    assert refused(CODE, "  return a + 1", new) == (
+        "`old` begins within the indentation of line 2, so `new` would be indented wrongly; nothing was changed. "
+        "Take the whole line:\n2\t    return a + 1"
+    )
+
+
+def test_text_that_keeps_its_indentation_may_begin_within_it():
+    assert replaced(CODE, "  return a + 1", "  return a").text == CODE.replace("a + 1", "a")
+    assert replaced(CODE, "return a + 1", "  return a").text == CODE.replace("return a + 1", "  return a")
+    assert replaced(CODE, "a + 1", "  2").text == CODE.replace("a + 1", "  2")
+    assert replaced("  a\n    a\n", " a", "\ta", everywhere=True).text == " \ta\n   \ta\n"
+
+
+def test_line_numbers_of_a_tool_are_named_as_the_mistake():
+    """RA-4: a model that copies them once would do so again."""
+    for old in ("1\tdef first(a):\n2\t    return a + 1", "1: def first(a):\n2:     return a + 1"):
+        assert refused(CODE, old).endswith(
+            "Leave out the line numbers, in the new text too. The lines are:\n1\tdef first(a):\n2\t    return a + 1"
+        )
+    assert "line numbers" not in refused(CODE, "1\tdef other(a):\n    return a + 1")
+
+
+def test_of_a_long_text_the_lines_are_shown_where_it_differs():
+    """RA-4: its first lines would not tell what is wrong."""
+    lines = [f"line {number} of the text" for number in range(1, 41)]
+    text = "\n".join(lines)
+    for wrong in ("line 30 of a text", "line  30 of the text"):
+        _, *shown = refused(text, text.replace(lines[29], wrong)).splitlines()
+        assert shown == [f"{number}\t{lines[number - 1]}" for number in range(28, 40)]
+
+
+def test_an_equal_line_says_more_about_the_place_than_a_similar_one():
+    code = "def save(self, path):\n    pass\n\n\ndef write(self, path, timeout):\n    retries = 3\n"
+    assert refused(code, "def write(self, path):\n    retries = 3").endswith(
+        "The lines most like it:\n5\tdef write(self, path, timeout):\n6\t    retries = 3"
+    )
+    assert refused("}\n" * 60 + "one\n", "}\ntwo\n").endswith("Read the file to see what it contains.")
+
+
 def test_text_that_differs_in_white_space_is_refused_and_shown():
     """RA-4: a line at another indentation would change what the program does."""
     assert refused(CODE, "    return a + 2").endswith(

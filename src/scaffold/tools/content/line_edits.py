@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.printable_text import count_of
 from scaffold.policy.path.containment import Refusal
+from scaffold.tools.content.near_lines import lines_shown, without_line_numbers
 from scaffold.tools.content.text_encoding import dominant_line_end, split_lines
 
 Operation = Literal["insert", "replace", "delete"]
@@ -111,6 +112,11 @@ def _mismatch(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
     current = lines[change.start : end]
     if current == expected:
         return None
+    if without_line_numbers(expected) == current:
+        return Refusal(
+            f"`expected` has line numbers before the lines; nothing was changed. Leave out the numbers, in `content` "
+            f"too:\n{lines_shown(lines, change.start, end)}"
+        )
     blank = [_normalized(line) for line in current] == [_normalized(line) for line in expected]
     how = "differs in white space from" if blank else "does not match"
     shown = "\n".join(f"{change.start + n}\t{line[:400]}" for n, line in enumerate(current[:HINTED_LINES], 1))

@@ -13,11 +13,8 @@ from scaffold.core.printable_text import count_of
 from scaffold.policy.path.containment import Refusal
 from scaffold.policy.path.patch_text import PatchSection
 from scaffold.tools.content.line_edits import EditResult, LineEdit, apply_edits
+from scaffold.tools.content.near_lines import MAX_PLACES, lines_around, nearest_lines
 from scaffold.tools.content.text_encoding import split_lines
-from scaffold.tools.content.text_replacement import nearest_lines
-
-MAX_NAMED = 5
-"""Places that a refusal names."""
 
 
 class PatchedText(Struct, frozen=True):
@@ -73,7 +70,7 @@ def _place_of(lines: Sequence[str], section: PatchSection) -> _Place | Refusal:
         return Refusal(f"No line is `{missing}`, as `@@` says. {nearest_lines(_joined(lines), missing)}")
     for exact, like in ((True, _same), (False, str.rstrip)):
         if found := _behind_anchors(lines, section, _occurrences(lines, section, like)):
-            return _Place(found[0], exact) if len(found) == 1 else _ambiguous(section, found)
+            return _Place(found[0], exact) if len(found) == 1 else _ambiguous(lines, section, found)
     return _not_found(lines, section)
 
 
@@ -126,12 +123,14 @@ def _is_anchor(line: str, anchor: str) -> bool:
     return line.strip() == anchor.strip()
 
 
-def _ambiguous(section: PatchSection, found: Sequence[int]) -> Refusal:
-    more = " and more" if len(found) > MAX_NAMED else ""
+def _ambiguous(lines: Sequence[str], section: PatchSection, found: Sequence[int]) -> Refusal:
+    named = ", ".join(str(n + 1) for n in found[:MAX_PLACES])
+    more = " and more" if len(found) > MAX_PLACES else ""
     return Refusal(
-        f"These lines occur {count_of(len(found), 'time')}, at lines {', '.join(str(n + 1) for n in found[:MAX_NAMED])}"
-        f"{more}. Take more lines around them along, or say with `@@ LINE` which line comes before them, such as that "
-        f"of their function or class:\n{_joined(section.old)}"
+        f"These lines occur {count_of(len(found), 'time')}, at lines {named}{more}. Take more lines around them along, "
+        "or say with `@@ LINE` which line comes before them, such as that of their function or class:\n"
+        f"{_joined(section.old)}\n"
+        f"The places are these; read the file if they do not tell which is meant:\n{lines_around(lines, found)}"
     )
 
 

@@ -2,23 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 
 from msgspec import Struct
 
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.content.line_edits import LineEdit, edit_hunks
+from scaffold.tools.content.near_lines import MAX_PLACES, lines_around, lines_shown, nearest_lines
 from scaffold.tools.content.text_encoding import dominant_line_end, split_lines
-
-MAX_NAMED = 5
-"""Places that a refusal names."""
-SHOWN_LINES = 12
-"""Lines of a near place that a refusal shows."""
-SHOWN_LINE_CHARS = 300
-NEAR = 0.6
-"""Lines at least this similar count as near, from 0 to 1."""
-MAX_COMPARED_LINES = 20_000
-"""A longer text is not searched for near places."""
 
 
 class TextReplacement(Struct, frozen=True):
@@ -43,32 +33,37 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
     if not found:
         return Refusal(f"`old` does not occur; nothing was changed. {nearest_lines(text, old)}")
     if len(found) > 1 and not everywhere:
-        lines = ", ".join(str(_line_at(text, start) + 1) for start, _ in found[:MAX_NAMED])
-        more = " and more" if len(found) > MAX_NAMED else ""
+        return _several_places(text, [_line_at(text, start) for start, _ in found])
+    if not everywhere and _begins_within_indentation(text, found[0][0], old, new):
+        line = _line_at(text, found[0][0])
         return Refusal(
-            f"`old` occurs {len(found)} times, at lines {lines}{more}; nothing was changed. "
-            "Take more lines around it along, or set `replace_all`."
+            f"`old` begins within the indentation of line {line + 1}, so `new` would be indented wrongly; nothing was "
+            f"changed. Take the whole line:\n{lines_shown(split_lines(text), line, line + 1)}"
         )
     put = new.replace("\r\n", "\n").replace("\n", dominant_line_end(text))
     edits = tuple(_line_edits(text, found, put))
     return TextReplacement(_with(text, found, put), edits, edit_hunks(split_lines(text), edits), len(found))
 
 
-def nearest_lines(text: str, old: str) -> str:
-    """Return the lines of `text` that are most like `old`, with their numbers, or advice if none is like it."""
-    near = _most_similar_lines(text, old) if text.count("\n") <= MAX_COMPARED_LINES else ""
-    return near or "Read the file to see what it contains."
+def _several_places(text: str, lines: Sequence[int]) -> Refusal:
+    """Return the refusal of a text that begins on each of these lines (0-based)."""
+    named = ", ".join(str(line + 1) for line in lines[:MAX_PLACES])
+    more = " and more" if len(lines) > MAX_PLACES else ""
+    return Refusal(
+        f"`old` occurs {len(lines)} times, at lines {named}{more}; nothing was changed. Take more lines around it "
+        "along, or set `replace_all`. Read the file if these lines do not tell which place is meant:\n"
+        f"{lines_around(split_lines(text), lines)}"
+    )
 
 
-def _most_similar_lines(text: str, old: str) -> str:
-    lines, wanted = split_lines(text), split_lines(old)
-    stripped, sought = [line.split() for line in lines], [line.split() for line in wanted]
-    size = len(wanted)
-    starts = [n for n in range(len(lines) - size + 1) if stripped[n : n + size] == sought]
-    if starts and any(sought):
-        return f"These lines differ from it only in white space:\n{_shown(lines, starts[0], size)}"
-    start = _most_similar(lines, wanted)
-    return "" if start is None else f"The lines most like it:\n{_shown(lines, start, size)}"
+def _begins_within_indentation(text: str, start: int, old: str, new: str) -> bool:
+    """Return whether a match has less indentation than its line, and gets another one."""
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    return bool(old.strip()) and before.isspace() and _indentation(old) not in {"", _indentation(new)}
+
+
+def _indentation(text: str) -> str:
+    return text[: len(text) - len(text.lstrip(" \t"))]
 
 
 def _matches(text: str, old: str) -> Iterator[tuple[int, int]]:
@@ -112,23 +107,3 @@ def _edit_of(text: str, group: Sequence[tuple[int, int]], put: str) -> LineEdit:
 
 def _line_at(text: str, at: int) -> int:
     return text.count("\n", 0, at)
-
-
-def _most_similar(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Return where the lines begin among which the longest wanted line has its most similar one."""
-    offset, sample = max(enumerate(line.strip() for line in wanted), key=lambda pair: len(pair[1]), default=(0, ""))
-    if not sample:
-        return None
-    best, found = NEAR, None
-    matcher = SequenceMatcher(None, autojunk=False)
-    matcher.set_seq2(sample[:SHOWN_LINE_CHARS])
-    for number, line in enumerate(lines):
-        matcher.set_seq1(line.strip()[:SHOWN_LINE_CHARS])
-        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (ratio := matcher.ratio()) > best:
-            best, found = ratio, number
-    return None if found is None else max(0, found - offset)
-
-
-def _shown(lines: Sequence[str], start: int, size: int) -> str:
-    part = lines[start : start + min(size, SHOWN_LINES)]
-    return "\n".join(f"{number}\t{line[:SHOWN_LINE_CHARS]}" for number, line in enumerate(part, start + 1))
