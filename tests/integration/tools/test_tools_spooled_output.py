@@ -104,8 +104,8 @@ async def test_two_streams_too_long_to_show_are_saved_apart(tmp_path):
     )
     kept = (await run_spooled(spec)).kept
     assert [line.split(" are in ")[0] for line in kept] == [
-        "--- all 48894 bytes of stdout",
-        "--- all 48894 bytes of stderr",
+        "--- all 48894 bytes of stdout (search_files finds lines in it)",
+        "--- all 48894 bytes of stderr (search_files finds lines in it)",
     ]
     assert len(list((tmp_path / "outputs").iterdir())) == 2
 

@@ -1,6 +1,7 @@
 """The tool that runs shell commands in a workspace."""
 
 import asyncio
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,10 @@ CUT_NOTE = f"Output beyond {MAX_ANSWER_CHARS:,} characters is cut in the middle 
 LONGER_HINT = "give timeout_s for longer work"
 PATCH_TOOL = "apply_patch"
 """Some models run it as a command."""
+_SHELL_STATE = frozenset({"cd", "export", "pushd", "source", ".", "unset", "alias", "set"})
+"""Commands that change nothing but the shell that runs them."""
+_PART_ENDS = re.compile(r"&&|;|\n")
+MAX_HINTED_CHARS = 200
 MAX_COMMAND_BYTES = 131_071
 """Linux's limit for one argument."""
 
@@ -50,7 +55,8 @@ def shell(workspace: Workspace, outputs: Path | None = None, in_background: Back
         if in_background is not None and args.get("background"):
             return await _start(workspace, in_background, argv, args)
         answer = await run_call(workspace, argv, args, outputs)
-        return structs.replace(answer, content=answer.content + _patch_hint(args["command"], answer))
+        hints = _patch_hint(args["command"], answer) + _lost_state_hint(args["command"], answer)
+        return structs.replace(answer, content=answer.content + hints)
 
     more = {"background": BACKGROUND_SCHEMA} if in_background is not None else {}
     return Tool(
@@ -173,6 +179,16 @@ def _patch_hint(command: str, answer: ToolOutput) -> str:
     return (
         f"\n{PATCH_TOOL} is no command here; call the tool {PATCH_TOOL} with the patch as `input`." if missing else ""
     )
+
+
+def _lost_state_hint(command: str, answer: ToolOutput) -> str:
+    """Return advice for a model that expects the next call to go on in this call's shell; empty if it does not."""
+    parts = [part.split() for part in _PART_ENDS.split(command.strip()) if part.strip()]
+    lost = not answer.failed and parts and all(words[0] in _SHELL_STATE for words in parts)
+    if not lost or len(command) > MAX_HINTED_CHARS:
+        return ""
+    again = " && ".join(map(" ".join, parts))
+    return f"\n--- This lasted for this call only. Put it before the command that needs it: `{again} && COMMAND`"
 
 
 def _command_problem(command: str) -> str | None:

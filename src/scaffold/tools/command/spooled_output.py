@@ -28,6 +28,7 @@ MAX_TOTAL_BYTES = 2 << 30
 """Of all files together; the files of the newest answer stay even if they are larger."""
 MIN_FREE_BYTES = 1 << 30
 """Saving stops when the disk has less than this free."""
+_FIND = "(search_files finds lines in it)"
 _SHOWN_APART = {"stdout": MAX_ANSWER_CHARS * 2 // 3, "stderr": MAX_ANSWER_CHARS // 3}
 _SHOWN_TOGETHER = {"output": MAX_ANSWER_CHARS}
 """The characters shown of each stream."""
@@ -246,9 +247,10 @@ def _kept(finished: CommandResult, spools: Mapping[str, Spool], shown: Mapping[s
         if not spool.kept:
             yield f"--- {name} was not saved: {spool.problem}"
         elif spool.kept < lengths[name]:
-            yield f"--- the first {spool.kept} of {lengths[name]} bytes of {name} are in {spool.file} ({spool.problem})"
+            part = f"the first {spool.kept} of {lengths[name]} bytes of {name} {_FIND}"
+            yield f"--- {part} are in {spool.file} ({spool.problem})"
         else:
-            yield f"--- all {lengths[name]} bytes of {name} are in {spool.file}"
+            yield f"--- all {lengths[name]} bytes of {name} {_FIND} are in {spool.file}"
 
 
 def _clean_all(files: Iterable[Path], clean: Callable[[str], str]) -> None:
