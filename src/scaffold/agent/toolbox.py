@@ -7,6 +7,7 @@ from itertools import groupby
 import msgspec
 
 from scaffold.agent.context.call_summary import ToolEffects
+from scaffold.agent.tool_names import meant_tool
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.printable_text import truncate_text, utf8_safe
@@ -60,11 +61,18 @@ class Toolbox:
         output = await self._output(call)
         return ToolResult(call.id, call.name, shown_result(output.content, self._redactor), output.failed)
 
+    def _unknown_tool(self, call: ToolCall) -> str:
+        """Return the answer to a call of no tool: what may be meant, and what is wrong with its arguments then."""
+        hint, meant = "", self._tools.get(meant_tool(call.name, self._tools))
+        if meant is not None:
+            problem = argument_problems(meant, read_arguments(meant, call.args))
+            hint = f" Did you mean `{meant.name}`?{f' {problem}.' if problem else ''}"
+        return f"There is no tool `{call.name}`.{hint} The tools are: {', '.join(self._tools) or 'none'}."
+
     async def _output(self, call: ToolCall) -> ToolOutput:
         tool = self._tools.get(call.name)
         if tool is None:
-            known = ", ".join(self._tools) or "none"
-            return ToolOutput(f"There is no tool `{call.name}`; the tools are: {known}.", failed=True)
+            return ToolOutput(self._unknown_tool(call), failed=True)
         if UNREADABLE_ARGUMENT in call.args:
             return ToolOutput(f"Not run: the arguments are {call.args[UNREADABLE_ARGUMENT]}", failed=True)
         args = read_arguments(tool, call.args)

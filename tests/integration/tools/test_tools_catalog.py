@@ -2,6 +2,7 @@ import os
 
 import pytest
 
+from scaffold.agent.tool_names import OTHER_NAMES
 from scaffold.tools.arguments import argument_problems
 from scaffold.tools.catalog import all_tools, builtin_tools
 from scaffold.tools.read_cache import is_read_only
@@ -38,6 +39,11 @@ def test_all_tools_have_the_names_arguments_and_categories_used_by_cassettes_and
         "TodoWrite": ("memory", ["todos", "action"]),
         "TodoRead": ("memory", ["status", "priority"]),
     }
+
+
+def test_names_of_other_agents_lead_to_tools_that_exist(tools):
+    """RA-4; `subagent` is a tool of the session."""
+    assert set(OTHER_NAMES) - {tool.name for tool in tools} == {"subagent"}
 
 
 def test_the_first_tools_are_the_built_in_ones_unchanged(tools, tmp_path):

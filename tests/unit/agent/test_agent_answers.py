@@ -22,7 +22,11 @@ async def test_unknown_tools_and_wrong_arguments_come_back_as_failed_results():
     model = RecordingModel(cassette_model(call_entry(1, *calls), CassetteEntry(text="ok")))
     await agent(model, ECHO).turn("go")
     unknown, wrong, right = results_of(model.requests[1])
-    assert unknown == ("ecko", "There is no tool `ecko`; the tools are: echo.", True)
+    assert unknown == (
+        "ecko",
+        "There is no tool `ecko`. Did you mean `echo`? echo needs `text` (string). The tools are: echo.",
+        True,
+    )
     assert wrong == ("echo", "Not run: echo needs `text` (string); echo has no `txt`, it takes `text`.", True)
     assert right == ("echo", "<fine>", False)
 
