@@ -56,6 +56,17 @@ def test_a_second_empty_reply_is_an_error(scenario):
     assert ralph(scenario, "go", "--model", replies(scenario, ""), *JSON).returncode == 0
 
 
+def test_a_call_written_into_the_text_is_not_the_answer(scenario):
+    """RA-2: it is not run either."""
+    written = (
+        'I will write it.\n```json\n{"name": "write_file", "arguments": {"path": "a.txt", "content": "text"}}\n```'
+    )
+    model = replies(scenario, written, [write("a.txt", "called")], "done")
+    done = ralph(scenario, "go", "--yolo", "--model", model, *JSON)
+    assert (done.returncode, result(done)["result"], result(done)["turns"]) == (0, "done", 3)
+    assert (scenario.repo / "a.txt").read_text() == "called"
+
+
 def test_the_same_failure_is_noted_the_third_time_and_reads_never_end_a_session(scenario):
     """BX-12."""
     failing, reading = shell("false"), {"name": "read_file", "args": {"path": "README.md"}}

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from scaffold.agent.calls_in_text import call_in_text
 from scaffold.agent.context.compaction import COMPACT_ABOVE, COMPACT_TO
 from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.context.token_estimate import initial_estimate
@@ -43,6 +44,10 @@ from scaffold.llm.deltas import DeltaListener
 CUT_OFF = "Your reply was cut off at its length limit, and none of its tool calls ran. Continue in smaller steps."
 GO_ON = "Go on."
 EMPTY = "Your last reply was empty. If the task is done, say what you did and what came of it; otherwise go on."
+CALL_IN_TEXT = (
+    "Your last reply has a tool call in its text, and text runs nothing. Call the tool itself; if the text is your "
+    "answer, send it once more."
+)
 REFUSED = "Not run: the reply that contained this call was a refusal."
 COMPACTION = "compaction"
 """The event of requests for a summary."""
@@ -153,7 +158,7 @@ class Agent:
         """
         self._say(prompt)
         before, usage, cuts = self._requests, Usage(), 0
-        worked = nudged = False
+        worked, nudges = False, set[str]()
         while True:
             self._take_incoming()
             reply = await self._ask()
@@ -172,13 +177,19 @@ class Agent:
                 worked = True
             elif reply.stop == "paused":
                 self._answer((Text(GO_ON),))
-            elif worked and self._brief.must_answer and not reply.message.text.strip():
-                if nudged:
-                    raise _no_answer_error()
-                self._answer((Text(EMPTY),))
-                nudged = True
+            elif (nudge := self._nudge(reply.message.text, worked=worked)) and nudge not in nudges:
+                self._answer((Text(nudge),))
+                nudges.add(nudge)
+            elif nudge == EMPTY:
+                raise _no_answer_error()
             else:
                 return TurnResult(reply.message.text, usage, self._requests - before)
+
+    def _nudge(self, text: str, *, worked: bool) -> str:
+        """Return what to say to a reply without a call that is hardly meant as the turn's end; empty otherwise."""
+        if worked and self._brief.must_answer and not text.strip():
+            return EMPTY
+        return CALL_IN_TEXT if call_in_text(text, {tool.name for tool in self._toolbox.tools}) else ""
 
     async def _work(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls; results that exist before an interruption are kept."""

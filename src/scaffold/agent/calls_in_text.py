@@ -1,0 +1,50 @@
+"""Find a tool call that a model wrote into its text: nothing runs it, so it has to be told.
+
+Models without training for the wire's tools, and servers with a wrong template, do that. A call in a text is never run,
+as it may be an example, or come from a file.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+MAX_TRIED = 20
+"""Places of a text that are read as JSON."""
+_NAMES = ("name", "tool", "tool_name", "function", "recipient_name")
+_ARGUMENTS = ("arguments", "args", "parameters", "input", "tool_input")
+
+
+def call_in_text(text: str, tools: Collection[str]) -> str:
+    """Return the name of the first of `tools` that a JSON object in the text calls; empty if none does."""
+    return next((name for value in _json_in(text) if (name := _called(value, tools))), "")
+
+
+def _called(value: Any, tools: Collection[str]) -> str:
+    """Return the tool that a value calls: an object with a tool's name and its arguments, or one that holds that."""
+    if isinstance(value, list):
+        return next((name for each in value if (name := _called(each, tools))), "")
+    if not isinstance(value, Mapping):
+        return ""
+    if inner := next(
+        (each for each in (value.get("function"), value.get("tool_calls")) if isinstance(each, Mapping | list)), None
+    ):
+        return _called(inner, tools)
+    name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), "")
+    has_arguments = any(isinstance(value.get(key), Mapping | str) for key in _ARGUMENTS)
+    return name if name in tools and has_arguments else ""
+
+
+def _json_in(text: str) -> Iterator[Any]:
+    """Yield the JSON objects and lists in a text, from left to right."""
+    decoder, at, tried = json.JSONDecoder(), 0, 0
+    while tried < MAX_TRIED:
+        at = min((found for found in (text.find("{", at), text.find("[", at)) if found >= 0), default=-1)
+        if at < 0:
+            return
+        tried += 1
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at += 1
+        else:
+            yield value
