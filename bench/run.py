@@ -27,6 +27,7 @@ import store_writers
 import supervision
 import worker_start
 from row import Row
+from self_check.rows import rows as self_check_rows
 
 BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "command-start": command_start.rows,
@@ -40,6 +41,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "ralph-start": ralph_start.rows,
     "ralph-turns": ralph_turns.rows,
     "sandboxed-command": sandboxed_command.rows,
+    "self-check": self_check_rows,
     "store-actions": store_actions.rows,
     "store-readiness": store_readiness.rows,
     "store-writers": store_writers.rows,

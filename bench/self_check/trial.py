@@ -1,0 +1,145 @@
+"""One trial: a model makes a mistake in a project, with the tools of a session of `ralph`, and two replies."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.agent.modes import CurrentMode
+from scaffold.agent.repeated_failures import RepeatNotes
+from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
+from scaffold.core.conversation import Caller
+from scaffold.core.errors import ModelError
+from scaffold.core.ids import ReservationId
+from scaffold.core.model import Usage
+from scaffold.host.clock import SystemClock
+from scaffold.policy.permission.approval_gate import ApprovalGate
+from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.shell.command_policy import ShellCommandPolicy
+from scaffold.policy.shell.workspace_paths import WorkspacePaths
+from scaffold.session.tools import ToolSetup, load_session_tools
+from scaffold.tools.todos import Todos
+from self_check.simple_model import Script, SimpleModel
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """A project, what the model does, and what has to be so two replies after its mistake."""
+
+    files: Mapping[str, str]
+    script: Script
+    expected: Mapping[str, str]
+    """All files, to the last one, with what they contain."""
+    answer: str = ""
+    """What the last reply has to say; empty if files alone decide."""
+
+
+class Outcome(Struct, frozen=True):
+    """Whether the mistake was put right and nothing else was done; what was said on the way."""
+
+    recovered: bool
+    log: str
+
+
+class NullJournal:
+    """A journal nobody reads."""
+
+    def note(self, kind: str, **fields: Any) -> None:
+        """Write nothing."""
+
+
+class UnlimitedBudget:
+    """A budget without an end."""
+
+    async def reserve(self, _: Usage) -> ReservationId:
+        """Return at once."""
+        return ReservationId("")
+
+    def settle(self, reservation: ReservationId, usage: Usage) -> None:
+        """Book nothing."""
+
+
+async def run_trial(trial: Trial) -> Outcome:
+    """Return what became of the mistake, in a folder that is removed afterwards."""
+    with TemporaryDirectory(prefix="scaffold-bench-") as top:
+        cwd, home = Path(top) / "work", Path(top) / "home"
+        cwd.mkdir()
+        _write(cwd, trial.files)
+        with _user_home(home), _working_in(cwd):
+            model = SimpleModel(trial.script)
+            said = await _answer_of(model, cwd)
+        found = _files(cwd)
+    right = found == trial.expected and trial.answer in said
+    wrong = "" if found == trial.expected else f"wrong files: {_difference(found, trial.expected)}"
+    return Outcome(right, "\n".join([*model.log, wrong]))
+
+
+async def _answer_of(model: SimpleModel, cwd: Path) -> str:
+    gate = ApprovalGate(
+        RuleSet(yolo=True),
+        workspace=WorkspacePaths.on_disk(cwd, cwd),
+        clock=SystemClock(),
+        tell=lambda _: None,
+        shell=ShellCommandPolicy,
+    )
+    setup = ToolSetup(
+        cwd=cwd,
+        gate=gate,
+        conversation="self-check",
+        environ={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
+        sandbox=None,
+        modes=CurrentMode(),
+        todos=Todos(),
+    )
+    loaded = await load_session_tools(setup)
+    agent = Agent(
+        model=model,
+        tools=tuple(map(RepeatNotes().guard, loaded.tools)),
+        brief=AgentSpec(caller=Caller(role="agent"), system="", max_requests=20, must_answer=True),
+        records=AgentRecords(journal=NullJournal(), budget=UnlimitedBudget()),
+    )
+    try:
+        return (await agent.turn("Do it.")).text
+    except ModelError as error:
+        return f"error: {error}"
+
+
+@contextmanager
+def _user_home(home: Path) -> Iterator[None]:
+    before = os.environ.get("SCAFFOLD_HOME")
+    os.environ["SCAFFOLD_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SCAFFOLD_HOME"]
+        else:
+            os.environ["SCAFFOLD_HOME"] = before
+
+
+@contextmanager
+def _working_in(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _write(cwd: Path, files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        (cwd / path).parent.mkdir(parents=True, exist_ok=True)
+        (cwd / path).write_text(text)
+
+
+def _files(cwd: Path) -> dict[str, str]:
+    return {path.relative_to(cwd).as_posix(): path.read_text() for path in cwd.rglob("*") if path.is_file()}
+
+
+def _difference(found: Mapping[str, str], expected: Mapping[str, str]) -> str:
+    paths = sorted({*found, *expected})
+    return ", ".join(path for path in paths if found.get(path) != expected.get(path))

@@ -1,0 +1,39 @@
+"""Models that make common mistakes, and put them right by what the tools say: a sample of `bench/self_check`."""
+
+import pytest
+
+from fakes import agent, tool
+from scaffold.core.tool import ToolOutput
+from self_check.mistakes import MISTAKES
+from self_check.project import make_project
+from self_check.rows import NOT_RECOVERED, outcomes
+from self_check.simple_model import SimpleModel
+from self_check.trial import run_trial
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+async def test_a_model_puts_its_mistake_right_within_two_replies(mistake):
+    """RA-4: by the answer alone; nothing else is changed."""
+    outcome = await run_trial(next(iter(MISTAKES[mistake](make_project(1)))))
+    assert outcome.recovered, outcome.log
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_nine_of_ten_mistakes_are_put_right(mistake):
+    """RA-4."""
+    found = list(outcomes(mistake, 2, 3))
+    failed = [outcome.log for outcome in found if not outcome.recovered]
+    assert len(failed) <= NOT_RECOVERED * len(found), failed
+
+
+async def test_the_model_does_not_recover_from_an_answer_without_advice():
+    """What it knows, it has from the answers."""
+
+    async def fail(**_):
+        return ToolOutput("An error occurred.", failed=True)
+
+    trial = next(iter(MISTAKES["wrong-name"](make_project(1))))
+    model = SimpleModel(trial.script)
+    await agent(model, tool("edit", fail, path="string", old="string", new="string")).turn("go")
+    assert model.log.count("< An error occurred.") == 3
