@@ -34,6 +34,7 @@ def conversation(scenario):
         ("/agents", "no subagents"),
         ("/cost", "$3.00, 300 tokens in, 30 out, 3 requests"),
         ("/resume", "do things"),
+        ("/export", "written to "),
         ("/mode plan", "continues in mode plan"),
     ],
 )
@@ -59,6 +60,8 @@ def test_a_mode_is_stored_for_the_next_call(scenario, conversation):
         (["-c", "/mode nonsense"], "there is no mode `nonsense`"),
         (["-c", "/effort high"], "Pass `--effort LEVEL`"),
         (["-c", "/clear"], "this command works only in the REPL"),
+        (["-c", "/context"], "this command works only in the REPL"),
+        (["-c", "/export README.md"], "never overwritten"),
         (["-c", "/resume x"], "a one-shot call cannot switch conversations"),
         (["/tools now"], "has invalid arguments"),
         (["/helo"], "there is no command `/helo`"),

@@ -9,7 +9,9 @@ from msgspec import Struct
 from scaffold.agent.calls_in_text import call_in_text
 from scaffold.agent.context.compaction import COMPACT_ABOVE, COMPACT_TO
 from scaffold.agent.context.conversation import Conversation
-from scaffold.agent.context.token_estimate import initial_estimate
+from scaffold.agent.context.text_size import text_size
+from scaffold.agent.context.token_estimate import initial_estimate, tools_size
+from scaffold.agent.context.window_use import WindowPart, WindowUse, conversation_parts
 from scaffold.agent.context.written_summary import dropped_text, written_words
 from scaffold.agent.journal import Journal
 from scaffold.agent.ports import NO_IO, AgentIO, FixedContext, PromptContext
@@ -142,6 +144,18 @@ class Agent:
     def window_tokens(self) -> int | None:
         """The tokens of the model's window; None if unknown."""
         return self._model.window_tokens
+
+    def window_use(self) -> WindowUse:
+        """Return what fills the window in the next request, in estimated tokens."""
+        brief, tokens = self._brief, msgspec.structs.replace(self._gauge, fixed=0).tokens
+        fixed = (
+            WindowPart("system prompt", text_size(brief.system)),
+            WindowPart("tool definitions", tools_size(self._toolbox.tools)),
+            WindowPart("environment", text_size(brief.context.text())),
+            WindowPart("open todos", text_size(brief.context.reminder())),
+        )
+        parts = (*fixed, *conversation_parts(self.conversation))
+        return WindowUse([WindowPart(part.name, tokens(part.size)) for part in parts if part.size], self.window_tokens)
 
     def switch(self, model: Model) -> None:
         """Use another model from the next request on."""

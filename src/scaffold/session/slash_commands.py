@@ -13,8 +13,10 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ids import ConversationId
 from scaffold.host.clock import SystemClock
 from scaffold.llm.registry.cards import known_models
+from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.conversation import change_stored
 from scaffold.session.current_conversation import MAX_LISTED, CurrentConversation
+from scaffold.session.export import conversation_markdown, export_path, write_new_file
 from scaffold.session.options import SessionOptions
 from scaffold.session.slash_queries import (
     ConversationInfo,
@@ -32,11 +34,13 @@ from scaffold.session.slash_syntax import (
     Command,
     CommandSyntax,
     Compact,
+    Export,
     Help,
     InvalidCommand,
     QuitSession,
     Resume,
     ShowAgents,
+    ShowContext,
     ShowCost,
     ShowEffort,
     ShowMode,
@@ -72,7 +76,7 @@ class SlashReply(Struct, frozen=True):
     kind: Literal["answer", "notice", "quit"] = "answer"
 
 
-async def run_slash_command(
+async def run_slash_command(  # noqa: PLR0911 - one for each
     command: Command, target: SlashTarget, *, width: int, commands: Sequence[CommandSyntax] = COMMANDS
 ) -> SlashReply:
     """Execute a command and return the reply, in lines of `width`; a ScaffoldError leaves everything as it was.
@@ -83,7 +87,7 @@ async def run_slash_command(
     match command:
         case InvalidCommand(what=what, fix=fix):
             raise UsageError(what, fix)
-        case Help() | ShowModels() | ShowMode() | ShowTasks() | ShowAgents() | ShowCost() | ShowTools():
+        case Help() | ShowModels() | ShowMode() | ShowTasks() | ShowAgents() | ShowCost() | ShowTools() | ShowContext():
             return SlashReply(answer_query(command, _info(command, target, width, commands)))
         case ShowText(text=text):
             return SlashReply(text())
@@ -93,6 +97,8 @@ async def run_slash_command(
             return SlashReply(_switch_mode(target, parse_mode(mode)), "notice")
         case Resume(conversation=""):
             return SlashReply(_listing(target, width))
+        case Export(file=file):
+            return SlashReply(_export(target, file), "notice")
         case ShowEffort() | SwitchEffort() | Compact() | Clear() | Resume() | QuitSession():
             return await _run_interactive(command, target)
         case _:
@@ -147,7 +153,7 @@ def _info(query: SlashQuery, target: SlashTarget, width: int, commands: Sequence
             return ConversationInfo(model=target.model, models=_models(), width=width, now=SystemClock().now())
         case ShowMode() | ShowTasks() | ShowAgents() | ShowCost():
             return _stored_info(target, _required(target), width)
-        case ShowTools():
+        case ShowTools() | ShowContext():
             raise _needs_repl()
         case _:
             assert_never(query)
@@ -172,6 +178,7 @@ def _session_info(target: CurrentConversation, width: int, commands: Sequence[Co
         ),
         tools=session.tools,
         rules=session.options.rules,
+        window=session.agent.window_use(),
         now=SystemClock().now(),
         width=width,
         interactive=True,
@@ -238,6 +245,21 @@ def _listing(target: SlashTarget, width: int) -> str:
         current = target.stored.id if target.stored else ConversationId("")
     found = target.store.conversations.listed(str(target.options.cwd), limit=MAX_LISTED)
     return conversation_listing(found, current, now=SystemClock().now(), width=width)
+
+
+def _export(target: SlashTarget, file: str) -> str:
+    if isinstance(target, CurrentConversation):
+        conversation = target.session.open_conversation.id
+        if not target.has_messages:
+            raise UsageError("the conversation is empty", "Say something first.")
+    else:
+        conversation = _required(target).id
+    stored, options = target.store.conversations.get(conversation), target.options
+    if stored is None:
+        raise UsageError(f"conversation {conversation} was deleted", "Begin another one with `/clear`.")
+    text = conversation_markdown(stored, target.store.conversations.messages(conversation))
+    paths = export_path(options.cwd, options.home, file, conversation)
+    return f"written to {write_new_file(paths, redactor_for(os.environ, options.cwd).clean(text))}"
 
 
 async def _compact(target: CurrentConversation) -> str:

@@ -6,6 +6,8 @@ from typing import assert_never, get_args
 
 from msgspec import Struct
 
+from scaffold.agent.context.compaction import COMPACT_ABOVE
+from scaffold.agent.context.window_use import WindowUse
 from scaffold.agent.modes import MODES
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
@@ -22,6 +24,7 @@ from scaffold.session.slash_syntax import (
     CommandSyntax,
     Help,
     ShowAgents,
+    ShowContext,
     ShowCost,
     ShowMode,
     ShowModels,
@@ -68,7 +71,7 @@ class UsageSummary(Struct, frozen=True, kw_only=True):
     left_usd: float | None = None
 
 
-SlashQuery = Help | ShowModels | ShowMode | ShowTasks | ShowAgents | ShowCost | ShowTools
+SlashQuery = Help | ShowModels | ShowMode | ShowTasks | ShowAgents | ShowCost | ShowTools | ShowContext
 
 
 class ConversationInfo(Struct, frozen=True, kw_only=True):
@@ -83,6 +86,8 @@ class ConversationInfo(Struct, frozen=True, kw_only=True):
     spending: UsageSummary = UsageSummary(total=Usage())
     tools: Sequence[Tool] = ()
     rules: RuleSet = RuleSet()
+    window: WindowUse = WindowUse((), None)
+    """What fills the model's window in the next request."""
     now: datetime
     width: int
     interactive: bool = False
@@ -108,6 +113,8 @@ def answer_query(query: SlashQuery, info: ConversationInfo) -> str:  # noqa: PLR
             return cost_report(info.spending, info.width)
         case ShowTools():
             return tool_listing(info.tools, info.rules, info.width)
+        case ShowContext():
+            return window_report(info.window, info.width)
         case _:
             assert_never(query)
 
@@ -220,6 +227,20 @@ def tool_listing(tools: Sequence[Tool], rules: RuleSet, width: int) -> str:
     ]
     allowed = [f"allowed by rule: {rule}" for rule in rules.allow]
     return "\n".join([*_table(rows, width, indent=""), *allowed, "Protected files are never written."])
+
+
+def window_report(use: WindowUse, width: int) -> str:
+    """Return what fills the window: a line for each part with its tokens and, if known, its share of the window."""
+    window, total = use.window_tokens, use.tokens
+    rows = [(part.name, f"{part.size:,}{_share(part.size, window)}") for part in use.parts]
+    size = f"{window:,} tokens" if window else "a window of unknown size"
+    shortened = f"; from {COMPACT_ABOVE:.0%} on, the conversation is shortened" if window else ""
+    head = f"about {total:,} of {size} are used{_share(total, window)}{shortened}"
+    return "\n".join([*_line(head, width), *_table(rows, width)])
+
+
+def _share(tokens: int, window: int | None) -> str:
+    return f" ({tokens / window:.1%})" if window else ""
 
 
 def _task(todo: Todo) -> str:

@@ -73,6 +73,17 @@ class ShowTools(Struct, frozen=True, tag="show_tools"):
     """List the tools, and how a call of each is decided."""
 
 
+class ShowContext(Struct, frozen=True, tag="show_context"):
+    """Show what fills the model's window."""
+
+
+class Export(Struct, frozen=True, tag="export"):
+    """Write the conversation to a file."""
+
+    file: str = ""
+    """A path as typed; empty for a new name."""
+
+
 class Compact(Struct, frozen=True, tag="compact"):
     """Shorten the conversation."""
 
@@ -117,6 +128,8 @@ Command = (
     | ShowAgents
     | ShowCost
     | ShowTools
+    | ShowContext
+    | Export
     | Compact
     | Clear
     | Resume
@@ -231,6 +244,16 @@ COMMANDS = (
         name="tools",
         summary="the agent's tools, and which need your approval",
         read=_without_arguments(ShowTools()),
+    ),
+    CommandSyntax(
+        name="context", summary="what fills the model's window, in tokens", read=_without_arguments(ShowContext())
+    ),
+    CommandSyntax(
+        name="export",
+        words="[FILE]",
+        summary="write the conversation to a new Markdown file",
+        read=lambda words: Export(" ".join(words)),
+        in_oneshot=True,
     ),
     CommandSyntax(name="compact", summary="shorten the conversation now", read=_without_arguments(Compact())),
     CommandSyntax(

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fakes import ECHO
+from scaffold.agent.context.window_use import WindowPart, WindowUse
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
 from scaffold.core.todo import Todo
@@ -18,7 +19,16 @@ from scaffold.session.slash_queries import (
     parse_effort,
     subagent_usage,
 )
-from scaffold.session.slash_syntax import Help, ShowAgents, ShowCost, ShowMode, ShowModels, ShowTasks, ShowTools
+from scaffold.session.slash_syntax import (
+    Help,
+    ShowAgents,
+    ShowContext,
+    ShowCost,
+    ShowMode,
+    ShowModels,
+    ShowTasks,
+    ShowTools,
+)
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user.subagents import StoredSubagent
 
@@ -130,6 +140,17 @@ def test_costs_are_shown_for_the_session_in_total_by_model_and_remaining():
     assert lines[-1].endswith("$0.75 left of $1.00")
     unknown = Usage(cost_usd=None, requests=1)
     assert "cost unknown, 0 tokens in, 0 out, 1 request" in answer(ShowCost(), spending=UsageSummary(total=unknown))
+
+
+def test_the_window_is_shown_by_its_parts():
+    """RA-18: tokens, and their share of the window if its size is known."""
+    parts = (WindowPart("system prompt", 1_500), WindowPart("results of read_file", 500))
+    lines = answer(ShowContext(), window=WindowUse(parts, 10_000)).split("\n")
+    assert lines[0].startswith("about 2,000 of 10,000 tokens are used (20.0%)")
+    assert lines[-2:] == ["  system prompt         1,500 (15.0%)", "  results of read_file  500 (5.0%)"]
+    unknown = answer(ShowContext(), window=WindowUse(parts, None))
+    assert "about 2,000 of a window of unknown size are used\n" in unknown
+    assert "%" not in unknown
 
 
 def test_tools_are_listed_with_their_permission():

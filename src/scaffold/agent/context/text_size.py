@@ -16,7 +16,7 @@ OMISSION_NOTE = " ... {count} bytes omitted ... "
 
 def message_size(message: Message) -> int:
     """Return a message's size in bytes; an image counts by its tokens, not by its bytes."""
-    return sum(_part_size(part) for part in message.parts)
+    return sum(part_size(part) for part in message.parts)
 
 
 def text_size(text: str) -> int:
@@ -43,7 +43,8 @@ def cut_middle(text: str, limit: int) -> str:
     return head.decode(errors="ignore") + note + tail.decode(errors="ignore")
 
 
-def _part_size(part: Text | Image | Thinking | ToolCall | ToolResult) -> int:
+def part_size(part: Text | Image | Thinking | ToolCall | ToolResult) -> int:
+    """Return the bytes of a part of a message; an image counts by its tokens."""
     match part:
         case Text(text=text):
             return text_size(text)

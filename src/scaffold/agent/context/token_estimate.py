@@ -38,7 +38,11 @@ class TokenEstimate(Struct, frozen=True):
         return msgspec.structs.replace(self, scale=min(max(scale, MIN_SCALE), MAX_SCALE))
 
 
+def tools_size(tools: Iterable[Tool]) -> int:
+    """Return the bytes of the tools' definitions."""
+    return sum(text_size(tool.name) + text_size(tool.description) + args_size(tool.schema) for tool in tools)
+
+
 def initial_estimate(system: str, context: str, tools: Iterable[Tool]) -> TokenEstimate:
     """Return an estimate for requests with this prompt, context and tools."""
-    described = sum(text_size(tool.name) + text_size(tool.description) + args_size(tool.schema) for tool in tools)
-    return TokenEstimate(text_size(system) + text_size(context) + described)
+    return TokenEstimate(text_size(system) + text_size(context) + tools_size(tools))

@@ -245,6 +245,11 @@ class Conversations(TableGateway):
         rows = self._connection.rows(MESSAGES, id=conversation_id, seq=first)
         return summary, tuple(MESSAGE.read(row["body"]) for row in rows)
 
+    def messages(self, conversation_id: ConversationId) -> tuple[Message, ...]:
+        """Return all messages, also those that a summary stands for."""
+        self._row(conversation_id)
+        return tuple(MESSAGE.read(row["body"]) for row in self._connection.rows(MESSAGES, id=conversation_id, seq=1))
+
     def _row(self, conversation_id: ConversationId) -> Row:
         row = self._connection.row(GET, id=conversation_id)
         if row is None:
