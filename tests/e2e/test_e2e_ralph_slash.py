@@ -61,6 +61,7 @@ def test_a_mode_is_stored_for_the_next_call(scenario, conversation):
         (["-c", "/effort high"], "Pass `--effort LEVEL`"),
         (["-c", "/clear"], "this command works only in the REPL"),
         (["-c", "/context"], "this command works only in the REPL"),
+        (["-c", "/undo"], "this command works only in the REPL"),
         (["-c", "/export README.md"], "never overwritten"),
         (["-c", "/resume x"], "a one-shot call cannot switch conversations"),
         (["/tools now"], "has invalid arguments"),

@@ -1,8 +1,10 @@
 """Commands of the REPL that show or write something, in a real pseudo-terminal, on a recorded model."""
 
 import re
+import signal
 
 import pytest
+import yaml
 
 from support.scenario import Scenario, write
 from support.terminal import record_replies, terminals
@@ -44,3 +46,37 @@ def test_the_window_is_shown_and_the_conversation_exported(scenario, terminal):
     assert "### Call of `write_file`" in exported
     assert exported.endswith("## Ralph\n\nAll done.\n")
     assert secret not in exported
+
+
+@pytest.mark.slow
+def test_a_turn_is_taken_back_after_the_session_was_killed(scenario, terminal):
+    """RA-18, RA-21: `/diff` and `/undo` know what a killed session changed, and the agent is told."""
+    readme = (scenario.repo / "README.md").read_bytes()
+    edit = {"name": "edit", "args": {"path": "README.md", "old": "Sample", "new": "Changed"}}
+    model = record_replies(scenario, edit, write("made.txt", "one\n"), "All done.")
+    first = terminal("--model", model, "--yolo")
+    first.wait_for(IDLE)
+    first.type_line("change it")
+    first.wait_for("^All done")
+    first.child.kill(signal.SIGKILL)
+    first.child.wait()
+    path = scenario.home / "talk.yaml"
+    talk = {"when": {"role": "agent", "contains": "took back changes of yours"}, "text": "I see."}
+    path.write_text(yaml.safe_dump({"version": 1, "replies": [talk]}))
+    second = terminal("-c", "--yolo")
+    second.wait_for(IDLE)
+    second.type_line("/diff")
+    second.wait_for(r"^\+# Changed")
+    second.wait_for("untracked: made.txt")
+    second.type_line("/diff turn")
+    second.wait_for(r"^README.md +\+1 -1")
+    second.type_line("/undo")
+    second.wait_for(r'undone, of the turn "change it":')
+    second.wait_for(r"restored README\.md")
+    second.wait_for(r"removed made\.txt")
+    assert (scenario.repo / "README.md").read_bytes() == readme
+    assert not (scenario.repo / "made.txt").exists()
+    second.type_line("and now?")
+    second.wait_for("^I see")
+    second.type_line("/undo")
+    second.wait_for("there is nothing to undo")

@@ -205,6 +205,11 @@ class Agent:
             return EMPTY
         return CALL_IN_TEXT if call_in_text(text, {tool.name for tool in self._toolbox.tools}) else ""
 
+    def add_note(self, text: str) -> None:
+        """Add a text to the conversation without a request; the model reads it with the next prompt."""
+        open_calls = _not_run_results(self.conversation.unanswered, UNKNOWN_RESULT)
+        self._hand_in((*open_calls, _without_surrogates(Text(text))))
+
     async def _work(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls; results that exist before an interruption are kept."""
         batch = self._toolbox.batch(calls)

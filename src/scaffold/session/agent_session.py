@@ -53,6 +53,7 @@ from scaffold.session.conversation import (
     stored_seen_files,
     stored_todos,
 )
+from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
 from scaffold.session.options import SessionOptions, SubagentOptions
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import UsageCounter
@@ -127,6 +128,8 @@ class Session:
         self.todos = stored_todos(conversation)
         self.tools: tuple[Tool, ...] = ()
         """The tools the agent may call, gated; empty before the session is open."""
+        self.file_history = FileHistory(user_dirs().data / FILE_HISTORY_FOLDER / conversation.id)
+        """What its tools changed."""
         self._redactor = redactor_for(os.environ, options.cwd)
         self._commands = BackgroundCommands(user_dirs().cache / "outputs" / conversation.id)
         self.peers = self._make_peers()
@@ -152,6 +155,7 @@ class Session:
 
         Raises what `Agent.turn` raises.
         """
+        self.file_history.begin_turn(words)
         return await self.agent.turn(self.user_content(words, material))
 
     def switch_effort(self, effort: Effort) -> None:
@@ -247,6 +251,7 @@ class Session:
                 modes=self.modes,
                 todos=self.todos,
                 more=() if self._parent else self.peers.tools,
+                history=self.file_history,
                 redactor=self._redactor,
                 commands=self._commands,
                 seen=self._seen,

@@ -1,5 +1,6 @@
 """The current conversation of a REPL: opened, closed, and replaced by another one without a gap."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -7,12 +8,16 @@ import msgspec
 
 from scaffold.agent.context.recap import recap
 from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.errors import UsageError
 from scaffold.host.identity import own_identity
 from scaffold.policy.permission.approval_gate import ApprovalPrompt
 from scaffold.session.agent_session import Session, SessionObserver, open_session
 from scaffold.session.conversation import open_conversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import Reporter
+from scaffold.session.slash_syntax import DiffView
+from scaffold.session.undo import undo_note, undo_text, undo_turn
+from scaffold.session.working_tree import StartCommit, start_of_changes, tool_changes, tree_changes
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
@@ -42,12 +47,15 @@ class CurrentConversation:
         self._observer = observer
         self._opened = opened
         self._resources = AsyncExitStack()
+        self._start: StartCommit | None = None
 
     async def switch_to(self, stored: StoredConversation | None, model: str) -> None:
         """Resume `stored`, or begin a conversation if that is None; then close the previous one.
 
         ConversationBusy, UsageError and ModelError leave everything as it was.
         """
+        if self._start is None:
+            self._start = await start_of_changes(self.options.cwd)
         async with AsyncExitStack() as stack:
             conversation = stack.enter_context(
                 open_conversation(
@@ -72,6 +80,29 @@ class CurrentConversation:
         """Take one turn; a conversation without a title gets its title from `words`. Raises what `Agent.turn` does."""
         self.session.open_conversation.set_title_if_empty(words)
         return await self.session.say(words)
+
+    async def changes(self, view: DiffView) -> str:
+        """Return what changed in the working tree since this session began, or by the tools of the last turn."""
+        history, root = self.session.file_history, self.options.cwd
+        if view == "turn":
+            return await asyncio.to_thread(tool_changes, history.turns()[:1], history, root)
+        return await tree_changes(self._start, history, root)
+
+    async def undo(self) -> str:
+        """Undo what the last turn that changed files did to them, tell the agent, and return what was done.
+
+        UsageError if nothing could be undone.
+        """
+        history = self.session.file_history
+        if not (turns := history.turns()):
+            raise UsageError(
+                "there is nothing to undo", "Only files that the file tools of this conversation changed can be undone."
+            )
+        report = await asyncio.to_thread(undo_turn, history, turns[0], self.options.cwd)
+        if not report.changed:
+            raise UsageError(undo_text(report), "`/diff turn` shows what the turn changed.")
+        self.session.agent.add_note(undo_note(report))
+        return undo_text(report)
 
     def recap(self) -> str:
         """Return a few lines about a resumed conversation; empty for a new one."""

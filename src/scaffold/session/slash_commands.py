@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from scaffold.agent.model_access import resolve_model
 from scaffold.agent.modes import Mode, parse_mode
+from scaffold.agent.turn_loop import Agent
 from scaffold.config.settings import resolve_model_name
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ConversationId
@@ -42,6 +43,7 @@ from scaffold.session.slash_syntax import (
     ShowAgents,
     ShowContext,
     ShowCost,
+    ShowDiff,
     ShowEffort,
     ShowMode,
     ShowModels,
@@ -51,6 +53,7 @@ from scaffold.session.slash_syntax import (
     SwitchEffort,
     SwitchMode,
     SwitchModel,
+    Undo,
 )
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
@@ -65,6 +68,7 @@ class OneshotTarget(Struct, frozen=True):
     model: str
 
 
+InteractiveCommand = ShowEffort | SwitchEffort | ShowDiff | Undo | Compact | Clear | Resume | QuitSession
 SlashTarget = CurrentConversation | OneshotTarget
 """What a command acts on: the conversation of a REPL, or a stored one."""
 
@@ -99,7 +103,7 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
             return SlashReply(_listing(target, width))
         case Export(file=file):
             return SlashReply(_export(target, file), "notice")
-        case ShowEffort() | SwitchEffort() | Compact() | Clear() | Resume() | QuitSession():
+        case ShowEffort() | SwitchEffort() | ShowDiff() | Undo() | Compact() | Clear() | Resume() | QuitSession():
             return await _run_interactive(command, target)
         case _:
             assert_never(command)
@@ -108,27 +112,20 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
 def needs_idle_agent(command: Command) -> bool:
     """Return whether a command has to wait until the agent is idle."""
     resumes = isinstance(command, Resume) and bool(command.conversation)
-    return resumes or isinstance(command, (SwitchModel, Compact, Clear))
+    return resumes or isinstance(command, (SwitchModel, Undo, Compact, Clear))
 
 
-async def _run_interactive(
-    command: ShowEffort | SwitchEffort | Compact | Clear | Resume | QuitSession, target: SlashTarget
-) -> SlashReply:
+async def _run_interactive(command: InteractiveCommand, target: SlashTarget) -> SlashReply:  # noqa: PLR0911 - one for each
     """Execute a command that only a REPL has."""
     if isinstance(target, OneshotTarget):
-        if isinstance(command, Resume):
-            raise UsageError(
-                "a one-shot call cannot switch conversations", f"Start a REPL: `ralph --resume {command.conversation}`."
-            )
-        if isinstance(command, (ShowEffort, SwitchEffort)):
-            raise UsageError("a one-shot call has no effort to show or to change", "Pass `--effort LEVEL`.")
-        raise _needs_repl()
+        raise _not_in_oneshot(command)
     match command:
-        case ShowEffort():
-            return SlashReply(effort_text(target.session.agent.effort, target.session.model))
-        case SwitchEffort(effort=effort):
-            target.session.switch_effort(parse_effort(effort))
-            return SlashReply(f"effort {target.session.agent.effort} from the next request on", "notice")
+        case ShowDiff(view=view):
+            return SlashReply(await target.changes(view))
+        case Undo():
+            return SlashReply(await target.undo(), "notice")
+        case ShowEffort() | SwitchEffort():
+            return _effort(command, target.session)
         case Compact():
             return SlashReply(await _compact(target), "notice")
         case Clear():
@@ -139,6 +136,25 @@ async def _run_interactive(
             return SlashReply("", "quit")
         case _:
             assert_never(command)
+
+
+def _not_in_oneshot(command: InteractiveCommand) -> UsageError:
+    match command:
+        case Resume(conversation=conversation):
+            return UsageError(
+                "a one-shot call cannot switch conversations", f"Start a REPL: `ralph --resume {conversation}`."
+            )
+        case ShowEffort() | SwitchEffort():
+            return UsageError("a one-shot call has no effort to show or to change", "Pass `--effort LEVEL`.")
+        case _:
+            return _needs_repl()
+
+
+def _effort(command: ShowEffort | SwitchEffort, session: Session) -> SlashReply:
+    if isinstance(command, ShowEffort):
+        return SlashReply(effort_text(session.agent.effort, session.model))
+    session.switch_effort(parse_effort(command.effort))
+    return SlashReply(f"effort {session.agent.effort} from the next request on", "notice")
 
 
 def _needs_repl() -> UsageError:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from scaffold.core.run_settings import Effort
 
 TasksView = Literal["list", "ready", "show"]
+DiffView = Literal["session", "turn"]
 
 _COMMAND = re.compile(r"/(?P<name>[a-z][a-z_-]*)(?:\s+(?P<rest>.*))?", re.DOTALL | re.IGNORECASE)
 
@@ -84,6 +85,16 @@ class Export(Struct, frozen=True, tag="export"):
     """A path as typed; empty for a new name."""
 
 
+class ShowDiff(Struct, frozen=True, tag="show_diff"):
+    """Show what changed in the working tree since the session began, or by the tools of the last turn."""
+
+    view: DiffView = "session"
+
+
+class Undo(Struct, frozen=True, tag="undo"):
+    """Undo what the last turn's tools did to files."""
+
+
 class Compact(Struct, frozen=True, tag="compact"):
     """Shorten the conversation."""
 
@@ -130,6 +141,8 @@ Command = (
     | ShowTools
     | ShowContext
     | Export
+    | ShowDiff
+    | Undo
     | Compact
     | Clear
     | Resume
@@ -195,6 +208,15 @@ def _agents(words: Sequence[str]) -> Command | None:
     return None
 
 
+def _diff(words: Sequence[str]) -> Command | None:
+    match [word.lower() for word in words]:
+        case []:
+            return ShowDiff()
+        case [("session" | "turn") as view]:
+            return ShowDiff(view)
+    return None
+
+
 COMMANDS = (
     CommandSyntax(name="help", summary="these commands and keys", read=_without_arguments(Help()), in_oneshot=True),
     CommandSyntax(
@@ -254,6 +276,16 @@ COMMANDS = (
         summary="write the conversation to a new Markdown file",
         read=lambda words: Export(" ".join(words)),
         in_oneshot=True,
+    ),
+    CommandSyntax(
+        name="diff",
+        words="[session | turn]",
+        summary="what changed since the session began; with turn: what the tools changed since your last message",
+        read=_diff,
+        completions=get_args(DiffView),
+    ),
+    CommandSyntax(
+        name="undo", summary="take back what the last turn's file tools changed", read=_without_arguments(Undo())
     ),
     CommandSyntax(name="compact", summary="shorten the conversation now", read=_without_arguments(Compact())),
     CommandSyntax(

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from scaffold.host.wall_clock import WallClock
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.sandbox import known_secrets
 from scaffold.policy.secret.redaction import Redactor
+from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
 from scaffold.tools.catalog import all_tools
 from scaffold.tools.command.background import BackgroundCommands
 from scaffold.tools.command.retention import remove_expired
@@ -45,6 +45,7 @@ class ToolSetup(Struct, frozen=True, kw_only=True):
     """Confines commands; None for no sandbox."""
     modes: CurrentMode
     todos: Todos
+    history: FileHistory
     more: Sequence[Tool] = ()
     """Tools to add behind the built-in ones."""
     redactor: Redactor = Redactor()
@@ -81,16 +82,16 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
     )
     tools = (*built_in, switch_mode_tool(setup.modes), *setup.more)
     user_env = UserToolEnv(workspace, packages=packages, outputs=outputs)
-    cleanup = partial(remove_expired, dirs.cache / "outputs", conversation=setup.conversation, now=WallClock().now())
+    now = WallClock().now()
     async with asyncio.TaskGroup() as group:
-        group.create_task(asyncio.to_thread(cleanup))
+        for kept in (dirs.cache / "outputs", dirs.data / FILE_HISTORY_FOLDER):
+            group.create_task(asyncio.to_thread(remove_expired, kept, conversation=setup.conversation, now=now))
         loading = group.create_task(
             load_user_tools(user_env, dirs.config / USER_TOOLS_FOLDER, taken={tool.name for tool in tools})
         )
     own = loading.result()
-    return SessionTools(
-        tuple(map(setup.gate.guard, with_read_cache((*tools, *own.tools), cwd, setup.seen))), own.notices
-    )
+    watched = tuple(map(setup.history.watch, (*tools, *own.tools)))
+    return SessionTools(tuple(map(setup.gate.guard, with_read_cache(watched, cwd, setup.seen))), own.notices)
 
 
 async def _fetch(args: Mapping[str, Any]) -> ToolOutput:

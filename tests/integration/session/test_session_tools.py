@@ -11,6 +11,7 @@ from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
+from scaffold.session.file_history import FileHistory
 from scaffold.session.tools import ToolSetup, load_session_tools
 from scaffold.tools.todos import Todos
 
@@ -62,6 +63,7 @@ def open_kit(tmp_path, own):
             sandbox=None,
             modes=modes,
             todos=todos,
+            history=FileHistory(tmp_path / "history"),
             more=more,
         )
         toolkit = await load_session_tools(setup)

@@ -1,4 +1,4 @@
-"""Expiry of saved command output: one folder a conversation, kept while the conversation may be resumed."""
+"""Expiry of what is saved for a conversation, in a folder of its own, while it may be resumed: outputs, old files."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.folder_tree import walk
 
 MAX_AGE = timedelta(days=7)
-"""Since the last output of a conversation."""
+"""Since the last change for a conversation."""
 MAX_TOTAL_BYTES = 8 << 30
 """Of all conversations together; the oldest are removed first."""
 
@@ -23,7 +23,7 @@ class _ConversationOutput(Struct, frozen=True):
 
 
 def remove_expired(outputs: Path, *, conversation: str, now: datetime) -> None:
-    """Remove expired folders from `outputs`, but never that of `conversation` and its subagents.
+    """Remove expired folders of conversations from `outputs`, but never that of `conversation` and its subagents.
 
     `outputs` may be missing; folders that cannot be removed stay.
     """

@@ -56,6 +56,12 @@ def line_diff(before: str, after: str) -> LineDiff | None:
     return LineDiff(sum(j2 - j1 for *_, j1, j2 in changes), sum(i2 - i1 for _, i1, i2, *_ in changes), tuple(shown))
 
 
+def format_line(line: DiffLine) -> str:
+    """Return a line of a diff as text: its mark, its number and what it says."""
+    marks = {"same": " ", "added": "+", "removed": "-"}
+    return f"{marks[line.kind]}{line.number}\t{line.text}" if line.kind in marks else f"... {line.text}".rstrip()
+
+
 def _split(text: str) -> list[str]:
     """Return the lines with their ends; the last one may have none."""
     *lines, last = text.split("\n")

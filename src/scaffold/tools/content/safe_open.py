@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.policy.path.containment import Refusal
+from scaffold.tools.content.change_record import record_change
 from scaffold.tools.content.near_paths import missing_file
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -96,6 +97,7 @@ def replace_file(
             # As late as possible, right before the rename.
             if _version(folder, path.name) != origin:
                 return _changed_meanwhile(shown)
+            record_change(folder, path, exists=origin is not None, after=data)
             os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
             with contextlib.suppress(FileNotFoundError):
@@ -112,6 +114,7 @@ def remove_file(root: Path, path: Path, shown: str, *, origin: FileVersion) -> R
             return Refusal(f"{shown} is not writable; ask the user.")
         if _version(folder, path.name) != origin:
             return _changed_meanwhile(shown)
+        record_change(folder, path, exists=True, after=None)
         os.unlink(path.name, dir_fd=folder)
         os.fsync(folder)
     return None

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from scaffold.core.printable_text import truncate_text
 from scaffold.policy.path.containment import Refusal
-from scaffold.tools.content.line_diff import DiffLine, line_diff
+from scaffold.tools.content.line_diff import format_line, line_diff
 from scaffold.tools.content.line_edits import LineEdit, span_of
 from scaffold.tools.content.safe_open import FileContent, FileVersion
 from scaffold.tools.content.text_encoding import decode
@@ -227,10 +227,5 @@ def _description(seen: _SeenFile, content: FileContent) -> str:
     diff = line_diff(before.text, after.text)
     if diff is None:
         return "Only its encoding changed; read it again."
-    lines = "\n".join(_shown_line(line) for line in diff.lines)
+    lines = "\n".join(format_line(line) for line in diff.lines)
     return f"What changed:\n{truncate_text(lines, SHOWN_CHANGE_CHARS)}"
-
-
-def _shown_line(line: DiffLine) -> str:
-    marks = {"same": " ", "added": "+", "removed": "-"}
-    return f"{marks[line.kind]}{line.number}\t{line.text}" if line.kind in marks else f"... {line.text}".rstrip()

@@ -9,6 +9,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
+from scaffold.tools.content.change_record import record_append
 from scaffold.tools.content.safe_open import open_file, read_head, unreadable_reason
 from scaffold.tools.content.text_encoding import SNIFF_BYTES, detect_encoding, encode_text, split_lines
 from scaffold.tools.file.read_write import MAX_READ_BYTES, PATH_SCHEMA
@@ -33,7 +34,7 @@ def append_file(workspace: Workspace) -> Tool:
         if changed := _change_since(workspace, target, shown):
             return failed_answer(changed.reason)
         with open_file(workspace.root, target, os.O_RDWR | os.O_APPEND | os.O_CREAT, make=True) as fd:
-            added = _append(fd, args["content"], shown)
+            added = _append(fd, args["content"], shown, target, is_new=is_new)
             size = os.fstat(fd).st_size
         if isinstance(added, Refusal):
             return failed_answer(added.reason)
@@ -68,7 +69,7 @@ def _record(workspace: Workspace, target: Path, shown: str) -> None:
         workspace.seen.record_change(target, content)
 
 
-def _append(fd: int, content: str, shown: str) -> tuple[int, str] | Refusal:
+def _append(fd: int, content: str, shown: str, target: Path, *, is_new: bool) -> tuple[int, str] | Refusal:
     """Return the number of bytes appended and a note if they continue an unfinished line, or why nothing was."""
     status = os.fstat(fd)
     if problem := unreadable_reason(status, shown):
@@ -85,6 +86,7 @@ def _append(fd: int, content: str, shown: str) -> tuple[int, str] | Refusal:
     if status.st_size % len(newline):
         return Refusal(f"{shown} is {encoding.name} and ends with an incomplete character; fix it with python first.")
     last = os.pread(fd, len(newline), max(0, status.st_size - len(newline)))
+    record_append(fd, target, data, is_new=is_new)
     _write_all(fd, data, status.st_size)
     broken = status.st_size > len(encoding.bom) and last != newline
     return len(data), " Its last line had no newline, so the content continues that line." if broken else ""

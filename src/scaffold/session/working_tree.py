@@ -1,0 +1,114 @@
+"""What changed in a session's directory: by git, or by the tools of the session."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.errors import GitError
+from scaffold.core.printable_text import count_of, join_limited
+from scaffold.git.command import Git
+from scaffold.policy.path.containment import Refusal
+from scaffold.session.file_history import ChangedFile, FileHistory, TurnChanges
+from scaffold.tools.content.line_diff import format_line, line_diff
+from scaffold.tools.content.safe_open import read_whole
+from scaffold.tools.content.text_encoding import decode
+from scaffold.tools.workspace import printable_name
+
+MAX_LINES = 1_000
+MAX_OUTPUT_BYTES = 1_000_000
+MAX_NAMED = 30
+COMPARED_BYTES = 2_000_000
+NO_CHANGE = "Nothing has changed."
+_FOUND = frozenset({0, 1, 128})
+
+
+class StartCommit(Struct, frozen=True):
+    """Where a session began; `commit` is empty if the directory is in no repository."""
+
+    commit: str
+    is_empty: bool = False
+    """Whether the repository has no commit yet; `commit` is then the empty tree."""
+
+
+async def start_of_changes(folder: Path) -> StartCommit:
+    """Return the commit that is checked out now."""
+    git = Git(folder, environ=os.environ)
+    try:
+        head = await git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=_FOUND)
+        if head.exit_code == 0:
+            return StartCommit(head.line)
+        if (await git("rev-parse", "--is-inside-work-tree", ok=_FOUND)).line == "true":
+            return StartCommit((await git("hash-object", "-t", "tree", "--stdin")).line, is_empty=True)
+    except GitError:
+        pass  # without git, or in a repository that it refuses, the tools' changes are known all the same
+    return StartCommit("")
+
+
+async def tree_changes(start: StartCommit | None, history: FileHistory, root: Path) -> str:
+    """Return the difference of the working tree to `start`, and its untracked files; outside git the tools' changes.
+
+    GitError if git fails.
+    """
+    if start is None or not start.commit:
+        return tool_changes(history.turns(), history, root)
+    git = Git(root, environ=os.environ)
+    options = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short")
+    diff = await git("diff", *options, start.commit, "--", limit_bytes=MAX_OUTPUT_BYTES)
+    untracked = (await git("ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/")).records
+    text = diff.out.decode(errors="replace").rstrip("\n")
+    names = join_limited([printable_name(name) for name in untracked], MAX_NAMED)
+    if not text and not names:
+        return NO_CHANGE
+    since = "nothing is committed yet" if start.is_empty else f"since {start.commit[:10]}, where the session began"
+    parts = [f"{since}:", _bounded(text), f"untracked: {names}" if names else ""]
+    return "\n".join(part for part in parts if part)
+
+
+def tool_changes(turns: Sequence[TurnChanges], history: FileHistory, root: Path) -> str:
+    """Return what file tools changed in `turns`, the latest first: each file before them and now."""
+    first: dict[bytes, ChangedFile] = {}
+    for turn in turns:
+        first.update(turn.files)  # the earliest turn comes last, and what was before it counts
+    home, ran = root.resolve(), {name for turn in turns for name in turn.ran}
+    parts = [part for path, change in first.items() for part in _file(history, home, Path(os.fsdecode(path)), change)]
+    more = [f"what {join_limited(sorted(ran), MAX_NAMED)} may have changed is not shown"] if ran else []
+    return _bounded("\n".join([*parts, *more])) if parts else NO_CHANGE
+
+
+def _file(history: FileHistory, root: Path, path: Path, change: ChangedFile) -> Iterator[str]:
+    """Yield the lines about one file; none if it is as it was before."""
+    name = printable_name(str(path.relative_to(root) if path.is_relative_to(root) else path))
+    before = _text(history.content(change.before)) if change.before else "" if change.kept else None
+    after = _now(root, path)
+    if before is None or after is None:
+        yield f"{name}: changed; its text cannot be compared"
+        return
+    if diff := line_diff(before, after):
+        yield f"{name}  +{diff.added} -{diff.removed}"
+        yield from map(format_line, diff.lines)
+
+
+def _now(root: Path, path: Path) -> str | None:
+    try:
+        content = read_whole(root, path, path.name, limit_bytes=COMPARED_BYTES) if path.exists() else b""
+    except OSError:
+        return None
+    if isinstance(content, bytes):
+        return ""
+    return None if isinstance(content, Refusal) else _text(content.data)
+
+
+def _text(data: bytes | None) -> str | None:
+    decoded = decode(data) if data is not None and len(data) <= COMPARED_BYTES else None
+    return decoded.text.replace("\r\n", "\n") if decoded else None
+
+
+def _bounded(text: str) -> str:
+    lines = text.split("\n")
+    return "\n".join([*lines[:MAX_LINES], *_omitted(lines)])
+
+
+def _omitted(lines: Sequence[str]) -> Iterable[str]:
+    return [f"... {count_of(len(lines) - MAX_LINES, 'more line')}; `git diff` shows all"] * (len(lines) > MAX_LINES)
