@@ -23,13 +23,14 @@ from scaffold.agent.repeated_failures import RepeatNotes
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.pool import SubagentSpec
+from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Image, Text
 from scaffold.core.ids import ReservationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
 from scaffold.core.run_settings import Effort
-from scaffold.core.tool import Tool
+from scaffold.core.tool import Tool, ToolOutput
 from scaffold.git.worktree_metadata import find_checkout
 from scaffold.host.clock import SystemClock
 from scaffold.host.environment import agent_variables
@@ -60,6 +61,7 @@ from scaffold.session.result import UsageCounter
 from scaffold.session.sandbox import missing_sandbox_notice, session_sandbox
 from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher
 from scaffold.session.tools import ToolSetup, load_session_tools
+from scaffold.session.user_command import command_note, run_user_command, stopped_note
 from scaffold.store.conversation_history import ConversationHistory
 from scaffold.store.spending.session_budget import session_budget
 from scaffold.tools.command.background import BackgroundCommands
@@ -162,6 +164,17 @@ class Session:
         """Let the model think so much from the next request on, also after the conversation is resumed."""
         store_effort(self.open_conversation, effort)
         self.agent.effort = effort
+
+    async def run_command(self, command: str) -> ToolOutput:
+        """Run a command of the user's own, and let the agent know with the next request; secrets are removed."""
+        try:
+            ran = await run_user_command(command, self.options.cwd, os.environ)
+        except asyncio.CancelledError:
+            self.agent.add_note(stopped_note(command))
+            raise
+        answer = shown_result(ran.content, self._redactor)
+        self.agent.add_note(command_note(command, answer))
+        return msgspec.structs.replace(ran, content=answer)
 
     async def switch(self, model: str) -> str:
         """Use another model from the next request on, and return its full name.

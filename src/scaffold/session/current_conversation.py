@@ -9,6 +9,7 @@ import msgspec
 from scaffold.agent.context.recap import recap
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import UsageError
+from scaffold.core.tool import ToolOutput
 from scaffold.host.identity import own_identity
 from scaffold.policy.permission.approval_gate import ApprovalPrompt
 from scaffold.session.agent_session import Session, SessionObserver, open_session
@@ -80,6 +81,11 @@ class CurrentConversation:
         """Take one turn; a conversation without a title gets its title from `words`. Raises what `Agent.turn` does."""
         self.session.open_conversation.set_title_if_empty(words)
         return await self.session.say(words)
+
+    async def run_command(self, command: str) -> ToolOutput:
+        """Run a command of the user's own; a conversation without a title gets its title from it."""
+        self.session.open_conversation.set_title_if_empty(f"!{command}")
+        return await self.session.run_command(command)
 
     async def changes(self, view: DiffView) -> str:
         """Return what changed in the working tree since this session began, or by the tools of the last turn."""

@@ -40,6 +40,9 @@ KEY_HELP = (
     ("Alt-Enter, Ctrl-J", "a new line; so does Enter after a backslash"),
     ("@path, Tab", "attach a file; complete a path or a command"),
     ("Ctrl-R, Up", "search, or go through, your earlier messages"),
+    ("!command", "run a command of your own; the agent sees it and its output with your next message"),
+    ("Shift-Tab", "the next mode; in a menu: the previous entry"),
+    ("Esc", "stop the agent; deny a question; close a menu"),
     ("Ctrl-C", "stop the agent; again: end everything; without a running agent: clear the line, then exit"),
     ("Ctrl-D", "exit, on an empty line"),
 )

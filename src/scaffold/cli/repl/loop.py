@@ -10,6 +10,7 @@ from typing import Literal, assert_never
 import click
 from msgspec import Struct
 
+from scaffold.agent.modes import MODES
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.repl.approvals import ApprovalQueue, format_question, proposed_change
@@ -24,6 +25,7 @@ from scaffold.cli.repl.user_input import (
     InputSubmitted,
     InterruptContext,
     InterruptPressed,
+    ModeCycled,
     NewsArrived,
     PendingInput,
     QuitRequested,
@@ -48,6 +50,7 @@ from scaffold.session.options import SessionOptions
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
 from scaffold.session.slash_queries import subagent_usage
 from scaffold.session.slash_syntax import COMMANDS, Command, CommandSyntax, parse_slash
+from scaffold.session.user_command import is_user_command, user_command
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
@@ -212,6 +215,9 @@ class Repl:
                 await self._submit(words, group)
             case InterruptPressed():
                 pass  # it took effect in `_post`
+            case ModeCycled():
+                modes = self.current.session.modes
+                modes.switch(MODES[(MODES.index(modes.current) + 1) % len(MODES)])
             case QuitRequested(lost=lost):
                 self._leaving = True
                 self.exit_code = INTERRUPTED if lost else OK
@@ -236,8 +242,12 @@ class Repl:
         """Execute a command or send a message to the agent: now, or as soon as the agent can take it."""
         command = parse_slash(words, self.profile.commands)
         # Such a command changes what the running turn works on.
-        if command is not None and self._turn is not None and needs_idle_agent(command):
+        waits = is_user_command(words) or (command is not None and needs_idle_agent(command))
+        if waits and self._turn is not None:
             self._turn_state.later.append(words)
+        elif is_user_command(words):
+            self._start_user_command(words, group)
+            return
         elif command is not None:
             self.transcript.user_message(words)
             await self._execute(command)
@@ -279,17 +289,29 @@ class Repl:
         self.transcript.user_message(words)
         self._start_turn(self.current.say(words), group)
 
-    def _start_turn(self, turn: Awaitable[TurnResult], group: asyncio.TaskGroup) -> None:
+    def _start_user_command(self, words: str, group: asyncio.TaskGroup) -> None:
+        self.transcript.user_message(words)
+        self._turn_state.command = words
+        self._start_turn(self._run_user_command(words), group)
+
+    async def _run_user_command(self, words: str) -> None:
+        try:
+            ran = await self.current.run_command(user_command(words))
+        finally:
+            self._turn_state.command = ""
+        self.transcript.command_output(ran)
+
+    def _start_turn(self, turn: Awaitable[TurnResult | None], group: asyncio.TaskGroup) -> None:
         self._stop_listening()
         state = self._turn_state
         state.started_s, state.busy, state.stopping = self._clock.monotonic(), True, False
         self._turn = group.create_task(self._run_turn(turn))
 
-    async def _run_turn(self, turn: Awaitable[TurnResult]) -> None:
+    async def _run_turn(self, turn: Awaitable[TurnResult | None]) -> None:
         """Wait for a turn and show how it ended."""
         try:
             result = await turn
-            if result.stop == "refused":
+            if result is not None and result.stop == "refused":
                 self.transcript.error("the model declined to answer", "Rephrase the request, or try another `/model`.")
         except ScaffoldError as error:
             self._on_news = "notify"
@@ -315,6 +337,9 @@ class Repl:
             self._terminal.replace("\n".join(filter(None, (waiting, self._terminal.typed))))
         while self._turn_state.later:
             words = self._turn_state.later.popleft()
+            if is_user_command(words):
+                self._start_user_command(words, group)
+                return
             self.transcript.user_message(words)
             if (command := parse_slash(words, self.profile.commands)) is not None:
                 await self._execute(command)

@@ -47,6 +47,8 @@ _THEME = Theme(
 _MARKS = {"pending": ("☐", ""), "in_progress": ("▶", "bold"), "completed": ("☑", "dim")}
 _SUBJECTS = ("command", "path", "url", "pattern", "task", "code", "content")
 """Arguments that best describe the subject of a call."""
+USER_LINES = 30
+"""Lines of a message of the user, behind the first, that are shown whole."""
 DIFF_LINES = 40
 """Lines shown of the diff of a finished change."""
 _SHOWN_AS_DIFF = ("content", "expected")
@@ -73,8 +75,10 @@ class Renderer(Struct, frozen=True, kw_only=True):
         return self.draw(Padding(Text(self._safe(text), "dim italic"), (0, 0, 0, 2)))
 
     def user_message(self, text: str) -> str:
-        """Return a message of the user."""
+        """Return a message of the user; of a long one the first lines."""
         first, *more = self._safe(text).split("\n")
+        if len(more) > USER_LINES:
+            more = [*more[: USER_LINES // 2], f"... {len(more) - USER_LINES // 2:,} more lines"]
         lines = [Text.assemble(("› ", "bold cyan"), (first, "bold")), *(Text(f"  {line}", "bold") for line in more)]
         return self.draw(Text("\n").join(lines))
 

@@ -34,10 +34,12 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
+from scaffold.cli.repl.pasted_text import PastedTexts
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import (
     InputSubmitted,
     InterruptPressed,
+    ModeCycled,
     PostEvent,
     QuitRequested,
     on_enter,
@@ -129,6 +131,7 @@ class PromptTerminal:
         )
         self._search = SearchToolbar(text_if_not_searching="", ignore_case=True)
         self._application = self._make_application()
+        self._pasted = PastedTexts()
         self._live_text = ""
         self._key_counts = False
         """Whether the pressed key counts as an answer."""
@@ -147,7 +150,7 @@ class PromptTerminal:
 
     @property
     def typed(self) -> str:
-        """The text in the line."""
+        """The text in the line, pasted texts as their marks."""
         return self._line.text
 
     async def run(self) -> None:
@@ -274,7 +277,33 @@ class PromptTerminal:
         keys.add("c-l")(lambda event: event.app.renderer.clear())
         keys.add("c-z")(lambda event: event.app.suspend_to_background())
         keys.add("tab")(self._complete)
+        keys.add("s-tab", filter=~Condition(self._menu_is_open))(lambda _: self._post(ModeCycled()))
+        keys.add("s-tab", filter=Condition(self._menu_is_open))(lambda _: self._line.complete_previous())
+        # Not eager: Alt-Enter begins with Escape, so a lone one counts only after ESCAPE_S.
+        keys.add("escape", filter=Condition(self._menu_is_open))(lambda _: self._line.cancel_completion())
+        keys.add("escape", filter=Condition(self._escape_stops))(lambda _: self._post(InterruptPressed()))
+        keys.add(Keys.BracketedPaste)(lambda event: self._paste(event.data))
+        keys.add("backspace", filter=Condition(lambda: bool(self._mark_before())))(lambda _: self._delete_mark())
         return keys
+
+    def _menu_is_open(self) -> bool:
+        return self._line.complete_state is not None
+
+    def _escape_stops(self) -> bool:
+        turn = self.view.turn
+        asked = self.view.questions.current is not None
+        return turn.busy and not turn.stopping and not asked and not self._menu_is_open()
+
+    def _paste(self, text: str) -> None:
+        self._line.insert_text(self._pasted.collapse(text, at_start=not self._line.document.text_before_cursor))
+
+    def _mark_before(self) -> str:
+        return self._pasted.mark_before(self._line.document.text_before_cursor)
+
+    def _delete_mark(self) -> None:
+        mark = self._mark_before()
+        self._line.delete_before_cursor(len(mark))
+        self._pasted.forget(mark)
 
     def _answers(self, asked: Filter) -> KeyBindings:
         """Return the keys while a question is open; keys pressed before it could be read go to the line."""
@@ -307,9 +336,10 @@ class PromptTerminal:
                 self._line.delete_before_cursor()
                 self._line.insert_text("\n")
             case "send":
-                words = self._line.text
+                self._line.text = words = self._pasted.expand(self._line.text)
                 with contextlib.suppress(OSError):  # the message is sent even if the history cannot be written
                     self._line.append_to_history()
+                self._pasted.clear()
                 self._line.reset()
                 self._post(InputSubmitted(words))
             case "ignore":

@@ -12,12 +12,15 @@ from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
 from scaffold.core.ports import Clock
 from scaffold.core.todo import Todo
+from scaffold.core.tool import ToolOutput
 from scaffold.policy.secret.redaction import MIN_SECRET_CHARS
 from scaffold.tools.content.line_diff import LineDiff
 from scaffold.views.text_format import waiting_text
 
 NEWS_LINES = 8
 """Lines shown of an incoming message."""
+COMMAND_LINES = 60
+"""Lines shown of the output of a command of the user's own."""
 LIVE_CHARACTERS = 4_000
 """How much of an unfinished part is drawn."""
 _LONG_WORD = re.compile(rf"[\w+/=.~-]{{{MIN_SECRET_CHARS},}}\Z", re.ASCII)
@@ -160,6 +163,14 @@ class Transcript:
     def answer(self, words: str) -> None:
         """Show the answer to a command."""
         self._show("text", self._renderer.words(words))
+
+    def command_output(self, ran: ToolOutput) -> None:
+        """Show how a command of the user's own ended, and the head and the tail of its output."""
+        lines = ran.content.strip("\n").split("\n")
+        if len(lines) > COMMAND_LINES:
+            omitted = f"... {len(lines) - COMMAND_LINES + 1:,} lines that are not shown; the agent has them"
+            lines = [*lines[: COMMAND_LINES // 3], omitted, *lines[len(lines) - (COMMAND_LINES * 2 // 3 - 1) :]]
+        self._show("text", self._renderer.words("\n".join(lines), "red" if ran.failed else ""))
 
     def error(self, what: str, fix: str) -> None:
         """Show an error and what to do about it."""

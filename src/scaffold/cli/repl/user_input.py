@@ -36,6 +36,10 @@ class InterruptPressed(Struct, frozen=True):
     """The user pressed Ctrl-C."""
 
 
+class ModeCycled(Struct, frozen=True):
+    """The user wants the next mode."""
+
+
 class QuitRequested(Struct, frozen=True):
     """The user wants to leave; `lost` if the terminal is gone."""
 
@@ -50,7 +54,7 @@ class NewsArrived(Struct, frozen=True):
     """Messages wait for an idle agent."""
 
 
-UIEvent = InputSubmitted | InterruptPressed | QuitRequested | TurnFinished | NewsArrived
+UIEvent = InputSubmitted | InterruptPressed | ModeCycled | QuitRequested | TurnFinished | NewsArrived
 PostEvent = Callable[[UIEvent], None]
 
 

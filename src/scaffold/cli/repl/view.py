@@ -91,6 +91,8 @@ class TurnState(Struct):
     """The time of the latest warning that another Ctrl-C leaves."""
     later: deque[str] = field(default_factory=deque)
     """Commands that wait for the end of the turn."""
+    command: str = ""
+    """The line of the user's own command that runs instead of a turn."""
     subagent_usage: Usage = Usage()
     """The usage of subagents, at most a second old."""
 
@@ -157,6 +159,8 @@ class ReplView(Struct, kw_only=True):
             return "asks you"
         if not self.turn.busy:
             return ""
+        if self.turn.command:
+            return "running your command"
         running = self.tools.running
         return f"running {running[-1].name}" if running else self.transcript.activity
 

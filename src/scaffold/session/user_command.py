@@ -1,0 +1,43 @@
+"""Commands that the user runs in a conversation with `!`: not asked about, not sandboxed, shown to the agent."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from scaffold.core.tool import ToolOutput
+from scaffold.tools.command.shell import command_answer
+from scaffold.tools.command.spooled_output import CommandSpec, run_spooled
+
+TIMEOUT_S = 86_400.0
+SHELLS = frozenset({"bash", "dash", "ksh", "sh", "zsh"})
+"""Shells whose `-c` takes a command as a POSIX shell does; another one is replaced by `sh`."""
+
+
+def is_user_command(line: str) -> bool:
+    """Return whether a line that the user typed is a command of their own; a space before it makes it a message."""
+    return line.startswith("!") and bool(user_command(line))
+
+
+def user_command(line: str) -> str:
+    """Return the command in such a line."""
+    return line[1:].strip()
+
+
+async def run_user_command(command: str, cwd: Path, environ: Mapping[str, str]) -> ToolOutput:
+    """Run a command in the user's shell and environment; return how it ended and its output, cut in the middle.
+
+    It gets no input. What it starts ends with it.
+    """
+    shell = Path(environ.get("SHELL", ""))
+    argv = [str(shell) if shell.name in SHELLS else "/bin/sh", "-c", command]
+    spec = CommandSpec(argv=argv, cwd=cwd, env=environ, timeout_s=TIMEOUT_S, together=True)
+    return command_answer(await run_spooled(spec))
+
+
+def command_note(command: str, answer: str) -> str:
+    """Return what the agent is told about a command of the user's."""
+    return f"[The user ran this command, not you:\n{command}\nIt ended with:\n{answer}]"
+
+
+def stopped_note(command: str) -> str:
+    """Return what the agent is told about a command that the user stopped."""
+    return f"[The user ran this command, not you, and stopped it before it ended:\n{command}]"

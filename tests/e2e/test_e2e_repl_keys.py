@@ -1,0 +1,141 @@
+"""Keys of the REPL in a real pseudo-terminal: Escape, Shift-Tab, `!` and long pastes."""
+
+import pytest
+import yaml
+
+from support.scenario import Scenario, shell, wait_until
+from support.terminal import ALT_ENTER, CTRL_C, ESCAPE, record_replies, terminals
+
+IDLE = r"/help$"
+SHIFT_TAB, BACKSPACE = "\x1b[Z", "\x7f"
+HELD = shell("touch out/began; sleep 60")
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return Scenario(tmp_path)
+
+
+@pytest.fixture
+def terminal(scenario):
+    """Start sessions; they are ended with the test."""
+    with terminals(scenario) as start:
+        yield start
+
+
+def paste(text):
+    return f"\x1b[200~{text}\x1b[201~"
+
+
+def expect(scenario, turn, *words):
+    """Let the reply of this turn be given only to a request that contains the words."""
+    path = scenario.home / "talk.yaml"
+    talk = yaml.safe_load(path.read_text())
+    talk["replies"][turn - 1]["when"]["contains"] = list(words) if len(words) > 1 else words[0]
+    path.write_text(yaml.safe_dump(talk))
+
+
+def test_escape_stops_the_turn_and_nothing_else(scenario, terminal):
+    """RA-19: as one Ctrl-C does; with Enter it is a new line, and when idle it does nothing."""
+    screen = terminal("--model", record_replies(scenario, HELD, "went on"), "--yolo")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    assert wait_until((scenario.out / "began").exists)
+    screen.send("one" + ALT_ENTER + "two")
+    screen.wait_for("^  two")
+    assert "stopped" not in screen.text
+    screen.send(ESCAPE)
+    screen.wait_for("stopped; the conversation is kept")
+    screen.send(ESCAPE)
+    wait_until(lambda: not screen.read(0.2), seconds=0.7)  # with Enter at once it would be a new line
+    screen.type_line("")
+    screen.wait_for("^went on")
+    assert "› one\n  two" in screen.text
+
+
+def test_escape_closes_the_menu_before_it_stops_the_turn(scenario, terminal):
+    """RA-19."""
+    screen = terminal("--model", record_replies(scenario, HELD, "went on"), "--yolo")
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    assert wait_until((scenario.out / "began").exists)
+    screen.send("/co")
+    screen.wait_for("tokens and costs")
+    screen.send(ESCAPE)
+    assert wait_until(lambda: screen.read() and "tokens and costs" not in screen.text)
+    assert "stopped" not in screen.text
+    screen.send(ESCAPE)
+    screen.wait_for("stopped; the conversation is kept")
+
+
+def test_shift_tab_cycles_through_the_modes(scenario, terminal):
+    """RA-5, RA-18."""
+    screen = terminal("--model", record_replies(scenario, "hi"))
+    screen.wait_for("default  /help$")
+    for mode in ("plan", "explore", "debug", "review"):
+        screen.send(SHIFT_TAB)
+        screen.wait_for(rf"^{mode} ")
+    screen.send(SHIFT_TAB)
+    screen.wait_for("default  /help$")
+
+
+def test_a_command_of_the_users_own_runs_at_once_and_the_agent_knows(scenario, terminal):
+    """RA-18: no question, and secrets stay out of what the model reads."""
+    secret = "ghp_" + "a1B2" * 9
+    model = record_replies(scenario, "I saw it.")
+    expect(scenario, 1, "The user ran this command")
+    screen = terminal("--model", model)
+    screen.wait_for(IDLE)
+    (scenario.repo / "key.txt").write_text(f"token={secret}\n")
+    screen.type_line("!cat key.txt; echo $((6 * 7)) > answer; exit 3")
+    screen.wait_for("exit code 3")
+    assert (scenario.repo / "answer").read_text() == "42\n"
+    screen.wait_for(IDLE)
+    screen.type_line("what was that?")
+    screen.wait_for("^I saw it")
+    screen.type_line("/export talk.md")
+    screen.wait_for("written to")
+    assert secret not in screen.text
+    assert "cat key.txt" in (scenario.repo / "talk.md").read_text()
+
+
+def test_a_command_of_the_users_own_is_stopped_by_ctrl_c(scenario, terminal):
+    """RA-19: it ends, the session goes on."""
+    screen = terminal("--model", record_replies(scenario, "I saw it."))
+    expect(scenario, 1, "stopped it before it ended")
+    screen.wait_for(IDLE)
+    screen.type_line("!touch out/began; sleep 60")
+    assert wait_until((scenario.out / "began").exists)
+    screen.wait_for("running your command")
+    screen.send(CTRL_C)
+    screen.wait_for("stopped; the conversation is kept")
+    screen.type_line("go on")
+    screen.wait_for("^I saw it")
+
+
+def test_a_long_paste_is_shown_as_a_mark_and_sent_whole(scenario, terminal):
+    """RA-18."""
+    model = record_replies(scenario, "read it")
+    expect(scenario, 1, "line 119 of 120")
+    screen = terminal("--model", model)
+    screen.wait_for(IDLE)
+    text = "\r".join(f"line {number} of 120" for number in range(120))
+    screen.send("see " + paste(text))
+    screen.wait_for(r"^› see \[pasted text, 120 lines\]")
+    screen.send(BACKSPACE)
+    screen.wait_for(r"^› see$")
+    screen.send(paste(text))
+    screen.wait_for(r"^› see \[pasted text, 120 lines\]")
+    screen.type_line("")
+    screen.wait_for("^read it")
+    screen.wait_for(r"^  \.\.\. 1\d\d more lines")
+
+
+def test_a_pasted_command_is_a_message(scenario, terminal):
+    """RA-18: only what is typed runs."""
+    screen = terminal("--model", record_replies(scenario, "read it"))
+    screen.wait_for(IDLE)
+    screen.send(paste("!touch out/ran"))
+    screen.type_line("")
+    screen.wait_for("^read it")
+    assert not (scenario.out / "ran").exists()
