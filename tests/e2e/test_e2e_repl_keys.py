@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
-from support.scenario import Scenario, shell, wait_until
-from support.terminal import ALT_ENTER, CTRL_C, ESCAPE, record_replies, terminals
+from support.scenario import Scenario, shell, wait_until, write
+from support.terminal import ALT_ENTER, ARMED, CTRL_C, ESCAPE, record_replies, terminals
 
 IDLE = r"/help$"
 SHIFT_TAB, BACKSPACE = "\x1b[Z", "\x7f"
@@ -139,3 +139,40 @@ def test_a_pasted_command_is_a_message(scenario, terminal):
     screen.type_line("")
     screen.wait_for("^read it")
     assert not (scenario.out / "ran").exists()
+
+
+def test_a_denial_with_a_reason_reaches_the_model(scenario, terminal):
+    """RA-13, RA-18: what was typed before stays in the line, and Escape leads back to the question."""
+    model = record_replies(scenario, write("a", "x"), "understood")
+    expect(scenario, 2, "the user denied it and says: use b instead")
+    screen = terminal("--model", model)
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    screen.wait_for(ARMED)
+    screen.send("mine")
+    screen.answer("r")
+    screen.wait_for(r"^no, because ›$")
+    screen.send("never mind" + ESCAPE)
+    screen.wait_for("^› mine$")
+    screen.answer("r")
+    screen.wait_for(r"^no, because ›$")
+    screen.type_line("use b instead")
+    screen.wait_for("^understood")
+    screen.wait_for("^› mine$")
+    assert "no, because use b instead" in screen.text
+    assert not (scenario.repo / "a").exists()
+
+
+def test_a_command_with_a_known_prefix_is_not_asked_about_again(scenario, terminal):
+    """RA-13: only where the flag lists know the command; anything else is allowed exactly as it is."""
+    model = record_replies(scenario, shell("npm test"), shell("npm test --silent"), shell("npm test; ./x"), "done")
+    screen = terminal("--model", model, columns=120)
+    screen.wait_for(IDLE)
+    screen.type_line("go")
+    screen.wait_for(r"a don't ask again for `npm test \*`")
+    screen.answer("a")
+    screen.wait_for(r"│ npm test; \./x")
+    screen.wait_for(r"^y yes .* a don't ask again$")
+    screen.answer("n")
+    text = screen.wait_for("^done")
+    assert text.count("asks to use shell") == 2

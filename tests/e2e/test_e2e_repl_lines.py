@@ -51,3 +51,19 @@ def test_a_line_that_only_begins_like_an_answer_does_not_approve(scenario, termi
     screen.type_line("no")
     screen.wait_for("^heard")
     assert not (scenario.repo / "made.txt").exists()
+
+
+@pytest.mark.slow
+def test_a_reason_of_a_denial_is_a_line(scenario, terminal):
+    """RA-13, RA-18."""
+    model = record_replies(scenario, write("made.txt", "one\n"), "heard")
+    path = scenario.home / "talk.yaml"
+    path.write_text(path.read_text().replace("    turn: 2\n", "    turn: 2\n    contains: says. it is not needed\n"))
+    screen = terminal("--model", model, TERM="dumb")
+    screen.wait_for(r"^>$")
+    screen.type_line("go")
+    screen.wait_for(r"no, because \.\.\.")
+    wait_until(lambda: not screen.read(0.2), seconds=0.7)
+    screen.type_line("no, because it is not needed")
+    screen.wait_for("^heard")
+    assert not (scenario.repo / "made.txt").exists()

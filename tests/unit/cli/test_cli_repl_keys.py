@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from scaffold.cli.repl.approvals import ApprovalQueue, answer_choices
-from scaffold.cli.repl.user_input import InterruptContext, counts_as_answer, on_enter, on_interrupt
+from scaffold.cli.repl.user_input import InterruptContext, counts_as_answer, on_enter, on_interrupt, parse_answer
 from scaffold.host.clock import FakeClock
-from scaffold.policy.permission.approval_gate import ApprovalQuestion
+from scaffold.policy.permission.approval_gate import ApprovalQuestion, DenyBecause
 
 RUN = ApprovalQuestion(tool="shell", category="shell", subject="ls")
 WRITE = ApprovalQuestion(tool="write_file", category="file_write", subject="a.py")
@@ -109,11 +109,11 @@ async def test_the_answers_say_how_many_calls_they_are_for_and_when_keys_count(s
     """RA-13."""
     await session.ask(RUN)
     await session.ask(WRITE)
-    assert answer_choices(session.questions) == "y yes   n no   a always   (1 more) …"
+    assert answer_choices(session.questions) == "… y yes   n no   r no, because   a don't ask again   (1 more)"
     session.clock.advance(0.6)
-    assert answer_choices(session.questions) == "y yes   n no   a always   (1 more)"
+    assert answer_choices(session.questions) == "y yes   n no   r no, because   a don't ask again   (1 more)"
     await session.ask(RUN)
-    assert answer_choices(session.questions) == "y yes to all 2   n no   a always   (1 more)"
+    assert answer_choices(session.questions) == "y yes to all 2   n no   r no, because   a don't ask again   (1 more)"
 
 
 async def test_always_answers_only_a_question_that_offers_it(session):
@@ -121,7 +121,7 @@ async def test_always_answers_only_a_question_that_offers_it(session):
     await session.ask(msgspec.structs.replace(RUN, always=None))
     await session.ask(WRITE)
     session.clock.advance(0.6)
-    assert answer_choices(session.questions) == "y yes   n no   (1 more)"
+    assert answer_choices(session.questions) == "y yes   n no   r no, because   (1 more)"
     meanings = {
         words: session.questions.meaning(words) for words in ("y", " Yes ", "n", "a", "always", "", "yes please")
     }
@@ -137,6 +137,32 @@ async def test_always_answers_only_a_question_that_offers_it(session):
     session.questions.answer("allow")
     await asyncio.sleep(0)
     assert (session.questions.meaning("a"), session.questions.meaning("ALWAYS")) == ("always", "always")
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("no, because it is late", DenyBecause("it is late")),
+        ("No because: so", DenyBecause("so")),
+        ("n, because\nof this", DenyBecause("of this")),
+        ("no, because", None),
+        ("no, it is late", None),
+    ],
+)
+def test_a_line_denies_with_its_reason(words, answer):
+    """RA-13: where whole lines answer."""
+    assert parse_answer(words) == answer
+
+
+async def test_the_answers_name_a_short_rule(session):
+    """RA-13: a longer one is in the question."""
+    await session.ask(msgspec.structs.replace(RUN, always="shell:npm test"))
+    session.clock.advance(0.6)
+    assert answer_choices(session.questions).endswith("a don't ask again for `npm test *`")
+    await session.ask(msgspec.structs.replace(RUN, always=f"shell:{'x' * 41}"))
+    session.questions.answer("deny")
+    await asyncio.sleep(0)
+    assert answer_choices(session.questions, by_line=True) == "y yes   n no   no, because ...   a don't ask again"
 
 
 async def test_a_question_is_withdrawn_when_its_agent_has_ended(session):

@@ -198,7 +198,7 @@ def test_a_question_shows_exactly_what_is_asked():
 def test_a_question_promises_of_always_only_what_it_does():
     """RA-13: a rule, exactly this call, or nothing."""
     question = ApprovalQuestion(tool="start", category="subagent", subject="the plan", why="agents start working on it")
-    assert "  always would allow: exactly this" in plain(format_question(question, "", RENDERER))
+    assert '  "don\'t ask again" allows: exactly this' in plain(format_question(question, "", RENDERER))
     each_time = msgspec.structs.replace(question, always=None)
     assert "always" not in plain(format_question(each_time, "", RENDERER))
 
@@ -221,7 +221,7 @@ def test_a_question_about_a_file_shows_the_change():
     drawn = plain(format_question(question, line_diff("old\n", "new\n"), RENDERER))
     assert "- old" in drawn
     assert "+ new" in drawn
-    assert "  so\n  always would allow: write_file:a.py\n" in drawn
+    assert '  so\n  "don\'t ask again" allows: write_file:a.py\n' in drawn
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,13 @@ from msgspec import Struct
 from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.running_tools import RunningCall, patch_of, proposed_text
-from scaffold.cli.repl.user_input import ANSWERS, counts_as_answer
+from scaffold.cli.repl.user_input import REASON_KEY, counts_as_answer, parse_answer
 from scaffold.core.ports import Clock
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion
 from scaffold.tools.content.line_diff import MAX_LINES, LineDiff, line_diff
 
+MAX_SCOPE = 40
+"""Characters of a rule in the row of answers; the question itself shows a longer one."""
 MAX_CHARACTERS = 20_000
 """Characters of a subject that are shown."""
 
@@ -65,7 +67,7 @@ class ApprovalQueue:
 
     def meaning(self, words: str) -> ApprovalAnswer | None:
         """Return the answer to the current question that a key or a line stands for; None if it is none."""
-        answer = ANSWERS.get(words.strip().lower())
+        answer = parse_answer(words)
         return None if answer == "always" and not self.offers_always else answer
 
     async def ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
@@ -127,7 +129,7 @@ def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer
     if question.why:
         lines.append(renderer.words(f"  {_bounded(question.why)}", "dim"))
     if question.always is not None:
-        lines.append(renderer.words(f"  always would allow: {_bounded(question.always or 'exactly this')}", "dim"))
+        lines.append(renderer.words(f'  "don\'t ask again" allows: {_bounded(_scope(question))}', "dim"))
     if isinstance(change, LineDiff):
         lines.append(renderer.diff(change, most=MAX_LINES))
     elif change:
@@ -147,13 +149,30 @@ def proposed_change(question: ApprovalQuestion, call: RunningCall) -> LineDiff |
     return line_diff(call.before, after) or "  the file would stay as it is"
 
 
-def answer_choices(queue: ApprovalQueue) -> str:
-    """Return the possible answers and their meaning; `…` at the end while keys do not count yet."""
+def answer_choices(queue: ApprovalQueue, *, by_line: bool = False) -> str:
+    """Return the possible answers and their meaning; `…` in front while keys do not count yet.
+
+    `by_line` says that whole lines answer, not keys.
+    """
     count = f" to all {queue.identical_count}" if queue.identical_count > 1 else ""
     more = f"   ({queue.waiting_count} more)" if queue.waiting_count else ""
-    always = "   a always" if queue.offers_always else ""
-    choices = f"y yes{count}   n no{always}{more}"
-    return choices if queue.armed else f"{choices} …"
+    because = "no, because ..." if by_line else f"{REASON_KEY} no, because"
+    choices = f"y yes{count}   n no   {because}{_always(queue)}{more}"
+    return choices if queue.armed or by_line else f"… {choices}"
+
+
+def _always(queue: ApprovalQueue) -> str:
+    if queue.current is None or queue.current.always is None:
+        return ""
+    scope = mark_lookalikes(_scope(queue.current)).removeprefix("shell:")
+    named = f" for `{scope}`" if queue.current.always and len(scope) <= MAX_SCOPE else ""
+    return f"   a don't ask again{named}"
+
+
+def _scope(question: ApprovalQuestion) -> str:
+    """Return what "don't ask again" allows; a rule for a command allows any further words."""
+    more = " *" if question.always and question.category == "shell" else ""
+    return f"{question.always}{more}" if question.always else "exactly this"
 
 
 def _bounded(text: str) -> str:

@@ -79,7 +79,7 @@ class DumbTerminal:
     def ring(self) -> None:
         """Ring the bell and ask for an answer."""
         with contextlib.suppress(OSError):
-            self._write(f"\a{self.view.choices().removesuffix(' …')}: ")
+            self._write(f"\a{self.view.choices(by_line=True)}: ")
 
     def replace(self, words: str) -> None:
         """Show the text: the line cannot be filled in here."""

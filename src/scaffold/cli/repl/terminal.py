@@ -34,9 +34,11 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
+from scaffold.cli.repl.denial_reason import REASON_HINT, DenialReason
 from scaffold.cli.repl.pasted_text import PastedTexts
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import (
+    REASON_KEY,
     InputSubmitted,
     InterruptPressed,
     ModeCycled,
@@ -45,6 +47,7 @@ from scaffold.cli.repl.user_input import (
     on_enter,
 )
 from scaffold.cli.repl.view import ReplView, status_line
+from scaffold.policy.permission.approval_gate import DenyBecause
 
 REDRAW_S = 0.04
 ESCAPE_S = 0.25
@@ -132,6 +135,7 @@ class PromptTerminal:
         self._search = SearchToolbar(text_if_not_searching="", ignore_case=True)
         self._application = self._make_application()
         self._pasted = PastedTexts()
+        self._reason = DenialReason(self._line)
         self._live_text = ""
         self._key_counts = False
         """Whether the pressed key counts as an answer."""
@@ -219,8 +223,10 @@ class PromptTerminal:
 
     def _pressed(self) -> None:
         self._key_counts = self.view.questions.key_pressed()
+        self._reason.end_if_answered(self.view.questions.current)
 
     def _draw_live(self) -> None:
+        self._reason.end_if_answered(self.view.questions.current)
         self._live_text = self.view.live(self.renderer)
 
     def _layout(self, asked: Condition) -> Layout:
@@ -230,7 +236,7 @@ class PromptTerminal:
             height=Dimension(min=1, max=INPUT_ROWS),
             wrap_lines=True,
             dont_extend_height=True,
-            get_line_prefix=_prefix,
+            get_line_prefix=self._prefix,
         )
         rows: list[AnyContainer] = [
             self._row(self._live, Condition(lambda: bool(self._live_text))),
@@ -252,7 +258,7 @@ class PromptTerminal:
         return ANSI("\n".join(self._live_text.split("\n")[-room:]))
 
     def _question(self) -> StyleAndTextTuples:
-        return [("class:question", self.view.choices())]
+        return [("class:question", REASON_HINT if self._reason.question else self.view.choices())]
 
     def _hint(self) -> StyleAndTextTuples:
         return [("class:hint", self.view.hint())]
@@ -310,7 +316,10 @@ class PromptTerminal:
         keys = KeyBindings()
 
         def pressed(event: KeyPressEvent) -> None:
-            if self._key_counts and (answer := self.view.questions.meaning(event.data)):
+            question = self.view.questions.current
+            if self._key_counts and event.data.lower() == REASON_KEY and question is not None:
+                self._reason.begin(question)
+            elif self._key_counts and (answer := self.view.questions.meaning(event.data)):
                 self.view.answer(answer)
             # A key that does not answer belongs to a message that the user was typing when the question came.
             elif event.data.isprintable():
@@ -320,10 +329,17 @@ class PromptTerminal:
             if self._key_counts:
                 self.view.answer("deny")
 
-        keys.add(Keys.Any, filter=asked)(pressed)
-        keys.add("enter", filter=asked)(lambda _: None)
+        def reason_given(_: KeyPressEvent) -> None:
+            if reason := self._reason.end():
+                self.view.answer(DenyBecause(reason))
+
+        writes = Condition(lambda: self._reason.question is not None)
+        keys.add(Keys.Any, filter=asked & ~writes)(pressed)
+        keys.add("enter", filter=asked & ~writes)(lambda _: None)
+        keys.add("enter", filter=asked & writes)(reason_given)
         # Eager: otherwise Escape would wait for a second key, because Alt-Enter begins with it.
-        keys.add("escape", filter=asked, eager=True)(escaped)
+        keys.add("escape", filter=asked & ~writes, eager=True)(escaped)
+        keys.add("escape", filter=asked & writes, eager=True)(lambda _: self._reason.end())
         return keys
 
     def _enter(self) -> None:
@@ -345,12 +361,12 @@ class PromptTerminal:
             case "ignore":
                 pass
 
+    def _prefix(self, line: int, wrap: int) -> StyleAndTextTuples:
+        first = "no, because › " if self._reason.question else "› "
+        return [("class:prompt", first if line == 0 and wrap == 0 else "  ")]
+
     def _complete(self, _: KeyPressEvent) -> None:
         if self._line.complete_state:
             self._line.complete_next()
         else:
             self._line.start_completion(insert_common_part=True)
-
-
-def _prefix(line: int, wrap: int) -> StyleAndTextTuples:
-    return [("class:prompt", "› " if line == 0 and wrap == 0 else "  ")]

@@ -1,12 +1,13 @@
 """User input: the events a terminal posts, the meaning of keys, and messages that wait for a busy agent."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from scaffold.core.conversation import Image, Text
-from scaffold.policy.permission.approval_gate import ApprovalAnswer
+from scaffold.policy.permission.approval_gate import ApprovalAnswer, DenyBecause
 
 EXIT_WARNING_S = 2.0
 """How long the warning holds that another Ctrl-C leaves."""
@@ -24,6 +25,9 @@ ANSWERS: dict[str, ApprovalAnswer] = {
     "always": "always",
 }
 """The answers to a question, in lower case; the whole line must match."""
+REASON_KEY = "r"
+"""Begins the reason of a denial, where keys answer."""
+_REASONED = re.compile(r"no?,? because:?\s+(?P<reason>\S.*)", re.IGNORECASE | re.DOTALL)
 
 
 class InputSubmitted(Struct, frozen=True):
@@ -93,6 +97,13 @@ def on_enter(before_cursor: str, after_cursor: str) -> EnterEffect:
     if before_cursor.endswith("\\") and not after_cursor.strip():
         return "continue"
     return "send" if (before_cursor + after_cursor).strip() else "ignore"
+
+
+def parse_answer(words: str) -> ApprovalAnswer | None:
+    """Return the answer that a key or a line stands for, `no, because ...` included; None if it is none."""
+    if reasoned := _REASONED.fullmatch(words.strip()):
+        return DenyBecause(reasoned["reason"])
+    return ANSWERS.get(words.strip().lower())
 
 
 def counts_as_answer(*, shown_s: float | None, last_key_s: float, now_s: float) -> bool:

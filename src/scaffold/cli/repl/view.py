@@ -15,14 +15,14 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of, format_usd
 from scaffold.core.run_settings import Effort
-from scaffold.policy.permission.approval_gate import ApprovalAnswer
+from scaffold.policy.permission.approval_gate import ApprovalAnswer, DenyBecause
 from scaffold.session.current_conversation import CurrentConversation
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S = 8
 GAP = "  "
 SHORT_MODEL = 28
-_SHOWN_ANSWERS = {"allow": "yes", "deny": "no", "always": "always"}
+_SHOWN_ANSWERS = {"allow": "yes", "deny": "no", "always": "yes, don't ask again"}
 
 
 class StatusLineState(Struct, frozen=True, kw_only=True):
@@ -143,13 +143,14 @@ class ReplView(Struct, kw_only=True):
         warned = warned_s is not None and self.clock.monotonic() - warned_s <= EXIT_WARNING_S
         return "Ctrl-C again to exit" if warned else ""
 
-    def choices(self) -> str:
-        """Return the answers to the open question; empty if there is none."""
-        return answer_choices(self.questions) if self.questions.current else ""
+    def choices(self, *, by_line: bool = False) -> str:
+        """Return the answers to the open question, as keys or as whole lines; empty if there is none."""
+        return answer_choices(self.questions, by_line=by_line) if self.questions.current else ""
 
     def answer(self, answer: ApprovalAnswer) -> None:
         """Answer the open question."""
-        self.transcript.notice(f"  {_SHOWN_ANSWERS[answer]}")
+        shown = f"no, because {answer.reason}" if isinstance(answer, DenyBecause) else _SHOWN_ANSWERS[answer]
+        self.transcript.notice(f"  {shown}")
         self.questions.answer(answer)
 
     def _activity(self) -> str:

@@ -20,7 +20,14 @@ from scaffold.policy.rule.ruleset import DenialBackoff, PolicyDecision, RuleSet
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 
-ApprovalAnswer = Literal["allow", "deny", "always"]
+
+class DenyBecause(Struct, frozen=True):
+    """A denial with the user's reason, which the model is told."""
+
+    reason: str
+
+
+ApprovalAnswer = Literal["allow", "deny", "always"] | DenyBecause
 COUNTED_RULES = frozenset({"category", "human"})
 """Denials by these rules count towards the pause: refused by the user, or not approved by anyone."""
 UNREPORTED_RULES = frozenset({"category", "--yolo", "read-only"})
@@ -182,6 +189,8 @@ class ApprovalGate:
                 return None
             case "deny":
                 return PolicyDecision("deny", "human", "the user denied it; do not try the same thing another way")
+            case DenyBecause(reason=why):
+                return PolicyDecision("deny", "human", f"the user denied it and says: {why}")
             case "always":
                 self._remember(request, rule)
         return PolicyDecision("allow", "human", "the user approved it")
