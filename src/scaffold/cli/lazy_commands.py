@@ -50,6 +50,8 @@ COMMANDS: Mapping[str, str] = {
 REPL_MAIN = "scaffold.cli.repl.loop:run_repl"
 """Runs the REPL of `ralph`: importing it takes longer than a one-shot call may take to start."""
 
+PICK_CONVERSATION = "scaffold.cli.repl.picker:pick_conversation"
+"""Lets the user choose a conversation; imported late for the same reason."""
 
 REDACT, REDACTED_TRACEBACK = "scaffold.cli.error_text:redact", "scaffold.cli.error_text:redacted_traceback"
 """Both are needed only by commands that fail."""

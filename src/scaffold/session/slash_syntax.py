@@ -294,7 +294,7 @@ COMMANDS = (
     CommandSyntax(
         name="resume",
         words="[ID]",
-        summary="list this directory's conversations, or resume one",
+        summary="choose a conversation to resume, or resume this one",
         read=_with_optional_name(Resume(), Resume),
         in_oneshot=True,
     ),

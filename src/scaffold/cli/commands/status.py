@@ -9,7 +9,7 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.status_text import no_run_text, status_text
-from scaffold.cli.render.style import is_terminal, print_json
+from scaffold.cli.render.style import can_redraw, is_terminal, print_json
 from scaffold.cli.render.watch_view import print_frames, redraw_frames
 from scaffold.core.model import Run
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
@@ -64,7 +64,7 @@ def _watch_json(reader: StoreReader, run: Run) -> None:
 
 def _watch(reader: StoreReader, run: Run) -> None:
     """Show frames until the run ends, then its full status; a dumb terminal gets no escape sequences."""
-    drawn = is_terminal(sys.stdout) and os.environ.get("TERM", "dumb") != "dumb"
+    drawn = is_terminal(sys.stdout) and can_redraw(os.environ)
     show = redraw_frames(sys.stdout) if drawn else print_frames()
     while (view := read_summary(reader, run)).is_live:
         show(view)

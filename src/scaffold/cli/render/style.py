@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TextIO
 
 import click
@@ -41,6 +41,11 @@ STATUS_MARKS = {
 def is_terminal(*streams: TextIO | None) -> bool:
     """Return whether all streams are terminals; None is one that was closed before the process began."""
     return all(stream is not None and stream.isatty() for stream in streams)
+
+
+def can_redraw(environ: Mapping[str, str]) -> bool:
+    """Return whether the terminal understands escape sequences, so that what it shows can be drawn anew."""
+    return environ.get("TERM", "dumb") not in {"dumb", "unknown", ""}
 
 
 def print_json(value: object) -> None:

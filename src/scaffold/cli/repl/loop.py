@@ -13,6 +13,7 @@ from msgspec import Struct
 from scaffold.agent.modes import MODES
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.cli.exit_codes import INTERRUPTED, OK
+from scaffold.cli.render.style import can_redraw
 from scaffold.cli.repl.approvals import ApprovalQueue, format_question, proposed_change
 from scaffold.cli.repl.completion import completer, completion_values
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
@@ -49,7 +50,7 @@ from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
 from scaffold.session.slash_queries import subagent_usage
-from scaffold.session.slash_syntax import COMMANDS, Command, CommandSyntax, parse_slash
+from scaffold.session.slash_syntax import COMMANDS, Command, CommandSyntax, Resume, parse_slash
 from scaffold.session.user_command import is_user_command, user_command
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
@@ -168,7 +169,7 @@ class Repl:
         self._turn_state.later.append(command)
 
     def _make_terminal(self, options: SessionOptions, clean: Callable[[str], str]) -> PromptTerminal | DumbTerminal:
-        if os.environ.get("TERM", "dumb") in {"dumb", "unknown", ""}:
+        if not can_redraw(os.environ):
             return DumbTerminal(self._post, clean=clean)
         return PromptTerminal(
             self._post,
@@ -242,7 +243,7 @@ class Repl:
         """Execute a command or send a message to the agent: now, or as soon as the agent can take it."""
         command = parse_slash(words, self.profile.commands)
         # Such a command changes what the running turn works on.
-        waits = is_user_command(words) or (command is not None and needs_idle_agent(command))
+        waits = is_user_command(words) or (command is not None and self._needs_idle_agent(command))
         if waits and self._turn is not None:
             self._turn_state.later.append(words)
         elif is_user_command(words):
@@ -262,6 +263,11 @@ class Repl:
     async def _execute(self, command: Command) -> None:
         """Execute a slash command and show its reply."""
         self._stop_listening()
+        if command == Resume() and self._terminal.picks and self.current.store.conversations.listed(limit=1):
+            picked = await self._terminal.pick_conversation(self.current.store, self.current.options.home)
+            if picked is None:
+                return
+            command = Resume(picked)
         width = shutil.get_terminal_size().columns
         try:
             reply = await run_slash_command(command, self.current, width=width, commands=self.profile.commands)
@@ -278,6 +284,10 @@ class Repl:
                 case _:
                     assert_never(reply.kind)
         self._update_subagent_usage()
+
+    def _needs_idle_agent(self, command: Command) -> bool:
+        """Return whether a command has to wait; to choose a conversation is to resume one."""
+        return needs_idle_agent(command) or (command == Resume() and self._terminal.picks)
 
     def _update_subagent_usage(self) -> None:
         """Read the usage of subagents; the previous value stays while the store cannot be read."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
@@ -36,6 +36,7 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from scaffold.cli.repl.denial_reason import REASON_HINT, DenialReason
 from scaffold.cli.repl.pasted_text import PastedTexts
+from scaffold.cli.repl.picker import pick_conversation
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import (
     REASON_KEY,
@@ -47,7 +48,9 @@ from scaffold.cli.repl.user_input import (
     on_enter,
 )
 from scaffold.cli.repl.view import ReplView, status_line
+from scaffold.core.ids import ConversationId
 from scaffold.policy.permission.approval_gate import DenyBecause
+from scaffold.store.user_store import UserStore
 
 REDRAW_S = 0.04
 ESCAPE_S = 0.25
@@ -136,11 +139,15 @@ class PromptTerminal:
         self._application = self._make_application()
         self._pasted = PastedTexts()
         self._reason = DenialReason(self._line)
+        self._held_back: list[str] | None = None
+        """What is shown once a conversation was chosen; None while none is being chosen."""
         self._live_text = ""
         self._key_counts = False
         """Whether the pressed key counts as an answer."""
 
     echoes = False
+    picks = True
+    """Whether a conversation can be chosen from a list."""
 
     @property
     def renderer(self) -> Renderer:
@@ -167,6 +174,9 @@ class PromptTerminal:
 
     def show(self, text: str) -> None:
         """Show lines for good, above the input line."""
+        if self._held_back is not None:
+            self._held_back.append(text)
+            return
         with contextlib.suppress(OSError), set_app(self._application):
             running = self._application.is_running
             if running:
@@ -198,6 +208,19 @@ class PromptTerminal:
         """Replace the text in the line."""
         self._line.reset()
         self._line.insert_text(words)
+
+    async def pick_conversation(self, store: UserStore, home: Path) -> ConversationId | None:
+        """Let the user choose a conversation, in place of the input line; None if they choose none."""
+        self._held_back = []
+        try:
+            with set_app(self._application):
+                async with in_terminal():
+                    # With an input of its own: a timer of this application would take an Escape out of a shared one.
+                    return await pick_conversation(store, home)
+        finally:
+            held_back, self._held_back = self._held_back, None
+            for text in held_back:
+                self.show(text)
 
     def _make_application(self) -> Application[None]:
         asked = Condition(lambda: self.view.questions.current is not None)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 import click
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.agent.context.recap import recap
 from scaffold.agent.model_access import open_user_store
@@ -22,13 +22,14 @@ from scaffold.agent.prompts import PROMPT_VERSION
 from scaffold.agent.subagents.pool import SubagentLimits
 from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
 from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
-from scaffold.cli.lazy_commands import REPL_MAIN
+from scaffold.cli.lazy_commands import PICK_CONVERSATION, REPL_MAIN
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
-from scaffold.cli.render.style import is_terminal
+from scaffold.cli.render.style import can_redraw, is_terminal
 from scaffold.config.parsers import SIZES
 from scaffold.config.permissions import permission_rules, sandbox_settings
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import ScaffoldError, UsageError
+from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import printable, utf8_safe
 from scaffold.core.run_settings import Effort
@@ -62,6 +63,9 @@ STDIN_WAIT_S = 3.0
 
 ReplMain = Callable[[SessionOptions, UserStore, StoredConversation | None, str], Awaitable[int]]
 """Runs a REPL on the stored conversation, or on a new one if that is None, with a model; returns the exit code."""
+
+PickConversation = Callable[[UserStore, Path], Awaitable[ConversationId | None]]
+"""Lets the user choose a conversation; None if they choose none."""
 
 
 class RalphFlags(Struct, frozen=True, kw_only=True):
@@ -114,7 +118,9 @@ def _json_format(args: Sequence[str]) -> OutputFormat | None:
 @click.argument("task", required=False)
 @click.option("-p", "--print", "printed", is_flag=True, help="One shot: the task is an argument, or on stdin.")
 @click.option("-c", "--continue", "resume_latest", is_flag=True, help="Resume this directory's latest conversation.")
-@click.option("--resume", is_flag=False, flag_value=LATEST, metavar="[ID]", help="Resume a conversation.")
+@click.option(
+    "--resume", is_flag=False, flag_value=LATEST, metavar="[ID]", help="Resume a conversation; without ID, choose one."
+)
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `anthropic:NAME`, or small, medium, large.")
 @click.option("--mode", type=click.Choice(MODES), help="Start in this mode; plan, explore and review change nothing.")
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path(), help="Work here.")
@@ -211,6 +217,11 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
     _cancel_on_terminate()
     store = open_user_store()
     try:
+        if interactive and flags.resume == LATEST and can_redraw(os.environ) and store.conversations.listed(limit=1):
+            pick: PickConversation = lazy_import(PICK_CONVERSATION)
+            if (picked := await pick(store, Path.home())) is None:
+                return OK
+            flags = structs.replace(flags, resume=picked)
         stored = _find_stored(flags, store)
         options = _session_options(flags, settings, stored)
         if (command := parse_slash(task.words)) is not None:
