@@ -34,6 +34,20 @@ def test_a_dumb_terminal_has_a_repl_too(scenario, terminal):
     assert "\x1b" not in screen.raw
 
 
+def test_a_plain_chat_draws_nothing_and_says_everything_in_lines(scenario, terminal):
+    """RA-18: for screen readers, on a terminal that could do more."""
+    model = record_replies(scenario, write("made.txt", "one\n"), "done")
+    screen = terminal("--model", model, "--plain", "--yolo")
+    screen.wait_for(r"^>$")
+    screen.wait_for(r"^\[0 tokens in, 0 out, \$0\.00, cassette:talk\.yaml, mode default\]")
+    screen.type_line("go")
+    screen.wait_for("^done")
+    screen.wait_for(r"^ran write_file made\.txt\n  made\.txt created: 4 bytes, 1 line\.")
+    screen.type_line("/quit")
+    assert screen.wait_for_exit() == 0
+    assert not set(screen.raw) & set("\x1b●└›✗↑↓⠋")
+
+
 @pytest.mark.slow
 def test_a_line_that_only_begins_like_an_answer_does_not_approve(scenario, terminal):
     """RA-13, RA-18: where answers are lines, too; the text reaches the agent."""

@@ -1,7 +1,7 @@
 """The table of all settings: name, purpose, parser, default, and what a repository's files may do to the value."""
 
 from collections.abc import Iterator, Mapping
-from typing import get_args
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -30,6 +30,9 @@ MAX_AGENTS = 20
 MAX_SUBAGENTS = 20
 EFFORT_ROLES = ("worker", "planner", "supervisor", "drafter", "critic", "reviewer")
 """The roles in a run whose effort can be set."""
+
+
+TerminalMode = Literal["auto", "plain"]
 
 
 class Setting(Struct, frozen=True):
@@ -167,6 +170,12 @@ _ROWS = (
     ),
     _most("max_subagents", "how many subagents a session may run at once", integer(1, MAX_SUBAGENTS), 5),
     _most("subagent_timeout_s", "how many seconds a subagent may take", positive("seconds"), 300),
+    _own(
+        "terminal",
+        "how a chat shows itself: `auto`, or `plain`: line by line, without redrawing, for screen readers",
+        one_of(*get_args(TerminalMode)),
+        "auto",
+    ),
     *(
         Setting(
             f"approvals.{category}",

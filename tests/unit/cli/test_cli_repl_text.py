@@ -11,7 +11,7 @@ from rich.text import Text
 from scaffold.cli.repl.approvals import format_question
 from scaffold.cli.repl.markdown import MarkdownBlocks
 from scaffold.cli.repl.renderer import Renderer, call_summary, one_line, result_summary
-from scaffold.cli.repl.view import StatusLineState, format_tokens, status_line
+from scaffold.cli.repl.view import StatusLineState, format_tokens, status_line, status_sentence
 from scaffold.core.printable_text import printable
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.tools.content.line_diff import MAX_LINES, line_diff
@@ -114,7 +114,26 @@ def test_a_status_line_fits_and_keeps_what_matters_most(width):
 
 
 def test_an_idle_status_line_is_not_busy_and_shows_an_unknown_cost():
-    assert status_text(80, cost_usd=None, mode="default") == "↑0 ↓0  $?  anthropic:claude-sonnet-4-5  default  /help"
+    assert status_text(80, cost_usd=None, mode="default") == (
+        "↑0 ↓0  cost unknown  anthropic:claude-sonnet-4-5  default  /help"
+    )
+
+
+def test_a_status_sentence_has_words_for_everything():
+    """RA-18: a screen reader spells symbols."""
+    state = StatusLineState(model="m:x", mode="plan", activity="running shell", busy_s=61.0, input_tokens=12_340)
+    assert status_sentence(state) == "running shell for 1m01s, 12.3k tokens in, 0 out, $0.00, m:x, mode plan"
+    idle = StatusLineState(model="m:x", mode="default", activity="", cost_usd=None, window=0.4, agents=2)
+    assert status_sentence(idle).startswith("0 tokens in, 0 out, 40% of window, 2 agents, cost unknown")
+
+
+def test_a_plain_terminal_gets_words_instead_of_symbols():
+    """RA-18."""
+    drawn = Renderer(width=60, colours=False, plain=True)
+    args = {"command": "make test"}
+    assert drawn.result("shell", args, "exit code 0", failed=False) == "ran shell make test\n  exit code 0"
+    assert drawn.result("shell", args, "exit code 2", failed=True) == "failed: shell make test\n  exit code 2"
+    assert drawn.error("no", "do") == "error: no\n  do"
 
 
 @pytest.mark.parametrize(

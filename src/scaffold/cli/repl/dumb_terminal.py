@@ -1,4 +1,4 @@
-"""A terminal without escape sequences (TERM=dumb): whole lines in, whole lines out."""
+"""A terminal by whole lines: one without escape sequences (TERM=dumb), or one for a screen reader (`--plain`)."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import ANSWERS, InputSubmitted, InterruptPressed, PostEvent, QuitRequested
-from scaffold.cli.repl.view import ReplView, status_line
+from scaffold.cli.repl.view import ReplView, status_sentence
 from scaffold.core.ids import ConversationId
 from scaffold.store.user_store import UserStore
 
@@ -80,8 +80,8 @@ class DumbTerminal:
         """Do nothing: only whole lines are shown."""
 
     def ready(self) -> None:
-        """Show the status line and the prompt."""
-        status = "".join(text for _, text in status_line(self.view.status(), self.renderer.width - 1))
+        """Show the status in one line, and the prompt."""
+        status = status_sentence(self.view.status())
         with contextlib.suppress(OSError):
             self._write("".join(f"[{line}]\n" for line in (self.view.hint(), status) if line) + "> ")
 

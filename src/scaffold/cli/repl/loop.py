@@ -89,9 +89,14 @@ async def run_repl(
     stored: StoredConversation | None,
     model: str,
     profile: ProfileFactory = lambda _: ReplProfile(),
+    *,
+    plain: bool = False,
 ) -> int:
-    """Run a REPL on `stored`, or on a new conversation if that is None, until the user leaves; return the exit code."""
-    repl = Repl(options, store, profile)
+    """Run a REPL on `stored`, or on a new conversation if that is None, until the user leaves; return the exit code.
+
+    `plain` shows whole lines only; so does a terminal without escape sequences.
+    """
+    repl = Repl(options, store, profile, plain=plain or not can_redraw(os.environ))
     await repl.current.switch_to(stored, model)
     try:
         await repl.run()
@@ -107,7 +112,7 @@ async def run_repl(
 class Repl:
     """One REPL at one terminal."""
 
-    def __init__(self, options: SessionOptions, store: UserStore, profile: ProfileFactory) -> None:
+    def __init__(self, options: SessionOptions, store: UserStore, profile: ProfileFactory, *, plain: bool) -> None:
         self.exit_code = OK
         self.profile = profile(self)
         self._clock: Clock = SystemClock()
@@ -117,7 +122,7 @@ class Repl:
         self._news_listener: asyncio.Task[None] | None = None
         self._leaving = False
         self._on_news: NewsPolicy = "wake"
-        self._terminal = self._make_terminal(options, redactor_for(os.environ, options.cwd).clean)
+        self._terminal = self._make_terminal(options, redactor_for(os.environ, options.cwd).clean, plain=plain)
         self._pending = PendingInput(self._user_content)
         self.transcript = Transcript(self._terminal, self._clock, pending=self._pending)
         self._tools = RunningTools(options.cwd, self._clock, self.transcript.call_finished)
@@ -168,8 +173,10 @@ class Repl:
         """Execute a slash command as soon as the running turn is over."""
         self._turn_state.later.append(command)
 
-    def _make_terminal(self, options: SessionOptions, clean: Callable[[str], str]) -> PromptTerminal | DumbTerminal:
-        if not can_redraw(os.environ):
+    def _make_terminal(
+        self, options: SessionOptions, clean: Callable[[str], str], *, plain: bool
+    ) -> PromptTerminal | DumbTerminal:
+        if plain:
             return DumbTerminal(self._post, clean=clean)
         return PromptTerminal(
             self._post,

@@ -61,6 +61,7 @@ class Renderer(Struct, frozen=True, kw_only=True):
     width: int
     colours: bool = True
     plain: bool = False
+    """Whether everything is words: no colours, and no symbols that a screen reader would spell."""
     light: bool = False
     """Whether the background is light."""
     clean: Callable[[str], str] = str
@@ -88,7 +89,7 @@ class Renderer(Struct, frozen=True, kw_only=True):
 
     def error(self, what: str, fix: str) -> str:
         """Return an error and what to do about it."""
-        lines = Text.assemble(("✗ ", "bold red"), (self._safe(what), "red"))
+        lines = Text.assemble(("error: " if self.plain else "✗ ", "bold red"), (self._safe(what), "red"))
         return self.draw(lines.append(f"\n  {self._safe(fix)}", "dim") if fix else lines)
 
     def call(self, name: str, args: Mapping[str, Any], *, mark: str = "●", style: str = "green") -> str:
@@ -97,9 +98,12 @@ class Renderer(Struct, frozen=True, kw_only=True):
 
     def result(self, name: str, args: Mapping[str, Any], content: str, *, failed: bool) -> str:
         """Return a tool call and its result, one line each."""
-        head = self._call(name, args, "●", "red" if failed else "green")
         summary = (self._flat(result_summary(name, content)), "red" if failed else "dim")
-        return self._draw_lines([head, Text.assemble(("  └ ", "dim"), summary)])
+        if self.plain:
+            head, mark = self._call(name, args, "failed:" if failed else "ran", ""), "  "
+        else:
+            head, mark = self._call(name, args, "●", "red" if failed else "green"), "  └ "
+        return self._draw_lines([head, Text.assemble((mark, "dim"), summary)])
 
     def diff(self, diff: LineDiff, *, most: int = DIFF_LINES) -> str:
         """Return a diff, at most `most` lines of it."""

@@ -60,6 +60,16 @@ def status_line(state: StatusLineState, width: int) -> tuple[tuple[str, str], ..
     return (first.style, one_line(first.text, width)), *((each.style, GAP + each.text) for each in rest)
 
 
+def status_sentence(state: StatusLineState) -> str:
+    """Return the same in words and without symbols, for screen readers."""
+    parts = [f"{state.activity} for {_seconds(state.busy_s)}"] if state.activity else []
+    parts += [f"{format_tokens(state.input_tokens)} tokens in, {format_tokens(state.output_tokens)} out"]
+    parts += [f"{state.window:.0%} of window"] if state.window is not None else []
+    parts += [count_of(state.agents, "agent")] if state.agents else []
+    parts += ["cost unknown" if state.cost_usd is None else format_usd(state.cost_usd)]
+    return ", ".join([*parts, short_model(state.model), f"mode {state.mode}"])
+
+
 def format_tokens(count: int) -> str:
     """Return a number of tokens in few characters: `950`, `12.3k`, `1.2M`."""
     if count < 1_000:
@@ -180,7 +190,7 @@ def _segments(state: StatusLineState) -> Sequence[StatusSegment]:
     if state.window is not None:
         style = "class:status.full" if state.window >= 0.7 else ""
         segments.append(StatusSegment(4, f"{state.window:.0%} of window", style))
-    segments.append(StatusSegment(7, "$?" if state.cost_usd is None else format_usd(state.cost_usd)))
+    segments.append(StatusSegment(7, "cost unknown" if state.cost_usd is None else format_usd(state.cost_usd)))
     thinks = "" if state.effort == "auto" else f" ({state.effort})"
     segments.append(StatusSegment(3, short_model(state.model) + thinks))
     if state.mode == "default":

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import get_args
+from typing import Protocol, get_args
 
 import click
 from msgspec import Struct, structs
@@ -61,8 +61,16 @@ UNAVAILABLE_COMMANDS = frozenset({"login", "logout"})
 STDIN_WAIT_S = 3.0
 """How long to wait for a silent pipe if there is a task already."""
 
-ReplMain = Callable[[SessionOptions, UserStore, StoredConversation | None, str], Awaitable[int]]
-"""Runs a REPL on the stored conversation, or on a new one if that is None, with a model; returns the exit code."""
+
+class ReplMain(Protocol):
+    """Runs a REPL on the stored conversation, or on a new one if that is None, with a model; returns the exit code."""
+
+    def __call__(
+        self, options: SessionOptions, store: UserStore, stored: StoredConversation | None, model: str, *, plain: bool
+    ) -> Awaitable[int]:
+        """Run until the user leaves; `plain` shows whole lines only."""
+        ...
+
 
 PickConversation = Callable[[UserStore, Path], Awaitable[ConversationId | None]]
 """Lets the user choose a conversation; None if they choose none."""
@@ -89,6 +97,7 @@ class RalphFlags(Struct, frozen=True, kw_only=True):
     trust_once: bool
     sandbox: str | None
     effort: str | None
+    plain: bool
 
 
 class RalphCommand(click.Command):
@@ -155,6 +164,7 @@ def _json_format(args: Sequence[str]) -> OutputFormat | None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Replace the built-in base prompt with this file.",
 )
+@click.option("--plain", is_flag=True, help="Show a chat line by line, without redrawing: for screen readers.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 def ralph(**given: object) -> int:
     """Let one agent do TASK in the current directory.
@@ -177,6 +187,7 @@ def ralph(**given: object) -> int:
 
 def _start(flags: RalphFlags) -> int:
     overrides = {"model": flags.model, "sandbox.mode": flags.sandbox, "effort": flags.effort}
+    overrides["terminal"] = "plain" if flags.plain else None
     settings = load_settings(flags.cwd, os.environ, overrides, trust_once=flags.trust_once)
     for note in settings.notes:
         click.echo(printable(f"note: {note}"), err=True)
@@ -217,7 +228,8 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
     _cancel_on_terminate()
     store = open_user_store()
     try:
-        if interactive and flags.resume == LATEST and can_redraw(os.environ) and store.conversations.listed(limit=1):
+        plain = settings.text("terminal") == "plain" or not can_redraw(os.environ)
+        if interactive and flags.resume == LATEST and not plain and store.conversations.listed(limit=1):
             pick: PickConversation = lazy_import(PICK_CONVERSATION)
             if (picked := await pick(store, Path.home())) is None:
                 return OK
@@ -230,7 +242,7 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
         model = _model(settings, stored)
         if interactive:
             run_repl: ReplMain = lazy_import(REPL_MAIN)
-            return await run_repl(options, store, stored, model)
+            return await run_repl(options, store, stored, model, plain=plain)
         return await _run_task(task, OneshotTarget(options, store, stored, model), _reporter(flags))
     finally:
         store.close()

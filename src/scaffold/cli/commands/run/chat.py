@@ -44,7 +44,8 @@ async def _chat_plan(flags: RunFlags) -> int:
     warn_interrupted(context)
     try:
         profile = partial(orchestrator_profile, context, settings, flags)
-        return await run_repl(_session_options(settings, flags), store, None, model, profile)
+        plain = settings.text("terminal") == "plain"
+        return await run_repl(_session_options(settings, flags), store, None, model, profile, plain=plain)
     finally:
         store.close()
         context.store.close()
