@@ -205,10 +205,10 @@ class Agent:
             return EMPTY
         return CALL_IN_TEXT if call_in_text(text, {tool.name for tool in self._toolbox.tools}) else ""
 
-    def add_note(self, text: str) -> None:
-        """Add a text to the conversation without a request; the model reads it with the next prompt."""
+    def add_note(self, *texts: str) -> None:
+        """Add texts to the conversation without a request; the model reads them with the next prompt."""
         open_calls = _not_run_results(self.conversation.unanswered, UNKNOWN_RESULT)
-        self._hand_in((*open_calls, _without_surrogates(Text(text))))
+        self._hand_in((*open_calls, *(Text(utf8_safe(text)) for text in texts)))
 
     async def _work(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls; results that exist before an interruption are kept."""

@@ -173,7 +173,7 @@ class Session:
             self.agent.add_note(stopped_note(command))
             raise
         answer = shown_result(ran.content, self._redactor)
-        self.agent.add_note(command_note(command, answer))
+        self.agent.add_note(*command_note(command, answer))
         return msgspec.structs.replace(ran, content=answer)
 
     async def switch(self, model: str) -> str:

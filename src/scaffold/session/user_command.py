@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from scaffold.agent.context.attachments import ATTACHMENT_PREFIX
 from scaffold.core.tool import ToolOutput
 from scaffold.tools.command.shell import command_answer
 from scaffold.tools.command.spooled_output import CommandSpec, run_spooled
@@ -33,11 +34,11 @@ async def run_user_command(command: str, cwd: Path, environ: Mapping[str, str]) 
     return command_answer(await run_spooled(spec))
 
 
-def command_note(command: str, answer: str) -> str:
-    """Return what the agent is told about a command of the user's."""
-    return f"[The user ran this command, not you:\n{command}\nIt ended with:\n{answer}]"
+def command_note(command: str, answer: str) -> tuple[str, str]:
+    """Return what the agent is told about a command of the user's: the command, and its output as an attachment."""
+    return f"[The user ran this command, not you: {command}]", f"{ATTACHMENT_PREFIX}how it ended\n{answer}"
 
 
 def stopped_note(command: str) -> str:
     """Return what the agent is told about a command that the user stopped."""
-    return f"[The user ran this command, not you, and stopped it before it ended:\n{command}]"
+    return f"[The user ran this command, not you, and stopped it before it ended: {command}]"

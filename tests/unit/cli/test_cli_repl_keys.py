@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from scaffold.cli.repl.approvals import ApprovalQueue, answer_choices
+from scaffold.cli.repl.approvals import ApprovalQueue, answer_choices, wrap_choices
 from scaffold.cli.repl.user_input import InterruptContext, counts_as_answer, on_enter, on_interrupt, parse_answer
 from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalQuestion, DenyBecause
@@ -114,6 +114,18 @@ async def test_the_answers_say_how_many_calls_they_are_for_and_when_keys_count(s
     assert answer_choices(session.questions) == "y yes   n no   r no, because   a don't ask again   (1 more)"
     await session.ask(RUN)
     assert answer_choices(session.questions) == "y yes to all 2   n no   r no, because   a don't ask again   (1 more)"
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (80, ["y yes   n no   a don't ask again for `npm test *`"]),
+        (40, ["y yes   n no", "a don't ask again for `npm test *`"]),
+    ],
+)
+def test_no_answer_is_broken_on_a_narrow_terminal(width, lines):
+    """RA-18: 60 columns."""
+    assert wrap_choices("y yes   n no   a don't ask again for `npm test *`", width).split("\n") == lines
 
 
 async def test_always_answers_only_a_question_that_offers_it(session):

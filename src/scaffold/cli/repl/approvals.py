@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 from msgspec import Struct
+from rich.cells import cell_len
 
 from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.repl.renderer import Renderer
@@ -17,6 +18,8 @@ from scaffold.tools.content.line_diff import MAX_LINES, LineDiff, line_diff
 
 MAX_SCOPE = 40
 """Characters of a rule in the row of answers; the question itself shows a longer one."""
+_GAP = "   "
+"""Between answers."""
 MAX_CHARACTERS = 20_000
 """Characters of a subject that are shown."""
 
@@ -159,6 +162,17 @@ def answer_choices(queue: ApprovalQueue, *, by_line: bool = False) -> str:
     because = "no, because ..." if by_line else f"{REASON_KEY} no, because"
     choices = f"y yes{count}   n no   {because}{_always(queue)}{more}"
     return choices if queue.armed or by_line else f"… {choices}"
+
+
+def wrap_choices(choices: str, width: int) -> str:
+    """Return the answers in lines of at most `width` columns if possible, none of them broken."""
+    lines: list[str] = []
+    for choice in choices.split(_GAP):
+        if lines and cell_len(lines[-1] + _GAP + choice) <= width:
+            lines[-1] += _GAP + choice
+        else:
+            lines.append(choice)
+    return "\n".join(lines)
 
 
 def _always(queue: ApprovalQueue) -> str:

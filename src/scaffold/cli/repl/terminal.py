@@ -34,6 +34,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
+from scaffold.cli.repl.approvals import wrap_choices
 from scaffold.cli.repl.denial_reason import REASON_HINT, DenialReason
 from scaffold.cli.repl.pasted_text import PastedTexts
 from scaffold.cli.repl.picker import pick_conversation
@@ -281,7 +282,8 @@ class PromptTerminal:
         return ANSI("\n".join(self._live_text.split("\n")[-room:]))
 
     def _question(self) -> StyleAndTextTuples:
-        return [("class:question", REASON_HINT if self._reason.question else self.view.choices())]
+        choices = REASON_HINT if self._reason.question else self.view.choices()
+        return [("class:question", wrap_choices(choices, self._output.get_size().columns - 1))]
 
     def _hint(self) -> StyleAndTextTuples:
         return [("class:hint", self.view.hint())]
