@@ -9,6 +9,7 @@ from msgspec import Struct
 from scaffold.core.errors import GitError
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.git.command import Git
+from scaffold.git.worktree_metadata import find_checkout
 from scaffold.policy.path.containment import Refusal
 from scaffold.session.file_history import ChangedFile, FileHistory, TurnChanges
 from scaffold.tools.content.line_diff import format_line, line_diff
@@ -34,6 +35,8 @@ class StartCommit(Struct, frozen=True):
 
 async def start_of_changes(folder: Path) -> StartCommit:
     """Return the commit that is checked out now."""
+    if find_checkout(folder) is None:
+        return StartCommit("")  # without starting git
     git = Git(folder, environ=os.environ)
     try:
         head = await git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=_FOUND)
