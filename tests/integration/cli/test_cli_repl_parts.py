@@ -240,7 +240,7 @@ def test_waiting_is_shown_with_its_seconds(page, transcript):
 def test_results_of_calls_that_never_ran_are_shown_too(page, transcript):
     transcript.note("tool_call", id="1", name="nosuch", args={"path": "x"})
     transcript.note("tool_result", id="1", name="nosuch", content="There is no tool `nosuch`", failed=True)
-    assert "● nosuch x" in page.shown[0]
+    assert "failed: nosuch x" in page.shown[0]
     assert "There is no tool" in page.shown[0]
 
 
