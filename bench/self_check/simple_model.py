@@ -291,6 +291,9 @@ def _with_shown_line(done: Intention, text: str) -> Intention | None:
     if not isinstance(old, str) or not isinstance(new, str):
         return None
     lines = old.splitlines()
+    # A single line may be meant at several places.
+    if len(lines) == 1:
+        return None
     for shown in reading.numbered_lines(text).values():
         near = max(lines, key=lambda line: reading.similar(line, shown), default="")
         if shown.strip() and shown not in lines and reading.similar(near, shown) >= reading.NEAR:

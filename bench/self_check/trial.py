@@ -21,6 +21,7 @@ from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
+from scaffold.session.file_history import FileHistory
 from scaffold.session.tools import ToolSetup, load_session_tools
 from scaffold.tools.todos import Todos
 from self_check.simple_model import Script, SimpleModel
@@ -93,6 +94,7 @@ async def _answer_of(model: SimpleModel, cwd: Path) -> str:
         sandbox=None,
         modes=CurrentMode(),
         todos=Todos(),
+        history=FileHistory(cwd.parent / "history"),
     )
     loaded = await load_session_tools(setup)
     agent = Agent(

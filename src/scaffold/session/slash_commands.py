@@ -8,13 +8,13 @@ from msgspec import Struct
 
 from scaffold.agent.model_access import resolve_model
 from scaffold.agent.modes import Mode, parse_mode
-from scaffold.agent.turn_loop import Agent
 from scaffold.config.settings import resolve_model_name
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ConversationId
 from scaffold.host.clock import SystemClock
 from scaffold.llm.registry.cards import known_models
 from scaffold.policy.secret.sources import redactor_for
+from scaffold.session.agent_session import Session
 from scaffold.session.conversation import change_stored
 from scaffold.session.current_conversation import MAX_LISTED, CurrentConversation
 from scaffold.session.export import conversation_markdown, export_path, write_new_file
