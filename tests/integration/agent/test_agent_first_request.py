@@ -29,6 +29,7 @@ from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
+from scaffold.session.file_history import FileHistory
 from scaffold.session.tools import ToolSetup, load_session_tools
 from scaffold.tools.command.background import BackgroundCommands
 from scaffold.tools.todos import Todos
@@ -60,6 +61,7 @@ def request_of(tmp_path, monkeypatch):
             sandbox=None,
             modes=modes,
             todos=todos,
+            history=FileHistory(tmp_path / "history"),
             commands=BackgroundCommands(tmp_path / "outputs"),
         )
         toolkit = await load_session_tools(setup)
