@@ -82,7 +82,7 @@ class ModelError(ScaffoldError):
     """A model request failed.
 
     `transient` is True if a retry may succeed. `limited` is True if the endpoint rejected the request because of its
-    rate limit or load; `retry_after_s` is the wait it asked for, None if it gave none. `nobody_listens` is True if it
+    rate limit or load; `retry_after_s` is the wait it asked for, None if it gave none. `no_local_server` is True if it
     is an address of this machine where no program accepts connections.
     """
 
@@ -94,10 +94,10 @@ class ModelError(ScaffoldError):
         transient: bool = False,
         limited: bool = False,
         retry_after_s: float | None = None,
-        nobody_listens: bool = False,
+        no_local_server: bool = False,
     ) -> None:
         super().__init__(what, fix)
-        self.nobody_listens = nobody_listens
+        self.no_local_server = no_local_server
         self.transient = transient
         self.limited = limited
         self.retry_after_s = retry_after_s

@@ -298,7 +298,7 @@ async def test_attributes_of_the_inner_model_are_passed_on():
     assert model.estimate(REQUEST).input_tokens == 7
 
 
-NOBODY = ModelError("Connection refused.", "Start it.", transient=True, nobody_listens=True)
+NOBODY = ModelError("Connection refused.", "Start it.", transient=True, no_local_server=True)
 
 
 async def test_a_local_server_that_is_not_there_is_given_up_within_three_seconds():

@@ -44,7 +44,7 @@ class ConnectionTrouble(Exception):
         """The system's number of what is wrong; 0 if it is not the system's."""
 
 
-class Connection:
+class HttpConnection:
     """An open connection, for one request after another."""
 
     def __init__(self, stream: "_Stream", route: Route) -> None:
@@ -131,7 +131,7 @@ class Connection:
             raise ConnectionTrouble("{url} sent a reply that cannot be decompressed") from error
 
 
-async def open_connection(route: Route, tls: Callable[[], ssl.SSLContext]) -> Connection:
+async def open_connection(route: Route, tls: Callable[[], ssl.SSLContext]) -> HttpConnection:
     """Open a connection; ConnectionTrouble if that fails. `tls` returns the settings for servers that speak TLS."""
     first = route.proxy or route.server
     stream = _Stream()
@@ -144,7 +144,7 @@ async def open_connection(route: Route, tls: Callable[[], ssl.SSLContext]) -> Co
             await _tunnel(stream, route)
             await _begin_tls(stream, route.server, tls())
         undo.pop_all()
-    return Connection(stream, route)
+    return HttpConnection(stream, route)
 
 
 async def _connect(stream: "_Stream", there: Address, *, to_proxy: bool) -> None:

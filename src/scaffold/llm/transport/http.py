@@ -10,7 +10,7 @@ from typing import NoReturn, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 from scaffold.core.errors import ModelAccessDenied, ModelError
-from scaffold.llm.transport.connection import PIECE_BYTES, Connection, ConnectionTrouble, Method, open_connection
+from scaffold.llm.transport.connection import PIECE_BYTES, ConnectionTrouble, HttpConnection, Method, open_connection
 from scaffold.llm.transport.ports import HttpRequest, HttpResponse
 from scaffold.llm.transport.proxies import ProxySettings, Route, is_loopback
 
@@ -34,8 +34,8 @@ class Transport:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._proxies = ProxySettings(environ)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._idle: dict[Route, list[Connection]] = {}
-        self._busy: set[Connection] = set()
+        self._idle: dict[Route, list[HttpConnection]] = {}
+        self._busy: set[HttpConnection] = set()
         self._tls: ssl.SSLContext | None = None
 
     async def __aenter__(self) -> Self:
@@ -64,7 +64,7 @@ class Transport:
 
     @asynccontextmanager
     async def _sent(self, method: Method, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
-        clock = _Deadline(request)
+        clock = _TryDeadlines(request)
         try:
             parts = urlsplit(request.url)
             route = self._way(request.url)
@@ -94,7 +94,7 @@ class Transport:
         self._tls = self._tls or ssl.create_default_context()
         return self._tls
 
-    async def _head(self, connection: Connection, clock: "_Deadline") -> "_Response":
+    async def _head(self, connection: HttpConnection, clock: "_TryDeadlines") -> "_Response":
         head = await clock.received(connection.head())
         headers: dict[str, str] = {}
         for name, value in head.headers:
@@ -102,7 +102,7 @@ class Transport:
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
         return _Response(head.status_code, headers, connection, clock)
 
-    async def _finish(self, connection: Connection) -> None:
+    async def _finish(self, connection: HttpConnection) -> None:
         """Keep the connection of a response that is complete, or is so soon."""
         if not connection.at_end:
             try:
@@ -114,13 +114,13 @@ class Transport:
         if connection.reusable():
             self._keep(connection)
 
-    def _keep(self, connection: Connection) -> None:
+    def _keep(self, connection: HttpConnection) -> None:
         self._idle.setdefault(connection.route, []).append(connection)
 
     def _way(self, url: str) -> Route:
         return self._proxies.way(url)
 
-    def _idle_connection(self, route: Route) -> Connection | None:
+    def _idle_connection(self, route: Route) -> HttpConnection | None:
         """Return an idle connection to use; the newest, so that those that are not needed grow old."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
@@ -137,7 +137,9 @@ class Transport:
 class _Response:
     """A response whose head has arrived."""
 
-    def __init__(self, status: int, headers: Mapping[str, str], connection: Connection, clock: "_Deadline") -> None:
+    def __init__(
+        self, status: int, headers: Mapping[str, str], connection: HttpConnection, clock: "_TryDeadlines"
+    ) -> None:
         self.status = status
         self.headers = headers
         self._connection = connection
@@ -148,7 +150,7 @@ class _Response:
         return await self._clock.received(self._connection.read())
 
 
-class _Deadline:
+class _TryDeadlines:
     """The deadlines of one try, and the errors of what does not meet them."""
 
     def __init__(self, post: HttpRequest) -> None:
@@ -185,8 +187,8 @@ def _raise_model_error(trouble: ConnectionTrouble, post: HttpRequest, cause: Bas
     what = trouble.problem.replace("{url}", _public_url(post.url))
     if trouble.lasting:
         raise ModelAccessDenied(what, _FIX_FOR_GOOD) from cause
-    nobody_listens = trouble.errno == errno.ECONNREFUSED and is_loopback(urlsplit(post.url).hostname or "")
-    raise ModelError(what, _FIX, transient=True, nobody_listens=nobody_listens) from cause
+    no_local_server = trouble.errno == errno.ECONNREFUSED and is_loopback(urlsplit(post.url).hostname or "")
+    raise ModelError(what, _FIX, transient=True, no_local_server=no_local_server) from cause
 
 
 _FIX = "Check the network, the base URL and, for a local server, that it is running; then retry."

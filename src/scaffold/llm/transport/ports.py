@@ -32,7 +32,7 @@ class Patience(Struct, frozen=True):
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered while the request waits for the endpoint."""
     local_s: float = RETRY_S
-    """How long a request is repeated to an address of this machine where nobody listens."""
+    """How long a request is repeated to an address of this machine that no server listens on."""
 
 
 LOCAL_RETRY_S = 1.0

@@ -208,7 +208,7 @@ class RetryingModel:
         self, limits: "_RetryLimits", last: ModelError, tried: int, listener: DeltaListener, on_delta: DeltaHandler
     ) -> None:
         """Wait after a failed try; raise an error like `last` if the next try would start too late."""
-        limits.failed(self._now(), self._patience.local_s if last.nobody_listens else RETRY_S)
+        limits.failed(self._now(), self._patience.local_s if last.no_local_server else RETRY_S)
         wait_s, parked = self._wait_s(last, tried), self._throttle.wait_s(self._inner.endpoint) > 0
         if wait_s >= limits.left_s(self._now(), parked=parked):
             raise _given_up(last, tried, wait_s, away=parked) from last
@@ -230,7 +230,7 @@ class RetryingModel:
             verdict = "ok"
         except ModelError as error:
             # Where this request gives up soon, it must not make later ones wait for a cooldown.
-            soon = error.nobody_listens and self._patience.local_s < RETRY_S
+            soon = error.no_local_server and self._patience.local_s < RETRY_S
             if error.transient and not soon:
                 verdict, retry_after_s = "limited" if error.limited else "unavailable", error.retry_after_s
             raise

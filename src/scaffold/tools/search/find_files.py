@@ -27,6 +27,7 @@ def find_files(workspace: Workspace, *, time_limit_s: float = TIME_LIMIT_S) -> T
     """Return the tool that lists files whose path matches a glob: their number first, then one path a line."""
 
     def work(args: Mapping[str, Any], deadline: Deadline) -> ToolOutput:
+        """Return the paths that match, or why there are none."""
         readable = resolve_readable(workspace, args.get("path", "."))
         if isinstance(readable, Refusal):
             return failed_answer(readable.reason)
