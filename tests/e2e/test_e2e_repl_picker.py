@@ -69,6 +69,7 @@ def test_a_conversation_is_chosen_in_the_repl_and_the_line_works_afterwards(scen
     screen.wait_for(IDLE)
     screen.type_line("/tasks")
     screen.wait_for("has no task list")
+    assert "there is no conversation" not in screen.text
 
 
 def test_a_plain_terminal_gets_the_list(scenario, terminal, conversations):

@@ -1,4 +1,4 @@
-"""What an agent is told about the files in its folder at the start."""
+"""The list of files that an agent gets at the start."""
 
 import os
 from pathlib import Path

@@ -75,7 +75,7 @@ def undo_text(report: UndoReport) -> str:
 
 
 def undo_note(report: UndoReport) -> str:
-    """Return what the agent is told."""
+    """Return the note about the undone changes for the agent."""
     return f"[The user took back changes of yours with /undo. Look at the files again.\n{undo_text(report)}]"
 
 

@@ -40,5 +40,5 @@ def command_note(command: str, answer: str) -> tuple[str, str]:
 
 
 def stopped_note(command: str) -> str:
-    """Return what the agent is told about a command that the user stopped."""
+    """Return the note for the agent about a command that the user stopped."""
     return f"[The user ran this command, not you, and stopped it before it ended: {command}]"

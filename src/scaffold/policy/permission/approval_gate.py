@@ -22,7 +22,7 @@ from scaffold.policy.shell.workspace_paths import WorkspacePaths
 
 
 class DenyBecause(Struct, frozen=True):
-    """A denial with the user's reason, which the model is told."""
+    """A denial with the user's reason, which the model gets as the result of the call."""
 
     reason: str
 
