@@ -63,15 +63,24 @@ class RalphSetup(Struct, frozen=True):
 
 
 @contextmanager
-def ralph_setup() -> Iterator[RalphSetup]:
-    """Hold a directory with a file of notes in it."""
+def ralph_setup(*, repository: bool = False) -> Iterator[RalphSetup]:
+    """Hold a directory with a file of notes in it; with `repository`, one that is committed and has a manifest."""
     with TemporaryDirectory(prefix="scaffold-bench-") as folder, provider() as there:
         cwd, home = Path(folder) / "work", Path(folder) / "home"
         cwd.mkdir()
         home.mkdir()
         (cwd / "notes.md").write_text(NOTES)
+        if repository:
+            _commit(cwd)
         (home / "config.toml").write_text(CODEX_CONFIG.format(url=there.url))
         yield RalphSetup(cwd, home, there)
+
+
+def _commit(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[project]\nname = "notes"\nversion = "1"\n\n[tool.pytest.ini_options]\n')
+    author = ["-c", "user.name=Bench", "-c", "user.email=bench@example.com"]
+    for args in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "Take notes"]):
+        run_program(["git", *args], cwd=folder)
 
 
 def ask(model: str, *flags: str, task: str = TASK) -> Sequence[str | Path]:
@@ -84,16 +93,19 @@ def rows(*, quick: bool) -> Iterator[Row]:
     with ralph_setup() as setup:
         setup.first_request_s(ask("openai:bench-0-0"))
         if not quick:
-            yield from _starts(setup)
+            yield from _starts(setup, "")
         yield _memory(setup, turns=2 if quick else 25)
         yield from (_request(setup, wire) for wire in ("anthropic", "openai", "openai-chat"))
+    if not quick:
+        with ralph_setup(repository=True) as setup:
+            yield from _starts(setup, "-in-a-repository")
 
 
-def _starts(setup: RalphSetup) -> Iterator[Row]:
+def _starts(setup: RalphSetup, where: str) -> Iterator[Row]:
     small: Sequence[str | Path] = [PYTHON, HERE / "peers" / "smolagents_start.py", str(setup.provider.port), TASK]
     codex: Sequence[str | Path] = [CODEX, "exec", "--skip-git-repo-check", TASK]
     for peer, argv, goal in (("codex", codex, 1.0), ("smolagents", small, 1 / 3)):
-        bench = f"ralph-start-against-{peer}"
+        bench = f"ralph-start{where}-against-{peer}"
         if missing(Path(argv[0]), bench):
             continue
         measures = [partial(setup.first_request_s, each) for each in (ask("openai:bench-0-0"), argv)]
