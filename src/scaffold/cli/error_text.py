@@ -2,8 +2,12 @@
 
 import os
 import traceback
+from collections.abc import Collection
 from pathlib import Path
+from shlex import quote
 
+from scaffold.core.errors import UsageError
+from scaffold.plan.message_text import SpellingHints, quoted
 from scaffold.policy.secret.sources import redactor_for
 
 
@@ -14,6 +18,14 @@ def redact(text: str) -> str:
     except OSError:  # it was deleted
         folder = Path(os.devnull)
     return redactor_for(os.environ, folder).clean(text)
+
+
+def unknown_command(word: str, commands: Collection[str]) -> UsageError:
+    """Return the error of a `scaffold` command that does not exist; `commands` are those that do."""
+    hint = SpellingHints(commands).hint(word)
+    if not hint and len(word.split()) > 1:
+        hint = f"To start a task: `scaffold run {quote(word)}`. "
+    return UsageError(f"there is no command {quoted(word)}", f"{hint}`scaffold --help` lists all of them.")
 
 
 def redacted_traceback(error: Exception) -> str:

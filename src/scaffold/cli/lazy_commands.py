@@ -47,6 +47,10 @@ COMMANDS: Mapping[str, str] = {
     "permissions": "scaffold.cli.commands.permissions:permissions",
     "ralph": "scaffold.cli.commands.ralph.command:ralph",
 }
+HIDDEN = frozenset({"chat", "background", "worker", "supervisor", "zygote", "subagent"})
+VISIBLE = tuple(name for name in COMMANDS if name not in HIDDEN)
+"""The commands for people, the most needed first."""
+
 REPL_MAIN = "scaffold.cli.repl.loop:run_repl"
 """Runs the REPL of `ralph`: importing it takes longer than a one-shot call may take to start."""
 
@@ -55,6 +59,9 @@ PICK_CONVERSATION = "scaffold.cli.repl.picker:pick_conversation"
 
 REDACT, REDACTED_TRACEBACK = "scaffold.cli.error_text:redact", "scaffold.cli.error_text:redacted_traceback"
 """Both are needed only by commands that fail."""
+
+UNKNOWN_COMMAND = "scaffold.cli.error_text:unknown_command"
+"""Likewise: makes the error of a command that does not exist."""
 
 
 def load_command(name: str) -> click.Command:

@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 from scaffold.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, USAGE, exit_code
-from scaffold.cli.lazy_commands import COMMANDS, REDACT, REDACTED_TRACEBACK, load_command
+from scaffold.cli.lazy_commands import COMMANDS, REDACT, REDACTED_TRACEBACK, UNKNOWN_COMMAND, VISIBLE, load_command
 from scaffold.cli.request import is_piped
 from scaffold.core.errors import EnvironmentNotReady, ScaffoldError
 from scaffold.core.printable_text import printable
@@ -18,7 +18,6 @@ from scaffold.host.startup import lazy_import
 EVERYDAY = ("init", "run", "status", "inbox", "stop", "resume", "doctor")
 GROUP_OPTIONS = frozenset({"--help", "-h", "--version", "--debug"})
 """Options before a command, or instead of one."""
-HIDDEN = ("chat", "background", "worker", "supervisor", "zygote", "subagent")
 
 
 class LazyGroup(click.Group):
@@ -30,7 +29,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
         """Return the names, the most needed first."""
-        return [name for name in COMMANDS if name not in HIDDEN]
+        return list(VISIBLE)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
         """Import and return one command; None if there is no such command."""
@@ -41,6 +40,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the called command; `permissions` after `ralph` is a command, not a task."""
         called = args[1:] if args[:1] == ["ralph"] and _asks_for_permissions(args[1:]) else args
+        if called and called[0] not in COMMANDS and not called[0].startswith("-"):
+            raise lazy_import(UNKNOWN_COMMAND)(called[0], self.list_commands(ctx))
         return super().resolve_command(ctx, called)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -167,6 +168,9 @@ def _report_click_error(problem: click.ClickException, prog: str) -> int:
         return USAGE
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     asked = context.command_path if context else prog
+    if isinstance(problem, click.NoSuchOption):
+        close = f"Did you mean `{problem.possibilities[0]}`? " if problem.possibilities else ""
+        return print_error(f"there is no option `{problem.option_name}`", f"{close}Try `{asked} --help`.", USAGE)
     return print_error(problem.format_message(), f"Try `{asked} --help`.", USAGE)
 
 

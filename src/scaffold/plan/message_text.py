@@ -44,6 +44,11 @@ class SpellingHints:
 
     def hint(self, word: str) -> str:
         """Return `Did you mean ...? ` with a trailing space; empty if no known word is close."""
+        closest = self.closest(word)
+        return f"Did you mean `{closest}`? " if closest else ""
+
+    def closest(self, word: str, similarity: float = 0.6) -> str:
+        """Return the known word that is most similar, and at least by `similarity` of 1; empty if there is none."""
         self._comparisons -= len(self._known)
-        close = get_close_matches(word, self._known, n=1) if self._comparisons >= 0 else []
-        return f"Did you mean `{close[0]}`? " if close else ""
+        close = get_close_matches(word, self._known, n=1, cutoff=similarity) if self._comparisons >= 0 else []
+        return close[0] if close else ""

@@ -1,10 +1,13 @@
 """The preview of a run before it starts."""
 
+from datetime import UTC, datetime
+
 import msgspec
 import pytest
 
 from builders import make_context, make_repository, make_run, with_settings
-from scaffold.cli.render.run_preview import MAX_ACTIONS, RunPreview, billing_note, cost_estimate, sandbox_summary
+from scaffold.cli.render.cost_terms import billing_note, planning_terms
+from scaffold.cli.render.run_preview import MAX_ACTIONS, RunPreview, sandbox_summary
 from scaffold.host.sandbox.level import DetectedLevel, level_limits
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 
@@ -74,17 +77,30 @@ def test_a_long_plan_is_shortened_and_says_so(context):
 def test_the_estimate_grows_with_the_plan_or_says_that_there_is_none(context):
     """SC-8: the cost is shown before the work, and who pays."""
     offer = priced(offered(context), "anthropic:claude-sonnet-4-5")
-    estimate = cost_estimate(offer.run, offer.plan)
-    assert estimate.startswith("roughly $")
-    low, high = (float(amount.strip("$")) for amount in estimate.removeprefix("roughly ").split(" to "))
+    (line,) = (line for line in offer.text().splitlines() if line.startswith("  roughly"))
+    low, high = (float(amount.strip("$")) for amount in line.removeprefix("  roughly ").partition(";")[0].split(" to "))
     assert 0 < low < high
     for model, words in (
-        ("cassette:/x.yaml", "no estimate needed"),
-        ("local:llama@http://127.0.0.1:1/v1", "no estimate needed"),
-        ("openai:nobody-knows-it", "its price is unknown"),
+        ("cassette:/x.yaml", "no cost"),
+        ("local:llama@http://127.0.0.1:1/v1", "no cost"),
+        ("codex:gpt-5", "no cost"),
+        ("openai:nobody-knows-it", "cost unknown"),
     ):
-        other = priced(offer, model)
-        assert cost_estimate(other.run, other.plan) == words
+        assert f"\n  {words}; " in priced(offer, model).text()
+
+
+def test_before_the_plan_its_price_is_told_and_the_budget_that_holds(context):
+    """SC-8: planning costs money, too."""
+    run = priced(offered(context), "anthropic:claude-sonnet-4-5").run
+    terms = planning_terms(run.settings, run.created_at)
+    assert terms.startswith(
+        "planning with anthropic:claude-sonnet-4-5 (billed to your API key, $3.00 in and $15.00 out"
+    )
+    assert "\n  roughly $" in terms
+    assert terms.endswith("no budget limits the run: `--budget-usd X` does")
+    limits = msgspec.structs.replace(run.settings.limits, budget_usd=5.0)
+    limited = msgspec.structs.replace(run.settings, limits=limits)
+    assert planning_terms(limited, run.created_at).endswith("for the plan; the run may cost at most $5.00")
 
 
 @pytest.mark.parametrize(
@@ -93,11 +109,12 @@ def test_the_estimate_grows_with_the_plan_or_says_that_there_is_none(context):
         ("cassette:/x.yaml", "free"),
         ("local:llama@http://127.0.0.1:1/v1", "your own server"),
         ("codex:gpt-5", "subscription"),
-        ("anthropic:claude-sonnet-4-5", "your API key"),
+        ("anthropic:claude-sonnet-4-5", "your API key, $3.00 in"),
+        ("openai:nobody-knows-it", "your API key, price unknown"),
     ],
 )
 def test_it_says_who_pays(model, words):
-    assert words in billing_note(model)
+    assert words in billing_note(model, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_no_escape_sequence_of_a_plan_reaches_the_terminal(context):

@@ -15,6 +15,7 @@ from scaffold.cli.execution.foreground import (
     showing_events,
 )
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, WAITING
+from scaffold.cli.render.cost_terms import planning_terms
 from scaffold.cli.render.progress import JsonEventLines, TextEventLines
 from scaffold.cli.render.run_preview import RunPreview, sandbox_summary
 from scaffold.cli.render.style import print_findings
@@ -109,6 +110,7 @@ async def run_planning(
     Progress goes to standard error with `err`. Raises as `PlanningPhase.run_to_end` does, after printing findings.
     """
     since = last_seq_before(context, run_id)
+    click.echo(planning_terms(require_run(context.store, run_id).settings, context.clock.now()), err=True)
     show_step = _ignore_step if as_json else _step_printer(err=err)
     phase = await begin_planning(context, run_id, show_step=show_step, capture_baseline=capture_baseline)
     sink = JsonEventLines() if as_json else TextEventLines(err=err)

@@ -1,19 +1,17 @@
 """A run before it starts: its goals and actions, a recommended number of agents, its estimated cost."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC
 
 from msgspec import Struct
 
+from scaffold.cli.render.cost_terms import run_terms
 from scaffold.cli.render.style import format_finding
 from scaffold.core.ids import ActionKey
-from scaffold.core.model import Run, Usage
+from scaffold.core.model import Run
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.core.printable_text import count_of, format_usd, printable
+from scaffold.core.printable_text import count_of, printable
 from scaffold.core.run_settings import RunSettings
 from scaffold.host.sandbox.level import DetectedLevel, level_limits
-from scaffold.llm.registry.cards import model_card
-from scaffold.llm.registry.model_name import parse_model
 from scaffold.plan.analysis.agent_count import advise_agent_count
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.simulation.simulated_goal import WORKER_CAP
@@ -21,11 +19,6 @@ from scaffold.views.text_format import WIDTH, clip
 
 MAX_ACTIONS = 40
 """How many actions of a goal are listed; the rest are counted."""
-TYPICAL_REQUEST = Usage(input_tokens=20_000, cached_input_tokens=16_000, output_tokens=600, requests=1)
-REQUESTS_PER_ACTION = 20
-"""A rough estimate for one action: so many typical requests."""
-ASSUMED_CHILDREN = 3
-"""How many children a compound is assumed to get."""
 
 
 class RunPreview(Struct, frozen=True):
@@ -67,49 +60,9 @@ class RunPreview(Struct, frozen=True):
             yield f"  {count_of(advice.agents, 'agent')} recommended: {advice.why}"
 
     def _terms(self) -> Iterator[str]:
-        run, model, budget_usd = self.run, self.run.settings.model.name, self.run.settings.limits.budget_usd
-        cap = "no cap" if budget_usd is None else f"at most {format_usd(budget_usd)}"
-        others = "".join(f", else {each} ({billing_note(each)})" for each in run.settings.model.others)
-        yield f"model {model} ({billing_note(model)}){others}, {cost_estimate(run, self.plan)}, {cap}"
-        if (reviewer := run.settings.planning.reviewer) is not None:
-            yield f"second reviewer {reviewer.model.name} ({billing_note(reviewer.model.name)})"
+        run = self.run
+        yield from run_terms(run.settings, self.plan.actions, run.created_at)
         yield f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
-
-
-def billing_note(model: str) -> str:
-    """Return in words who pays for the model."""
-    match parse_model(model).provider:
-        case "cassette":
-            return "replayed from a file, free"
-        case "local":
-            return "your own server, free"
-        case "codex":
-            return "covered by your subscription"
-        case _:
-            return "billed to your API key"
-
-
-def cost_estimate(run: Run, plan: Plan) -> str:
-    """Return a rough estimate of the plan's cost, in words."""
-    name = parse_model(run.settings.model.name)
-    if name.provider in {"cassette", "local"}:
-        return "no estimate needed"
-    prices = model_card(name).prices
-    if prices is None:
-        return "its price is unknown"
-    usd = (
-        prices.cost_usd(TYPICAL_REQUEST, run.created_at.astimezone(UTC).date())
-        * REQUESTS_PER_ACTION
-        * _estimated_attempts(plan.actions)
-    )
-    return f"roughly {format_usd(usd / 2)} to {format_usd(usd * 2)}"
-
-
-def _estimated_attempts(actions: Sequence[ActionSpec]) -> int:
-    """Return how many primitive actions the plan is estimated to have."""
-    parents = {action.parent for action in actions}
-    open_ended = sum(action.kind == "compound" and action.key not in parents for action in actions)
-    return sum(action.kind == "primitive" for action in actions) + ASSUMED_CHILDREN * open_ended
 
 
 def _chain(keys: Sequence[ActionKey]) -> str:

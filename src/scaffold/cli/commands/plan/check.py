@@ -12,6 +12,7 @@ from scaffold.cli.commands.plan.simulate import simulate
 from scaffold.cli.commands.plan.source import check_plan_file, findings_text, print_invalid
 from scaffold.cli.render.style import print_json
 from scaffold.cli.request import STDIN, is_piped
+from scaffold.cli.task_argument import reject_command
 from scaffold.core.printable_text import count_of, printable
 
 
@@ -30,6 +31,8 @@ class PlanGroup(click.Group):
         """Return the called command, or `make` for a task."""
         if args and args[0] in self.commands:
             return super().resolve_command(ctx, args)
+        if args:
+            reject_command(args[0], "scaffold plan", self.commands)
         return make.name, make, args
 
 

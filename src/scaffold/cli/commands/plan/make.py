@@ -13,6 +13,7 @@ from scaffold.cli.execution.flow import run_planning
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import print_note
 from scaffold.cli.request import read_request
+from scaffold.cli.task_argument import check_task
 from scaffold.cli.wiring import context_at
 from scaffold.config.run_settings import RunFlags, run_settings, setting_overrides
 from scaffold.config.settings import load_settings
@@ -38,6 +39,8 @@ from scaffold.store.driver.sqlite import IN_MEMORY
 @json_option
 def make(task: str | None, spec: str | None, output: str | None, *, as_json: bool, **options: Any) -> int:
     """Plan TASK and print the plan as YAML, or JSON with `--json`; `run --plan FILE --tier builder` executes it."""
+    if task is not None:
+        check_task(task, yes=False)
     request = read_request(task, spec, sys.stdin)
     place = None if output is None else Path(output)
     if place is not None:

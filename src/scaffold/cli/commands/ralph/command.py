@@ -25,6 +25,7 @@ from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
 from scaffold.cli.lazy_commands import PICK_CONVERSATION, REPL_MAIN
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
 from scaffold.cli.render.style import can_redraw, is_terminal
+from scaffold.cli.task_argument import reject_command, reject_file
 from scaffold.config.parsers import SIZES
 from scaffold.config.permissions import permission_rules, sandbox_settings
 from scaffold.config.settings import Settings, load_settings
@@ -55,6 +56,7 @@ LATEST = ""
 FORMAT_FLAG = "--output-format"
 JSON_FORMATS: tuple[OutputFormat, ...] = ("json", "stream-json")
 
+COMMANDS = ("permissions", "login", "logout")
 UNAVAILABLE_COMMANDS = frozenset({"login", "logout"})
 """Commands that do not exist yet: no model takes them for a task."""
 
@@ -249,6 +251,10 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
 
 
 def _require_task(flags: RalphFlags, task: OneshotTask) -> None:
+    if flags.task is not None and not flags.printed:  # with `-p` it is certain that a task was meant
+        reject_file(flags.task, f'Write what to do with it: `ralph "Explain @{flags.task}"`.')
+        if task.words not in UNAVAILABLE_COMMANDS:
+            reject_command(flags.task, "ralph", COMMANDS)
     if task.empty:
         hint = "Pass it as an argument, or on standard input with -p." if flags.printed else 'Try `ralph "TASK"`.'
         raise UsageError("there is no task", hint)

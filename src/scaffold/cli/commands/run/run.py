@@ -15,8 +15,10 @@ from scaffold.cli.execution.flow import continue_run, ensure_planned, print_prev
 from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
 from scaffold.cli.execution.foreground import handle_interrupts, print_result, restore_interrupts
 from scaffold.cli.exit_codes import INTERRUPTED, OK, WAITING
+from scaffold.cli.lazy_commands import VISIBLE
 from scaffold.cli.render.style import is_terminal, print_findings, print_json, print_note
 from scaffold.cli.request import read_request
+from scaffold.cli.task_argument import check_task, reject_command
 from scaffold.cli.wiring import open_context
 from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
 from scaffold.config.run_settings import RunFlags, resume_settings, run_settings, setting_overrides
@@ -82,6 +84,9 @@ def run(task: str | None, spec: str | None, tasks_path: str | None, **options: A
 
 def _run_input(task: str | None, spec: str | None, flags: RunFlags, read: PlanReader) -> RunInput:
     if flags.plan_path is None:
+        if task is not None:
+            reject_command(task, "scaffold", VISIBLE)
+            check_task(task, yes=flags.yes or flags.dry_run)
         request = read_request(task, spec, sys.stdin)
         return RunInput(request=request, source=request)
     if task is not None or spec is not None:

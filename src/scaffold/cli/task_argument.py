@@ -1,0 +1,58 @@
+"""Recognize a TASK on the command line that is none: a file, a mistyped command, or a word that may be either."""
+
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from shlex import quote
+
+import click
+
+from scaffold.cli.render.style import is_terminal
+from scaffold.core.errors import UsageError
+from scaffold.plan.message_text import SpellingHints, quoted
+
+PLAN_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+LOOKS_LIKE = 0.8
+"""How similar a word must be to a command to count as a mistyped one, from 0 to 1."""
+
+
+def reject_file(task: str, fix: str) -> None:
+    """Raise UsageError with `fix` if the task is the path of a file."""
+    if _is_file(task):
+        raise UsageError(f"the task {quoted(task)} is the name of a file", fix)
+
+
+def reject_command(task: str, prefix: str, commands: Collection[str]) -> None:
+    """Raise UsageError if the task is one of the words `commands`, which follow `prefix`, or almost."""
+    if meant := SpellingHints(commands).closest(task.strip(), LOOKS_LIKE):
+        fix = f"Did you mean `{prefix} {meant}`? Use more words if it is a task."
+        raise UsageError(f"the task {quoted(task)} looks like a command", fix)
+
+
+def check_task(task: str, *, yes: bool) -> None:
+    """Make sure that the TASK of `scaffold run` or `scaffold plan` is meant as one, before it costs anything.
+
+    A task of one word is confirmed at a terminal, unless the user said `yes`; elsewhere nobody can be asked. Raises
+    UsageError for what is no task.
+    """
+    as_spec = f"`--spec {quote(task)}`"
+    is_plan = Path(task).suffix in PLAN_SUFFIXES
+    reject_file(
+        task,
+        f"If it is a plan, `scaffold run --plan {quote(task)}`; if it describes the task, {as_spec}."
+        if is_plan
+        else f"Pass a file that describes the task as {as_spec}.",
+    )
+    if len(task.split()) == 1 and not yes and is_terminal(sys.stdin) and not _confirmed(task):
+        raise UsageError("nothing was started", "Describe the task in a sentence.")
+
+
+def _is_file(task: str) -> bool:
+    try:
+        return Path(task).is_file()
+    except (OSError, ValueError):  # too long for a name, or with a NUL
+        return False
+
+
+def _confirmed(task: str) -> bool:
+    return click.confirm(f"The task is only one word, {quoted(task)}. Go on?", err=True)
