@@ -95,7 +95,7 @@ def test_the_agent_creates_a_goal_itself_which_starts_once_the_user_agrees(scena
     screen.wait_for(ARMED)
     screen.answer("n")
     screen.wait_for(r"Then not\.")
-    assert scenario.status()["run"]["reason"] == "waits for your go-ahead"
+    assert scenario.status()["run"]["status"] == "saved"
     screen.type_line("now")
     screen.wait_for(r"hello -> hello_there", times=2)
     screen.wait_for(ARMED)
@@ -116,7 +116,7 @@ def test_a_declined_plan_is_saved_and_nothing_starts(scenario, terminal):
     screen.answer("n")
     screen.wait_for(r"Then not\.")
     status = scenario.status()
-    assert (status["run"]["status"], status["actions"][0]["attempts"]) == ("paused", [])
+    assert (status["run"]["status"], status["actions"][0]["attempts"]) == ("saved", [])
     screen.send(CTRL_D)
     assert screen.wait_for_exit() == 0
 

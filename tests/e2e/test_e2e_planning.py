@@ -98,10 +98,11 @@ def test_a_plan_without_consent_is_saved_and_resume_starts_it(scenario, model):
     assert done.returncode == 3
     *events, last = [json.loads(line) for line in done.stdout.splitlines()]
     assert last["type"] == "result"
-    assert last["run"]["status"] == "paused"
+    assert last["run"]["status"] == "saved"
     assert [each["goal"] for each in events if each["type"] == "plan_extended"] == ["greeting", "greeting"]
     assert f"scaffold resume {last['run']['id']}" in done.stderr
-    assert scenario.scaffold("resume").returncode == 0
+    assert scenario.scaffold("resume").returncode == 64, "it starts only by its name"
+    assert scenario.scaffold("resume", last["run"]["id"]).returncode == 0
     expect_landed(scenario, "hello", "world")
 
 

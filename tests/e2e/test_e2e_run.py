@@ -152,7 +152,7 @@ def test_a_failed_action_can_be_retried_and_the_run_resumed(scenario):
     scenario.cassette(b=[write("wrong", "x")], c=[write("c", "c")])
     assert scenario.run("--yes").returncode == 1
     better = scenario.cassette(name="better.yaml", b=[write("right", "x")], c=[write("c", "c")])
-    assert "is retried" in scenario.scaffold("retry", "b").stdout
+    assert "will be tried again" in scenario.scaffold("retry", "b").stdout
     assert scenario.status()["run"]["status"] == "paused"
     done = scenario.scaffold("resume", "--model", f"cassette:{better}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -291,7 +291,12 @@ def test_a_run_without_consent_is_saved(scenario):
     assert asked.returncode == 3
     name = re.search(r"saved as run (\w+)", asked.stderr)
     assert name is not None
-    assert scenario.status()["run"]["status"] == "paused"
+    assert scenario.status()["run"]["status"] == "saved"
+    for command in ("pause", "stop"):
+        assert "is saved and not started" in scenario.scaffold(command).stdout
+    unnamed = scenario.scaffold("resume")
+    assert unnamed.returncode == 64
+    assert f"Start it with `scaffold resume {name[1]}`." in unnamed.stderr
     assert scenario.scaffold("resume", name[1]).returncode == 0
 
 

@@ -96,6 +96,34 @@ def test_a_running_agent_is_shown_with_its_folder_process_and_last_activity(scen
 
 
 @pytest.mark.slow
+def test_a_pause_and_a_resume_are_about_the_run_that_is_executed(scenario):
+    """SC-17, SC-19: a plan that was only saved, later, is not started instead."""
+    plan = plan_of(
+        g=[
+            action("make", effects=["made"], check="test -s made.txt"),
+            action("next", effects=["x"], needs=["made"], check="test -s next.txt"),
+        ]
+    )
+    scenario.plan(plan)
+    gate = shell(f"{GATE}; echo x > made.txt")
+    scenario.cassette(make=[gate], next=[write("next.txt", "x\n")])
+    running = under_way(scenario, "make")
+    run = scenario.status()["run"]["id"]
+    scenario.plan({**plan, "goals": [{**plan["goals"][0], "description": "another"}]})
+    assert scenario.run().returncode == 3, "saved, because nobody agreed to it"
+    assert said(scenario.scaffold("pause")).startswith(f"run {run}: pausing, 1 agent is finishing; ")
+    assert "pausing, 1 agent is finishing" in said(scenario.scaffold("status"))
+    assert said(scenario.scaffold("resume")).startswith(f"run {run} goes on: its pause was withdrawn; ")
+    said(scenario.scaffold("pause"))
+    Path(said(scenario.scaffold("path", "make")).strip(), "go").touch()
+    assert running.wait(timeout=60) == 3
+    assert statuses(scenario) == {"make": "completed", "next": "pending"}
+    resumed = scenario.scaffold("resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert (scenario.status()["run"]["id"], scenario.status()["run"]["status"]) == (run, "completed")
+
+
+@pytest.mark.slow
 def test_one_action_is_stopped_and_the_rest_of_the_run_lands(scenario):
     """SC-17: its command, its worker and its folder are gone; its work is pinned, the other goal lands."""
     scenario.plan(
@@ -106,7 +134,7 @@ def test_one_action_is_stopped_and_the_rest_of_the_run_lands(scenario):
     )
     scenario.cassette(long=[long()], quick=[write("quick.txt", "x\n")])
     running = under_way(scenario, "long")
-    assert said(scenario.scaffold("stop", "long")).startswith("action long is cancelled\n")
+    assert said(scenario.scaffold("stop", "long")).startswith("action long is cancelled; ")
     assert running.wait(timeout=60) == 1, "the goal cannot be reached without it"
     assert statuses(scenario) == {"long": "cancelled", "quick": "completed"}
     (attempt,) = scenario.status()["actions"][0]["attempts"]
@@ -125,7 +153,7 @@ def test_a_goal_is_cancelled_and_the_run_completes_with_the_others(scenario):
     )
     scenario.cassette(long=[long()], quick=[write("quick.txt", "x\n")])
     running = under_way(scenario, "long")
-    assert said(scenario.scaffold("cancel", "g")) == "goal g is cancelled\n"
+    assert said(scenario.scaffold("cancel", "g")).startswith("goal g is cancelled; ")
     assert running.wait(timeout=60) == 0
     assert scenario.status()["run"]["status"] == "completed"
     assert [goal["status"] for goal in scenario.status()["goals"]] == ["cancelled", "completed"]
@@ -148,7 +176,7 @@ def test_a_stopped_goal_stays_stopped_on_resume_and_lands_once_it_is_resumed(sce
         {"when": {}, "text": "done"},
     )
     running = under_way(scenario, "late")
-    assert said(scenario.scaffold("stop", "g")).startswith("goal g is paused: set aside by the user\n")
+    assert said(scenario.scaffold("stop", "g")).startswith("goal g is paused: set aside by the user; ")
     assert running.wait(timeout=60) == 3
     assert statuses(scenario) == {"late": "pending", "quick": "completed"}
     assert scenario.scaffold("resume").returncode == 3, "it is still set aside"

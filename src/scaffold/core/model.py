@@ -64,6 +64,12 @@ class Usage(Struct, frozen=True, kw_only=True):
         return self.input_tokens + self.output_tokens
 
 
+HaltRequest = Literal["stop", "pause", "cancel"]
+"""A user's request to end a run: at once, after running work, or for good."""
+ControlRequestKind = HaltRequest | Literal["resume"]
+"""A user's request to the owner of a run; `resume` of a run withdraws a pause that has not ended it yet."""
+
+
 class Run(Struct, frozen=True, kw_only=True):
     """One request executed on one repository."""
 
@@ -84,6 +90,8 @@ class Run(Struct, frozen=True, kw_only=True):
     """The owner's last heartbeat, on the monotonic clock of its machine."""
     waits_for: str = ""
     """An endpoint that its owner waits for, and until when; empty if it waits for none."""
+    request_to_owner: ControlRequestKind | None = None
+    """What the user asked of its owner, as long as that has not ended the run."""
     restarter: ProcessIdentity | None = None
     """The process that starts another owner if this one is killed; None without one."""
     created_at: datetime
@@ -249,9 +257,6 @@ class PlanningTurn(Struct, frozen=True, kw_only=True):
     log_file: str | None = None
     started_at: datetime
     ended_at: datetime | None = None
-
-
-ControlRequestKind = Literal["stop", "pause", "cancel", "resume"]
 
 
 class ControlRequest(Struct, frozen=True, kw_only=True):

@@ -70,9 +70,13 @@ class Paused(Struct, frozen=True, tag="paused"):
     reason: str
 
 
+class Saved(Struct, frozen=True, tag="saved"):
+    """A run that the user has not agreed to start; only `resume` with its name starts it."""
+
+
 ActionState = Pending | Running | Verifying | Landing | Completed | Failed | Blocked | Skipped | Cancelled
 GoalState = Planning | Active | Paused | Completed | Failed | Cancelled
-RunState = Planning | Active | Paused | Completed | Failed | Cancelled
+RunState = Planning | Active | Paused | Saved | Completed | Failed | Cancelled
 
 INTERRUPTED = "interrupted"
 """Shown for an active run whose owner process is dead. Derived from the owner's liveness, never stored."""
@@ -116,7 +120,15 @@ GOAL_TRANSITIONS = _transitions(
     cancelled="planning active paused failed",
 )
 """A completed goal becomes active again when a fact of its goal state is refuted."""
-RUN_TRANSITIONS: Transitions = {**GOAL_TRANSITIONS, "active": frozenset({"planning", "paused"})}
+RUN_TRANSITIONS = _transitions(
+    planning="",
+    active="planning paused saved",
+    paused="planning active failed",
+    saved="planning active",
+    completed="active",
+    failed="planning active paused",
+    cancelled="planning active paused saved failed",
+)
 
 AttemptStatus = Literal["queued", "claimed", "ended"]
 AttemptPhase = Literal["workspace", "executing", "verifying", "critiquing", "candidate", "landing", "recorded"]
@@ -195,5 +207,10 @@ def parse_action_state(status: str, reason: str | None) -> ActionState:
 
 
 def parse_goal_state(status: str, reason: str | None) -> GoalState:
-    """Return the goal or run state for stored column values; raise msgspec.ValidationError for an unknown status."""
+    """Return the goal state for stored column values; raise msgspec.ValidationError for an unknown status."""
     return msgspec.convert({"type": status, "reason": reason or ""}, GoalState)  # type: ignore[no-any-return]
+
+
+def parse_run_state(status: str, reason: str | None) -> RunState:
+    """Return the run state for stored column values; raise msgspec.ValidationError for an unknown status."""
+    return msgspec.convert({"type": status, "reason": reason or ""}, RunState)  # type: ignore[no-any-return]

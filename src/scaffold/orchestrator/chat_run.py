@@ -55,6 +55,6 @@ async def _confirm(context: RunContext, run: Run, dialog: StartDialog) -> str:
         raise
     if not agreed:
         save_run(context, run.id)
-        return f"The user does not want to start yet. The plan is saved as run {run.id}: `scaffold resume`."
+        return f"The user does not want to start yet. The plan is saved; `scaffold resume {run.id}` starts it."
     dialog.start_in_background(run)
     return f"Run {run.id} is running in the background. Tell the user so in one line, then end your turn."

@@ -36,6 +36,7 @@ from scaffold.views.agent_list import (
     agent_rows,
     owned_since,
 )
+from scaffold.views.state_labels import ending_note
 from scaffold.views.store_reader import StoreAccess, display_status, is_executed
 
 RequestersByItem = Mapping[str, Sequence[ActionKey]]
@@ -83,6 +84,16 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     def reason(self) -> str | None:
         """Return why the run has its status; None for one that is interrupted, whatever it waited for before."""
         return None if self.status == INTERRUPTED else reason_of(self.run.state)
+
+    @property
+    def ending(self) -> str:
+        """Return what the run does that was asked to end, e.g. `pausing, 1 agent is finishing`; else empty."""
+        request = self.run.request_to_owner if self.is_live else None
+        if request is None or request == "resume":
+            return ""
+        rows = [row for row in self.active_agents if not row.needs_you]
+        landing = sum(row.waits_on == MERGE_QUEUE for row in rows)
+        return ending_note(request, working=len(rows) - landing, landing=landing)
 
     @property
     def planning(self) -> bool:

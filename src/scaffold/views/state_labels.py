@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, assert_never
 
-from scaffold.core.model import Attempt, Goal
+from scaffold.core.model import Attempt, Goal, HaltRequest
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import (
     WORKER_PHASES,
@@ -25,6 +25,8 @@ from scaffold.core.states import (
     reason_of,
 )
 from scaffold.plan.worker_deaths import TELL_AFTER, must_ask
+
+ENDING: Mapping[HaltRequest, str] = {"pause": "pausing", "stop": "stopping", "cancel": "cancelling"}
 
 TaskState = Literal["pending", "in_progress", "verifying", "blocked", "done", "failed"]
 AgentState = Literal["pending", "running", "paused", "waiting_approval", "done", "failed"]
@@ -69,6 +71,16 @@ def goal_reason(goal: Goal, now: datetime) -> str | None:
     if goal.rest is not None and goal.rest.includes(now):
         return f"waits: {died}; it is tried again at {goal.rest.until:%Y-%m-%d %H:%M:%S} UTC"
     return f"{died}; it is tried again"
+
+
+def ending_note(request: HaltRequest, *, working: int, landing: int) -> str:
+    """Return what a run does that was asked to end and has not yet, e.g. `pausing, 1 agent is finishing`."""
+    end = "finishing" if request == "pause" else "ending"
+    if working:
+        return f"{ENDING[request]}, {count_of(working, 'agent')} {'is' if working == 1 else 'are'} {end}"
+    if landing and request == "pause":
+        return f"{ENDING[request]}, {count_of(landing, 'candidate')} {'is' if landing == 1 else 'are'} landing"
+    return ENDING[request]
 
 
 def worker_state(attempt: Attempt, *, asks: bool, gone: bool) -> AgentState:

@@ -59,7 +59,7 @@ def store_reader_if_any(cwd: Path, environ: Mapping[str, str]) -> Iterator[Store
 def find_run(reader: StoreAccess, name: str | None) -> Run:
     """Return the run whose id starts with `name`, or the latest run; raise UsageError if none fits, or several."""
     if name is None:
-        latest = reader.store.runs.latest()
+        latest = latest_run(reader.store)
         if latest is None:
             raise no_run_error()
         return latest
@@ -74,18 +74,26 @@ def find_run(reader: StoreAccess, name: str | None) -> Run:
     raise UsageError(f"`{name}` {problem}", f"Known runs: {known}.")
 
 
+def latest_run(store: Store) -> Run | None:
+    """Return the run that commands without a name are about: one that is executed, else the one touched last.
+
+    None if there is no run. Of several that are executed it is the one touched last.
+    """
+    return next(filter(is_executed, store.runs.underway()), None) or store.runs.latest()
+
+
 def find_run_if_any(reader: StoreAccess | None, name: str | None) -> Run | None:
     """Return the run as `find_run` does, but None if no name is given and there is no run yet."""
-    if reader is not None and (name is not None or reader.store.runs.latest() is not None):
-        return find_run(reader, name)
-    if name is not None:
+    if name is None:
+        return None if reader is None else latest_run(reader.store)
+    if reader is None:
         raise no_run_error()
-    return None
+    return find_run(reader, name)
 
 
 def interrupted_runs(reader: StoreAccess) -> tuple[Run, ...]:
-    """Return the runs whose owner died, the latest first."""
-    return tuple(run for run in reader.store.runs.all() if is_interrupted(run))
+    """Return the runs whose owner died, the one touched last first."""
+    return tuple(filter(is_interrupted, reader.store.runs.underway()))
 
 
 def no_run_error() -> UsageError:

@@ -130,7 +130,10 @@ def test_without_a_running_agent_the_pinned_work_is_named(context, run, scaffold
 def test_stopping_an_action_is_final(context, run, scaffold):
     """SC-17: its dependents are blocked, and say so."""
     answer = scaffold("stop", "store")
-    assert (answer.code, answer.out.splitlines()[0]) == (0, "action store is cancelled")
+    assert (answer.code, answer.out.splitlines()[0]) == (
+        0,
+        "action store is cancelled; its unfinished work is pinned: `scaffold salvage`",
+    )
     assert (state(context, run, "store"), state(context, run, "api")) == ("cancelled", "blocked")
     expect_refusal(scaffold("stop", "store"), "`store` is already cancelled", "scaffold tasks")
 
@@ -144,11 +147,10 @@ def test_an_action_cannot_be_paused(context, run, scaffold):
 def test_a_goal_is_paused_and_cancelled_by_name(context, run, scaffold):
     """SC-17: independently of its run."""
     assert scaffold("pause", "shop").out.splitlines() == [
-        "goal shop is paused: set aside by the user",
-        "  continue with `scaffold resume shop`",
+        "goal shop is paused: set aside by the user; `scaffold resume shop` continues it"
     ]
     assert scaffold("stop", "shop").code == 0, "it may be stopped when it is paused"
-    assert scaffold("cancel", "shop").out == "goal shop is cancelled\n"
+    assert scaffold("cancel", "shop").out == "goal shop is cancelled; unlanded work is pinned: `scaffold salvage`\n"
     assert state(context, run, "store") == "cancelled"
     expect_refusal(scaffold("pause", "shop"), "`shop` is already cancelled", "scaffold tasks")
 
@@ -164,7 +166,8 @@ def test_a_failed_goal_can_only_be_retried_or_cancelled(context, run, scaffold):
 
 
 def test_a_run_is_found_after_actions_and_goals(context, run, scaffold):
-    assert scaffold("pause", run.id).out.splitlines()[0] == f"run {run.id} is paused: paused by the user"
+    continued = f"; `scaffold resume {run.id}` continues it"
+    assert scaffold("pause", run.id).out == f"run {run.id} is paused: paused by the user{continued}\n"
     what = f"`stoer` is neither a run of this repository nor a goal or action of run {run.id}"
     for command in ("stop", "pause", "cancel", "resume", "retry"):
         expect_refusal(scaffold(command, "stoer"), what, "Did you mean `store`?")

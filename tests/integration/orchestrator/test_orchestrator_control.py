@@ -5,12 +5,13 @@ from contextlib import closing
 
 import pytest
 
-from scaffold.core.errors import RunBusy, UsageError
-from scaffold.core.states import Cancelled, Completed, Failed, Paused, status_of
+from scaffold.core.errors import UsageError
+from scaffold.core.states import Cancelled, Completed, Failed, Paused, Saved, status_of
 from scaffold.git import worktree
 from scaffold.host.identity import identify
-from scaffold.orchestrator.owner.control import halt_run, retry_action, retry_goal, retry_run
+from scaffold.orchestrator.owner.control import halt_run, retry_action, retry_goal, retry_run, withdraw_pause
 from scaffold.orchestrator.owner.run_end import finish_run, save_run, state_from_goals
+from scaffold.views.run_view import read_summary
 from support.harness import act, goal, open_context, poll_until
 
 CHAIN = (act("b", check="false"), act("c", needs=["b_done"]), act("d", needs=["c_done"]))
@@ -68,12 +69,11 @@ async def test_a_failed_run_can_only_be_cancelled(harness):
     assert await halt_run(harness.context, run, "cancel", timeout_s=0.1) == Cancelled()
 
 
-async def test_an_owner_that_does_not_answer_is_busy(harness):
+async def test_an_owner_that_has_not_ended_the_run_yet_is_asked_to(harness):
     run = await harness.open_run(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
-    with pytest.raises(RunBusy, match="asked to stop, but work is still running"):
-        await halt_run(harness.context, harness.store.runs.get(run.id), "stop", timeout_s=0.2)
+    assert await halt_run(harness.context, harness.store.runs.get(run.id), "stop", timeout_s=0.2) is None
     assert harness.store.runs.control_request(run.id) == "stop"
 
 
@@ -98,6 +98,32 @@ async def test_a_living_owner_executes_a_request(harness):
     with closing(context.store):
         assert await halt_run(context, context.store.runs.get(run.id), "cancel", timeout_s=10) == Cancelled()
     assert (await carried).cause == "cancelled"
+
+
+async def test_a_pause_is_withdrawn_as_long_as_work_is_running(harness):
+    """SC-17, SC-19: `pause; resume` goes on with the same run."""
+    run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])))
+    waits = "until [ -e go ]; do sleep 0.05; done; rm go; echo x > a"
+    run_owner = await harness.recover_owner(run, {"a": [waits], "b": ["echo x > b"]})
+    carried = asyncio.create_task(run_owner.execute())
+    await poll_until(lambda: [each.phase for each in harness.attempts(run, "a")] == ["executing"])
+    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
+    with closing(context.store):
+        assert not await withdraw_pause(context, context.store.runs.get(run.id)), "nothing was asked for"
+        assert await halt_run(context, context.store.runs.get(run.id), "pause", timeout_s=0.5) is None
+        await poll_until(lambda: status_of(of_goal(harness, run).state) == "paused")
+        assert read_summary(context, run).ending == "pausing, 1 agent is finishing"
+        assert await withdraw_pause(context, context.store.runs.get(run.id))
+        assert read_summary(context, run).ending == ""
+    (harness.context.attempt_folder(run.id, harness.attempts(run, "a")[0].id) / "go").touch()
+    assert (await carried).state == Completed()
+
+
+async def test_a_pause_that_has_taken_effect_is_not_withdrawn(harness):
+    run = await harness.open_run(goal("g", act("a")))
+    await halt_run(harness.context, run, "pause", timeout_s=0.1)
+    assert not await withdraw_pause(harness.context, harness.store.runs.get(run.id))
+    assert harness.status(run) == "paused"
 
 
 async def test_a_retried_action_has_all_attempts_again_and_unblocks_its_dependents(harness):
@@ -190,7 +216,9 @@ async def test_the_end_of_a_run_follows_from_its_goals(harness):
 
 
 async def test_a_saved_run_waits_and_can_be_started(harness):
+    """SC-19: it is no paused run, which `resume` alone continues."""
     run = await harness.open_run(goal("g", act("a")))
     save_run(harness.context, run.id)
-    assert (harness.status(run), status_of(of_goal(harness, run).state)) == ("paused", "paused")
+    assert (harness.status(run), status_of(of_goal(harness, run).state)) == ("saved", "paused")
+    assert await halt_run(harness.context, run, "pause", timeout_s=0.1) == Saved()
     assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()

@@ -11,6 +11,7 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Active, Cancelled, Failed, Paused, Pending
 from scaffold.host.wake_fifo import wake_up
 from scaffold.orchestrator.goal_changes import GoalChanges
+from scaffold.orchestrator.planning.turn import PlanRejected
 from scaffold.orchestrator.supervisor.process import (
     BUDGET_EXIT_CODE,
     DONE_EXIT_CODE,
@@ -31,6 +32,7 @@ class SlowPlanner(NoPlanner):
 
     def __init__(self):
         self.thinking, self.cancelled, self.errors, self.failing = [], [], {}, asyncio.Event()
+        self.result = None
 
     async def decompose(self, goal_id, compound):
         self.thinking.append(goal_id)
@@ -38,6 +40,8 @@ class SlowPlanner(NoPlanner):
             await self.failing.wait()
             if goal_id in self.errors:
                 raise self.errors[goal_id]
+            if self.result is not None:
+                return self.result
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             self.cancelled.append(goal_id)
@@ -105,6 +109,24 @@ async def test_a_cancelled_goal_ends_its_own_turn_alone(harness, supervised):
         move(harness, two, Cancelled())
         wake_up(harness.context.wake_fifo(run.id, one))
         assert await ended(task) == DONE_EXIT_CODE
+
+
+async def test_a_paused_goal_finishes_the_turn_that_it_is_in(harness, supervised):
+    """SC-17: a turn costs money, and is no more lost than the work of an agent."""
+    run = await harness.own(goal("one", BIG), planner=True)
+    (one,) = (each.id for each in harness.store.goals.of_run(run.id))
+    planner = SlowPlanner()
+    planner.result = PlanRejected((), "no")
+    async with supervised(run, planner) as (task, _, _):
+        await poll_until(lambda: planner.thinking)
+        move(harness, one, Paused("a break"))
+        wake_up(harness.context.wake_fifo(run.id, one))
+        await run_ready_tasks()
+        assert not task.done()
+        planner.failing.set()
+        assert await ended(task) == DONE_EXIT_CODE
+        assert planner.thinking == [one], "no other turn starts"
+        assert planner.cancelled == []
 
 
 async def test_a_goal_that_is_active_again_is_supervised_by_the_same_process(harness, supervised):

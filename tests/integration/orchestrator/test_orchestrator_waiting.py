@@ -13,6 +13,7 @@ from scaffold.core.states import Cancelled, Completed, Failed, Paused, awaited_i
 from scaffold.orchestrator.owner.control import halt_run, retry_action
 from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
+from scaffold.orchestrator.owner.run_end import pause_if_waiting
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, recover_run_owner
 from support.harness import act, goal, poll_until
@@ -224,7 +225,7 @@ async def test_a_run_pauses_for_a_human_only_while_an_item_is_open(harness):
     await harness.run_to_end(run, **commands("a"))
     run_owner = await harness.recover_owner(run, commands("a"))
     decide(harness)
-    assert not run_owner._pause_if_waiting()
+    assert not pause_if_waiting(harness.store, run_owner.run)
     assert (await run_owner.execute()).state == Completed()
 
 
@@ -234,7 +235,7 @@ async def test_a_run_stopped_while_it_pauses_is_released(harness):
     await harness.run_to_end(run, **commands("a"))
     run_owner = await harness.recover_owner(run, commands("a"))
     run_owner._activate()
-    assert run_owner._pause_if_waiting()
+    assert pause_if_waiting(harness.store, run_owner.run)
     run_owner.request_stop("stopped")
     assert await run_owner._end() == RunEnding(state=WAITS.state, cause="stopped")
     assert harness.store.runs.get(run.id).owner is None

@@ -11,6 +11,7 @@ import pytest
 from builders import OWNER, a_run, an_action, an_attempt, store_run, unprivileged
 from scaffold.core.errors import StoreError
 from scaffold.core.ids import TreeId
+from scaffold.core.states import Paused, Saved
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
 from scaffold.store.database import Store
@@ -124,9 +125,26 @@ def test_what_was_weak_before_reasons_were_stored_stays_weak(path: Path, tmp_pat
                     weak=weak,
                 )
             store._connection.write("UPDATE attempt SET verification = :verification", verification=verification)
+            store.events.forget()  # to write them, this program needs columns that schema 1 does not have
     with closing(Store.open(path, clock=clock)) as store:
         assert [fact.strength for fact in store.facts.of_goal("run-1/shop")] == ["weak", "proven"]
         assert store.attempts.get(attempt.id).verification.strength == "weak"
+
+
+def test_a_run_that_waited_for_a_go_ahead_is_saved_from_now_on(path: Path, tmp_path: Path, clock: FakeClock) -> None:
+    """SC-19: schema 9 tells it from a paused one."""
+    older = tmp_path / "older"
+    older.mkdir()
+    for each in sorted(MIGRATIONS.glob("*.sql"))[:8]:
+        shutil.copy(each, older)
+    with closing(Store.open(path, clock=clock, migrations=older)) as store, store.transaction():
+        store.runs.add(a_run("a", state=Paused("waits for your go-ahead")))
+        store.runs.add(a_run("b", state=Paused("stopped by the user")))
+    with closing(Store.open(path, clock=clock)) as store:
+        assert [(run.id, run.state) for run in store.runs.all()] == [
+            ("b", Paused("stopped by the user")),
+            ("a", Saved()),
+        ]
 
 
 def test_a_backup_precedes_a_migration(path: Path, clock: FakeClock, new: Path) -> None:

@@ -20,9 +20,9 @@ from builders import (
     with_settings,
 )
 from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
-from scaffold.core.events import RunClaimed, RunStatusChanged
+from scaffold.core.events import NoticeRaised, RunClaimed, RunStatusChanged
 from scaffold.core.model import Usage
-from scaffold.core.states import RUN_TRANSITIONS, Active, Cancelled, Paused, Planning, parse_goal_state, status_of
+from scaffold.core.states import RUN_TRANSITIONS, Active, Cancelled, Paused, Planning, parse_run_state, status_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
@@ -47,6 +47,28 @@ def test_runs_come_newest_first_even_if_the_clock_went_back(store: Store, clock:
     assert [run.id for run in store.runs.by_input("input-1")] == ["c", "b"]
 
 
+def test_the_latest_run_is_the_one_in_which_something_happened_last(store: Store) -> None:
+    """SC-19: whatever the clock says; a request to its owner counts, a heartbeat does not."""
+    with store.transaction():
+        for name in "abc":
+            store.runs.add(a_run(name))
+    for name, touch in (
+        ("a", lambda: store.runs.move("a", Active())),
+        ("b", lambda: store.runs.ask("b", "pause")),
+        ("c", lambda: store.events.append("c", NoticeRaised("info", "x"))),
+    ):
+        with store.transaction():
+            touch()
+        assert store.runs.latest().id == name
+    with store.transaction():
+        store.runs.record_heartbeat("a", fence=0, at=5.0)
+    assert [run.id for run in store.runs.all()] == ["c", "b", "a"]
+    assert [run.id for run in store.runs.underway()] == ["c", "b", "a"]
+    with store.transaction():
+        store.runs.move("c", Paused("x"))
+    assert [run.id for run in store.runs.underway()] == ["b", "a"]
+
+
 def test_a_prefix_is_taken_literally(store: Store) -> None:
     with store.transaction():
         for run_id in ("ab-1", "ab-2", "a%-3", "AB-4"):
@@ -59,9 +81,9 @@ def test_a_prefix_is_taken_literally(store: Store) -> None:
 
 @pytest.mark.parametrize("to", RUN_TRANSITIONS)
 def test_a_run_moves_by_its_table_and_records_an_event(store: Store, clock: FakeClock, to: str) -> None:
-    target = parse_goal_state(to, "a reason")
+    target = parse_run_state(to, "a reason")
     for was in RUN_TRANSITIONS:
-        run = a_run(f"run-{was}", state=parse_goal_state(was, "before"))
+        run = a_run(f"run-{was}", state=parse_run_state(was, "before"))
         with store.transaction():
             store.runs.add(run)
         if was in RUN_TRANSITIONS[to]:

@@ -20,16 +20,20 @@ from scaffold.core.states import (
     Paused,
     Pending,
     Running,
+    RunState,
+    Saved,
     awaited_inbox_id,
     blocked_on_inbox,
     parse_action_state,
     parse_goal_state,
+    parse_run_state,
     reason_of,
     status_of,
 )
 
 ACTION_STATUSES = {str(state.__struct_config__.tag) for state in get_args(ActionState)}
 GOAL_STATUSES = {str(state.__struct_config__.tag) for state in get_args(GoalState)}
+RUN_STATUSES = {str(state.__struct_config__.tag) for state in get_args(RunState)}
 
 
 @pytest.mark.parametrize("state", [Pending(), Running(), Failed("broken"), Blocked("dependency_failed:x")])
@@ -80,7 +84,7 @@ def test_states_without_a_reason_have_none():
         (PRIMITIVE_TRANSITIONS, ACTION_STATUSES),
         (COMPOUND_TRANSITIONS, ACTION_STATUSES - {"verifying", "landing"}),
         (GOAL_TRANSITIONS, GOAL_STATUSES),
-        (RUN_TRANSITIONS, GOAL_STATUSES),
+        (RUN_TRANSITIONS, RUN_STATUSES),
     ],
 )
 def test_transition_tables_cover_every_status_and_no_other(moves, statuses):
@@ -110,7 +114,14 @@ def test_a_completed_goal_reopens_when_a_fact_falls_but_a_completed_run_does_not
     """BX-1: a fact may be refuted until the run is over, and not afterwards."""
     assert "completed" in GOAL_TRANSITIONS["active"]
     assert "completed" not in set().union(*RUN_TRANSITIONS.values())
-    assert {**RUN_TRANSITIONS, "active": GOAL_TRANSITIONS["active"]} == GOAL_TRANSITIONS
+
+
+def test_a_saved_run_is_started_or_cancelled_and_nothing_else():
+    """SC-19: it neither fails nor pauses by itself, because nothing of it runs."""
+    assert {to for to, sources in RUN_TRANSITIONS.items() if "saved" in sources} == {"active", "cancelled"}
+    assert parse_run_state("saved", None) == Saved()
+    with pytest.raises(msgspec.ValidationError):
+        parse_goal_state("saved", None)
 
 
 def test_all_phases_are_listed_in_order_with_the_workers_first():

@@ -11,7 +11,7 @@ from scaffold.core.contract import Strength
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.core.states import Completed, Failed, Paused, reason_of, status_of
+from scaffold.core.states import Completed, Failed, Paused, Saved, reason_of, status_of
 from scaffold.landing.evidence import describe_gate
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import WIDTH, clip, format_cost, format_duration
@@ -145,6 +145,8 @@ def _next(view: RunView, root: Path) -> Iterator[str]:
         case Failed():
             yield "  scaffold logs ACTION                   why it failed"
             yield "  scaffold retry && scaffold resume      try again what failed"
+        case Saved():
+            yield f"  scaffold resume {run.id}                start it"
         case Paused():
             if view.summary.inbox:
                 yield "  scaffold inbox                         what is waiting for you, in full"

@@ -78,6 +78,8 @@ def _head(view: RunView, *, named: bool) -> str:
     if (reason := view.summary.reason) is not None and not (named and view.status == "failed"):
         why = wrap_text(reason, WIDTH - 2, break_words=True)
         lines[:0] = [*why[:REASON_LINES], *(["…"] if len(why) > REASON_LINES else [])]
+    elif ending := view.summary.ending:
+        lines.insert(0, ending)
     elif waits_for := view.summary.waits_for:
         lines[:0] = wrap_text(f"waits for {waits_for}", WIDTH - 2, break_words=True)
     if backlog := view.landing_backlog:

@@ -34,6 +34,7 @@ STATUS_MARKS = {
     "skipped": ("-", "bright_black"),
     "cancelled": ("-", "bright_black"),
     "paused": ("■", "yellow"),
+    "saved": ("■", "yellow"),
 }
 """A mark and a color for each status; the word is always printed next to them."""
 

@@ -24,6 +24,7 @@ from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
 from scaffold.session.slash_syntax import CommandSyntax, ShowText, with_own_commands
 from scaffold.views.lookup import find_goal
+from scaffold.views.store_reader import latest_run
 
 CLEAR = "/clear"
 NO_RUN = "There is no run yet: describe what to do."
@@ -80,7 +81,7 @@ class RunControl:
     def run(self) -> Run | None:
         """Return the run this REPL opened, or the repository's latest; None before the first."""
         store = self.context.store
-        return store.runs.latest() if self._run_id is None else store.runs.get(self._run_id)
+        return latest_run(store) if self._run_id is None else store.runs.get(self._run_id)
 
     async def execute_plan(self, plan: str) -> str:
         """Plan a run from the text, and start it if the user agrees; return a text for the model."""

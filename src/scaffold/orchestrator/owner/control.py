@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from scaffold.core.errors import RunBusy, UsageError
 from scaffold.core.ids import ActionId, ControlRequestId, GoalId, RunId
-from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal, Run
+from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal, HaltRequest, Run
 from scaffold.core.states import (
     ActionState,
     Active,
@@ -34,19 +34,17 @@ from scaffold.run.attempt_end import block_unreachable_actions
 from scaffold.run.context import RunContext
 from scaffold.run.worker_deaths import forget_deaths, is_about_deaths
 from scaffold.store.database import Store
-from scaffold.store.run.runs import RunControl
 
 POLL_S = 0.1
 REQUEST_TIMEOUT_S = 30.0
 """How long a live owner may take to apply a control request about a goal or an action."""
 
 
-async def halt_run(context: RunContext, run: Run, request: RunControl, *, timeout_s: float) -> RunState:
-    """Stop, pause or cancel a run and return its new state.
+async def halt_run(context: RunContext, run: Run, request: HaltRequest, *, timeout_s: float) -> RunState | None:
+    """Stop, pause or cancel a run and return its new state; None if its owner is still about to, after `timeout_s`.
 
-    A live owner is asked, and gets `timeout_s` seconds to finish. If the run has no owner, or the owner dies, this
-    process takes the run over and ends it. Raises UsageError if the run has already ended, RunBusy if the owner does
-    not finish in time.
+    A live owner is asked. If the run has no owner, or the owner dies, this process takes the run over and ends it.
+    Raises UsageError if the run has already ended.
     """
     if _is_settled(run.state, request):
         raise UsageError(f"run {run.id} is already {status_of(run.state)}", "Run `scaffold status` to see it.")
@@ -64,14 +62,19 @@ async def halt_run(context: RunContext, run: Run, request: RunControl, *, timeou
     return mine.state
 
 
-async def _asked_or_taken(context: RunContext, run: Run, request: RunControl, timeout_s: float) -> RunState | Run:
-    """Ask the run's owner and return the state that it left; if it is dead, take the run over and return the run."""
+async def _asked_or_taken(
+    context: RunContext, run: Run, request: HaltRequest, timeout_s: float
+) -> RunState | Run | None:
+    """Ask the run's owner and return the state that it left; if it is dead, take the run over and return the run.
+
+    Returns None if the owner has not ended the run after `timeout_s`.
+    """
     while True:
         # A dead owner would never answer.
         if run.owner is not None and is_alive(run.owner):
             state = await _ask(context, run, request, timeout_s)
             # A run that was just pausing for another reason when it was asked to cancel has not cancelled.
-            if _is_settled(state, request) or (isinstance(state, Paused) and request != "cancel"):
+            if state is None or _is_settled(state, request) or (isinstance(state, Paused) and request != "cancel"):
                 return state
         try:
             return take_over_run(context, run.id)
@@ -82,25 +85,43 @@ async def _asked_or_taken(context: RunContext, run: Run, request: RunControl, ti
             run = now  # the owner was restarted at this moment
 
 
-def _is_settled(state: RunState, request: RunControl) -> bool:
+def _is_settled(state: RunState, request: HaltRequest) -> bool:
     """Return whether the run has ended, so that the request no longer applies; a failed run can still be cancelled."""
     return isinstance(state, Completed | Cancelled) or (isinstance(state, Failed) and request != "cancel")
 
 
-async def _ask(context: RunContext, run: Run, request: RunControl, timeout_s: float) -> RunState:
+async def _ask(context: RunContext, run: Run, request: HaltRequest, timeout_s: float) -> RunState | None:
     with context.store.transaction(durable=True):
         context.store.runs.ask(run.id, request)
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
-            while True:
-                now = context.store.runs.get(run.id)
-                if now is not None and (now.owner is None or not is_alive(now.owner)):
-                    return now.state
+            while _has_live_owner(context.store, run.id):
                 await context.clock.sleep(POLL_S)
+            return require_run(context.store, run.id).state
+    return None
+
+
+async def withdraw_pause(context: RunContext, run: Run) -> bool:
+    """Let a run that is pausing go on, and return whether it does; False if it was not pausing, or has ended.
+
+    Raises RunBusy if its owner does not answer.
+    """
+    store = context.store
+    with store.transaction(durable=True):
+        if store.runs.control_request(run.id) != "pause" or not _has_live_owner(store, run.id):
+            return False
+        store.runs.ask(run.id, "resume")
+    try:
+        async with asyncio.timeout(REQUEST_TIMEOUT_S):
+            while _has_live_owner(store, run.id):
+                if store.runs.control_request(run.id) != "resume":
+                    return True
+                await context.clock.sleep(POLL_S)
+            return False
     except TimeoutError:
         raise RunBusy(
-            f"run {run.id} was asked to {request}, but work is still running",
-            "It ends as soon as running work has finished; `scaffold status` shows it.",
+            f"run {run.id} ends for another reason, and work of it is still running",
+            f"Wait until it has ended (`scaffold attach {run.id}`), then resume it.",
         ) from None
 
 
@@ -232,7 +253,7 @@ def retry_run(store: Store, run: Run) -> None:
             store.runs.move(run.id, Paused(RETRIED))
 
 
-def _require_failed(state: ActionState | GoalState, name: str) -> None:
+def _require_failed(state: ActionState | GoalState | RunState, name: str) -> None:
     if not isinstance(state, Failed):
         fix = "Only failed work can be retried; use `scaffold resume` for interrupted or paused work."
         raise UsageError(f"{name} is {status_of(state)}, not failed", fix)

@@ -10,8 +10,8 @@ import msgspec
 from scaffold.agent.model_access import connect_run_model
 from scaffold.core.errors import BudgetExceeded, ModelError, PlanInvalid
 from scaffold.core.ids import RunId
-from scaffold.core.model import Run
-from scaffold.core.states import Active, Failed, Paused
+from scaffold.core.model import HaltRequest, Run
+from scaffold.core.states import Active, Failed, Paused, Saved
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.llm.transport.ports import Patience
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
@@ -34,7 +34,7 @@ from scaffold.views.text_format import clip
 from scaffold.worker.contract.projections import write_projections
 
 StopCause = Literal["stopped", "paused", "cancelled", "unavailable"]
-STOP_BY_REQUEST: Mapping[str, StopCause] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
+STOP_BY_REQUEST: Mapping[HaltRequest, StopCause] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
 REQUEST_POLL_S = 0.2
 MAX_REASON_CHARACTERS = 240
 """Limit for the reason in the error of a rejected plan; the findings are reported separately."""
@@ -118,9 +118,9 @@ class PlanningPhase:
         return self._settle(ending)
 
     def _activate(self) -> None:
-        """Activate a run that was paused before it had a plan."""
+        """Activate a run that was paused or saved before it had a plan."""
         store, run = self._context.store, self.run
-        if isinstance(require_run(store, run.id).state, Paused):
+        if isinstance(require_run(store, run.id).state, Paused | Saved):
             with owner_transaction(store, run):
                 store.runs.move(run.id, Active(), fence=run.fence)
 
@@ -149,7 +149,7 @@ class PlanningPhase:
     async def _watch_control_requests(self) -> None:
         while True:
             request = self._context.store.runs.control_request(self.run.id)
-            if request is not None:
+            if request is not None and request != "resume":  # a pause ends the turn at once, so none is withdrawn
                 self.stop(STOP_BY_REQUEST[request])
             await self._context.clock.sleep(REQUEST_POLL_S)
 

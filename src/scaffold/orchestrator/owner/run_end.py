@@ -17,18 +17,21 @@ from scaffold.core.states import (
     Planning,
     Running,
     RunState,
+    Saved,
     awaited_inbox_id,
 )
-from scaffold.orchestrator.owner.run_lease import release_run, take_over_run
+from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.orchestrator.supervisor.goal_view import read_goal_view
+from scaffold.plan.decide import decide
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
 
 FinalGateStatus = Literal["proven", "unproven"] | Failed
 """Result of all gates at the tip: `proven` if they hold, `unproven` if they have not run, Failed if one blocks."""
 
 PAUSE_REASONS: Mapping[str, str] = {
-    "saved": "waits for your go-ahead",
     "stopped": "stopped by the user",
     "paused": "paused by the user",
     "limit": "the budget is used up",
@@ -36,6 +39,9 @@ PAUSE_REASONS: Mapping[str, str] = {
     "held": "the session branch is checked out in a worktree",
     "unavailable": "its model accepts no requests",
 }
+
+NOT_AGREED = "waits for your go-ahead"
+"""Why the goals of a saved run are paused."""
 
 RETRIED = "retried"
 """Why a run or a goal that failed is paused after `retry`."""
@@ -80,11 +86,34 @@ def _final_state(
     return whole if isinstance(whole, Failed) else None
 
 
-def pause_for_human(store: Store, run: Run) -> None:
-    """Pause an active run whose actions all wait for a human, without releasing it; the caller owns the transaction.
+def pause_if_waiting(store: Store, run: Run) -> bool:
+    """Pause the run, without releasing it, if nothing can happen before a human decides; return whether it was paused.
 
-    In one transaction with the check, so that a decision is either seen by the check or finds the run paused.
+    One transaction: a decision comes either before it and is seen, or after it and finds the run paused.
     """
+    # Most runs do not wait for a human; the transaction below would take the write lock at every wake-up.
+    if not any(store.actions.waiting(goal.id) for goal in store.goals.of_run(run.id)):
+        return False
+    with owner_transaction(store, run, durable=True):
+        # An item that has expired releases its action to ask again, so the run is not waiting for it.
+        store.inbox.expire(run.id)
+        goals = [goal for goal in store.goals.of_run(run.id) if isinstance(goal.state, Active | Paused)]
+        planning = bool(store.turns.open_of_run(run.id))
+        busy = planning or any(store.actions.ready(goal.id, 1) for goal in store.goals.resting(run.id))
+        idle = not busy and not any(decide(read_goal_view(store, run, goal)) for goal in goals)
+        waiting = idle and any(store.actions.waiting(goal.id) for goal in goals)
+        if waiting:
+            _pause_for_human(store, run)
+    return waiting
+
+
+def can_start(store: Store, run: Run) -> bool:
+    """Return whether some active goal can do something now; one that waits for candidates to land cannot."""
+    active = [goal for goal in store.goals.of_run(run.id) if isinstance(goal.state, Active)]
+    return any(decide(read_goal_view(store, run, goal)) for goal in active)
+
+
+def _pause_for_human(store: Store, run: Run) -> None:
     open_items = {awaited_inbox_id(action.state) for action in store.actions.of_run(run.id)} - {None}
     items = count_of(len(open_items), "item")
     state = Paused(f"waits for a human: {items}")
@@ -113,15 +142,16 @@ def fail_run(store: Store, run: Run, reason: str) -> None:
 
 
 def save_run(context: RunContext, run_id: RunId) -> None:
-    """Pause a run that the user has not agreed to start, and release it; `resume` starts it.
+    """Save a run that the user has not agreed to start, and release it; `resume` with its name starts it.
 
-    One that is paused already keeps its reason. Raises RunBusy if another live process owns the run.
+    One that is paused was started before, and stays so. Raises RunBusy if another live process owns the run.
     """
-    run = take_over_run(context, run_id)
-    if isinstance(run.state, Paused):
-        release_run(context.store, run)
-    else:
-        finish_run(context.store, run, "saved")
+    run, store = take_over_run(context, run_id), context.store
+    with store.transaction(durable=True):
+        if isinstance(run.state, Planning | Active):
+            _pause_goals(store, run, Paused(NOT_AGREED))
+            store.runs.move(run.id, Saved(), fence=run.fence)
+        store.runs.release(run.id, fence=run.fence)
 
 
 def _pause_goals(store: Store, run: Run, state: Paused) -> None:

@@ -3,7 +3,7 @@
 from scaffold.core.errors import RunBusy, StaleFence
 from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity, Run
-from scaffold.core.states import Active, Paused
+from scaffold.core.states import Active, Paused, Saved
 from scaffold.host.identity import is_alive, own_identity
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
@@ -90,10 +90,10 @@ def release_run(store: Store, run: Run) -> None:
 def hand_over_run(store: Store, run: Run, restarter: ProcessIdentity) -> None:
     """Release a run that this process owns to the owner that `restarter` starts; raises as `release_run` does.
 
-    A paused run is active from now on: the owner may be killed before it does anything, and is replaced then.
+    A paused or saved run is active from now on: the owner may be killed before it does anything, and is replaced then.
     """
     with owner_transaction(store, run, durable=True):
-        if isinstance(run.state, Paused):
+        if isinstance(run.state, Paused | Saved):
             store.runs.move(run.id, Active(), fence=run.fence)
         store.runs.hand_over(run.id, restarter, fence=run.fence)
 

@@ -26,21 +26,21 @@ from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.owner.restart import recover_from_dead_owner
 from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline, regression_reason
 from scaffold.orchestrator.owner.run_end import (
+    PAUSE_REASONS,
     FinalGateStatus,
+    can_start,
     cancel_run,
     finish_run,
     hold_run,
-    pause_for_human,
+    pause_if_waiting,
     state_from_goals,
 )
 from scaffold.orchestrator.owner.run_lease import release_run, renew_lease, require_run
 from scaffold.orchestrator.owner.watch.faults import FaultRepeater
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
 from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
-from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, NO_ACCESS_EXIT_CODE, UNAVAILABLE_EXIT_CODE
 from scaffold.orchestrator.wakeup import Wakeup
-from scaffold.plan.decide import decide
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 
@@ -191,13 +191,25 @@ class RunOwner:
         return self._cause == "done" and not self._model_away
 
     async def _supervise(self) -> None:
-        """Keep supervisors running while new work may start, and stop them while it may not; never returns."""
+        """Keep supervisors running while new work may start, and let them end while it may not; never returns."""
         while True:
             await self._keep_supervisors()
-            # Supervisors would go on queueing attempts that are never started, and spend money on turns.
-            await self._supervisors.stop_all()
+            if self._model_away:
+                await self._supervisors.stop_all()
+            else:
+                self._set_goals_aside()
             while not self._dispatching():
                 await self._wakeup.next_event().wait()
+
+    def _set_goals_aside(self) -> None:
+        """Pause the active goals of a run that is ending: their supervisors end with the turn that they are in."""
+        if self._stopping.is_set():  # then the engine ends them
+            return
+        active = [goal for goal in self._goals() if isinstance(goal.state, Active)]
+        with owner_transaction(self._context.store, self.run, durable=True):
+            for goal in active:
+                self._context.store.goals.move(goal.id, Paused(PAUSE_REASONS[self._cause] + self._why))
+        self._supervisors.wake({goal.id for goal in active})
 
     async def _keep_supervisors(self) -> None:
         """Keep supervisors running until no new work may start."""
@@ -325,9 +337,21 @@ class RunOwner:
                         self.request_stop("paused")
                     case "cancel":
                         self.request_stop("cancelled")
+                    case "resume":
+                        self._withdraw_pause()
                     case None:
                         pass
             await self._context.clock.sleep(CONTROL_POLL_S)
+
+    def _withdraw_pause(self) -> None:
+        """Go on as if no pause had been asked for, unless the run ends already; answers by clearing the request."""
+        if self._cause == "paused" and not self._stopping.is_set():
+            self._cause = "done"
+            self._activate()
+        if self._cause == "done":
+            with owner_transaction(self._context.store, self.run, durable=True):
+                self._context.store.runs.ask(self.run.id, None)
+            self._wakeup.notify_all()
 
     async def _wait_until_done(self) -> None:
         """Return when nothing is left to do: all goals have ended, or nothing is running and nothing may start."""
@@ -343,16 +367,18 @@ class RunOwner:
                 await event.wait()
                 continue
             # A candidate can wait for a held branch for days; it stays pinned and lands when the run is resumed.
-            if not self._dispatching() and not (working or (candidates and not self._branch_held)):
+            planning = bool(store.turns.open_of_run(self.run.id))
+            if not self._dispatching() and not (working or planning or (candidates and not self._branch_held)):
+                self._stopping.set()  # from now on a pause cannot be withdrawn
                 return
-            if self._branch_held and not working and not self._can_start():
+            if self._branch_held and not working and not can_start(store, self.run):
                 self.request_stop("held")
                 return
             if not (working or candidates) and self._all_goals_paused():
                 self.request_stop("paused")
                 return
             # Only without open attempts: one that runs may make actions ready that need no human.
-            if not (working or candidates) and self._pause_if_waiting():
+            if not (working or candidates) and pause_if_waiting(store, self.run):
                 self.request_stop("waiting")
                 return
             await event.wait()
@@ -389,33 +415,6 @@ class RunOwner:
         unfinished = [goal for goal in self._goals() if isinstance(goal.state, Planning | Active | Paused)]
         return bool(unfinished) and all(goal.state == Paused(PAUSED_BY_USER) for goal in unfinished)
 
-    def _pause_if_waiting(self) -> bool:
-        """Pause the run if nothing can happen before a human decides; return whether it was paused.
-
-        One transaction: a decision comes either before it and is seen, or after it and finds the run paused.
-        """
-        store = self._context.store
-        # Most runs do not wait for a human; the transaction below would take the write lock at every wake-up.
-        if not any(store.actions.waiting(goal.id) for goal in self._goals()):
-            return False
-        with owner_transaction(store, self.run, durable=True):
-            # An item that has expired releases its action to ask again, so the run is not waiting for it.
-            store.inbox.expire(self.run.id)
-            goals = [goal for goal in self._goals() if isinstance(goal.state, Active | Paused)]
-            planning = bool(store.turns.open_of_run(self.run.id))
-            busy = planning or any(store.actions.ready(goal.id, 1) for goal in store.goals.resting(self.run.id))
-            idle = not busy and not any(decide(read_goal_view(store, self.run, goal)) for goal in goals)
-            waiting = idle and any(store.actions.waiting(goal.id) for goal in goals)
-            if waiting:
-                pause_for_human(store, self.run)
-        return waiting
-
-    def _can_start(self) -> bool:
-        """Return whether some active goal can do something now; one that waits for candidates to land cannot."""
-        store = self._context.store
-        active = [goal for goal in self._goals() if isinstance(goal.state, Active)]
-        return any(decide(read_goal_view(store, self.run, goal)) for goal in active)
-
     def _goals(self) -> tuple[Goal, ...]:
         return self._context.store.goals.of_run(self.run.id)
 
@@ -432,7 +431,7 @@ class RunOwner:
             return RunEnding(state=cancel_run(store, self.run), cause="cancelled")
         if self._model_away:  # then it is paused for its model, and from now on for another reason
             self._activate()
-        if isinstance(require_run(store, self.run.id).state, Paused):  # by _pause_if_waiting
+        if isinstance(require_run(store, self.run.id).state, Paused):  # by `pause_if_waiting`
             release_run(store, self.run)
             return RunEnding(state=require_run(store, self.run.id).state, cause=self._cause)
         # "done" without a final state: a goal was retried just as the last one ended

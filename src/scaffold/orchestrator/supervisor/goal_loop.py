@@ -8,7 +8,7 @@ from typing import Any, Protocol, assert_never
 from scaffold.core.errors import BudgetExceeded, ModelAccessDenied, ModelUnavailable
 from scaffold.core.ids import ActionId, Assertion, GoalId
 from scaffold.core.model import Attempt, Run
-from scaffold.core.states import Active, Completed, Failed, Pending, Running, Skipped
+from scaffold.core.states import Active, Completed, Failed, Paused, Pending, Running, Skipped
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.planning.agent_supervision import give_up_reason, next_wake_reason
 from scaffold.orchestrator.planning.proposals import Dispatcher
@@ -89,7 +89,7 @@ class Supervisor:
         self._turn: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Supervise the goal; return once it is no longer active.
+        """Supervise the goal; return once it is no longer active, and if it was paused, the open turn has ended.
 
         Raises BudgetExceeded if the budget of its agent is spent, ModelUnavailable if its model accepts no requests,
         StaleFence if another process owns the run.
@@ -101,7 +101,10 @@ class Supervisor:
                 self._collect_turn()
                 commands = self._decide()
                 if commands is None:
-                    return
+                    if self._turn is None or not self._is_paused():
+                        return
+                    await event.wait()
+                    continue
                 for command in commands:
                     await self._execute(command)
                 if commands:
@@ -110,6 +113,10 @@ class Supervisor:
                     await event.wait()
         finally:
             await self._cancel_turn()
+
+    def _is_paused(self) -> bool:
+        goal = self._context.store.goals.get(self._goal_id)
+        return goal is not None and isinstance(goal.state, Paused)
 
     def _decide(self) -> tuple[GoalCommand, ...] | None:
         """Return the next commands, after applying those that only change the store; None if the goal is not active.

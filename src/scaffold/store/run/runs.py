@@ -1,19 +1,14 @@
 """Runs: their owner, state and settings, and the user's open request."""
 
-from typing import Literal
-
 from scaffold.core.events import RunClaimed, RunStatusChanged
 from scaffold.core.ids import RunId
-from scaffold.core.model import ProcessIdentity, Run, Usage
+from scaffold.core.model import ControlRequestKind, ProcessIdentity, Run, Usage
 from scaffold.core.run_settings import RunSettings
-from scaffold.core.states import RUN_TRANSITIONS, RunState, parse_goal_state, reason_of, status_of
+from scaffold.core.states import RUN_TRANSITIONS, RunState, parse_run_state, reason_of, status_of
 from scaffold.store.driver.columns import PROCESS, SETTINGS, format_time, parse_time, usage_of
 from scaffold.store.driver.connection import Row
 from scaffold.store.errors import illegal_transition, stale_fence
 from scaffold.store.run.events import RunTableGateway
-
-RunControl = Literal["stop", "pause", "cancel"]
-"""A user's request to the owner of a run."""
 
 ADD = """
 INSERT INTO run (id, position, request, input_hash, status, reason, base_branch, base_sha, session_branch,
@@ -22,8 +17,11 @@ VALUES (:id, (SELECT COALESCE(MAX(position), 0) + 1 FROM run), :request, :input_
         :base_sha, :session_branch, :settings, :fence, :owner, 0, :created_at, :updated_at)
 """
 GET = "SELECT * FROM run WHERE id = :id"
-ALL = "SELECT * FROM run ORDER BY position DESC"
-LATEST = "SELECT * FROM run ORDER BY position DESC LIMIT 1"
+ALL = "SELECT * FROM run ORDER BY touched DESC, position DESC"
+LATEST = "SELECT * FROM run ORDER BY touched DESC, position DESC LIMIT 1"
+UNDERWAY = """
+SELECT * FROM run WHERE status IN ('planning', 'active') OR waits_for <> '' ORDER BY touched DESC, position DESC
+"""
 BY_PREFIX = "SELECT * FROM run WHERE substr(id, 1, length(:text)) = :text ORDER BY position DESC"
 BY_INPUT = "SELECT * FROM run WHERE input_hash = :input_hash ORDER BY position DESC"
 SET_STATUS = """
@@ -41,7 +39,9 @@ UPDATE run SET owner = NULL, waits_for = '', restarter = :restarter, updated_at 
 HEARTBEAT = "UPDATE run SET heartbeat_at = :at WHERE id = :id AND fence = :fence"
 SET_WAITS_FOR = "UPDATE run SET waits_for = :text WHERE id = :id AND fence = :fence"
 SET_SETTINGS = "UPDATE run SET settings = :settings, updated_at = :at WHERE id = :id"
-SET_CONTROL_REQUEST = "UPDATE run SET control_request = :request, updated_at = :at WHERE id = :id"
+SET_CONTROL_REQUEST = """
+UPDATE run SET control_request = :request, touched = (SELECT MAX(touched) + 1 FROM run), updated_at = :at WHERE id = :id
+"""
 # The sum of costs is unknown as soon as one of them is, as in `Usage.__add__`.
 SPENT = """
 SELECT COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(cached_input_tokens), 0) AS cached_input_tokens,
@@ -81,13 +81,17 @@ class Runs(RunTableGateway):
         return None if row is None else _run(row)
 
     def all(self) -> tuple[Run, ...]:
-        """Return all runs, newest first."""
+        """Return all runs, the one touched last first."""
         return tuple(map(_run, self._connection.rows(ALL)))
 
     def latest(self) -> Run | None:
-        """Return the newest run; None if there is none."""
+        """Return the run that was touched last; None if there is none."""
         row = self._connection.row(LATEST)
         return None if row is None else _run(row)
+
+    def underway(self) -> tuple[Run, ...]:
+        """Return the runs that are in progress, or were when their owner died; the one touched last comes first."""
+        return tuple(map(_run, self._connection.rows(UNDERWAY)))
 
     def by_prefix(self, text: str) -> tuple[Run, ...]:
         """Return the runs whose id starts with `text`, newest first."""
@@ -162,14 +166,14 @@ class Runs(RunTableGateway):
             SET_SETTINGS, id=run_id, settings=SETTINGS.write(settings), at=format_time(self._clock.now())
         )
 
-    def ask(self, run_id: RunId, request: RunControl | None) -> None:
+    def ask(self, run_id: RunId, request: ControlRequestKind | None) -> None:
         """Store a request for the owner; None withdraws it."""
         self._fenced(run_id, None)
         self._connection.write(SET_CONTROL_REQUEST, id=run_id, request=request, at=format_time(self._clock.now()))
 
-    def control_request(self, run_id: RunId) -> RunControl | None:
+    def control_request(self, run_id: RunId) -> ControlRequestKind | None:
         """Return the user's open request; None if there is none."""
-        request: RunControl | None = self._connection.require_row(GET, "run", run_id)["control_request"]
+        request: ControlRequestKind | None = self._connection.require_row(GET, "run", run_id)["control_request"]
         return request
 
     def spent(self, run_id: RunId) -> Usage:
@@ -197,7 +201,7 @@ def _run(row: Row) -> Run:
         id=row["id"],
         request=row["request"],
         input_hash=row["input_hash"],
-        state=parse_goal_state(row["status"], row["reason"]),
+        state=parse_run_state(row["status"], row["reason"]),
         base_branch=row["base_branch"],
         base_sha=row["base_sha"],
         session_branch=row["session_branch"],
@@ -206,6 +210,7 @@ def _run(row: Row) -> Run:
         owner=PROCESS.read(row["owner"]),
         heartbeat_at=row["heartbeat_at"],
         waits_for=row["waits_for"],
+        request_to_owner=row["control_request"],
         restarter=PROCESS.read(row["restarter"]),
         created_at=parse_time(row["created_at"]),
         updated_at=parse_time(row["updated_at"]),

@@ -6,8 +6,8 @@ import click
 
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import UsageError
-from scaffold.core.model import Action, Goal, Run
-from scaffold.core.states import reason_of, status_of
+from scaffold.core.model import Action, Goal, HaltRequest, Run
+from scaffold.core.states import Cancelled, GoalState, Paused, RunState, Saved, reason_of, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.control import (
     halt_run,
@@ -18,13 +18,15 @@ from scaffold.orchestrator.owner.control import (
     retry_run,
 )
 from scaffold.run.context import RunContext
-from scaffold.store.run.runs import RunControl
 from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
-from scaffold.views.store_reader import find_run
+from scaffold.views.run_view import read_summary
+from scaffold.views.state_labels import ENDING
+from scaffold.views.store_reader import find_run, is_executed
 
 STOP_TIMEOUT_S = 30.0
 PAUSE_TIMEOUT_S = 2.0
-PAST: Mapping[RunControl, str] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
+"""Running work may take hours, so the command does not wait for it; without any, the run is paused by then."""
+PAST: Mapping[HaltRequest, str] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
 
 goal_run_option = click.option("--run", "run_name", metavar="RUN", help="The run of the goal; default: the latest.")
 target_run_option = click.option(
@@ -60,7 +62,7 @@ def cancel(target: str | None, run_name: str | None) -> None:
     run_async(_control_target(target, run_name, "cancel"))
 
 
-async def _control_target(name: str | None, run_name: str | None, request: RunControl) -> None:
+async def _control_target(name: str | None, run_name: str | None, request: HaltRequest) -> None:
     """Apply the request to the action, goal or run with that name, looked up in this order."""
     context = await open_context()
     try:
@@ -77,22 +79,32 @@ async def _control_target(name: str | None, run_name: str | None, request: RunCo
         context.store.close()
 
 
-async def _control_action(context: RunContext, run: Run, action: Action, request: RunControl) -> None:
+async def _control_action(context: RunContext, run: Run, action: Action, request: HaltRequest) -> None:
     if request != "stop":
         fix = f"End it for good with `scaffold stop {action.key}`, or {request} its goal."
         raise UsageError(f"`{action.key}` is an action; only runs and goals can be {PAST[request]}", fix)
     stopped = await request_action_stop(context, run, action)
-    click.echo(f"action {action.key} is {status_of(stopped.state)}")
-    click.echo("  its unfinished work is pinned: `scaffold salvage`")
+    click.echo(f"action {action.key} is {status_of(stopped.state)}; its unfinished work is pinned: `scaffold salvage`")
 
 
-async def control_goal(context: RunContext, run: Run, goal: Goal, request: RunControl) -> None:
+async def control_goal(context: RunContext, run: Run, goal: Goal, request: HaltRequest) -> None:
     """Stop, pause or cancel a goal and print its new status."""
     now = await request_goal_control(context, run, goal, request)
-    reason = reason_of(now.state)
-    click.echo(f"goal {goal.name} is {status_of(now.state)}" + (f": {reason}" if reason else ""))
-    if status_of(now.state) == "paused":
-        click.echo(f"  continue with `scaffold resume {goal.name}`")
+    click.echo(_new_state_line(f"goal {goal.name}", now.state, f"scaffold resume {goal.name}"))
+
+
+def _new_state_line(what: str, state: GoalState | RunState, resume: str) -> str:
+    reason = reason_of(state)
+    line = f"{what} is {status_of(state)}" + (f": {reason}" if reason else "")
+    match state:
+        case Paused():
+            return f"{line}; `{resume}` continues it"
+        case Saved():
+            return f"{line} and not started; `{resume}` starts it"
+        case Cancelled():
+            return f"{line}; unlanded work is pinned: `scaffold salvage`"
+        case _:
+            return line
 
 
 async def resume_goal(context: RunContext, run: Run, goal: Goal) -> None:
@@ -101,13 +113,14 @@ async def resume_goal(context: RunContext, run: Run, goal: Goal) -> None:
     click.echo(f"goal {goal.name} is {status_of(now.state)}")
 
 
-async def _halt_run(context: RunContext, run: Run, request: RunControl) -> None:
+async def _halt_run(context: RunContext, run: Run, request: HaltRequest) -> None:
     timeout_s = PAUSE_TIMEOUT_S if request == "pause" else STOP_TIMEOUT_S
     state = await halt_run(context, run, request, timeout_s=timeout_s)
-    reason = reason_of(state)
-    click.echo(f"run {run.id} is {status_of(state)}" + (f": {reason}" if reason else ""))
-    if status_of(state) == "paused":
-        click.echo(f"  continue with `scaffold resume {run.id}`")
+    if state is not None:
+        click.echo(_new_state_line(f"run {run.id}", state, f"scaffold resume {run.id}"))
+        return
+    ending = read_summary(context, run).ending or ENDING[request]
+    click.echo(f"run {run.id}: {ending}; `scaffold status {run.id}` shows it")
 
 
 @click.command()
@@ -124,25 +137,28 @@ def retry(target: str | None, run_name: str | None) -> None:
 async def _retry(target: str | None, run_name: str | None) -> None:
     context = await open_context()
     try:
-        what = _reopen(context, target, run_name)
-        click.echo(f"{what} is retried\n  continue with `scaffold resume`")
+        run, what = _reopen(context, target, run_name)
+        if is_executed(run):
+            click.echo(f"{what} is tried again now; `scaffold attach {run.id}` watches it")
+        else:
+            click.echo(f"{what} will be tried again; `scaffold resume {run.id}` continues the run")
     finally:
         context.store.close()
 
 
-def _reopen(context: RunContext, target: str | None, run_name: str | None) -> str:
-    """Retry the action, goal or run that `target` names, looked up in this order; return what it was."""
+def _reopen(context: RunContext, target: str | None, run_name: str | None) -> tuple[Run, str]:
+    """Retry the action, goal or run that `target` names, looked up in this order; return its run and its name."""
     run = find_run(context, run_name)
     store = context.store
     if target is None:
         retry_run(store, run)
-        return f"run {run.id}"
+        return run, f"run {run.id}"
     if (action := action_if_any(context, run, target)) is not None:
         retry_action(store, run, action)
-        return f"action {action.key}"
+        return run, f"action {action.key}"
     if (goal := goal_if_any(context, run, target)) is not None:
         retry_goal(store, run, goal)
-        return f"goal {goal.name}"
+        return run, f"goal {goal.name}"
     named = find_other_run(context, run, target)
     retry_run(store, named)
-    return f"run {named.id}"
+    return named, f"run {named.id}"

@@ -16,14 +16,22 @@ from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Goal, Run
 from scaffold.core.printable_text import printable
 from scaffold.core.run_settings import SandboxSettings
-from scaffold.core.states import INTERRUPTED, Failed, Paused, status_of
+from scaffold.core.states import INTERRUPTED, Failed, Paused, Saved, status_of
 from scaffold.host.process.async_runner import run_async
+from scaffold.orchestrator.owner.control import withdraw_pause
 from scaffold.orchestrator.owner.open_run import reconfigure_run
-from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
+from scaffold.orchestrator.owner.run_lease import require_run, take_over_run_when_free
 from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
-from scaffold.views.store_reader import display_status, find_run, interrupted_runs, is_executed
+from scaffold.views.store_reader import (
+    display_status,
+    find_run,
+    interrupted_runs,
+    is_executed,
+    is_interrupted,
+    latest_run,
+)
 
 
 @click.command()
@@ -70,10 +78,14 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
         run, goal = (_latest_to_resume(context), None) if name is None else _find_target(context, name)
         if goal is not None:
             await resume_goal(context, run, goal)
-        status = display_status(run)
         if goal is not None and is_executed(run):
             return 0
-        if status not in {INTERRUPTED, "paused", "active"}:
+        if await withdraw_pause(context, run):
+            click.echo(f"run {run.id} goes on: its pause was withdrawn; `scaffold attach {run.id}` watches it")
+            return 0
+        run = require_run(context.store, run.id)  # it may have ended while it was asked
+        status = display_status(run)
+        if status not in {INTERRUPTED, "paused", "saved", "active"}:
             fix = "Retry it with `scaffold retry`." if status == "failed" else "Start a new run."
             raise UsageError(f"run {run.id} is {status} and cannot be resumed", fix)
         # Before the new settings are stored: a run that cannot execute with them keeps its own.
@@ -90,6 +102,8 @@ def _find_target(context: RunContext, name: str) -> tuple[Run, Goal | None]:
     """Return the run with that name and None, or the latest run and its goal with that name."""
     latest = find_run(context, None)
     goal = goal_if_any(context, latest, name)
+    if goal is not None and isinstance(latest.state, Saved):
+        raise UsageError(f"run {latest.id} was not started, and its goals neither", _start_saved(latest))
     if goal is None and (action := action_if_any(context, latest, name)) is not None:
         around = context.store.goals.get(action.goal_id)
         fix = f"Resume its goal with `scaffold resume {around.name}`." if around else ""
@@ -99,12 +113,21 @@ def _find_target(context: RunContext, name: str) -> tuple[Run, Goal | None]:
 
 def _latest_to_resume(context: RunContext) -> Run:
     for run in context.store.runs.all():
-        if display_status(run) == INTERRUPTED or (isinstance(run.state, Paused) and not is_executed(run)):
+        if is_interrupted(run) or (isinstance(run.state, Paused) and not is_executed(run)) or _is_pausing(run):
             return run
-    latest = context.store.runs.latest()
+    latest = latest_run(context.store)
+    saved = next((run for run in context.store.runs.all() if isinstance(run.state, Saved)), None)
     executed = " and goes on by itself" if latest and is_executed(latest) else ""
     about = f"the latest, {latest.id}, is {status_of(latest.state)}{executed}" if latest else "there is no run"
-    raise UsageError(f"no run is interrupted or paused: {about}", _fix_for(latest))
+    raise UsageError(f"no run is interrupted or paused: {about}", _start_saved(saved) if saved else _fix_for(latest))
+
+
+def _is_pausing(run: Run) -> bool:
+    return run.request_to_owner == "pause" and is_executed(run)
+
+
+def _start_saved(run: Run) -> str:
+    return f"Start it with `scaffold resume {run.id}`."
 
 
 def _fix_for(latest: Run | None) -> str:

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.events import SupervisorEnded, SupervisorStarted
 from scaffold.core.ids import GoalId
@@ -49,6 +49,8 @@ class _SupervisorProcess(Struct):
     """None until it has started."""
     unheard: int = 0
     """Probes in a row without an answer."""
+    stopped: bool = False
+    """Whether its owner ended it while nothing new may start; then its exit is no crash."""
 
 
 class SupervisorPool:
@@ -111,11 +113,14 @@ class SupervisorPool:
     async def stop_all(self) -> None:
         """Stop every process of supervisors."""
         for process in tuple(self._processes.values()):
+            process.stopped = True
             await self._engine.stop_supervisor(process.goals, grace_s=STOP_GRACE_S)
 
     def handle_exit(self, exited: SupervisorExit) -> None:
         """Record the exit of a process; fail a goal after too many exits without progress."""
         store, process = self._context.store, self._processes.pop(exited.goals, None)
+        if process is not None and process.stopped:
+            exited = structs.replace(exited, code=DONE_EXIT_CODE)
         # A turn that stays open would count as planning at work, and the run would never pause for a human.
         for goal_id in {turn.goal_id for turn in store.turns.open_of_run(self._run.id)} & set(exited.goals):
             close_lost_turns(store, self._run, goal_id)
