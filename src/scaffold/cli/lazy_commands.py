@@ -1,9 +1,13 @@
 """Modules that are imported only when needed, so that `--help` stays fast: each command, the REPL, redaction."""
 
+import os
 from collections.abc import Mapping
+from functools import cache
 
 import click
 
+from scaffold.cli.directory_option import add_directory_option
+from scaffold.cli.examples import examples_text
 from scaffold.host.startup import lazy_import
 
 COMMANDS: Mapping[str, str] = {
@@ -15,6 +19,8 @@ COMMANDS: Mapping[str, str] = {
     "resume": "scaffold.cli.commands.run.resume:resume",
     "doctor": "scaffold.cli.commands.doctor.doctor:doctor",
     "plan": "scaffold.cli.commands.plan.check:plan",
+    "runs": "scaffold.cli.commands.runs:runs",
+    "queue": "scaffold.cli.commands.runs:queue",
     "attach": "scaffold.cli.commands.run.attach:attach",
     "goals": "scaffold.cli.commands.goals_tasks:goals",
     "tasks": "scaffold.cli.commands.goals_tasks:tasks",
@@ -36,6 +42,7 @@ COMMANDS: Mapping[str, str] = {
     "salvage": "scaffold.cli.commands.upkeep.salvage:salvage",
     "purge": "scaffold.cli.commands.upkeep.purge:purge",
     "config": "scaffold.cli.commands.config:config",
+    "completion": "scaffold.cli.commands.completion:completion",
     "trust": "scaffold.cli.commands.trust:trust",
     "demo": "scaffold.cli.commands.run.demo:demo",
     "chat": "scaffold.cli.commands.run.chat:chat_plan",
@@ -51,6 +58,9 @@ HIDDEN = frozenset({"chat", "background", "worker", "supervisor", "zygote", "sub
 VISIBLE = tuple(name for name in COMMANDS if name not in HIDDEN)
 """The commands for people, the most needed first."""
 
+COMPLETION_VARIABLES = ("_SCAFFOLD_COMPLETE", "_RALPH_COMPLETE")
+"""One of them is set where a shell asks what to offer."""
+
 REPL_MAIN = "scaffold.cli.repl.loop:run_repl"
 """Runs the REPL of `ralph`: importing it takes longer than a one-shot call may take to start."""
 
@@ -60,13 +70,21 @@ PICK_CONVERSATION = "scaffold.cli.repl.picker:pick_conversation"
 REDACT, REDACTED_TRACEBACK = "scaffold.cli.error_text:redact", "scaffold.cli.error_text:redacted_traceback"
 """Both are needed only by commands that fail."""
 
+COMPLETE_ARGUMENTS = "scaffold.cli.completion:complete_arguments"
+"""Needed only where a shell asks what to offer."""
+
 UNKNOWN_COMMAND = "scaffold.cli.error_text:unknown_command"
 """Likewise: makes the error of a command that does not exist."""
 
 
+@cache
 def load_command(name: str) -> click.Command:
     """Import and return the command of this name; raises KeyError if there is none."""
     command = lazy_import(COMMANDS[name])
     if not isinstance(command, click.Command):
         raise TypeError(COMMANDS[name])
+    add_directory_option(command)
+    if any(name in os.environ for name in COMPLETION_VARIABLES):
+        lazy_import(COMPLETE_ARGUMENTS)(command)
+    command.epilog = "\n\n".join(filter(None, (command.epilog, examples_text(name))))
     return command

@@ -8,7 +8,8 @@ from typing import NoReturn
 
 import click
 
-from scaffold.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, USAGE, exit_code
+from scaffold.cli.directory_option import directory_option
+from scaffold.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, OK, USAGE, exit_code
 from scaffold.cli.lazy_commands import COMMANDS, REDACT, REDACTED_TRACEBACK, UNKNOWN_COMMAND, VISIBLE, load_command
 from scaffold.cli.request import is_piped
 from scaffold.core.errors import EnvironmentNotReady, ScaffoldError
@@ -16,8 +17,8 @@ from scaffold.core.printable_text import printable
 from scaffold.host.startup import lazy_import
 
 EVERYDAY = ("init", "run", "status", "inbox", "stop", "resume", "doctor")
-GROUP_OPTIONS = frozenset({"--help", "-h", "--version", "--debug"})
-"""Options before a command, or instead of one."""
+ENDING_OPTIONS = frozenset({"--help", "-h", "--version"})
+"""Options instead of a command."""
 
 
 class LazyGroup(click.Group):
@@ -25,7 +26,8 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Without a command, start a conversation at a terminal, and a run if input is piped in."""
-        return super().parse_args(ctx, _with_default_command(args))
+        # While a shell completes, the words so far are all there is.
+        return super().parse_args(ctx, args if ctx.resilient_parsing else _with_default_command(args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
         """Return the names, the most needed first."""
@@ -40,7 +42,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the called command; `permissions` after `ralph` is a command, not a task."""
         called = args[1:] if args[:1] == ["ralph"] and _asks_for_permissions(args[1:]) else args
-        if called and called[0] not in COMMANDS and not called[0].startswith("-"):
+        if called and called[0] not in COMMANDS and not called[0].startswith("-") and not ctx.resilient_parsing:
             raise lazy_import(UNKNOWN_COMMAND)(called[0], self.list_commands(ctx))
         return super().resolve_command(ctx, called)
 
@@ -62,6 +64,9 @@ SUMMARIES: Mapping[str, str] = {
     "stop": "Stop a run or a goal cleanly, or cancel an action; no work is lost.",
     "resume": "Continue an interrupted or paused run, or a paused goal.",
     "doctor": "Check this machine and repository, and show how to fix problems.",
+    "runs": "List the runs of this repository.",
+    "queue": "Show the candidates of a run that wait to land.",
+    "completion": "Print what makes your shell complete commands, actions, runs and settings.",
     "plan": "Turn a task into a plan file; check, explain, compare and simulate plans.",
     "goals": "List the goals of a run: what holds and what is missing.",
     "tasks": "Show the actions of a run as a tree.",
@@ -82,7 +87,7 @@ SUMMARIES: Mapping[str, str] = {
     "service": "Print a systemd or launchd unit that continues interrupted runs after a reboot.",
     "salvage": "List unlanded work, or make a branch of it.",
     "purge": "Remove Scaffold's state of this repository; with `--all`, your settings, too.",
-    "config": "Print every setting with its value and origin.",
+    "config": "Print every setting with its value and origin, or set one.",
     "trust": "Review a folder's own configuration, and trust it.",
     "demo": "Watch a whole run on a sample project, without an API key.",
     "permissions": "Show what agents may do: `permissions check -- COMMAND`.",
@@ -97,6 +102,9 @@ def scaffold_group(*, debug: bool) -> None:
     """Orchestrate coding agents: a model may propose, only evidence makes a fact true."""
 
 
+scaffold_group.params.append(directory_option())
+
+
 def scaffold() -> NoReturn:
     """Run the command `scaffold` and exit."""
     sys.exit(run_command(scaffold_group, sys.argv[1:], prog="scaffold"))
@@ -105,22 +113,32 @@ def scaffold() -> NoReturn:
 def ralph() -> NoReturn:
     """Run the command `ralph` and exit."""
     args = sys.argv[1:]
-    debug = args[:1] == ["--debug"]
-    asked = args[debug:]
+    first = _count_group_options(args)
+    debug, given = "--debug" in args[:first], [each for each in args[:first] if each != "--debug"]
+    asked = args[first:]
     if _asks_for_permissions(asked):
-        sys.exit(run_command(load_command("permissions"), asked[1:], prog="ralph permissions", debug=debug))
-    sys.exit(run_command(load_command("ralph"), asked, prog="ralph", debug=debug))
+        asked_of = [*given, *asked[1:]]
+        sys.exit(run_command(load_command("permissions"), asked_of, prog="ralph permissions", debug=debug))
+    sys.exit(run_command(load_command("ralph"), [*given, *asked], prog="ralph", debug=debug))
 
 
 def _with_default_command(args: list[str]) -> list[str]:
     """Return the arguments of `scaffold`, with a command added if there is none."""
-    debug = args[:1] == ["--debug"]
-    asked = args[debug:]
-    if asked and (not asked[0].startswith("-") or asked[0] in GROUP_OPTIONS):
+    first = _count_group_options(args)
+    asked = args[first:]
+    if asked and (not asked[0].startswith("-") or asked[0] in ENDING_OPTIONS):
         return args
     if is_piped(sys.stdin):
-        return [*args[:debug], "run", *asked]
-    return [*args[:debug], "chat", *asked] if _is_attended() else args
+        return [*args[:first], "run", *asked]
+    return [*args[:first], "chat", *asked] if _is_attended() else args
+
+
+def _count_group_options(args: Sequence[str]) -> int:
+    """Return how many of the first arguments are options of `scaffold` itself."""
+    count = 0
+    while count < len(args) and (args[count] == "--debug" or args[count].startswith("-C")):
+        count += 2 if args[count] == "-C" else 1
+    return min(count, len(args))
 
 
 def _is_attended() -> bool:
@@ -147,9 +165,9 @@ def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug
         )
     except click.ClickException as problem:
         return _report_click_error(problem, prog)
-    except (BrokenPipeError, SystemExit):  # click exits when the reader of its output has gone
-        _drop_output()
-        return BROKEN_PIPE
+    except (BrokenPipeError, SystemExit) as ending:  # click exits when the reader of its output has gone
+        has_completed = isinstance(ending, SystemExit) and ending.code == 0  # and after it has completed words
+        return OK if has_completed else _drop_output()
     except Exception as error:  # noqa: BLE001 - the commands' boundary: no traceback without `--debug`
         if debug:
             click.echo(lazy_import(REDACTED_TRACEBACK)(error), nl=False, err=True)
@@ -157,9 +175,11 @@ def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug
     return result if isinstance(result, int) else 0
 
 
-def _drop_output() -> None:
-    """Discard what standard output still buffers; otherwise Python fails again when it exits."""
+def _drop_output() -> int:
+    """Discard what standard output still buffers, because nobody reads it, and return the exit code for that."""
+    # Otherwise Python fails again when it exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
 
 
 def _report_click_error(problem: click.ClickException, prog: str) -> int:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -29,19 +30,35 @@ def set_in_file(path: Path, name: str, value: ConfigValue) -> None:
 
     Raise UsageError if the file is faulty, or if an editor of YAML cannot change only this setting in it.
     """
-    before = read_text(path)
-    # The editor is checked by its result: both versions are parsed, and only this setting may differ.
-    wanted = _values(before, path) | {name: value}
+    wanted = _values(read_text(path), path) | {name: value}
+    fix = f"Set `{name}` to {json.dumps(value, ensure_ascii=False)} there with an editor."
+    _edit(path, lambda text: with_setting(text, name, value), wanted, f"`{name}` cannot be set", fix)
+
+
+def unset_in_file(path: Path, name: str) -> bool:
+    """Remove `name` from the configuration file at `path`, in one step; return whether it was there.
+
+    Raises as `set_in_file` does.
+    """
+    before = _values(read_text(path), path)
+    if name not in before:
+        return False
+    wanted = {key: value for key, value in before.items() if key != name}
+    fix = f"Remove `{name}` there with an editor."
+    _edit(path, lambda text: without_setting(text, name), wanted, f"`{name}` cannot be removed", fix)
+    return True
+
+
+def _edit(path: Path, change: Callable[[str], str], wanted: Mapping[str, ConfigValue], failure: str, fix: str) -> None:
+    """Write the changed text of a file if the file then has the `wanted` settings, or raise UsageError."""
+    # The editor is checked by its result: only one setting may differ.
     try:
-        after = with_setting(before, name, value)
-        unchanged_otherwise = _values(after, path) == wanted
+        after = change(read_text(path))
+        is_right = _values(after, path) == wanted
     except (YAMLError, UsageError):
-        unchanged_otherwise, after = False, ""
-    if not unchanged_otherwise:
-        raise UsageError(
-            f"`{name}` cannot be set in {path} without changing other settings",
-            f"Set `{name}` to {json.dumps(value, ensure_ascii=False)} there with an editor.",
-        )
+        is_right, after = False, ""
+    if not is_right:
+        raise UsageError(f"{failure} in {path} without changing other settings", fix)
     try:
         write_atomic(path, after.encode())
     except OSError as error:
@@ -50,21 +67,45 @@ def set_in_file(path: Path, name: str, value: ConfigValue) -> None:
 
 def with_setting(text: str, name: str, value: ConfigValue) -> str:
     """Return the YAML `text` of a configuration file with the setting `name` set to `value`."""
+
+    def change(yaml: YAML, text: str) -> str:
+        root = yaml.load(text)
+        if root is None:  # comments alone, which belong to no node
+            root = CommentedMap()
+            _set(root, name, value)
+            return text + _dump(yaml, root)
+        _set(root, name, value)
+        return _dump(yaml, root)
+
+    return _with_line_ends(text, change)
+
+
+def without_setting(text: str, name: str) -> str:
+    """Return the YAML `text` of a configuration file without the setting `name`, and without a section left empty."""
+
+    def change(yaml: YAML, text: str) -> str:
+        root = yaml.load(text)
+        _remove(root, name.split("."))
+        return _dump(yaml, root) if root else ""
+
+    return _with_line_ends(text, change)
+
+
+def _with_line_ends(text: str, change: Callable[[YAML, str], str]) -> str:
+    """Return the changed text with its own line ends; ruamel.yaml would mix both."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    # ruamel.yaml would mix both line ends; the file's own are put back at the end.
     text = text.replace("\r\n", "\n")
     if text and not text.endswith("\n"):
         text += "\n"
-    yaml = _editor(text)
-    root = yaml.load(text)
-    if root is None:  # comments alone, which belong to no node
-        root = CommentedMap()
-        _set(root, name, value)
-        after = text + _dump(yaml, root)
-    else:
-        _set(root, name, value)
-        after = _dump(yaml, root)
-    return after.replace("\n", newline)
+    return change(_editor(text), text).replace("\n", newline)
+
+
+def _remove(parent: CommentedMap, keys: Sequence[str]) -> None:
+    key, *below = keys
+    if below:
+        _remove(parent[key], below)
+    if not below or not parent[key]:
+        del parent[key]
 
 
 class _AsWritten(BaseResolver):

@@ -4,6 +4,8 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
+
 from scaffold.host.environment import is_never_inherited
 from scaffold.llm.registry.model_name import is_live, parse_model
 from scaffold.policy.rule.rules import parse_rule
@@ -26,17 +28,23 @@ _WINDOW = re.compile(r"\S+\s+(?P<tokens>[0-9]{1,9})")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def one_of(*words: str) -> Parser:
-    """Return the parser of a choice; `off` may be YAML's False, which it makes of a plain `off`."""
+class OneOf(Struct, frozen=True):
+    """The parser of a choice; `off` may be YAML's False, which it makes of a plain `off`."""
 
-    def parse(given: object) -> ConfigValue:
+    words: tuple[str, ...]
+
+    def __call__(self, given: object) -> ConfigValue:
+        """Return the word."""
         # YAML 1.1 reads a plain `off` as False.
         word = OFF if given is False else given
-        if word not in words:
-            raise ValueError(f"one of {', '.join(words)}")
+        if word not in self.words:
+            raise ValueError(f"one of {', '.join(self.words)}")
         return str(word)
 
-    return parse
+
+def one_of(*words: str) -> Parser:
+    """Return the parser of a choice of words."""
+    return OneOf(words)
 
 
 def list_of(what: str, entry: Callable[[str], str]) -> Parser:

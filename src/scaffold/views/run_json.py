@@ -25,7 +25,7 @@ def run_view_json(view: RunView) -> Json:
         "run": run_json(view.summary),
         "goals": [goal_json(view, goal) for goal in view.goals],
         "actions": [action_json(view, action) for action in view.actions],
-        "queue": [_queue_entry(view, attempt) for attempt in view.queue],
+        "queue": queue_json(view),
         "inbox": [_inbox_item(view, item) for item in view.summary.inbox],
     }
     return msgspec.to_builtins(value)  # type: ignore[no-any-return]
@@ -49,6 +49,11 @@ def run_json(summary: RunSummary) -> Json:
             "confidence": 1.0,
         },
     }
+
+
+def queue_json(view: RunView) -> list[Json]:
+    """Return the value of `queue`."""
+    return [_queue_entry(view, attempt) for attempt in view.queue]
 
 
 def goal_json(view: RunView, goal: Goal) -> Json:

@@ -8,6 +8,7 @@ import pytest
 from scaffold.cli.commands.config import parse_value
 from scaffold.config.file import SettingValue
 from scaffold.config.settings import load_settings, user_config_file
+from scaffold.config.table import SETTINGS
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import Tier
 
@@ -253,3 +254,50 @@ def test_config_works_outside_a_repository(home, tmp_path, monkeypatch, scaffold
     monkeypatch.chdir(tmp_path)
     answer = scaffold("config", "tier")
     assert (answer.code, answer.out.split()) == (0, ["tier", "builder", "(built-in)"])
+
+
+def test_a_setting_is_removed_and_the_rest_of_the_file_stays(file, scaffold):
+    """AL-28: what held before applies again."""
+    file.write_text(FILE)
+    answer = scaffold("config", "--unset", "tiers.builder.agents")
+    assert answer.code == 0
+    assert f"tiers.builder.agents is no longer set in {file}" in answer.err
+    assert file.read_text() == "# mine\nmodel: anthropic:big  # the good one\nbudget_usd: 2.5\n"
+    assert "was not set" in scaffold("config", "--unset", "tiers.builder.agents").err
+    for name in ("model", "budget_usd"):
+        assert scaffold("config", "--unset", name).code == 0
+    assert load_settings(None, os.environ, {}).values["budget_usd"].origin == "built-in"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--unset",),
+        ("--unset", "budget_usd", "5"),
+        ("--edit", "budget_usd"),
+        ("--edit", "--list"),
+        ("--unset", "no.such"),
+    ],
+)
+def test_contradictions_change_nothing(file, scaffold, args):
+    file.write_text(FILE)
+    assert scaffold("config", *args).code == 64
+    assert file.read_text() == FILE
+
+
+def test_the_file_is_edited_with_the_users_editor_and_checked(file, scaffold, monkeypatch):
+    monkeypatch.setenv("VISUAL", "sh -c 'echo agents: many >> \"$0\"'")
+    wrong = scaffold("config", "--edit")
+    assert wrong.code == 64
+    assert str(file) in wrong.err
+    file.write_text("")
+    monkeypatch.setenv("VISUAL", "sh -c 'echo budget_usd: 3 >> \"$0\"'")
+    assert f"{file} is valid" in scaffold("config", "--edit").err
+    assert load_settings(None, os.environ, {}).money("budget_usd") == 3
+
+
+def test_the_purpose_of_every_setting_is_listed(file, scaffold):
+    lines = scaffold("config", "--list").out.splitlines()
+    assert [line.split()[0] for line in lines] == list(SETTINGS)
+    assert all(len(line.split()) > 1 for line in lines)
+    assert list(scaffold("config", "--list", "budget_usd", "--json").json["settings"]) == ["budget_usd"]

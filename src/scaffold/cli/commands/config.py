@@ -9,8 +9,8 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.style import print_json
-from scaffold.config.edit import set_in_file
-from scaffold.config.file import SettingValue, parse_setting
+from scaffold.config.edit import set_in_file, unset_in_file
+from scaffold.config.file import SettingValue, parse_setting, read_settings
 from scaffold.config.parsers import ConfigValue
 from scaffold.config.settings import IgnoredConfig, Settings, load_settings, user_config_file
 from scaffold.config.table import SETTINGS
@@ -20,11 +20,14 @@ from scaffold.core.printable_text import printable
 
 
 @click.command()
-@click.argument("key", required=False)
-@click.argument("value", required=False)
+@click.argument("key", metavar="[SETTING]", required=False)
+@click.argument("value", metavar="[VALUE]", required=False)
+@click.option("--unset", is_flag=True, help="Remove SETTING from your file: what it was before you set it applies.")
+@click.option("--edit", is_flag=True, help="Open your file in $VISUAL or $EDITOR, and check it afterwards.")
+@click.option("--list", "purposes", is_flag=True, help="Say what each setting is for.")
 @json_option
-def config(key: str | None, value: str | None, *, as_json: bool) -> None:
-    """Print every setting, or KEY, with its value and origin; with a VALUE, set KEY in your own configuration file.
+def config(key: str | None, value: str | None, *, unset: bool, edit: bool, purposes: bool, as_json: bool) -> None:
+    """Print every setting, or SETTING, with its value and origin; with a VALUE, set it in your own configuration file.
 
     Write a list with commas or as JSON. Comments in the file stay. Later layers win: built-in, your file, the project's
     `.scaffold.yaml` (which can only tighten) and `.scaffold/config.local.yaml`, SCAFFOLD_MODEL, flags. The project's
@@ -32,8 +35,18 @@ def config(key: str | None, value: str | None, *, as_json: bool) -> None:
     """
     if key is not None:
         parse_setting(key, None)
+    _refuse_contradictions(key, value, unset=unset, edit=edit, purposes=purposes)
+    path = user_config_file()
+    if edit:
+        _edit(path)
+        return
+    if purposes:
+        _print_purposes(key, as_json=as_json)
+        return
+    if key is not None and unset:
+        was_set = unset_in_file(path, key)
+        click.echo(f"{key} is no longer set in {path}" if was_set else f"{key} was not set in {path}", err=True)
     if key is not None and value is not None:
-        path = user_config_file()
         set_in_file(path, key, parse_value(key, value))
         click.echo(f"{key} is set in {path}", err=True)
     settings = load_settings(Path.cwd(), os.environ, {})
@@ -43,6 +56,33 @@ def config(key: str | None, value: str | None, *, as_json: bool) -> None:
     click.echo(printable("\n".join(_lines(settings, key))))
     for note in settings.notes:
         click.echo(printable(f"note: {note}"), err=True)
+
+
+def _refuse_contradictions(key: str | None, value: str | None, *, unset: bool, edit: bool, purposes: bool) -> None:
+    if unset and (key is None or value is not None):
+        raise UsageError(
+            "--unset takes one setting and no value", "Write it like `scaffold config --unset budget_usd`."
+        )
+    if (edit and key is not None) or edit + purposes + unset > 1:
+        raise UsageError("these options cannot be combined", "Pass one of --edit, --list and --unset.")
+
+
+def _edit(path: Path) -> None:
+    """Open the user's file in an editor until it is right or the user gives up; a new one is created empty."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    click.edit(filename=str(path))
+    read_settings(path)  # raises UsageError that names the line
+    click.echo(f"{path} is valid", err=True)
+
+
+def _print_purposes(key: str | None, *, as_json: bool) -> None:
+    chosen = {name: setting.purpose for name, setting in SETTINGS.items() if key in {None, name}}
+    if as_json:
+        print_json({"settings": chosen})
+        return
+    wide = max(map(len, chosen)) + 2
+    click.echo("\n".join(f"{name:<{wide}}{purpose}" for name, purpose in chosen.items()))
 
 
 def _selected(settings: Settings, key: str | None) -> dict[str, SettingValue]:

@@ -6,6 +6,7 @@ from shlex import quote
 from rich.cells import cell_len
 
 from scaffold.cli.render.inbox import brief_lines
+from scaffold.cli.render.runs import queue_text
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal
@@ -21,7 +22,7 @@ from scaffold.core.states import (
 )
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import goal_reason
-from scaffold.views.text_format import WIDTH, clip, clock_time, format_cost, format_duration, pad, wrap_text
+from scaffold.views.text_format import WIDTH, clip, format_cost, format_duration, pad, wrap_text
 
 MAX_ACTIONS = 40
 """How many actions of a goal are shown; those that run, failed or are blocked come first."""
@@ -256,13 +257,7 @@ def status_reason(action: Action, actions: ActionsById) -> str:
 
 
 def _queue(view: RunView) -> str:
-    actions = {action.id: action for action in view.actions}
-    lines = [heading("Waits to land")]
-    for attempt in view.queue:
-        action = actions[attempt.action_id]
-        note = f"attempt {attempt.number}, {attempt.phase} since {clock_time(action.updated_at)}"
-        lines.append(f"  {status_mark('landing')} {clip(action.key, WIDTH - len(note) - 6)}  {note}")
-    return "\n".join(lines)
+    return f"{heading('Waits to land')}\n{queue_text(view)}"
 
 
 def _next(view: RunView, failed: Sequence[Action]) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from scaffold.cli.commands.options import json_option
+from scaffold.cli.directory_option import add_directory_option
 from scaffold.cli.execution.flow import run_planning
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import print_note
@@ -47,6 +48,9 @@ def make(task: str | None, spec: str | None, output: str | None, *, as_json: boo
         # Before planning, which costs money.
         _refuse_to_replace(place)
     return run_async(_make(request, RunFlags(**options), place, as_json=as_json))
+
+
+add_directory_option(make)  # it is no command of the group, but what the group calls for a task
 
 
 async def _make(request: str, flags: RunFlags, place: Path | None, *, as_json: bool) -> int:

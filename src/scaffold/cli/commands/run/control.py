@@ -124,7 +124,7 @@ async def _halt_run(context: RunContext, run: Run, request: HaltRequest) -> None
 
 
 @click.command()
-@click.argument("target", required=False)
+@click.argument("target", metavar="[RUN|GOAL|ACTION]", required=False)
 @target_run_option
 def retry(target: str | None, run_name: str | None) -> None:
     """Retry TARGET, a failed action, goal or run (default: the latest run).

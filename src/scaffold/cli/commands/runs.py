@@ -1,0 +1,51 @@
+"""`runs` and `queue`: the runs of a repository, and the candidates of one that wait to land."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.runs import queue_text, runs_text
+from scaffold.cli.render.status_text import no_run_text
+from scaffold.cli.render.style import print_json
+from scaffold.core.states import INTERRUPTED, RUN_TRANSITIONS
+from scaffold.views.run_json import queue_json
+from scaffold.views.run_list import read_runs
+from scaffold.views.run_view import read_run_view
+from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
+
+STATUSES = (*RUN_TRANSITIONS, INTERRUPTED)
+
+
+@click.command()
+@click.option("--status", "statuses", type=click.Choice(STATUSES), multiple=True, help="Only runs with this status.")
+@click.option("-n", "--last", type=click.IntRange(min=1), metavar="N", help="Only the N that were touched last.")
+@json_option
+def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
+    """List the runs of this repository, the one in which something happened last first."""
+    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+        found = () if reader is None else read_runs(reader, statuses)[:last]
+        if as_json:
+            print_json({"runs": found})
+        elif reader is None or (not found and not statuses):
+            click.echo(no_run_text())
+        else:
+            click.echo(runs_text(found, reader.clock.now()) if found else "No run has this status.")
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@json_option
+def queue(run_name: str | None, *, as_json: bool) -> None:
+    """Show the candidates of RUN (default: the latest) that wait to land, first come first."""
+    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+        run = find_run_if_any(reader, run_name)
+        view = None if reader is None or run is None else read_run_view(reader, run)
+        if as_json:
+            print_json({"run": view.run.id if view else None, "queue": queue_json(view) if view else []})
+        elif view is None:
+            click.echo(no_run_text())
+        else:
+            click.echo(queue_text(view) if view.queue else "Nothing waits to land.")

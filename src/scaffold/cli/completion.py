@@ -1,0 +1,103 @@
+"""What a shell offers for the arguments of a command: names from the store, settings and their values."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from scaffold.config.parsers import SIZES, OneOf
+from scaffold.config.table import SETTINGS
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.states import status_of
+from scaffold.views.store_reader import StoreReader, display_status, latest_run, store_reader_if_any
+
+MAX_WORDS = 200
+Offer = Iterator[tuple[str, str]]
+"""Words with what they stand for."""
+
+
+def complete_arguments(command: click.Command) -> None:
+    """Let the arguments and options of a command offer what their metavar names: `[RUN|GOAL]`, `SETTING`, `MODEL`."""
+    for parameter in command.params:
+        kinds = set((parameter.metavar or "").strip("[]").removesuffix("...").split("|"))
+        if kinds & OFFERS.keys():
+            parameter.type = _Offered(tuple(sorted(kinds & OFFERS.keys())))
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        complete_arguments(each)
+
+
+class _Offered(click.ParamType[str]):
+    """Any text; a shell is offered words."""
+
+    name = "text"
+
+    def __init__(self, kinds: tuple[str, ...]) -> None:
+        self._kinds = kinds
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - as click calls it
+        """Return the words that begin with `incomplete`; none if the store cannot be read."""
+        try:
+            words = [word for kind in self._kinds for word in OFFERS[kind](ctx)]
+        except (ScaffoldError, OSError):
+            return []
+        fitting = ((word, help_text) for word, help_text in words if word.startswith(incomplete))
+        return [CompletionItem(word, help=help_text) for word, help_text in fitting][:MAX_WORDS]
+
+
+def _of_store(read: Callable[[StoreReader], Offer]) -> Callable[[click.Context], Offer]:
+    def offer(_: click.Context) -> Offer:
+        with store_reader_if_any(Path.cwd(), os.environ) as reader:
+            if reader is not None:
+                yield from read(reader)
+
+    return offer
+
+
+def _runs(reader: StoreReader) -> Offer:
+    for run in reader.store.runs.all():
+        yield run.id, f"{display_status(run)}: {run.request[:60]}"
+
+
+def _goals(reader: StoreReader) -> Offer:
+    run = latest_run(reader.store)
+    for goal in reader.store.goals.of_run(run.id) if run else ():
+        yield goal.name, status_of(goal.state)
+
+
+def _actions(reader: StoreReader) -> Offer:
+    run = latest_run(reader.store)
+    for action in reader.store.actions.of_run(run.id) if run else ():
+        yield action.key, status_of(action.state)
+
+
+def _inbox(reader: StoreReader) -> Offer:
+    for item in reader.store.inbox.open():
+        yield item.id, item.text[:60]
+
+
+def _settings(_: click.Context) -> Offer:
+    yield from ((name, setting.purpose) for name, setting in SETTINGS.items())
+
+
+def _values(context: click.Context) -> Offer:
+    setting = SETTINGS.get(context.params.get("key") or "")
+    if setting is not None and isinstance(setting.parse, OneOf):
+        yield from ((word, "") for word in setting.parse.words)
+
+
+def _models(_: click.Context) -> Offer:
+    yield from ((size, "from your configuration") for size in SIZES)
+
+
+OFFERS: Mapping[str, Callable[[click.Context], Offer]] = {
+    "RUN": _of_store(_runs),
+    "GOAL": _of_store(_goals),
+    "ACTION": _of_store(_actions),
+    "ID": _of_store(_inbox),
+    "SETTING": _settings,
+    "VALUE": _values,
+    "MODEL": _models,
+}
+"""By the word in a metavar."""

@@ -1,0 +1,57 @@
+"""The runs of a repository as a list, for people and as JSON."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from msgspec import Struct
+
+from scaffold.core.model import Run
+from scaffold.views.store_reader import StoreAccess, display_status, is_executed
+
+
+class ListedRun(Struct, frozen=True, kw_only=True):
+    """One run; its fields are those of the JSON."""
+
+    id: str
+    request: str
+    status: str
+    is_executed: bool
+    """Whether a living process executes it."""
+    base_branch: str | None
+    session_branch: str
+    created_at: datetime
+    updated_at: datetime
+    goals: int
+    actions: int
+    landed: int
+    """How many of its actions are completed."""
+    tokens: int
+    cost_usd: float | None
+
+
+def read_runs(reader: StoreAccess, statuses: Collection[str] = ()) -> tuple[ListedRun, ...]:
+    """Return the runs, the one touched last first; with `statuses`, only those that have one of them."""
+    with reader.store.snapshot():
+        runs = reader.store.runs.all()
+        return tuple(_listed(reader, run) for run in runs if not statuses or display_status(run) in statuses)
+
+
+def _listed(reader: StoreAccess, run: Run) -> ListedRun:
+    store, spent = reader.store, reader.store.runs.spent(run.id)
+    goals = store.goals.of_run(run.id)
+    tallies = [store.actions.tally(goal.id) for goal in goals]
+    return ListedRun(
+        id=run.id,
+        request=run.request,
+        status=display_status(run),
+        is_executed=is_executed(run),
+        base_branch=run.base_branch,
+        session_branch=run.session_branch,
+        created_at=run.created_at,
+        updated_at=run.updated_at,
+        goals=len(goals),
+        actions=sum(sum(tally.values()) for tally in tallies),
+        landed=sum(tally.get("completed", 0) for tally in tallies),
+        tokens=spent.tokens,
+        cost_usd=spent.cost_usd,
+    )

@@ -1,0 +1,37 @@
+"""What a shell completes: the real command, asked as the script for bash asks it."""
+
+import pytest
+
+from support.scenario import Scenario, action, plan_of
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return Scenario(tmp_path)
+
+
+def offered(scenario, *words):
+    """Return what a shell offers for the last of some words."""
+    scenario.environ |= {"COMP_WORDS": " ".join(("scaffold", *words)), "COMP_CWORD": str(len(words))}
+    answer = scenario.scaffold()
+    assert (answer.returncode, answer.stderr) == (0, "")
+    return [line.removeprefix("plain,") for line in answer.stdout.splitlines() if line]
+
+
+def test_a_shell_completes_commands_names_and_settings(scenario, tmp_path):
+    """SC-19: whatever can be named in the repository and the configuration; nothing where there is no repository."""
+    scenario.plan(
+        plan_of(shop=[action("store", effects=["a"], check="true"), action("api", effects=["b"], check="true")])
+    )
+    scenario.cassette()
+    assert scenario.run().returncode == 3
+    run = scenario.status()["run"]["id"]
+    scenario.environ["_SCAFFOLD_COMPLETE"] = "bash_complete"
+    assert offered(scenario, "stat") == ["status"]
+    assert offered(scenario, "status", "") == [run]
+    assert set(offered(scenario, "stop", "")) == {"api", "store", "shop", run}
+    assert offered(scenario, "config", "terminal", "") == ["auto", "plain"]
+    assert offered(scenario, "config", "budget_usd", "") == []
+    assert offered(scenario, "run", "--sandbox", "re") == ["require"]
+    assert offered(scenario, "plan", "sim") == ["simulate"]
+    assert offered(scenario, "-C", str(tmp_path), "status", "") == []

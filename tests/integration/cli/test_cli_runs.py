@@ -1,0 +1,78 @@
+"""`runs` and `queue`, and the script for a shell."""
+
+import pytest
+
+from builders import begin, make_run, submit
+from scaffold.core.states import Paused
+
+
+@pytest.fixture
+def runs(context, plan):
+    """Three runs; the first one was touched last."""
+    made = [make_run(context, plan) for _ in range(3)]
+    with context.store.transaction():
+        context.store.runs.move(made[1].id, Paused("stopped by the user"))
+        context.store.runs.move(made[0].id, Paused("the budget is used up"))
+    return made
+
+
+def ids(answer):
+    return [each["id"] for each in answer.json["runs"]]
+
+
+def test_runs_are_listed_by_what_happened_last(runs, scaffold):
+    """SC-19: all at once, or those with a status."""
+    first, second, third = (run.id for run in runs)
+    assert ids(scaffold("runs", "--json")) == [first, second, third]
+    assert ids(scaffold("runs", "--json", "-n", "1")) == [first]
+    assert ids(scaffold("runs", "--json", "--status", "interrupted", "--status", "saved")) == [third]
+    lines = scaffold("runs").out.splitlines()
+    assert [line.split()[1:3] for line in lines] == [["paused", first], ["paused", second], ["interrupted", third]]
+    assert "0/2 landed" in lines[0]
+    assert scaffold("runs", "--status", "failed").out == "No run has this status.\n"
+    assert scaffold("runs", "--status", "tired").code == 64
+
+
+def test_a_run_is_listed_with_what_landed_and_what_it_cost(context, plan, scaffold):
+    run = make_run(context, plan)
+    (listed,) = scaffold("runs", "--json").json["runs"]
+    assert listed | {"created_at": "", "updated_at": ""} == {
+        "id": run.id,
+        "request": "plan.yaml",
+        "status": "interrupted",
+        "is_executed": False,
+        "base_branch": "main",
+        "session_branch": f"session-{run.id}",
+        "created_at": "",
+        "updated_at": "",
+        "goals": 1,
+        "actions": 2,
+        "landed": 0,
+        "tokens": 0,
+        "cost_usd": 0.0,
+    }
+
+
+@pytest.mark.parametrize(("command", "empty"), [("runs", {"runs": []}), ("queue", {"run": None, "queue": []})])
+def test_without_a_run_there_is_nothing_to_list(repository, scaffold, command, empty):
+    assert scaffold(command, "--json").json == empty
+    assert scaffold(command).out.startswith("There is no run in this repository yet.")
+    assert not (repository / ".git" / "scaffold").exists()
+
+
+def test_the_queue_shows_candidates_that_wait_to_land(context, plan, scaffold):
+    """BX-3, SC-19: the same entries as `status --json`."""
+    run = begin(context, make_run(context, plan))
+    assert scaffold("queue").out == "Nothing waits to land.\n"
+    attempt = submit(context, run, "store", {"store.py": "x = 1\n"})
+    (entry,) = scaffold("queue", "--json").json["queue"]
+    assert (entry["action"], entry["attempt"]) == ("store", attempt.number)
+    assert [entry] == scaffold("status", "--json").json["queue"]
+    assert "store" in scaffold("queue", run.id).out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_covers_both_programs(scaffold, shell):
+    script = scaffold("completion", shell).out
+    assert "_SCAFFOLD_COMPLETE" in script
+    assert "_RALPH_COMPLETE" in script
