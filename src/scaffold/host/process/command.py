@@ -142,7 +142,7 @@ async def run_command(
         try:
             launch = _prepared_launch(sandbox, argv, cwd, env, stack)
             if containment:
-                reaper = ReaperPipe(launch.argv, _limits(containment), launch.held)
+                reaper = ReaperPipe(launch.argv, _limits(containment), launch.held, wrapped=launch.status is not None)
                 stack.callback(reaper.close)
                 if containment.control:
                     containment.control.attach(reaper)

@@ -123,8 +123,14 @@ class ReaperPipe:
     """Our side of one reaper. The command may run while the write end `_hold` is open; only we have it."""
 
     def __init__(
-        self, argv: Sequence[str], limits: ResourceLimits = UNCONFINED_LIMITS, held: Sequence[Path] = ()
+        self,
+        argv: Sequence[str],
+        limits: ResourceLimits = UNCONFINED_LIMITS,
+        held: Sequence[Path] = (),
+        *,
+        wrapped: bool = False,
     ) -> None:
+        """Take what the reaper is to run; `wrapped` if the first process only holds a sandbox, which ends with it."""
         self._program = argv[0]
         self.too_many_processes = False
         """True if the command had more descendants than `limits` allow; valid after `code` returned."""
@@ -133,7 +139,12 @@ class ReaperPipe:
         self._reported = b""
         self.passed = (self._tied.fileno(), self._pen.fileno())
         """The descriptors that the reaper must inherit; the last one is that of its report."""
-        numbers = (*self.passed, limits.processes, limits.memory_bytes, limits.file_bytes, len(held))
+        numbers = (
+            *self.passed,
+            *(limits.processes, limits.memory_bytes, limits.file_bytes),
+            int(wrapped),
+            len(held),
+        )
         self.words = (*map(str, (*numbers, *held)), *argv)
         """The reaper's arguments."""
         self.argv = (*interpreter(REAPER_SCRIPT, "run_argv(sys.argv[2:])"), *self.words)
@@ -172,7 +183,10 @@ class ReaperPipe:
             os.write(self._hold.fileno(), b"\n")
 
     def terminate(self) -> None:
-        """Make the reaper send SIGTERM to the command's process group; does nothing after it ended."""
+        """Make the reaper send SIGTERM to the command's process group, if wrapped to what is inside of the sandbox.
+
+        Does nothing after the command ended.
+        """
         if not self._hold.closed:
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._hold.fileno(), b"\n")

@@ -1,13 +1,14 @@
 """Run one command and end every process it started.
 
-`run_argv` takes `LIFELINE REPORT MOST MEMORY FILE COUNT HELD... COMMAND...`, with COUNT of HELD.
+`run_argv` takes `LIFELINE REPORT MOST MEMORY FILE WRAPPED COUNT HELD... COMMAND...`, with COUNT of HELD.
 
 LIFELINE is the read end of a pipe that only our owner can write to: a byte lets us begin, each later one makes us send
 SIGTERM to the command's process group, and EOF, which comes however the owner dies, makes us end everything the command
-started. We also do that when the command has more than MOST
-descendants at once. MEMORY and FILE limit the private memory of each process and the size of each written file, in
-bytes; -1: the system's limit. HELD are paths that a sandbox cannot protect with a mount; see `PathGuard`. A word
-`held:PATH` of the command is replaced by the number of a descriptor of that path, if it is no link.
+started. We also do that when the command has more than MOST descendants at once. MEMORY and FILE limit the private
+memory of each process and the size of each written file, in bytes; -1: the system's limit. WRAPPED is 1 if the first
+process only holds a sandbox: it gets no SIGTERM, as its end would kill all that is in the sandbox at once. HELD are
+paths that a sandbox cannot protect with a mount; see `PathGuard`. A word `held:PATH` of the command is replaced by the
+number of a descriptor of that path, if it is no link.
 REPORT is the write end of a pipe. We write one line at the start: `began N` with the pid of the command, which leads
 its process group, or `error N` with the errno of the failed start. Before we exit we write `status N`, the command's
 raw wait status, or `too-many N`, the same after too many processes.
@@ -44,12 +45,23 @@ HELD = "held:"
 
 def run_argv(words: list[str]) -> None:
     """Parse `words`, in the order above, and run `main`."""
-    lifeline, report, most, memory, file, count = map(int, words[:6])
-    main(lifeline, report, (most, memory, file), words[6 : 6 + count], words[6 + count :])
+    lifeline, report, most, memory, file, wrapped, count = map(int, words[:7])
+    terminate = _terminate_inside if wrapped else _terminate_group
+    main(lifeline, report, (most, memory, file), words[7 : 7 + count], words[7 + count :], terminate)
 
 
-def main(lifeline: int, report: int, limits: tuple[int, int, int], held: list[str], command: list[str]) -> None:
-    """Run `command`, end all processes it left, and report; `limits` are MOST, MEMORY and FILE."""
+def main(
+    lifeline: int,
+    report: int,
+    limits: tuple[int, int, int],
+    held: list[str],
+    command: list[str],
+    terminate: Callable[[int], None],
+) -> None:
+    """Run `command`, end all processes it left, and report; `limits` are MOST, MEMORY and FILE.
+
+    `terminate` sends SIGTERM to the command with this pid.
+    """
     # Our owner passed them as inheritable. A command that had REPORT could write its own status.
     for fd in (lifeline, report):
         os.set_inheritable(fd, False)
@@ -67,15 +79,7 @@ def main(lifeline: int, report: int, limits: tuple[int, int, int], held: list[st
             return
         # On ourselves, because posix_spawn cannot set limits; the command inherits them.
         _limit({resource.RLIMIT_DATA: memory, resource.RLIMIT_FSIZE: file})
-        # Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in the command.
-        pid = os.posix_spawnp(
-            command[0],
-            hold.filled_in(command),
-            os.environ,
-            setsid=True,
-            setsigmask=(),
-            setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
-        )
+        pid = _spawn(hold.filled_in(command))
     except OSError as error:
         hold.end()
         _report(report, b"error %d\n" % (error.errno or 0))
@@ -85,13 +89,20 @@ def main(lifeline: int, report: int, limits: tuple[int, int, int], held: list[st
         _report(report, b"began %d\n" % pid)
         # After the spawn: the command would inherit the real-time priority.
         _raise_priority()
-        too_many_processes = _watch(pid, lifeline, wake, ended, process_limit)
+        too_many_processes = _watch(pid, lifeline, wake, ended, process_limit, terminate)
     finally:
         # Placeholders go last: a process that still runs could create the real paths in their place.
         _end_everything(pid, ended)
         hold.end()
     # The status is missing if even SIGKILL did not end the command; the raw wait status of that death is the number 9.
     _report(report, b"%s %d\n" % (b"too-many" if too_many_processes else b"status", ended.get(pid, signal.SIGKILL)))
+
+
+def _spawn(command: list[str]) -> int:
+    """Start the command as the leader of a session, and return its pid."""
+    # Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in the command.
+    ignored = (signal.SIGPIPE, signal.SIGXFSZ)
+    return os.posix_spawnp(command[0], command, os.environ, setsid=True, setsigmask=(), setsigdef=ignored)
 
 
 class ProcessLimit:
@@ -310,7 +321,14 @@ def _readable(seconds: float | None, *descriptors: int) -> list[int]:
     return [descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)]
 
 
-def _watch(pid: int, lifeline: int, wake: int, ended: dict[int, int], process_limit: ProcessLimit) -> bool:
+def _watch(
+    pid: int,
+    lifeline: int,
+    wake: int,
+    ended: dict[int, int],
+    process_limit: ProcessLimit,
+    terminate: Callable[[int], None],
+) -> bool:
     """Wait for the end of the command or the lifeline, or for a signal; return True if it had too many processes."""
     while not _has_ended(pid, ended):
         ready = _readable(process_limit.pause_s, lifeline, wake)
@@ -319,10 +337,29 @@ def _watch(pid: int, lifeline: int, wake: int, ended: dict[int, int], process_li
         if lifeline in ready:
             if not os.read(lifeline, 1):
                 return False
-            _send(-pid, signal.SIGTERM)
+            terminate(pid)
         if LINUX and process_limit.is_over():
             return True
     return False
+
+
+def _terminate_group(pid: int) -> None:
+    """Send SIGTERM to the process group that `pid` leads."""
+    _send(-pid, signal.SIGTERM)
+
+
+def _terminate_inside(pid: int) -> None:
+    """Send SIGTERM to the process group that `pid` leads, but not to `pid`."""
+    for member in [each for each in _descendants() if each != pid and _group(each) == pid]:
+        _send(member, signal.SIGTERM)
+
+
+def _group(pid: int) -> int:
+    """Return the process group of a process; 0 if it ended."""
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
 
 
 def _has_ended(pid: int, ended: dict[int, int]) -> bool:

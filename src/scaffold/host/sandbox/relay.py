@@ -22,8 +22,8 @@ MAX_CONNECTIONS = 200
 PAUSE_S = 0.05
 STACK_BYTES = 262_144
 """Per thread, two for each connection: their stacks count towards the command's memory limit."""
-SIGNAL_DEFAULTS = (13, 25)
-"""SIGPIPE and SIGXFSZ, which Python ignores but commands expect at their defaults."""
+SIGNAL_DEFAULTS = (13, 15, 25)
+"""SIGPIPE, SIGTERM and SIGXFSZ, which we ignore but commands expect at their defaults."""
 
 
 def argv(socket: os.PathLike[str], command: Sequence[str]) -> tuple[str, ...]:
@@ -37,6 +37,8 @@ def main(path: str, command: list[str]) -> None:
     listener.bind(("127.0.0.1", 0))
     # The kernel accepts connections from here on, so the command may connect before `serve` runs.
     listener.listen(BACKLOG)
+    # Meant for the command, which gets it, too: with our end it would be killed at once.
+    _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
     try:
         pid = os.posix_spawnp(command[0], command, _environment(listener.getsockname()[1]), setsigdef=SIGNAL_DEFAULTS)
     except OSError as error:

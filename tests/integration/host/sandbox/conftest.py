@@ -41,11 +41,12 @@ async def bubblewrapped():
 def inside(workspace, zone, env, bubblewrapped):
     """Run a script or command in the sandbox; `changes` adjust the confinement, other options go to `run_command`."""
 
-    async def shell(script, *, changes=None, proxy=None, **options):
+    async def shell(script, *, changes=None, proxy=None, control=None, **options):
         argv = ["bash", "-c", script] if isinstance(script, str) else script
         sandbox = SandboxSpec("bubblewrap", structs.replace(zone, **(changes or {})), proxy, bubblewrapped)
         defaults = {"cwd": workspace, "env": env, "timeout_s": 30}
-        return await run_command(argv, containment=Containment(sandbox=sandbox), **(defaults | options))
+        containment = Containment(sandbox=sandbox, control=control)
+        return await run_command(argv, containment=containment, **(defaults | options))
 
     return shell
 

@@ -13,11 +13,12 @@ from msgspec.json import encode
 
 from builders import needs
 from scaffold.host.process.child import start_child
-from scaffold.host.process.command import Containment, OutputCapture, run_command
+from scaffold.host.process.command import CommandControl, Containment, OutputCapture, run_command
 from scaffold.host.sandbox import bubblewrap
 from scaffold.host.sandbox.confinement import Confinement, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.host.sandbox.mounts import plan_mounts
+from scaffold.host.sandbox.proxy import serve_proxy
 from scaffold.host.sandbox.seccomp import program
 
 MEBIBYTE = 1 << 20
@@ -46,6 +47,36 @@ async def test_an_exit_code_is_reported_unchanged(inside, code):
 async def test_a_signal_is_reported_as_without_a_sandbox(inside, number):
     finished = await inside(f"kill -{number.value} $$")
     assert (finished.exit_code, finished.signal) == (None, number)
+
+
+@pytest.mark.parametrize("network", ["none", "hosts"])
+async def test_a_command_that_is_asked_to_end_may_clean_up(inside, workspace, tmp_path, eventually, network):
+    """RA-4: the processes that hold the sandbox do not end before the command does."""
+    script = (
+        "trap 'echo saved > state; (exit 0); echo saved again >> state; exit 7' TERM; touch ready; "
+        "while :; do sleep 0.01; done"
+    )
+    control = CommandControl()
+    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
+        options = {"changes": {"network": network}, "proxy": proxy}
+        running = asyncio.create_task(inside(script, control=control, **options))
+        await eventually((workspace / "ready").exists)
+        assert control.terminate()
+        finished = await running
+    assert (finished.exit_code, finished.signal) == (7, None)
+    assert (workspace / "state").read_text() == "saved\nsaved again\n"
+
+
+@pytest.mark.parametrize("network", ["none", "hosts"])
+async def test_a_command_ends_when_it_is_asked_to(inside, workspace, tmp_path, eventually, network):
+    """RA-4: SIGTERM has its usual effect on what does not handle it."""
+    control = CommandControl()
+    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
+        options = {"changes": {"network": network}, "proxy": proxy}
+        running = asyncio.create_task(inside(f"touch ready; exec {NAP}", control=control, **options))
+        await eventually((workspace / "ready").exists)
+        assert control.terminate()
+        assert (await running).signal == signal.SIGTERM
 
 
 @pytest.mark.parametrize(("program", "code"), [("no-such-program", 127), ("/etc/passwd", 126), ("-i", 127)])
