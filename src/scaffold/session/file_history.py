@@ -36,6 +36,10 @@ class ChangedFile(Struct, frozen=True, kw_only=True):
     """False if the content before was too long to be kept."""
     after: str | None
     """The content as the turn left it; None if the turn deleted the file."""
+    made_anew: bool = False
+    """Whether it was gone within the turn, so that its mode is that of a new file."""
+    shared: bool = False
+    """Whether something else changed it between changes of the turn: that would be lost with the content before."""
 
 
 class TurnChanges(Struct, kw_only=True):
@@ -113,7 +117,7 @@ class FileHistory:
             earlier = self._turn.files.get(path)
             after = None if change.after is None else _digest(change.after)
             if earlier is not None:
-                self._turn.files[path] = msgspec.structs.replace(earlier, after=after)
+                self._turn.files[path] = _changed_again(earlier, change, after)
             else:
                 digest = self._keep(before.data) if before is not None else None
                 self._turn.files[path] = ChangedFile(
@@ -176,6 +180,18 @@ class FileHistory:
 
     def _path(self, number: int) -> Path:
         return self._turns / f"{number:06}.json"
+
+
+def _changed_again(earlier: ChangedFile, change: FileChange, after: str | None) -> ChangedFile:
+    """Return what a turn did to a file with one change more."""
+    before = change.before
+    known = before is None or (before.data is not None and _digest(before.data) in {earlier.after, earlier.before})
+    return msgspec.structs.replace(
+        earlier,
+        after=after,
+        made_anew=earlier.made_anew or (before is None and earlier.before is not None),
+        shared=earlier.shared or not known,
+    )
 
 
 def _digest(data: bytes) -> str:

@@ -100,12 +100,15 @@ def _undo(history: FileHistory, root: Path, path: Path, change: ChangedFile, nam
     if isinstance(now, Refusal):
         return now
     digest = hashlib.sha256(now.data).hexdigest() if now else None
-    if change.kept and digest == change.before:
+    as_before = change.kept and digest == change.before
+    if as_before and (now is None or not change.made_anew or now.mode == change.mode):
         return "unchanged"
-    if digest != change.after:
+    if digest != change.after and not as_before:
         return Refusal("it was changed since, by you or by a command" if now else "it was deleted since")
     if not change.kept:
         return Refusal("what it was before was too long to be kept")
+    if change.shared:
+        return Refusal("it was also changed during the turn by you or by a command, which would be lost")
     return _restore(history, root, path, change, now, name)
 
 
@@ -118,8 +121,8 @@ def _restore(
     data = history.content(change.before)
     if data is None:
         return Refusal("what it was before is no longer kept")
-    origin = now.origin if now else None
-    return replace_file(root, path, data, name, origin=origin, mode=change.mode) or "restored"
+    mode = change.mode if now is None or change.made_anew else None
+    return replace_file(root, path, data, name, origin=now.origin if now else None, mode=mode) or "restored"
 
 
 def _content(root: Path, path: Path, name: str) -> FileContent | Refusal | None:

@@ -123,6 +123,47 @@ async def test_what_changed_since_is_left_alone_and_named(session, root):
     assert (root / "d.py").is_symlink()
 
 
+async def test_what_somebody_else_changed_within_the_turn_is_left_alone(session, root):
+    """RA-18: an edit of the user's between two changes of the agent is not lost."""
+    await session.write("a.py", "agent\n")
+    (root / "a.py").write_text("agent\nmine\n")
+    await session.call("read_file", path="a.py")
+    await session.call("edit", path="a.py", old="agent", new="agent again")
+    report = session.undo()
+    assert "not a.py: it was also changed during the turn by you or by a command" in undo_text(report)
+    assert (root / "a.py").read_text() == "agent again\nmine\n"
+
+
+async def test_what_a_command_put_back_within_the_turn_loses_nothing(session, root):
+    """RA-18: the content before the turn is known, so it can come back."""
+    await session.write("a.py", "agent\n")
+    (root / "a.py").write_bytes(b"one\r\ntwo\r\n")
+    await session.call("read_file", path="a.py")
+    await session.write("a.py", "agent again\n")
+    assert session.undo().names("restored") == ["a.py"]
+    assert (root / "a.py").read_bytes() == b"one\r\ntwo\r\n"
+
+
+@pytest.mark.parametrize("text", ["one\r\ntwo\r\n", "new\n"])
+async def test_a_file_that_was_deleted_and_made_anew_has_its_mode_again(session, root, text):
+    """RA-18."""
+    await session.call("read_file", path="a.py")
+    await session.call("apply_patch", input="*** Begin Patch\n*** Delete File: a.py\n*** End Patch\n")
+    await session.write("a.py", text)
+    (root / "a.py").chmod(0o644)
+    assert session.undo().names("restored") == ["a.py"]
+    assert (root / "a.py").read_bytes() == b"one\r\ntwo\r\n"
+    assert (root / "a.py").stat().st_mode & 0o777 == 0o750
+
+
+async def test_a_mode_that_somebody_else_set_is_kept(session, root):
+    """RA-18: no file tool changes the mode of a file that stays."""
+    await session.write("a.py", "agent\n")
+    (root / "a.py").chmod(0o700)
+    assert session.undo().names("restored") == ["a.py"]
+    assert (root / "a.py").stat().st_mode & 0o777 == 0o700
+
+
 async def test_a_turn_of_which_nothing_could_be_taken_back_stays(session, root):
     """RA-18: it can be taken back once the file is again as the turn left it."""
     await session.write("a.py", "agent\n")

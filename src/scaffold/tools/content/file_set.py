@@ -21,7 +21,7 @@ class PlannedFile(Struct, frozen=True, kw_only=True):
     after: bytes | None
     """Its new content; None to delete it."""
     mode: int | None = None
-    """The permission bits of a new file; None: by the umask."""
+    """Its permission bits; None: as they are, or of a new file by the umask."""
 
 
 def change_files(root: Path, planned: Sequence[PlannedFile]) -> Refusal | None:

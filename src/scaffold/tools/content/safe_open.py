@@ -80,9 +80,9 @@ def replace_file(
 ) -> Refusal | None:
     """Write `data` to `path` atomically; return why it was refused, or None. Raises OSError.
 
-    Creates missing folders and keeps the mode and owner of an existing file; a new one gets `mode`, if given. Refuses
-    if the file is no longer the version `origin`: None means that there is none. Other hard links of the file keep the
-    old content.
+    Creates missing folders and keeps the owner of an existing file, and its mode unless `mode` is given. Refuses if the
+    file is no longer the version `origin`: None means that there is none. Other hard links of the file keep the old
+    content.
     """
     with _folder(root, path.parent, make=True) as folder:
         before = _status(folder, path.name)
@@ -199,7 +199,7 @@ def _changed_meanwhile(shown: str) -> Refusal:
 
 
 def _write_new(folder: int, name: str, data: bytes, like: os.stat_result | None, mode: int | None) -> None:
-    """Create and write a file with the mode and owner of `like`; if that is None, with `mode`, or by the umask."""
+    """Create and write a file with the owner of `like`; with `mode`, that of `like`, or one by the umask."""
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS, 0o666, dir_fd=folder)
     with os.fdopen(fd, "wb") as file:
         file.write(data)
@@ -208,8 +208,8 @@ def _write_new(folder: int, name: str, data: bytes, like: os.stat_result | None,
             # Only root may give a file to another owner. For anyone else the new file stays their own.
             with contextlib.suppress(PermissionError):
                 os.fchown(fd, like.st_uid, like.st_gid)
+            mode = stat.S_IMODE(like.st_mode) if mode is None else mode
+        if mode is not None:
             # After the owner, because the kernel clears set-id bits when the owner changes.
-            os.fchmod(fd, stat.S_IMODE(like.st_mode))
-        elif mode is not None:
             os.fchmod(fd, mode)
         os.fsync(fd)
