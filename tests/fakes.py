@@ -8,7 +8,7 @@ from typing import Any
 
 from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.journal import JournalList
-from scaffold.agent.ports import AgentIO, FixedContext, NoIncoming
+from scaffold.agent.ports import AgentIO, FixedContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, Text, UserMessage, ignore_delta
 from scaffold.core.errors import BudgetExceeded
@@ -138,8 +138,9 @@ async def echo(text):
 ECHO = tool("echo", echo, text="string")
 
 
-def agent(model, *tools, conversation=None, on_delta=ignore_delta, incoming=None, context="", **options):
+def agent(model, *tools, conversation=None, context="", **options):
     records = {name: options.pop(name) for name in ("journal", "budget", "history") if name in options}
+    io = {name: options.pop(name) for name in ("on_delta", "incoming", "watch") if name in options}
     return Agent(
         model=model,
         tools=tools,
@@ -153,7 +154,7 @@ def agent(model, *tools, conversation=None, on_delta=ignore_delta, incoming=None
         ),
         records=AgentRecords(**{"journal": JournalList(), "budget": FakeBudget(), **records}),
         conversation=conversation,
-        io=AgentIO(on_delta=on_delta, incoming=incoming or NoIncoming()),
+        io=AgentIO(**io),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.agent.modes import CurrentMode
+from scaffold.agent.ports import AgentIO
 from scaffold.agent.repeated_failures import RepeatNotes
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import Caller
@@ -99,9 +100,10 @@ async def _answer_of(model: SimpleModel, cwd: Path) -> str:
     loaded = await load_session_tools(setup)
     agent = Agent(
         model=model,
-        tools=tuple(map(RepeatNotes().guard, loaded.tools)),
+        tools=loaded.tools,
         brief=AgentSpec(caller=Caller(role="agent"), system="", max_requests=20, must_answer=True),
         records=AgentRecords(journal=NullJournal(), budget=UnlimitedBudget()),
+        io=AgentIO(watch=RepeatNotes().watch),
     )
     try:
         return (await agent.turn("Do it.")).text

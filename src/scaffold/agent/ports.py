@@ -5,7 +5,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scaffold.core.conversation import DeltaHandler, Image, Text, ignore_delta
+from scaffold.core.conversation import DeltaHandler, Image, Text, ToolCall, ignore_delta
+from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.secret.redaction import Redactor
 
 
@@ -84,6 +85,19 @@ class MergedIncoming:
             source.take()
 
 
+class AnswerWatch(Protocol):
+    """Sees the answer to each tool call before the model does."""
+
+    async def __call__(self, call: ToolCall, tool: Tool | None, answer: ToolOutput, /) -> ToolOutput:
+        """Return the answer that the model gets; `tool` is None if no tool has the name that was called."""
+        ...
+
+
+async def unchanged_answer(_call: ToolCall, _tool: Tool | None, answer: ToolOutput, /) -> ToolOutput:
+    """Return the answer."""
+    return answer
+
+
 def do_nothing() -> None:
     """Do nothing."""
 
@@ -94,6 +108,7 @@ class AgentIO(Struct, frozen=True, kw_only=True):
     on_delta: DeltaHandler = ignore_delta
     """Called with each piece of a reply as it arrives."""
     incoming: Incoming = NoIncoming()
+    watch: AnswerWatch = unchanged_answer
     on_compaction: Callable[[], object] = do_nothing
     """Called when the conversation was shortened: results of earlier calls may no longer be shown."""
     redactor: Redactor = Redactor()

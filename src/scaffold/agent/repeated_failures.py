@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from scaffold.core.conversation import ToolCall
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.content.seen_files import CURRENT_REPLY
 from scaffold.tools.read_cache import is_read_only
@@ -65,19 +66,14 @@ class RepeatNotes:
         self._reply: object = None
         self._turn = 0
 
-    def guard(self, tool: Tool) -> Tool:
-        """Return the tool with such notes in its answers."""
-
-        async def run(args: Mapping[str, Any]) -> ToolOutput:
-            output = await tool.run(args)
-            call = call_fingerprint(tool.name, args, output.content)
-            if output.failed:
-                return self._noted(call, output)
-            if not is_read_only(tool) and tool.category != "memory":
-                self._changes.add(call)
-            return output
-
-        return msgspec.structs.replace(tool, run=run)
+    async def watch(self, call: ToolCall, tool: Tool | None, answer: ToolOutput, /) -> ToolOutput:
+        """Return the answer to a call, with a note if it is due; an `agent.ports.AnswerWatch`."""
+        same = call_fingerprint(call.name, call.args, answer.content)
+        if answer.failed:
+            return self._noted(same, answer)
+        if tool is not None and not is_read_only(tool) and tool.category != "memory":
+            self._changes.add(same)
+        return answer
 
     def _noted(self, call: str, output: ToolOutput) -> ToolOutput:
         # Equal calls of one reply are one failure: the model could not react in between.

@@ -7,6 +7,7 @@ from itertools import groupby
 import msgspec
 
 from scaffold.agent.context.call_summary import ToolEffects
+from scaffold.agent.ports import AnswerWatch, unchanged_answer
 from scaffold.agent.tool_names import meant_tool
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired
@@ -32,8 +33,11 @@ WRITING_CATEGORIES: frozenset[ToolCategory] = frozenset({"file_write", "shell", 
 class Toolbox:
     """The tools one agent has, by name."""
 
-    def __init__(self, tools: Sequence[Tool], redactor: Redactor | None = None) -> None:
+    def __init__(
+        self, tools: Sequence[Tool], redactor: Redactor | None = None, watch: AnswerWatch = unchanged_answer
+    ) -> None:
         """`redactor` removes secrets from results; without one nothing is removed."""
+        self._watch = watch
         self._redactor = redactor or Redactor()
         self._tools = {tool.name: tool for tool in tools}
         self.tools = tuple(self._tools.values())
@@ -58,7 +62,7 @@ class Toolbox:
 
     async def result(self, call: ToolCall) -> ToolResult:
         """Run one call and return its result; raises only CancelledError and HumanDecisionRequired."""
-        output = await self._output(call)
+        output = await self._watch(call, self._tools.get(call.name), await self._output(call))
         return ToolResult(call.id, call.name, shown_result(output.content, self._redactor), output.failed)
 
     def _unknown_tool(self, call: ToolCall) -> str:

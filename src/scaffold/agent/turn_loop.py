@@ -116,7 +116,7 @@ class Agent:
         io: AgentIO = NO_IO,
     ) -> None:
         self._model = model
-        self._toolbox = Toolbox(tools, io.redactor)
+        self._toolbox = Toolbox(tools, io.redactor, io.watch)
         self._brief = brief
         self._records = records
         self._io = io

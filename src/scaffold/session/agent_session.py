@@ -211,8 +211,8 @@ class Session:
             await self.peers.open()
         observer = self._observer
         loaded, repository = await self._load()
-        noted = map(RepeatNotes().guard, filter(observer.keeps_tool, loaded))
-        self.tools = tuple(map(observer.wrap_tool, (*noted, *observer.extra_tools)))
+        kept = filter(observer.keeps_tool, loaded)
+        self.tools = tuple(map(observer.wrap_tool, (*kept, *observer.extra_tools)))
         self.agent = Agent(
             model=model,
             tools=self.tools,
@@ -225,6 +225,7 @@ class Session:
                 on_delta=self._reporter.on_delta,
                 on_compaction=self._seen.forget_lines,
                 incoming=MergedIncoming(self.peers.incoming, observer.incoming),
+                watch=RepeatNotes().watch,
                 redactor=self._redactor,
             ),
         )

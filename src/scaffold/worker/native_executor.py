@@ -79,7 +79,7 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard, co
     tools = _tools(context, journal, todos, commands, seen)
     return Agent(
         model=model,
-        tools=tuple(map(repeats.guard, map(context.activity.guard, tools))),
+        tools=tuple(map(context.activity.guard, tools)),
         brief=AgentSpec(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
             system=_system_prompt(context, journal),
@@ -92,6 +92,7 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard, co
             on_delta=context.activity.on_delta,
             on_compaction=seen.forget_lines,
             incoming=MergedIncoming(repeats, HumanMessages(run_context, attempt)),
+            watch=repeats.watch,
             redactor=run_context.redactor,
         ),
         records=AgentRecords(journal=journal, budget=WaitAwareBudget(budget, context.activity)),

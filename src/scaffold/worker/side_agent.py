@@ -52,12 +52,8 @@ class SideAgent:
     ) -> None:
         """`tools` gets the journal and returns what the agent may call."""
         self._context = context
-        run_context, run, attempt, key = (
-            context.run_context,
-            context.task.run,
-            context.task.attempt,
-            context.task.action.key,
-        )
+        run_context, pulse, task = context.run_context, context.activity, context.task
+        run, attempt, key = task.run, task.attempt, task.action.key
         fields = {"run": run.id, "action": key, "attempt": attempt.number, "role": role}
         self.journal = JournalFile(
             run_context.journal(context.task.goal.name, key),
@@ -75,7 +71,7 @@ class SideAgent:
         repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
         agent = Agent(
             model=model,
-            tools=tuple(map(repeats.guard, map(context.activity.guard, tools(self.journal)))),
+            tools=tuple(map(pulse.guard, tools(self.journal))),
             brief=AgentSpec(
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
                 system=system_prompt(PROMPTS[role], folders=run.settings.planning.prompts, notice=self.warn),
@@ -84,10 +80,10 @@ class SideAgent:
                 compaction=run.settings.model.compaction,
                 whole_prompt=True,
             ),
-            io=AgentIO(on_delta=context.activity.on_delta, incoming=repeats, redactor=run_context.redactor),
-            records=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, context.activity)),
+            io=AgentIO(on_delta=pulse.on_delta, incoming=repeats, watch=repeats.watch, redactor=run_context.redactor),
+            records=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, pulse)),
         )
-        self._watched = WatchedAgent(agent, context.activity, repeats, idle_s=run.settings.limits.idle_s)
+        self._watched = WatchedAgent(agent, pulse, repeats, idle_s=run.settings.limits.idle_s)
 
     async def turn(self, prompt: str) -> TurnResult | NoProgress:
         """Send `prompt`, without secrets, and return the result; NoProgress if the agent stays idle after a nudge."""

@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import msgspec
 from msgspec import Struct
 
 from scaffold.agent.repeated_failures import FailedCall, RepeatedFailures, call_fingerprint
 from scaffold.agent.turn_loop import TurnResult
-from scaffold.core.conversation import Text
+from scaffold.core.conversation import Text, ToolCall
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.core.states import AttemptOutcome
@@ -87,16 +86,11 @@ class RepeatGuard:
         """Clear the nudge: it is in the conversation now."""
         self._nudge = None
 
-    def guard(self, tool: Tool) -> Tool:
-        """Return the tool with its failures counted."""
-
-        async def work(args: Mapping[str, Any]) -> ToolOutput:
-            output = await tool.run(args)
-            if output.failed:
-                await self._count(tool.name, args, output.content)
-            return output
-
-        return msgspec.structs.replace(tool, run=work)
+    async def watch(self, call: ToolCall, _tool: Tool | None, answer: ToolOutput, /) -> ToolOutput:
+        """Return the answer to a call, which is counted if it failed; an `agent.ports.AnswerWatch`."""
+        if answer.failed:
+            await self._count(call.name, call.args, answer.content)
+        return answer
 
     async def closed(self) -> None:
         """Return once the agent is to be stopped."""

@@ -14,11 +14,9 @@ class Agent:
 
     def __init__(self):
         self._answers = {}
-        notes = RepeatNotes()
         kinds = {"run": "shell", "edit": "file_write", "read": "file_read", "todo": "memory"}
-        self._toolbox = Toolbox(
-            [notes.guard(tool(name, self._work(name), category=kind, arg="string")) for name, kind in kinds.items()]
-        )
+        tools = [tool(name, self._work(name), category=kind, arg="string") for name, kind in kinds.items()]
+        self._toolbox = Toolbox(tools, watch=RepeatNotes().watch)
 
     def _work(self, name):
         async def work(arg):
@@ -84,3 +82,10 @@ async def test_another_answer_is_another_failure_but_for_its_numbers(failing):
 
 async def test_successful_calls_draw_no_note(failing):
     assert [await failing.reply(READ, EDIT) for _ in range(4)][-1] == [0, 0]
+
+
+@pytest.mark.parametrize("call", [("nothing", "a"), ("run", ["make"])])
+async def test_a_call_that_reaches_no_tool_is_counted_too(call):
+    """BX-12: an unknown tool, an argument of the wrong type."""
+    agent = Agent()
+    assert [await agent.reply(call) for _ in range(4)] == [[0], [0], [3], [4]]

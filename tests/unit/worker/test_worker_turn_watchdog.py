@@ -31,9 +31,12 @@ class Bench:
         pulse = ActivityClock(self.clock, idle_s=IDLE_S, limit=TimeLimit(self.clock, 10 * IDLE_S))
         circles = RepeatGuard(self._tree)
         self.model = RecordingModel(ScriptedModel(*replies))
-        made = [circles.guard(pulse.guard(tool(name, work))) for name, work in tools.items()]
+        made = [pulse.guard(tool(name, work)) for name, work in tools.items()]
         self.watched = WatchedAgent(
-            agent(self.model, *made, on_delta=pulse.on_delta, incoming=circles), pulse, circles, idle_s=IDLE_S
+            agent(self.model, *made, on_delta=pulse.on_delta, incoming=circles, watch=circles.watch),
+            pulse,
+            circles,
+            idle_s=IDLE_S,
         )
 
     async def _tree(self):
@@ -103,6 +106,12 @@ async def test_the_same_failure_in_three_turns_ends_the_attempt():
         "no progress: fail failed the same way in 3 turns without any change in between: exit code 1 after 0.1 s",
     )
     assert "one more turn like this ends the attempt" in bench.said()
+
+
+async def test_calls_of_a_tool_that_does_not_exist_are_failures_too():
+    """BX-12: a call that reaches no tool."""
+    bench = Bench(*(calls("nothing") for _ in range(3)), look=look)
+    assert (await bench.turn()).cause.startswith("no progress: nothing failed the same way in 3 turns")
 
 
 async def test_the_same_call_three_times_in_one_turn_is_one_failure():
