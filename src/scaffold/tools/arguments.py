@@ -35,8 +35,8 @@ def object_schema(required: Mapping[str, Mapping[str, Any]], **optional: Mapping
 def read_arguments(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments as they are meant, also inside of lists and objects.
 
-    Some models send every optional argument as null, numbers as text, or a list or an object as JSON text. Whatever
-    cannot be read as the schema's type stays as it is.
+    Some models send every optional argument as null, numbers as text, a list or an object as JSON text, or the only
+    object of a list without the list. Whatever cannot be read as the schema's type stays as it is.
     """
     return _read_object(args, tool.schema)
 
@@ -61,8 +61,10 @@ def _read_value(value: Any, schema: Mapping[str, Any]) -> Any:
     kind = schema.get("type")
     if isinstance(value, str):
         value = _parsed(value, kind)
-    elif isinstance(value, float) and kind == "integer" and value.is_integer():
+    if isinstance(value, float) and kind == "integer" and value.is_integer():
         value = int(value)
+    if isinstance(value, dict) and kind == "array" and schema.get("items", {}).get("type") == "object":
+        value = [value]
     if isinstance(value, list) and "items" in schema:
         return [_read_value(each, schema["items"]) for each in value]
     return _read_object(value, schema) if isinstance(value, dict) else value

@@ -117,6 +117,7 @@ def test_a_long_invalid_value_is_shortened():
     [
         ({"path": "7", "lines": "3"}, {"path": "7", "lines": 3}),
         ({"path": "a", "lines": 3.0, "timeout_s": "0.5"}, {"path": "a", "lines": 3, "timeout_s": 0.5}),
+        ({"path": "a", "lines": "3.0"}, {"path": "a", "lines": 3}),
         ({"path": "a", "deep": "true", "lines": None}, {"path": "a", "deep": True}),
         ({"path": "a", "deep": "False"}, {"path": "a", "deep": False}),
         (
@@ -136,6 +137,12 @@ def test_json_text_is_read_inside_of_lists_too():
     entries = '[{"text": "a", "state": null}, {"text": "[1]"}]'
     assert read_arguments(LIST, {"entries": entries}) == {"entries": [{"text": "a"}, {"text": "[1]"}]}
     assert read_arguments(LIST, {"entries": ['{"text": "b"}']}) == {"entries": [{"text": "b"}]}
+
+
+@pytest.mark.parametrize("entry", [{"text": "a", "state": None}, '{"text": "a"}'])
+def test_the_only_object_of_a_list_may_come_without_the_list(entry):
+    """RA-4."""
+    assert read_arguments(LIST, {"entries": entry}) == {"entries": [{"text": "a"}]}
 
 
 @pytest.mark.parametrize(
