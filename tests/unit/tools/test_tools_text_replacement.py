@@ -110,6 +110,13 @@ def test_text_that_differs_in_white_space_is_refused_and_shown():
     )
 
 
+@pytest.mark.parametrize("text", ["a\nb", "a\r\nb"])
+@pytest.mark.parametrize("old", ["b\n", "a\nb\n", "a\r\nb\r\n"])
+def test_a_newline_that_the_end_of_the_file_lacks_is_named_as_the_mistake(text, old):
+    """RA-4: no line looks different."""
+    assert refused(text, old).endswith("The file ends without a newline: leave it out of `old`, and of `new`.")
+
+
 def test_similar_lines_are_shown():
     assert refused(CODE, "def second(a, b):\n    return a + 2").endswith(
         "The lines most like it:\n5\tdef second(a):\n6\t\treturn a + 2"

@@ -31,7 +31,7 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
         return Refusal("`old` and `new` are equal; there is nothing to change.")
     found = list(_matches(text, old))
     if not found:
-        return Refusal(f"`old` does not occur; nothing was changed. {nearest_lines(text, old)}")
+        return Refusal(f"`old` does not occur; nothing was changed. {_why_not_found(text, old)}")
     if len(found) > 1 and not everywhere:
         return _several_places(text, [_line_at(text, start) for start, _ in found])
     if not everywhere and _begins_within_indentation(text, found[0][0], old, new):
@@ -43,6 +43,14 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
     put = new.replace("\r\n", "\n").replace("\n", dominant_line_end(text))
     edits = tuple(_line_edits(text, found, put))
     return TextReplacement(_with(text, found, put), edits, edit_hunks(split_lines(text), edits), len(found))
+
+
+def _why_not_found(text: str, old: str) -> str:
+    """Return what differs where `old` may be meant, or advice."""
+    lines = old.removesuffix("\n").removesuffix("\r")
+    if old.endswith("\n") and any(end == len(text) for _, end in _matches(text, lines)):
+        return "The file ends without a newline: leave it out of `old`, and of `new`."
+    return nearest_lines(text, old)
 
 
 def _several_places(text: str, lines: Sequence[int]) -> Refusal:
