@@ -22,10 +22,18 @@ def append(root):
 
 async def test_text_is_appended_and_the_rest_is_unchanged(root, append):
     """RA-4."""
-    (root / "a").write_bytes(b"one\r\n")
-    output = await append("a", "two\nthree")
-    assert (root / "a").read_bytes() == b"one\r\ntwo\nthree"
-    assert output.content == "a appended: 9 bytes, 2 lines; it has 14 bytes now."
+    (root / "a").write_bytes(b"one\r\ntwo\n")
+    output = await append("a", "three\r\nfour")
+    assert (root / "a").read_bytes() == b"one\r\ntwo\nthree\r\nfour"
+    assert output.content == "a appended: 11 bytes, 2 lines; it has 20 bytes now."
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
+async def test_line_endings_are_those_of_the_file(root, append, codec):
+    """RA-4: a model is shown no carriage returns, so it sends none."""
+    (root / "a").write_bytes("one\r\n".encode(codec))
+    await append("a", "two\nthree\r\n")
+    assert (root / "a").read_bytes() == "one\r\ntwo\r\nthree\r\n".encode(codec)
 
 
 async def test_a_missing_file_is_created_with_its_folders(root, append):

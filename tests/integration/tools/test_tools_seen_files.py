@@ -115,6 +115,7 @@ async def test_a_file_never_read_is_not_replaced_as_a_whole(tmp_path, agent):
         (b"one", "1", b"1"),
         (b"one", "1\n", b"1\n"),
         (codecs.BOM_UTF8 + b"one\n", "\u00f6\n", codecs.BOM_UTF8 + "\u00f6\n".encode()),
+        (codecs.BOM_UTF8 + b"one\n", "\ufeff1\n", codecs.BOM_UTF8 + b"1\n"),
         (codecs.BOM_UTF16_LE + "one\n".encode("utf-16-le"), "1\n", codecs.BOM_UTF16_LE + "1\n".encode("utf-16-le")),
         (b"caf\xe9\n", "caf\u00e9s\n", b"caf\xe9s\n"),
     ],

@@ -36,6 +36,7 @@ BOM_ENCODINGS = (
     Encoding("utf-16-le with BOM", "utf-16-le", codecs.BOM_UTF16_LE),
     Encoding("utf-16-be with BOM", "utf-16-be", codecs.BOM_UTF16_BE),
 )
+BYTE_ORDER_MARK = "\ufeff"
 _BINARY_BYTES = frozenset(range(32)) - frozenset(b"\t\n\v\f\r\b\x1b") | {0x7F}
 
 

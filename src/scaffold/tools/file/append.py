@@ -11,13 +11,19 @@ from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.content.change_record import record_append
 from scaffold.tools.content.safe_open import open_file, read_head, unreadable_reason
-from scaffold.tools.content.text_encoding import SNIFF_BYTES, detect_encoding, encode_text, split_lines
+from scaffold.tools.content.text_encoding import (
+    SNIFF_BYTES,
+    detect_encoding,
+    dominant_line_end,
+    encode_text,
+    split_lines,
+)
 from scaffold.tools.file.read_write import MAX_READ_BYTES, PATH_SCHEMA
 from scaffold.tools.workspace import Workspace, failed_answer, resolve_writable, run_in_thread
 
 
 def append_file(workspace: Workspace) -> Tool:
-    """Return the tool that appends to a text file in the file's encoding; creates missing files and folders.
+    """Return the tool that appends to a text file, in its encoding and with its line endings; creates what is missing.
 
     Either the whole content is appended or nothing.
     """
@@ -48,7 +54,7 @@ def append_file(workspace: Workspace) -> Tool:
 
     return Tool(
         name="append_file",
-        description="Append text to a file exactly as given (no newline is added); creates the file if missing.",
+        description="Append text to a file, without a newline before or after it; creates the file if missing.",
         schema=object_schema({"path": PATH_SCHEMA, "content": {"type": "string", "description": "Text to append."}}),
         category="file_write",
         run=run_in_thread(work),
@@ -74,9 +80,12 @@ def _append(fd: int, content: str, shown: str, target: Path, *, is_new: bool) ->
     status = os.fstat(fd)
     if problem := unreadable_reason(status, shown):
         return problem
-    encoding = detect_encoding(os.pread(fd, SNIFF_BYTES, 0), whole=status.st_size <= SNIFF_BYTES)
+    head = os.pread(fd, SNIFF_BYTES, 0)
+    encoding = detect_encoding(head, whole=status.st_size <= SNIFF_BYTES)
     if encoding is None:
         return Refusal(f"{shown} is a binary file; append to it with shell.")
+    if dominant_line_end(head.decode(encoding.python_name, errors="replace")) == "\r\n":
+        content = content.replace("\r\n", "\n").replace("\n", "\r\n")
     # Encoded before anything is written, so that content that does not fit is not appended in part.
     data = encode_text(content, encoding)
     if isinstance(data, Refusal):

@@ -17,6 +17,7 @@ from scaffold.tools.content.near_paths import missing_folder
 from scaffold.tools.content.safe_open import FileContent, open_file, open_folder, read_head, replace_file
 from scaffold.tools.content.seen_files import SeenFiles, whole_content
 from scaffold.tools.content.text_encoding import (
+    BYTE_ORDER_MARK,
     LATIN_1,
     SNIFF_BYTES,
     UTF_8,
@@ -148,11 +149,15 @@ def content_before(workspace: Workspace, target: Path, shown: str) -> FileConten
 
 
 def in_the_manner_of(before: FileContent | None, text: str) -> tuple[str, Encoding]:
-    """Return the text with the line endings and the newline at the end of what it replaces, and its encoding."""
+    """Return the text with the line endings and the newline at the end of what it replaces, and its encoding.
+
+    A byte order mark belongs to the encoding, so that of the text is left out.
+    """
     encoding = detect_encoding(before.data, whole=not before.cut) if before else None
     if before is None or encoding is None:
         return text, UTF_8
     old = before.data[len(encoding.bom) :].decode(encoding.python_name, errors="replace")
+    text = text.removeprefix(BYTE_ORDER_MARK) if encoding.bom else text
     if "\n" in old:
         end = dominant_line_end(old)
         text = text.replace("\r\n", "\n").replace("\n", end)
