@@ -1,7 +1,7 @@
 """Replace text by text: exactly, in one place or everywhere; and what is near where it does not occur."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -33,9 +33,9 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
     if not found:
         return Refusal(f"`old` does not occur; nothing was changed. {_why_not_found(text, old)}")
     if len(found) > 1 and not everywhere:
-        return _several_places(text, [_line_at(text, start) for start, _ in found])
+        return _several_places(text, list(_lines_at(text, (start for start, _ in found))))
     if not everywhere and _begins_within_indentation(text, found[0][0], old, new):
-        line = _line_at(text, found[0][0])
+        line = next(_lines_at(text, [found[0][0]]))
         return Refusal(
             f"`old` begins within the indentation of line {line + 1}, so `new` would be indented wrongly; nothing was "
             f"changed. Take the whole line:\n{lines_shown(split_lines(text), line, line + 1)}"
@@ -91,16 +91,17 @@ def _with(text: str, found: Sequence[tuple[int, int]], put: str) -> str:
 
 def _line_edits(text: str, found: Sequence[tuple[int, int]], put: str) -> Iterator[LineEdit]:
     """Yield the replacements as edits of whole lines; places on the same line are one edit."""
-    group: list[tuple[int, int]] = []
+    groups: list[list[tuple[int, int]]] = []
     for place in found:
-        if group and "\n" in text[group[-1][1] : place[0]]:
-            yield _edit_of(text, group, put)
-            group = []
-        group.append(place)
-    yield _edit_of(text, group, put)
+        if not groups or "\n" in text[groups[-1][-1][1] : place[0]]:
+            groups.append([])
+        groups[-1].append(place)
+    lines = _lines_at(text, (group[0][0] for group in groups))
+    yield from (_edit_of(text, group, put, line) for group, line in zip(groups, lines, strict=True))
 
 
-def _edit_of(text: str, group: Sequence[tuple[int, int]], put: str) -> LineEdit:
+def _edit_of(text: str, group: Sequence[tuple[int, int]], put: str, first_line: int) -> LineEdit:
+    """Return the replacements in a group of places, which begins on `first_line` (0-based)."""
     start, end = text.rfind("\n", 0, group[0][0]) + 1, group[-1][1]
     places = [(first - start, last - start) for first, last in group]
     new = _with(text[start:end], places, put)
@@ -109,9 +110,13 @@ def _edit_of(text: str, group: Sequence[tuple[int, int]], put: str) -> LineEdit:
         next_end = text.find("\n", end)
         end = len(text) if next_end < 0 else next_end + 1
         new = _with(text[start:end], places, put)
-    first_line = _line_at(text, start)
     return LineEdit(first_line, first_line + len(split_lines(text[start:end])), split_lines(new))
 
 
-def _line_at(text: str, at: int) -> int:
-    return text.count("\n", 0, at)
+def _lines_at(text: str, positions: Iterable[int]) -> Iterator[int]:
+    """Yield the line (0-based) of each position; these ascend, so that the text is passed through only once."""
+    line = at = 0
+    for position in positions:
+        line += text.count("\n", at, position)
+        at = position
+        yield line
