@@ -24,12 +24,20 @@ def walk(top: str | os.PathLike[str]) -> Iterator[tuple[str, list[str], list[str
         try:
             with os.scandir(path) as entries:
                 for entry in entries:
-                    (folders if entry.is_dir() else others).append(entry.name)
+                    (folders if is_folder(entry) else others).append(entry.name)
         except OSError:
             continue
         yield path, folders, others
         below = [os.path.join(path, name) for name in reversed(folders)]  # noqa: PTH118 - as `os.walk`
         waiting.extend(each for each in below if not os.path.islink(each))  # noqa: PTH114 - as above
+
+
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder or a link to one; a link that cannot be followed is none."""
+    try:
+        return entry.is_dir()
+    except OSError:  # it leads in a circle, or where we may not look
+        return False
 
 
 def remove_tree(parent: int, name: str, *, most: int = sys.maxsize) -> None:

@@ -80,6 +80,13 @@ async def test_a_folder_without_a_repository_or_commits_is_described_by_its_file
     assert (await note(folder)).endswith(" ... 2 more")
 
 
+async def test_a_link_that_leads_in_a_circle_is_one_of_the_files(folder):
+    """RA-21: an ordinary answer."""
+    (folder / "a").mkdir()
+    (folder / "circle").symlink_to("circle")
+    assert await note(folder) == "Files at the start: a/ circle"
+
+
 async def test_a_broken_repository_is_described_by_its_files(repo):
     (repo / ".git" / "HEAD").write_text("garbage")
     assert (await note(repo)) == "Files at the start: pyproject.toml src/ tests/"

@@ -135,5 +135,6 @@ def test_walking_is_as_in_the_standard_library(tmp_path):
         (tmp_path / name / "file").touch()
     (tmp_path / "b" / "link").symlink_to(tmp_path / "a")
     (tmp_path / "b" / "broken").symlink_to("missing")
+    (tmp_path / "a" / "circle").symlink_to("circle")
     expected = [(folder, set(folders), set(names)) for folder, folders, names in os.walk(tmp_path)]  # noqa: TID251
     assert [(folder, set(folders), set(names)) for folder, folders, names in walk(tmp_path)] == expected

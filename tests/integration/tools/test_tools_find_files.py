@@ -35,6 +35,13 @@ async def test_files_are_found_by_name_or_by_path(find, pattern, path, found):
     assert await find(pattern, **({} if path is None else {"path": path})) == [f"{len(found)} found", *found]
 
 
+async def test_a_link_that_leads_in_a_circle_hides_nothing(find, tmp_path):
+    """RA-4: nor does one that cannot be followed for another reason."""
+    for folder in (tmp_path, tmp_path / "src"):
+        (folder / "circle").symlink_to("circle")
+    assert await find("*.py") == ["2 found", "a.py", "src/b.py"]
+
+
 async def test_a_long_list_is_cut(find, tmp_path):
     for number in range(MAX_SHOWN):
         (tmp_path / f"n{number:03}.md").write_text("")

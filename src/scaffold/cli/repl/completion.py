@@ -13,6 +13,7 @@ from prompt_toolkit.document import Document
 from scaffold.agent.modes import MODES
 from scaffold.config.parsers import SIZES
 from scaffold.core.printable_text import printable
+from scaffold.host.folder_tree import is_folder
 from scaffold.llm.registry.cards import known_models
 from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.slash_queries import MODE_SUMMARIES
@@ -109,10 +110,10 @@ def _files(typed: str, replaced: int, cwd: Path) -> Iterator[Suggestion]:
     place = Path("/") if typed.startswith("/") and not folder else place
     head = f"{folder}/" if "/" in typed else ""
     found = 0
-    for entry in sorted(_entries(place, start.lower()), key=lambda each: (not _is_folder(each), each.name)):
+    for entry in sorted(_entries(place, start.lower()), key=lambda each: (not is_folder(each), each.name)):
         if entry.name != ".git" and (start.startswith(".") or not entry.name.startswith(".")):
             found += 1
-            yield _suggestion(f"{head}{entry.name}{'/' if _is_folder(entry) else ''}", replaced)
+            yield _suggestion(f"{head}{entry.name}{'/' if is_folder(entry) else ''}", replaced)
     if found < ENOUGH_IN_FOLDER and len(start) > 1 and not head and not start.startswith("."):
         for path in _below(cwd, start.lower()):
             yield _suggestion(path, replaced)
@@ -126,7 +127,7 @@ def _below(root: Path, wanted: str) -> Iterator[str]:
         for folder in folders:
             for entry in _entries(folder):
                 looked += 1
-                if _is_folder(entry):
+                if is_folder(entry):
                     # A link to a folder above would make the walk endless.
                     if entry.name not in SKIPPED and not entry.is_symlink():
                         deeper.append(Path(entry.path))
@@ -145,13 +146,6 @@ def _entries(folder: Path, start: str = "") -> Sequence[os.DirEntry[str]]:
             return list(islice((each for each in matching if not _UNQUOTABLE.search(each.name)), MAX_SCANNED))
     except OSError:
         return ()
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
 
 
 def _suggestion(path: str, replaced: int) -> Suggestion:
