@@ -29,6 +29,8 @@ ORDINARY = {
     "AWS_PROFILE": "work",
     "RUSTFLAGS": "-C target-cpu=native",
     "NO_COLOR": "1",
+    "GIT_AUTHOR_NAME": "Ann",
+    "GIT_COMMITTER_EMAIL": "ann@example.org",
 }
 SECRET = {
     "OPENAI_API_KEY": "x",
@@ -41,7 +43,16 @@ SECRET = {
     "KUBECONFIG": "/home/ann/kube",
     "GOOGLE_APPLICATION_CREDENTIALS": "/home/ann/key.json",
 }
-MISLEADING = ("GIT_DIR", "GIT_SSH_COMMAND", "PWD", "BASH_ENV", "PYTHONHOME", "PYTHONSTARTUP", "SCAFFOLD_HOME")
+MISLEADING = (
+    "GIT_DIR",
+    "GIT_AUTHOR_DATE",
+    "GIT_SSH_COMMAND",
+    "PWD",
+    "BASH_ENV",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "SCAFFOLD_HOME",
+)
 
 
 def test_a_command_gets_the_users_environment():

@@ -14,6 +14,8 @@ AGENT_VARIABLES = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "SSH_ASKP
 """Variables that lead to programs that use the user's keys for any caller."""
 TOLD_VARIABLES = "left-out.txt"
 """The file in the cache that lists the variables of the latest notice to the user."""
+GIT_IDENTITY = frozenset(f"GIT_{role}_{field}" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL"))
+"""Who commits. Git's other variables could make a command work on another repository."""
 SHELL_STATE = ("PWD", "OLDPWD", "_", "SHLVL", "BASH_ENV", "ENV", "PROMPT_COMMAND")
 KEPT = "SCAFFOLD_KEPT_"
 """Begins the name of a variable that is meant for commands, not for our process."""
@@ -95,7 +97,7 @@ def relocated(variables: Mapping[str, str], top: Path, checkout: Path, *, fixed:
 
 def _is_misleading(name: str, value: str) -> bool:
     """Return True for what belongs to the user's shell or to us, or makes a command work on something else."""
-    if name in SHELL_STATE or name.startswith(OUR_PREFIXES) or is_never_inherited(name):
+    if name in SHELL_STATE or name.startswith(OUR_PREFIXES) or (is_never_inherited(name) and name not in GIT_IDENTITY):
         return True
     return name == "VIRTUAL_ENV" and not os.path.lexists(Path(value, "bin"))
 
