@@ -79,6 +79,16 @@ async def test_encoding_line_endings_and_mode_are_kept(root, edit, before, after
     assert len(list(root.iterdir())) == 1
 
 
+async def test_long_lines_are_cut_in_the_answer(root, edit):
+    """RA-4: a generated file may have one line of a million characters."""
+    (root / "a").write_text("x" * 100_000 + "\n")
+    answer = (await edit("a", replace(1, "y" * 100_000), after_reading=True)).content
+    assert answer.splitlines()[2:] == [
+        f"{line} ... 99501 more characters" for line in ("-" + "x" * 499, "+" + "y" * 499)
+    ]
+    assert (root / "a").read_text() == "y" * 100_000 + "\n"
+
+
 async def test_an_uneditable_file_is_refused_and_not_changed(root, edit):
     (root / "text").write_text("one\n")
     (root / "latin").write_bytes(b"caf\xe9\n")

@@ -21,6 +21,8 @@ from scaffold.tools.workspace import (
     run_in_thread,
 )
 
+MAX_SHOWN_CHARS = 500
+"""Of each line in the answer to a change."""
 _LINE = {"type": "integer", "minimum": 1}
 _OPERATION = object_schema(
     {
@@ -104,9 +106,15 @@ def _edit_bytes(data: bytes, changes: Sequence[LineEdit], shown: str) -> tuple[b
     return written if isinstance(written, Refusal) else (decoded.encoding.bom + written, outcome)
 
 
+def _cut(line: str) -> str:
+    """Return a line of a difference, cut: that of a generated file may be all there is in it."""
+    more = len(line) - MAX_SHOWN_CHARS
+    return f"{line[:MAX_SHOWN_CHARS]} ... {more} more characters" if more > 0 else line
+
+
 def change_report(path: str, diff: Sequence[str]) -> str:
     """Return the answer to a change of a file, which shows the hunks of its diff."""
     added = sum(line.startswith("+") for line in diff)
     removed = sum(line.startswith("-") for line in diff)
-    shown = truncate_text("\n".join(diff), MAX_ANSWER_CHARS)
+    shown = truncate_text("\n".join(map(_cut, diff)), MAX_ANSWER_CHARS)
     return f"{path} changed, lines: +{added} -{removed}\n{shown}"
