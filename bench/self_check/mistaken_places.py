@@ -78,6 +78,30 @@ def stale_text(project: Project) -> Iterator[Trial]:
 
             script = Script(first=((reading_of(module),),), wrong=(right_call(tool, module, wish),), meanwhile=write)
             yield Trial(files=project.files, script=script, expected={**project.files, module.path: right})
+    yield from _stale_wholes(project)
+
+
+def _stale_wholes(project: Project) -> Iterator[Trial]:
+    """Write a whole file, or a line by its number alone, as it was before the user changed the line, or put one above.
+
+    Nothing in these calls says what the file should contain now.
+    """
+    module, wish = project.module, project.module.more_retries
+    line = f"retries = {module.retries}"
+    place = wish.place_in(module.lines()) or 0
+    operation = {"operation": "replace", "start_line": place, "content": wish.changed(module.lines()[place])}
+    for call, new in (
+        (Call("write_file", {"path": module.path, "content": module.text.replace(line, wish.put)}), f"{line}  # slow"),
+        (Call("apply_delta", {"path": module.path, "operations": [operation]}), f"found = 0\n        {line}"),
+    ):
+        users = module.text.replace(line, new)
+
+        def write(path: str = module.path, text: str = users) -> None:
+            Path(path).write_text(text)
+
+        script = Script(first=((reading_of(module),),), wrong=(Intention(call, wish),), meanwhile=write)
+        expected = {**project.files, module.path: users.replace(line, wish.put)}
+        yield Trial(files=project.files, script=script, expected=expected)
 
 
 def moved_file(project: Project) -> Iterator[Trial]:
@@ -189,6 +213,21 @@ def wrong_line_number(project: Project) -> Iterator[Trial]:
     yield one_edit(project, shifted, "apply_delta")
     yield one_edit(project, shifted, "apply_delta", read=True)
     yield refactoring(project, shifted, "apply_delta")
+    yield _counted_from_before_the_reply(project)
+
+
+def _counted_from_before_the_reply(project: Project) -> Trial:
+    """Make two changes of one file in one reply, both by the numbers from before it."""
+    module, wish = project.module, project.module.more_retries
+    place = wish.place_in(module.lines()) or 0
+    operations = (
+        {"operation": "insert", "start_line": 1, "content": "# one\n# two"},
+        {"operation": "replace", "start_line": place, "content": wish.changed(module.lines()[place])},
+    )
+    calls = [Call("apply_delta", {"path": module.path, "operations": [each]}) for each in operations]
+    script = Script(first=((reading_of(module),),), wrong=[Intention(call, Wish()) for call in calls])
+    right = "# one\n# two\n" + changed_files(project, (module, wish))[module.path]
+    return Trial(files=project.files, script=script, expected={**project.files, module.path: right})
 
 
 def wrong_pattern(project: Project) -> Iterator[Trial]:
@@ -224,10 +263,11 @@ def wrong_patch(project: Project) -> Iterator[Trial]:
 
 def unread_file(project: Project) -> Iterator[Trial]:
     """Write a whole file, or change lines by number, without a look at what is there."""
-    module = project.module
-    text = "LIMIT = 5\n"
-    script = Script(wrong=(Intention(Call("write_file", {"path": module.path, "content": text}), Wish()),))
-    yield Trial(files=project.files, script=script, expected={**project.files, module.path: text})
+    module, wish = project.module, project.module.more_retries
+    for text, goal in (("LIMIT = 5\n", Wish()), (f"def write():\n    {wish.put}\n", wish)):
+        script = Script(wrong=(Intention(Call("write_file", {"path": module.path, "content": text}), goal),))
+        right = changed_files(project, (module, wish))[module.path] if goal.key else text
+        yield Trial(files=project.files, script=script, expected={**project.files, module.path: right})
 
     def blind(call: Call) -> Call:
         (operation,) = call.args["operations"]

@@ -1,7 +1,8 @@
 """One trial: a model makes a mistake in a project, with the tools of a session of `ralph`, and two replies."""
 
 import os
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from scaffold.core.conversation import Caller
 from scaffold.core.errors import ModelError
 from scaffold.core.ids import ReservationId
 from scaffold.core.model import Usage
+from scaffold.core.tool import Tool
 from scaffold.host.clock import SystemClock
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
@@ -26,6 +28,9 @@ from scaffold.session.file_history import FileHistory
 from scaffold.session.tools import ToolSetup, load_session_tools
 from scaffold.tools.todos import Todos
 from self_check.simple_model import Script, SimpleModel
+
+MODE = 0o750
+"""Of every file of a project; no umask gives it to a new one."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -64,22 +69,28 @@ class UnlimitedBudget:
         """Book nothing."""
 
 
-async def run_trial(trial: Trial) -> Outcome:
-    """Return what became of the mistake, in a folder that is removed afterwards."""
+def as_it_is(tool: Tool) -> Tool:
+    """Return the tool."""
+    return tool
+
+
+async def run_trial(trial: Trial, wrap: Callable[[Tool], Tool] = as_it_is) -> Outcome:
+    """Return what became of the mistake, in a folder that is removed afterwards; each tool is passed through `wrap`."""
     with TemporaryDirectory(prefix="scaffold-bench-") as top:
         cwd, home = Path(top) / "work", Path(top) / "home"
         cwd.mkdir()
         _write(cwd, trial.files)
         with _user_home(home), _working_in(cwd):
             model = SimpleModel(trial.script)
-            said = await _answer_of(model, cwd)
-        found = _files(cwd)
-    right = found == trial.expected and trial.answer in said
+            said = await _answer_of(model, cwd, wrap)
+        found, modes = _files(cwd), _modes(cwd, trial.files)
+    right = found == trial.expected and modes <= {MODE} and trial.answer in said
     wrong = "" if found == trial.expected else f"wrong files: {_difference(found, trial.expected)}"
+    wrong += "" if modes <= {MODE} else f"wrong modes: {sorted(map(oct, modes))}"
     return Outcome(right, "\n".join([*model.log, wrong]))
 
 
-async def _answer_of(model: SimpleModel, cwd: Path) -> str:
+async def _answer_of(model: SimpleModel, cwd: Path, wrap: Callable[[Tool], Tool]) -> str:
     gate = ApprovalGate(
         RuleSet(yolo=True),
         workspace=WorkspacePaths.on_disk(cwd, cwd),
@@ -100,7 +111,7 @@ async def _answer_of(model: SimpleModel, cwd: Path) -> str:
     loaded = await load_session_tools(setup)
     agent = Agent(
         model=model,
-        tools=loaded.tools,
+        tools=tuple(map(wrap, loaded.tools)),
         brief=AgentSpec(caller=Caller(role="agent"), system="", max_requests=20, must_answer=True),
         records=AgentRecords(journal=NullJournal(), budget=UnlimitedBudget()),
         io=AgentIO(watch=RepeatNotes().watch),
@@ -137,11 +148,22 @@ def _working_in(folder: Path) -> Iterator[None]:
 def _write(cwd: Path, files: Mapping[str, str]) -> None:
     for path, text in files.items():
         (cwd / path).parent.mkdir(parents=True, exist_ok=True)
-        (cwd / path).write_text(text)
+        (cwd / path).write_bytes(text.encode())
+        (cwd / path).chmod(MODE)
 
 
 def _files(cwd: Path) -> dict[str, str]:
-    return {path.relative_to(cwd).as_posix(): path.read_text() for path in cwd.rglob("*") if path.is_file()}
+    # As bytes: the ends of the lines count.
+    return {
+        path.relative_to(cwd).as_posix(): path.read_bytes().decode(errors="replace")
+        for path in cwd.rglob("*")
+        if path.is_file()
+    }
+
+
+def _modes(cwd: Path, files: Collection[str]) -> set[int]:
+    """Return the modes of those of these files that are still there."""
+    return {stat.S_IMODE((cwd / path).stat().st_mode) for path in files if (cwd / path).is_file()}
 
 
 def _difference(found: Mapping[str, str], expected: Mapping[str, str]) -> str:
