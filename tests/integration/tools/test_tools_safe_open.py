@@ -1,10 +1,14 @@
 import os
 import stat
+import struct
+import sys
 
 import pytest
 
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.content.safe_open import FileContent, open_file, open_folder, read_whole, replace_file
+
+NOBODY = 0xFFFFFFFF
 
 
 @pytest.fixture
@@ -78,6 +82,27 @@ def test_a_file_that_changed_since_it_was_read_is_not_overwritten(root, change):
     assert "Read it again" in refusal.reason
     assert (place.read_text() if place.exists() else None) == before
     assert [entry.name for entry in (root / "sub").iterdir()] == ([] if before is None else ["a"])
+
+
+ACCESS_LIST = struct.pack(
+    "<I" + "HHI" * 5, 2, *(1, 6, NOBODY), *(2, 4, 4321), *(4, 0, NOBODY), *(16, 4, NOBODY), *(32, 0, NOBODY)
+)
+"""Access for the owner and for user 4321."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there Python can set them")
+@pytest.mark.parametrize(("name", "value"), [("user.note", b"x"), ("system.posix_acl_access", ACCESS_LIST)])
+def test_extended_attributes_are_kept(root, name, value):
+    """RA-4: access control lists are such."""
+    file = root / "sub" / "a"
+    try:
+        os.setxattr(file, name, value)
+    except OSError as error:
+        pytest.skip(f"not on this file system: {error}")
+    mode = file.stat().st_mode
+    assert replace_file(root, file, b"new", "sub/a", origin=read(root).origin) is None
+    assert os.getxattr(file, name) == value
+    assert (file.read_bytes(), file.stat().st_mode) == (b"new", mode)
 
 
 def test_an_unchanged_version_is_replaced_with_its_mode(root):

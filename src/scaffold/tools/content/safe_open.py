@@ -5,6 +5,7 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,9 +81,9 @@ def replace_file(
 ) -> Refusal | None:
     """Write `data` to `path` atomically; return why it was refused, or None. Raises OSError.
 
-    Creates missing folders and keeps the owner of an existing file, and its mode unless `mode` is given. Refuses if the
-    file is no longer the version `origin`: None means that there is none. Other hard links of the file keep the old
-    content.
+    Creates missing folders and keeps the owner and extended attributes (access control lists are such) of an existing
+    file, and its mode unless `mode` is given. Refuses if the file is no longer the version `origin`: None means that
+    there is none. Other hard links of the file keep the old content.
     """
     with _folder(root, path.parent, make=True) as folder:
         before = _status(folder, path.name)
@@ -93,7 +94,7 @@ def replace_file(
             return Refusal(f"{shown} is not writable (mode {stat.S_IMODE(before.st_mode):04o}); ask the user.")
         draft = f".{path.name[:200]}.{secrets.token_hex(6)}"
         try:
-            _write_new(folder, draft, data, before, mode)
+            _write_new(folder, draft, data, like=path.name if before else None, mode=mode)
             # As late as possible, right before the rename.
             if _version(folder, path.name) != origin:
                 return _changed_meanwhile(shown)
@@ -198,18 +199,34 @@ def _changed_meanwhile(shown: str) -> Refusal:
     return Refusal(f"{shown} was changed by another process; nothing was written. Read it again.")
 
 
-def _write_new(folder: int, name: str, data: bytes, like: os.stat_result | None, mode: int | None) -> None:
-    """Create and write a file with the owner of `like`; with `mode`, that of `like`, or one by the umask."""
+def _copy_attributes(folder: int, source: str, target: int) -> None:
+    """Give the open file `target` the extended attributes of a file in `folder`, those that we may read and set."""
+    if sys.platform != "linux":
+        return
+    with contextlib.suppress(OSError):  # it is not readable, or its file system has none
+        fd = os.open(source, os.O_RDONLY | _FILE_FLAGS, dir_fd=folder)
+        try:
+            for name in os.listxattr(fd):
+                with contextlib.suppress(OSError):
+                    os.setxattr(target, name, os.getxattr(fd, name))
+        finally:
+            os.close(fd)
+
+
+def _write_new(folder: int, name: str, data: bytes, *, like: str | None, mode: int | None) -> None:
+    """Create and write a file as the file `like` is, if there is one; with `mode`, its mode, or one by the umask."""
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS, 0o666, dir_fd=folder)
     with os.fdopen(fd, "wb") as file:
         file.write(data)
         file.flush()
-        if like is not None:
+        before = _status(folder, like) if like else None
+        if like and before:
             # Only root may give a file to another owner. For anyone else the new file stays their own.
             with contextlib.suppress(PermissionError):
-                os.fchown(fd, like.st_uid, like.st_gid)
-            mode = stat.S_IMODE(like.st_mode) if mode is None else mode
+                os.fchown(fd, before.st_uid, before.st_gid)
+            _copy_attributes(folder, like, fd)
+            mode = stat.S_IMODE(before.st_mode) if mode is None else mode
         if mode is not None:
-            # After the owner, because the kernel clears set-id bits when the owner changes.
+            # Last: the kernel clears set-id bits when the owner changes, and access control lists set the mode, too.
             os.fchmod(fd, mode)
         os.fsync(fd)
