@@ -2,16 +2,22 @@
 
 import errno
 import os
+import re
 import signal
+from collections.abc import Sequence
 from typing import assert_never
 
 from scaffold.host.process.command import CommandResult
 from scaffold.host.sandbox.confinement import SandboxSpec
 
-NO_NAME = ("Temporary failure in name resolution", "Could not resolve host", "Name or service not known")
-"""How programs report a name that they cannot look up: texts of the C library and of curl."""
-UNREACHABLE = tuple(map(os.strerror, (errno.ENETUNREACH, errno.EHOSTUNREACH)))
-DENIED = tuple(map(os.strerror, (errno.EACCES, errno.EPERM)))
+NO_NAME = (
+    *("temporary failure in name resolution", "could not resolve host", "name or service not known"),
+    *("getaddrinfo eai_again", "getaddrinfo enotfound", "no such host", "unknownhostexception"),
+    "temporary failure resolving",
+)
+"""How programs report a name that they cannot look up: the C library, curl, Node.js, Go, Java, apt; in lower case."""
+UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH)
+DENIED = (errno.EACCES, errno.EPERM)
 
 
 def sandbox_notice(finished: CommandResult, output: str, sandbox: SandboxSpec | None) -> str:
@@ -20,15 +26,22 @@ def sandbox_notice(finished: CommandResult, output: str, sandbox: SandboxSpec | 
         return ""
     if finished.signal == signal.SIGSYS:
         return "notice: the sandbox forbids a system call that it made; tell the user, who can run it outside"
-    zone = sandbox.confinement
-    if zone.network != "open" and any(text in output for text in (*NO_NAME, *UNREACHABLE)):
+    zone, output = sandbox.confinement, output.casefold()
+    if zone.network != "open" and (any(text in output for text in NO_NAME) or _reports(output, UNREACHABLE)):
         return f"notice: {_reachable(sandbox)}; work without it, or tell the user, who can allow hosts: {_ALLOW}"
-    if os.strerror(errno.EROFS) in output or (sandbox.level == "landlock" and any(text in output for text in DENIED)):
+    if _reports(output, [errno.EROFS]) or (sandbox.level == "landlock" and _reports(output, DENIED)):
         return (
             "notice: in the sandbox only the workspace and $TMPDIR are writable, and .git is not; write there, or tell "
             "the user, who can run it outside"
         )
     return ""
+
+
+def _reports(output: str, errors: Sequence[int]) -> bool:
+    """Return whether an output in lower case has the system's text for one of these errors, or its name."""
+    names = "|".join(errno.errorcode[number].casefold() for number in errors)
+    named = re.search(rf"\b(?:{names})\b", output) is not None
+    return named or any(os.strerror(number).casefold() in output for number in errors)
 
 
 _ALLOW = "`scaffold config sandbox.network hosts`, `scaffold config sandbox.hosts NAME`"
