@@ -22,6 +22,10 @@ LEVEL_VARIABLE = "SCAFFOLD_SANDBOX"
 """Contains the sandbox level, for programs inside the sandbox."""
 
 
+NO_RETRIES = {"npm_config_fetch_retries": "0", "PIP_RETRIES": "0"}
+"""Without a network npm would try for 70 s before it fails, pip for 10."""
+
+
 class Descriptor(Protocol):
     """An open descriptor that can be closed more than once."""
 
@@ -60,7 +64,9 @@ def prepare_launch(
     sandbox: SandboxSpec, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> Iterator[LaunchSpec]:
     """Prepare the sandbox for one command; OSError on failure. Start the command inside the block."""
-    env = dict(env) | temporary_variables(sandbox.confinement.temporary) | {LEVEL_VARIABLE: sandbox.level}
+    confined = sandbox.confinement
+    env = dict(env) | temporary_variables(confined.temporary) | {LEVEL_VARIABLE: sandbox.level}
+    env |= NO_RETRIES if confined.network in {"none", "loopback"} else {}
     argv = _with_loader_variables(env, argv)
     env = {name: value for name, value in env.items() if not loads_code(name)}
     match sandbox.level:

@@ -89,6 +89,7 @@ async def test_the_environment_is_as_given_plus_writable_folders(inside, zone):
     finished = await inside(["env"], env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "NAME": "Zoë"})
     names = {line.partition("=")[0] for line in finished.stdout.decode().splitlines()}
     places = {"TMPDIR", "TMP", "TEMP", "XDG_CACHE_HOME", "npm_config_cache", "SCAFFOLD_SANDBOX"}
+    places |= {"npm_config_fetch_retries", "PIP_RETRIES"}
     assert names - {"PWD"} == {"PATH", "LC_ALL", "NAME"} | places
 
 
