@@ -9,6 +9,7 @@ from prompt_toolkit.history import FileHistory, InMemoryHistory
 from fakes import tool
 from scaffold.cli.repl.approvals import ApprovalQueue, format_question, proposed_change
 from scaffold.cli.repl.completion import command_suggestions, file_suggestions
+from scaffold.cli.repl.dumb_terminal import DumbTerminal
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.running_tools import RunningTools
 from scaffold.cli.repl.terminal import open_history, terminal_colors
@@ -174,8 +175,8 @@ async def test_the_effect_of_a_call_is_shown_beforehand(tmp_path):
     (tmp_path / "a").write_bytes(b"\0\1binary")
     await guarded.run({"path": "a", "content": "text"})
     assert [line.text for line in proposed[0].lines] == ["one", "two", "2"]
-    assert proposed[1] == "  the file would stay as it is"
-    assert proposed[2] == '  no diff can be shown; the call is {"path": "a", "content": "text"}'
+    assert proposed[1] == "the file would stay as it is"
+    assert proposed[2] == 'no diff can be shown; the call is {"path": "a", "content": "text"}'
 
 
 def test_a_patch_is_shown_as_it_is(tmp_path):
@@ -185,8 +186,16 @@ def test_a_patch_is_shown_as_it_is(tmp_path):
     question = ApprovalQuestion(tool="apply_patch", category="file_write", subject="a\nb", args=args)
     change = proposed_change(question, RunningTools(tmp_path, FakeClock(), print).call_of(question))
     shown = format_question(question, change, Renderer(width=60, plain=True))
-    assert "  │ a\n  │ b\n" in shown
-    assert "  -one\n  +\\x1b[2Jtwo\n  *** Delete File: b" in shown
+    assert "    a\n    b\n" in shown
+    assert "    -one\n    +\\x1b[2Jtwo\n    *** Delete File: b" in shown
+
+
+def test_a_terminal_by_lines_writes_no_escape_sequence(capfdbinary):
+    """RA-18: whatever the text is that reaches it."""
+    terminal = DumbTerminal(print, clean=str)
+    terminal.show("a\x1b]0;owned\x07")
+    terminal.replace("b\x9b2J")
+    assert capfdbinary.readouterr().out == b"a\\x1b]0;owned\\x07\nnot sent: b\\x9b2J\n"
 
 
 @pytest.fixture

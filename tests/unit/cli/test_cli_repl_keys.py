@@ -177,6 +177,15 @@ async def test_the_answers_name_a_short_rule(session):
     assert answer_choices(session.questions, by_line=True) == "y yes   n no   no, because ...   a don't ask again"
 
 
+@pytest.mark.parametrize("path", ["a\x1b]0;owned\x07", "a\u202eb", "a\u3164b", "a\nn no", "a   n no"])
+async def test_the_answers_name_no_rule_that_could_pass_for_something_else(session, path):
+    """RA-13, RA-18: the question shows it, escaped."""
+    await session.ask(msgspec.structs.replace(WRITE, always=f"write_file:{path}"))
+    session.clock.advance(0.6)
+    for by_line in (False, True):
+        assert answer_choices(session.questions, by_line=by_line).endswith("   a don't ask again")
+
+
 async def test_a_question_is_withdrawn_when_its_agent_has_ended(session):
     asked = await session.ask(RUN)
     waiting = await session.ask(WRITE)

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import set_cell_size
 from rich.text import Text
 
 from scaffold.cli.repl.approvals import format_question
@@ -212,6 +213,29 @@ def test_a_question_shows_exactly_what_is_asked():
     assert "sub-1 asks to use shell (shell)" in drawn
     assert "│ echo \\x1b[8mhidden" in drawn
     assert "│ rm -rf x" in drawn
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_no_line_of_a_command_passes_for_one_of_the_question(is_plain):
+    """RA-13: neither after a line break nor where a long line is wrapped, and no space of it is lost."""
+    answers = "y yes   n no   a don't ask again"
+    renderer = Renderer(width=40, plain=is_plain)
+    bar = "    " if is_plain else "  │ "
+    for subject in (f"ls\n{answers}", f"ls{' ' * 34}{answers}", "漢" * 36, f"ls{' ' * 50}x"):
+        question = ApprovalQuestion(tool="shell", category="shell", subject=subject, always=None)
+        quoted = plain(format_question(question, "", renderer)).split("\n")[1:]
+        assert all(line.startswith(bar.rstrip()) for line in quoted)
+        whole = "".join(set_cell_size(line.removeprefix(bar), 36) for line in quoted).rstrip()
+        assert whole == subject.replace("\n", " " * 34)
+
+
+def test_a_question_shows_the_whole_of_a_long_line():
+    """RA-13: what is written far to the right is seen as well, up to a length that is said."""
+    question = ApprovalQuestion(tool="write_file", category="file_write", subject="a.py")
+    drawn = plain(format_question(question, line_diff("", f"ok = 1{' ' * 300}; import evil\n"), RENDERER))
+    assert "import evil" in drawn.replace("\n", "").replace(" " * 6, "")
+    drawn = plain(format_question(question, line_diff("", "x" * 5_000), RENDERER))
+    assert "… 3,000 more characters" in drawn.replace("\n", " ")
 
 
 def test_a_question_promises_of_always_only_what_it_does():

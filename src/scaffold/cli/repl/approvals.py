@@ -13,6 +13,7 @@ from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.running_tools import RunningCall, patch_of, proposed_text
 from scaffold.cli.repl.user_input import REASON_KEY, counts_as_answer, parse_answer
 from scaffold.core.ports import Clock
+from scaffold.core.printable_text import printable
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion
 from scaffold.tools.content.line_diff import MAX_LINES, LineDiff, line_diff
 
@@ -128,15 +129,16 @@ def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer
     """
     agent = question.agent or "the agent"
     lines = [renderer.words(f"? {agent} asks to use {question.tool} ({question.category})", "bold yellow")]
-    lines.append(renderer.words("\n".join(f"  │ {line}" for line in _bounded(question.subject).split("\n"))))
+    lines.append(renderer.quoted(_bounded(question.subject)))
     if question.why:
-        lines.append(renderer.words(f"  {_bounded(question.why)}", "dim"))
+        lines.append(renderer.words(_bounded(question.why), "dim", indent=2))
     if question.always is not None:
-        lines.append(renderer.words(f'  "don\'t ask again" allows: {_bounded(_scope(question))}', "dim"))
+        scope = _bounded(_scope(question))
+        lines.append(renderer.words(f'"don\'t ask again" allows: {scope}', "dim", indent=2))
     if isinstance(change, LineDiff):
-        lines.append(renderer.diff(change, most=MAX_LINES))
+        lines.append(renderer.diff(change, most=MAX_LINES, whole=True))
     elif change:
-        lines.append(renderer.words(_bounded(change)))
+        lines.append(renderer.quoted(_bounded(change)))
     return "\n".join(lines)
 
 
@@ -145,11 +147,11 @@ def proposed_change(question: ApprovalQuestion, call: RunningCall) -> LineDiff |
     if question.category != "file_write":
         return ""
     if patch := patch_of(call):
-        return "\n".join(f"  {line}" for line in patch.split("\n"))
+        return patch
     after = proposed_text(call)
     if after is None or call.before is None:
-        return f"  no diff can be shown; the call is {json.dumps(dict(call.args), ensure_ascii=False)}"
-    return line_diff(call.before, after) or "  the file would stay as it is"
+        return f"no diff can be shown; the call is {json.dumps(dict(call.args), ensure_ascii=False)}"
+    return line_diff(call.before, after) or "the file would stay as it is"
 
 
 def answer_choices(queue: ApprovalQueue, *, by_line: bool = False) -> str:
@@ -179,8 +181,10 @@ def _always(queue: ApprovalQueue) -> str:
     if queue.current is None or queue.current.always is None:
         return ""
     scope = mark_lookalikes(_scope(queue.current)).removeprefix("shell:")
-    named = f" for `{scope}`" if queue.current.always and len(scope) <= MAX_SCOPE else ""
-    return f"   a don't ask again{named}"
+    # The question shows every rule; what would have to be escaped, or looks like more answers, stands only there.
+    is_plain = scope.isprintable() and printable(scope) == scope and _GAP not in scope
+    named = f" for `{scope}`" if queue.current.always and is_plain and len(scope) <= MAX_SCOPE else ""
+    return f"{_GAP}a don't ask again{named}"
 
 
 def _scope(question: ApprovalQuestion) -> str:

@@ -13,6 +13,7 @@ from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import ANSWERS, InputSubmitted, InterruptPressed, PostEvent, QuitRequested
 from scaffold.cli.repl.view import ReplView, status_sentence
 from scaffold.core.ids import ConversationId
+from scaffold.core.printable_text import printable
 from scaffold.store.user_store import UserStore
 
 CHUNK = 65_536
@@ -88,16 +89,17 @@ class DumbTerminal:
     def ring(self) -> None:
         """Ring the bell and ask for an answer."""
         with contextlib.suppress(OSError):
-            self._write(f"\a{self.view.choices(by_line=True)}: ")
+            self._write(f"{self.view.choices(by_line=True)}: ", bell=True)
 
     def replace(self, words: str) -> None:
         """Show the text: the line cannot be filled in here."""
         if words:
             self.show(f"not sent: {words}")
 
-    def _write(self, text: str) -> None:
-        """Write `text`; characters outside the terminal's encoding become `?`."""
-        sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
+    def _write(self, text: str, *, bell: bool = False) -> None:
+        """Write `text` without escape sequences; characters outside the terminal's encoding become `?`."""
+        shown = "\a" * bell + printable(text)
+        sys.stdout.buffer.write(shown.encode(sys.stdout.encoding or "utf-8", "replace"))
         sys.stdout.buffer.flush()
 
     def _take(self, data: bytes) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from rich.cells import chop_cells
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -51,6 +52,8 @@ USER_LINES = 30
 """Lines of a message of the user, behind the first, that are shown whole."""
 DIFF_LINES = 40
 """Lines shown of the diff of a finished change."""
+WHOLE_LINE = 2_000
+"""Characters shown of a line of a change that the user is asked about."""
 _SHOWN_AS_DIFF = ("content", "expected")
 """Arguments that a diff shows better."""
 
@@ -83,9 +86,16 @@ class Renderer(Struct, frozen=True, kw_only=True):
         lines = [Text.assemble(("› ", "bold cyan"), (first, "bold")), *(Text(f"  {line}", "bold") for line in more)]
         return self.draw(Text("\n").join(lines))
 
-    def words(self, text: str, style: str = "") -> str:
-        """Return plain text, wrapped."""
-        return self.draw(Text(self._safe(text), style))
+    def words(self, text: str, style: str = "", *, indent: int = 0) -> str:
+        """Return plain text, wrapped; each line is indented by so many columns."""
+        return self.draw(Padding(Text(self._safe(text), style), (0, 0, 0, indent)))
+
+    def quoted(self, text: str) -> str:
+        """Return a text of somebody else with all its spaces, so marked that no line passes for one of the program."""
+        bar = "    " if self.plain else "  │ "
+        room = max(10, self.width) - len(bar)
+        lines = [part for line in self._safe(text).split("\n") for part in chop_cells(line.expandtabs(4), room) or [""]]
+        return self.draw(Text("\n").join(Text(bar + line) for line in lines))
 
     def error(self, what: str, fix: str) -> str:
         """Return an error and what to do about it."""
@@ -105,14 +115,15 @@ class Renderer(Struct, frozen=True, kw_only=True):
             head, mark = self._call(name, args, "●", "red" if failed else "green"), "  └ "
         return self._draw_lines([head, Text.assemble((mark, "dim"), summary)])
 
-    def diff(self, diff: LineDiff, *, most: int = DIFF_LINES) -> str:
-        """Return a diff, at most `most` lines of it."""
+    def diff(self, diff: LineDiff, *, most: int = DIFF_LINES, whole: bool = False) -> str:
+        """Return a diff, at most `most` lines of it; long ones end with `…`, or are shown `whole`."""
         lines, left = list(diff.lines[:most]), len(diff.lines) - most
         if left > 0:
             lines.append(DiffLine("note", 0, f"{count_of(left, 'more line')}"))
         digits = max((len(str(line.number)) for line in lines), default=1)
         counts = Text.assemble("  ", (f"+{diff.added}", "green"), " ", (f"-{diff.removed}", "red"))
-        return self._draw_lines([counts, *(self._diff_line(line, digits) for line in lines)])
+        rows = (row for line in lines for row in self._diff_line(line, digits, whole=whole))
+        return self._draw_lines([counts, *rows])
 
     def todos(self, todos: Sequence[Todo]) -> str:
         """Return the agent's todo list."""
@@ -161,12 +172,19 @@ class Renderer(Struct, frozen=True, kw_only=True):
     def _call(self, name: str, args: Mapping[str, Any], mark: str, style: str) -> Text:
         return Text.assemble((f"{mark} ", style), (self._safe(name), "bold"), f" {self._flat(call_summary(args))}")
 
-    def _diff_line(self, line: DiffLine, digits: int) -> Text:
+    def _diff_line(self, line: DiffLine, digits: int, *, whole: bool) -> Sequence[Text]:
+        """Return the rows of a line of a diff: one, or more for a long line that is shown whole."""
         if line.kind in {"gap", "note"}:
-            return Text(f"  {'':>{digits}} … {line.text}".rstrip(), "dim")
+            return [Text(f"  {'':>{digits}} … {line.text}".rstrip(), "dim")]
         sign, style = {"added": ("+", "green"), "removed": ("-", "red")}.get(line.kind, (" ", ""))
-        text = printable(self.clean(line.text)[: 4 * max(1, self.width)].rstrip("\r")).expandtabs(4)
-        return Text.assemble((f"  {line.number:>{digits}} ", "dim"), (f"{sign} {text}", style))
+        text = self.clean(line.text).rstrip("\r")
+        shown = printable(text[: WHOLE_LINE if whole else 4 * max(1, self.width)]).expandtabs(4)
+        rest = f" … {len(text) - WHOLE_LINE:,} more characters" if whole and len(text) > WHOLE_LINE else ""
+        head = f"  {line.number:>{digits}} "
+        room = max(10, self.width) - len(head) - 2
+        first, *more = (chop_cells(shown + rest, max(2, room)) if whole else [shown]) or [""]
+        rows = [Text.assemble((head, "dim"), (f"{sign} {first}", style))]
+        return [*rows, *(Text(f"{' ' * len(head)}  {part}", style) for part in more)]
 
 
 def call_summary(args: Mapping[str, Any]) -> str:
