@@ -28,6 +28,7 @@ def conversation(scenario):
         ("/help", "/tasks [list | ready | show N]"),
         ("/model", "* cassette:"),
         ("/mode", "* default"),
+        ("/effort", "effort auto: "),
         ("/tasks", "[x] 1. first\n[ ] 2. second\n1 of 2 completed\n"),
         ("/tasks ready", "[ ] 2. second\n"),
         ("/tasks show 2", "status pending, priority medium"),
@@ -36,6 +37,7 @@ def conversation(scenario):
         ("/resume", "do things"),
         ("/export", "written to "),
         ("/mode plan", "continues in mode plan"),
+        ("/effort high", "continues with effort high"),
     ],
 )
 def test_a_command_is_answered_without_a_model(scenario, conversation, command, expected):
@@ -46,10 +48,11 @@ def test_a_command_is_answered_without_a_model(scenario, conversation, command, 
     assert expected in done.stdout
 
 
-def test_a_mode_is_stored_for_the_next_call(scenario, conversation):
-    """RA-5."""
-    scenario.scaffold("ralph", "-c", "/mode review")
-    assert "* review" in scenario.scaffold("ralph", "-c", "/mode").stdout
+@pytest.mark.parametrize(("command", "shown"), [("/mode review", "* review"), ("/effort LOW", "effort low:")])
+def test_a_mode_and_an_effort_are_stored_for_the_next_call(scenario, conversation, command, shown):
+    """RA-5, RA-18."""
+    scenario.scaffold("ralph", "-c", command)
+    assert shown in scenario.scaffold("ralph", "-c", command.partition(" ")[0]).stdout
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,8 @@ def test_a_mode_is_stored_for_the_next_call(scenario, conversation):
         (["/tasks"], "no conversation is selected"),
         (["-c", "/tasks show 9"], "there is no task 9"),
         (["-c", "/mode nonsense"], "there is no mode `nonsense`"),
-        (["-c", "/effort high"], "Pass `--effort LEVEL`"),
+        (["/effort high"], "no conversation is selected"),
+        (["-c", "/effort most"], "there is no effort `most`"),
         (["-c", "/clear"], "this command works only in the REPL"),
         (["-c", "/context"], "this command works only in the REPL"),
         (["-c", "/undo"], "this command works only in the REPL"),

@@ -345,7 +345,7 @@ class Session:
         chosen, opened = self.options.chosen_effort, self.open_conversation
         if chosen is not None:
             store_effort(opened, chosen)
-        return stored_effort(opened) or self.options.effort
+        return stored_effort(opened.store, opened.id) or self.options.effort
 
     def _make_peers(self) -> Peers:
         options, conversation = self.options, self.open_conversation

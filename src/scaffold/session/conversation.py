@@ -81,9 +81,14 @@ def open_conversation(
 
 
 def change_stored(
-    store: UserStore, conversation: ConversationId, *, model: str | None = None, mode: Mode | None = None
+    store: UserStore,
+    conversation: ConversationId,
+    *,
+    model: str | None = None,
+    mode: Mode | None = None,
+    effort: Effort | None = None,
 ) -> None:
-    """Change the model or the mode of a conversation that no live process has claimed; else ConversationBusy."""
+    """Change the model, the mode or the effort of a conversation; ConversationBusy if a live process has claimed it."""
     conversations, me = store.conversations, own_identity()
     with store.transaction():
         conversations.claim(conversation, me)
@@ -91,6 +96,8 @@ def change_stored(
             conversations.switch_model(conversation, model, me=me)
         if mode is not None:
             conversations.keep_mode(conversation, mode, me=me)
+        if effort is not None:
+            conversations.keep_effort(conversation, effort, me=me)
         conversations.release(conversation, me)
 
 
@@ -112,9 +119,9 @@ def store_effort(opened: OpenConversation, effort: Effort) -> None:
         opened.store.conversations.keep_effort(opened.id, effort, me=opened.owner)
 
 
-def stored_effort(opened: OpenConversation) -> Effort | None:
+def stored_effort(store: UserStore, conversation: ConversationId) -> Effort | None:
     """Return how much the model thinks, as the user chose it for the conversation; None if that was never chosen."""
-    stored = opened.store.conversations.state(opened.id).effort
+    stored = store.conversations.state(conversation).effort
     return next((effort for effort in get_args(Effort) if effort == stored), None)
 
 

@@ -11,11 +11,11 @@ from scaffold.agent.modes import Mode, parse_mode
 from scaffold.config.settings import resolve_model_name
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ConversationId
+from scaffold.core.run_settings import Effort
 from scaffold.host.clock import SystemClock
 from scaffold.llm.registry.cards import known_models
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.session.agent_session import Session
-from scaffold.session.conversation import change_stored
+from scaffold.session.conversation import change_stored, stored_effort
 from scaffold.session.current_conversation import MAX_LISTED, CurrentConversation
 from scaffold.session.export import conversation_markdown, export_path, write_new_file
 from scaffold.session.options import SessionOptions
@@ -25,7 +25,6 @@ from scaffold.session.slash_queries import (
     UsageSummary,
     answer_query,
     conversation_listing,
-    effort_text,
     parse_effort,
     subagent_usage,
 )
@@ -68,7 +67,7 @@ class OneshotTarget(Struct, frozen=True):
     model: str
 
 
-InteractiveCommand = ShowEffort | SwitchEffort | ShowDiff | Undo | Compact | Clear | Resume | QuitSession
+InteractiveCommand = ShowDiff | Undo | Compact | Clear | Resume | QuitSession
 SlashTarget = CurrentConversation | OneshotTarget
 """What a command acts on: the conversation of a REPL, or a stored one."""
 
@@ -91,7 +90,17 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
     match command:
         case InvalidCommand(what=what, fix=fix):
             raise UsageError(what, fix)
-        case Help() | ShowModels() | ShowMode() | ShowTasks() | ShowAgents() | ShowCost() | ShowTools() | ShowContext():
+        case (
+            Help()
+            | ShowModels()
+            | ShowMode()
+            | ShowEffort()
+            | ShowTasks()
+            | ShowAgents()
+            | ShowCost()
+            | ShowTools()
+            | ShowContext()
+        ):
             return SlashReply(answer_query(command, _info(command, target, width, commands)))
         case ShowText(text=text):
             return SlashReply(text())
@@ -99,11 +108,13 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
             return SlashReply(await _switch_model(target, model), "notice")
         case SwitchMode(mode=mode):
             return SlashReply(_switch_mode(target, parse_mode(mode)), "notice")
+        case SwitchEffort(effort=effort):
+            return SlashReply(_switch_effort(target, parse_effort(effort)), "notice")
         case Resume(conversation=""):
             return SlashReply(_listing(target, width))
         case Export(file=file):
             return SlashReply(_export(target, file), "notice")
-        case ShowEffort() | SwitchEffort() | ShowDiff() | Undo() | Compact() | Clear() | Resume() | QuitSession():
+        case ShowDiff() | Undo() | Compact() | Clear() | Resume() | QuitSession():
             return await _run_interactive(command, target)
         case _:
             assert_never(command)
@@ -115,7 +126,7 @@ def needs_idle_agent(command: Command) -> bool:
     return resumes or isinstance(command, (SwitchModel, Undo, Compact, Clear))
 
 
-async def _run_interactive(command: InteractiveCommand, target: SlashTarget) -> SlashReply:  # noqa: PLR0911 - one for each
+async def _run_interactive(command: InteractiveCommand, target: SlashTarget) -> SlashReply:
     """Execute a command that only a REPL has."""
     if isinstance(target, OneshotTarget):
         raise _not_in_oneshot(command)
@@ -124,8 +135,6 @@ async def _run_interactive(command: InteractiveCommand, target: SlashTarget) -> 
             return SlashReply(await target.changes(view))
         case Undo():
             return SlashReply(await target.undo(), "notice")
-        case ShowEffort() | SwitchEffort():
-            return _effort(command, target.session)
         case Compact():
             return SlashReply(await _compact(target), "notice")
         case Clear():
@@ -144,17 +153,8 @@ def _not_in_oneshot(command: InteractiveCommand) -> UsageError:
             return UsageError(
                 "a one-shot call cannot switch conversations", f"Start a REPL: `ralph --resume {conversation}`."
             )
-        case ShowEffort() | SwitchEffort():
-            return UsageError("a one-shot call has no effort to show or to change", "Pass `--effort LEVEL`.")
         case _:
             return _needs_repl()
-
-
-def _effort(command: ShowEffort | SwitchEffort, session: Session) -> SlashReply:
-    if isinstance(command, ShowEffort):
-        return SlashReply(effort_text(session.agent.effort, session.model))
-    session.switch_effort(parse_effort(command.effort))
-    return SlashReply(f"effort {session.agent.effort} from the next request on", "notice")
 
 
 def _needs_repl() -> UsageError:
@@ -167,7 +167,7 @@ def _info(query: SlashQuery, target: SlashTarget, width: int, commands: Sequence
     match query:
         case Help() | ShowModels():
             return ConversationInfo(model=target.model, models=_models(), width=width, now=SystemClock().now())
-        case ShowMode() | ShowTasks() | ShowAgents() | ShowCost():
+        case ShowMode() | ShowEffort() | ShowTasks() | ShowAgents() | ShowCost():
             return _stored_info(target, _required(target), width)
         case ShowTools() | ShowContext():
             raise _needs_repl()
@@ -182,6 +182,7 @@ def _session_info(target: CurrentConversation, width: int, commands: Sequence[Co
         model=session.model,
         models=_models(),
         mode=session.modes.current,
+        effort=session.agent.effort,
         todos=session.todos.entries,
         subagents=subagents,
         spending=UsageSummary(
@@ -209,6 +210,7 @@ def _stored_info(target: OneshotTarget, stored: StoredConversation, width: int) 
         model=target.model,
         models=_models(),
         mode=state.mode,
+        effort=stored_effort(target.store, stored.id) or target.options.effort,
         todos=state.todos.entries,
         subagents=subagents,
         spending=UsageSummary(total=stored.usage, agents=subagent_usage(subagents)),
@@ -246,6 +248,15 @@ def _switch_mode(target: SlashTarget, mode: Mode) -> str:
     conversation = _required(target).id
     change_stored(target.store, conversation, mode=mode)
     return f"{conversation} continues in mode {mode}"
+
+
+def _switch_effort(target: SlashTarget, effort: Effort) -> str:
+    if isinstance(target, CurrentConversation):
+        target.session.switch_effort(effort)
+        return f"effort {effort} from the next request on"
+    conversation = _required(target).id
+    change_stored(target.store, conversation, effort=effort)
+    return f"{conversation} continues with effort {effort}"
 
 
 def _required(target: OneshotTarget) -> StoredConversation:

@@ -26,6 +26,7 @@ from scaffold.session.slash_syntax import (
     ShowAgents,
     ShowContext,
     ShowCost,
+    ShowEffort,
     ShowMode,
     ShowModels,
     ShowTasks,
@@ -74,7 +75,7 @@ class UsageSummary(Struct, frozen=True, kw_only=True):
     left_usd: float | None = None
 
 
-SlashQuery = Help | ShowModels | ShowMode | ShowTasks | ShowAgents | ShowCost | ShowTools | ShowContext
+SlashQuery = Help | ShowModels | ShowMode | ShowEffort | ShowTasks | ShowAgents | ShowCost | ShowTools | ShowContext
 
 
 class ConversationInfo(Struct, frozen=True, kw_only=True):
@@ -84,6 +85,7 @@ class ConversationInfo(Struct, frozen=True, kw_only=True):
     models: Sequence[str]
     """The known ones."""
     mode: str = "default"
+    effort: Effort = "auto"
     todos: Sequence[Todo] = ()
     subagents: Sequence[StoredSubagent] = ()
     spending: UsageSummary = UsageSummary(total=Usage())
@@ -108,6 +110,8 @@ def answer_query(query: SlashQuery, info: ConversationInfo) -> str:  # noqa: PLR
             return model_listing(info.model, info.models)
         case ShowMode():
             return mode_listing(info.mode, info.width)
+        case ShowEffort():
+            return effort_text(info.effort, info.model)
         case ShowTasks():
             return task_listing(info.todos, query)
         case ShowAgents(name=name):

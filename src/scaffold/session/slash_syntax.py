@@ -236,8 +236,9 @@ COMMANDS = (
     CommandSyntax(
         name="effort",
         words="[LEVEL]",
-        summary="show how much the model thinks, or change it for this session",
+        summary="show how much the model thinks, or change it for this conversation",
         read=_with_optional_name(ShowEffort(), SwitchEffort),
+        in_oneshot=True,
         completions=get_args(Effort),
     ),
     CommandSyntax(

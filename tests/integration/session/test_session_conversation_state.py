@@ -47,17 +47,17 @@ def test_an_unknown_stored_mode_counts_as_the_default_and_stays_stored(seat):
 
 def test_a_chosen_effort_is_stored(seat):
     """RA-5, RA-10: none until the user chooses one."""
-    assert stored_effort(seat) is None
+    assert stored_effort(seat.store, seat.id) is None
     store_effort(seat, "high")
-    assert stored_effort(seat) == "high"
+    assert stored_effort(seat.store, seat.id) == "high"
     store_effort(seat, "auto")
-    assert stored_effort(seat) == "auto"
+    assert stored_effort(seat.store, seat.id) == "auto"
 
 
 def test_an_effort_that_only_a_newer_program_knows_counts_as_none(seat):
     with seat.store.transaction():
         seat.store.conversations.keep_effort(seat.id, "utmost", me=seat.owner)
-    assert stored_effort(seat) is None
+    assert stored_effort(seat.store, seat.id) is None
     assert seat.store.conversations.state(seat.id).effort == "utmost"
 
 
