@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.host.files import delete_folder_if_possible, write_atomic
 from scaffold.tools.content.change_record import CHANGE_RECORDER, FileChange
+from scaffold.views.text_format import clip
 
 FILE_HISTORY_FOLDER = "file-history"
 """The folder in the user's data directory with a folder for each conversation."""
@@ -47,7 +48,7 @@ class TurnChanges(Struct, kw_only=True):
 
     number: int
     words: str
-    """The first words of the user's message."""
+    """The beginning of the user's message, in one line."""
     files: dict[bytes, ChangedFile] = field(default_factory=dict)
     """By absolute path, in the order of the first change."""
     ran: list[str] = field(default_factory=list)
@@ -64,7 +65,8 @@ class FileHistory:
 
     def begin_turn(self, words: str) -> None:
         """Count later changes as those of a new turn."""
-        self._turn = TurnChanges(number=0, words=" ".join(words.split())[:MAX_WORDS])
+        # Input of a terminal can have undecodable bytes, which JSON cannot hold; `clip` makes them printable.
+        self._turn = TurnChanges(number=0, words=clip(" ".join(words.split()), MAX_WORDS))
         self._kept_bytes = 0
 
     def watch(self, tool: Tool) -> Tool:

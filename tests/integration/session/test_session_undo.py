@@ -213,6 +213,16 @@ async def test_damaged_files_of_the_history_harm_nothing(session, root, tmp_path
     assert (root / "a.py").read_bytes() == b"agent\r\n"
 
 
+async def test_a_message_of_any_bytes_keeps_no_tool_from_working(session, root):
+    """RA-18: a terminal passes on what is no UTF-8, and control characters; a long message is cut visibly."""
+    session.history.begin_turn("bad \udcff\x1b[2J " + "x" * 100)
+    await session.write("b.py", "b\n")
+    words = session.history.turns()[0].words
+    assert (words[:14], words[-1], len(words)) == ("bad ?\\x1b[2J x", "…", 60)
+    session.undo()
+    assert not (root / "b.py").exists()
+
+
 async def test_what_is_kept_is_private_and_bounded(session, root, tmp_path):
     """RA-18: only the user can read it; the oldest turns go, and long contents are not kept."""
     (root / "long").write_text("x" * (MAX_KEPT_BYTES + 1))
