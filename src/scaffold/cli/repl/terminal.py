@@ -219,6 +219,7 @@ class PromptTerminal:
                     # With an input of its own: a timer of this application would take an Escape out of a shared one.
                     return await pick_conversation(store, home)
         finally:
+            self.view.questions.key_pressed()  # keys for the list are none for a question that is shown only now
             held_back, self._held_back = self._held_back, None
             for text in held_back:
                 self.show(text)
