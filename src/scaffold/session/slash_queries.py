@@ -240,9 +240,11 @@ def window_report(use: WindowUse, width: int) -> str:
     """Return what fills the window: a line for each part with its tokens and, if known, its share of the window."""
     window, total = use.window_tokens, use.tokens
     rows = [(part.name, f"{part.size:,}{_share(part.size, window)}") for part in use.parts]
-    size = f"{window:,} tokens" if window else "a window of unknown size"
-    shortened = f"; from {COMPACT_ABOVE:.0%} on, the conversation is shortened" if window else ""
-    head = f"about {total:,} of {size} are used{_share(total, window)}{shortened}"
+    if window:
+        used = f"about {total:,} of {window:,} tokens are used{_share(total, window)}"
+        head = f"{used}; from {COMPACT_ABOVE:.0%} on, the conversation is shortened"
+    else:
+        head = f"about {total:,} tokens are used; the size of the model's window is unknown"
     return "\n".join([*_line(head, width), *_table(rows, width)])
 
 

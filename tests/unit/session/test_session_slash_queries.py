@@ -149,7 +149,7 @@ def test_the_window_is_shown_by_its_parts():
     assert lines[0].startswith("about 2,000 of 10,000 tokens are used (20.0%)")
     assert lines[-2:] == ["  system prompt         1,500 (15.0%)", "  results of read_file  500 (5.0%)"]
     unknown = answer(ShowContext(), window=WindowUse(parts, None))
-    assert "about 2,000 of a window of unknown size are used\n" in unknown
+    assert unknown.startswith("about 2,000 tokens are used; the size of the model's window is unknown\n")
     assert "%" not in unknown
 
 
