@@ -117,7 +117,9 @@ async def test_what_a_session_says_of_itself_fits_into_16_kilobytes(scenario):
     body = server.requests[0].json
     (base, context), tools = body["system"], body["tools"]
     assert base["text"].endswith("# Instructions of this project (AGENTS.md)\n\nUse tabs.")
-    assert "Git status at the start (changes that are not yours):\n?? AGENTS.md\n?? new.py" in context["text"]
+    assert (
+        "Git status at the start of this session (changes from before it):\n?? AGENTS.md\n?? new.py" in context["text"]
+    )
     assert "Latest commits at the start:\n" in context["text"]
     found = context["text"].partition("Git status at the start")[2]
     said = context["text"].replace(found, mode_instructions("plan"))

@@ -1,6 +1,7 @@
-"""What an agent is told about its folder at the start: git's state, latest commits, files, how tests are run."""
+"""A note for an agent about its folder: git's state, the latest commits, the files, how tests are run."""
 
 import asyncio
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +10,7 @@ from scaffold.agent.files_note import files_note
 from scaffold.agent.instructions import FILE_NAMES
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import Commit
-from scaffold.core.printable_text import printable, utf8_safe
+from scaffold.core.printable_text import join_limited, printable, utf8_safe
 from scaffold.git.command import Git
 from scaffold.git.worktree_metadata import find_checkout
 from scaffold.verify.gates.detection import detect_at_commit
@@ -17,7 +18,8 @@ from scaffold.verify.gates.detection import detect_at_commit
 TIME_LIMIT_S = 3.0
 """A repository that takes longer is described by its files alone."""
 MAX_CHANGES, MAX_COMMITS, MAX_INSTRUCTIONS, MAX_TEST_COMMANDS = 20, 5, 10, 4
-MAX_LINE = 100
+MAX_LINE = 200
+"""Characters of a path or of a commit's subject."""
 MAX_OUTPUT_BYTES = 64 * 1024
 
 
@@ -33,25 +35,35 @@ async def repository_note(folder: Path, environ: Mapping[str, str]) -> str:
 
 
 async def _repository(git: Git, top: Path) -> list[str]:
-    globs = [f":(glob)*/**/{name}" for name in FILE_NAMES]
+    # The form for programs: the user's configuration could colour the other one, or show other paths.
+    status = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
+    names = [f":(glob)*/**/{name}" for name in FILE_NAMES]
     async with asyncio.TaskGroup() as group:
-        changes = group.create_task(_output(git, "status", "--short", "--untracked-files=normal"))
-        instructions = group.create_task(_output(git, "ls-files", "--", *globs))
+        changes = group.create_task(_records(git, *status))
+        instructions = group.create_task(_records(git, "ls-files", "-z", "--", *names))
         # Not `log`: `rev-list` needs no look at the repository's configuration.
-        head, *commits = await _output(git, "rev-list", f"-{MAX_COMMITS}", "--format=%h %s", "HEAD") or [""]
+        head, *commits = await _lines(git, "rev-list", f"-{MAX_COMMITS}", "--format=%h %s", "HEAD") or [""]
         tests = await _test_commands(git.at(top), Commit(head.removeprefix("commit "))) if head else ()
     if not head:
         return []
-    return [*_status(changes.result()), *_log(commits[::2]), *tests, *_nested(instructions.result())]
+    status_lines = _status(changes.result(), top, git.cwd)
+    return [*status_lines, *_log(commits[::2]), *tests, *_nested(instructions.result())]
 
 
-async def _output(git: Git, *args: str) -> Sequence[str]:
-    """Return the lines of the output, safe to show and limited in length; none if git fails."""
+async def _lines(git: Git, *args: str) -> Sequence[str]:
+    """Return the lines of the output; none if git fails."""
     try:
-        answer = await git(*args, limit_bytes=MAX_OUTPUT_BYTES)
+        return [line for line in (await git(*args, limit_bytes=MAX_OUTPUT_BYTES)).line.split("\n") if line]
     except ScaffoldError:
         return ()
-    return [_line(line) for line in answer.line.split("\n") if line]
+
+
+async def _records(git: Git, *args: str) -> Sequence[str]:
+    """Return the parts of an output with `-z`; none if git fails."""
+    try:
+        return (await git(*args, limit_bytes=MAX_OUTPUT_BYTES)).records
+    except ScaffoldError:
+        return ()
 
 
 async def _test_commands(git: Git, head: Commit) -> Sequence[str]:
@@ -63,24 +75,32 @@ async def _test_commands(git: Git, head: Commit) -> Sequence[str]:
     return [_line(f"Tests of {gate.folder or 'the repository'}: `{gate.command}`") for gate in tests]
 
 
-def _status(changes: Sequence[str]) -> Iterator[str]:
+def _status(changes: Sequence[str], top: Path, folder: Path) -> Iterator[str]:
+    """Yield the status, with paths as commands in the folder see them."""
     if not changes:
-        yield "Git status at the start: clean"
+        yield "Git status at the start of this session: clean"
         return
-    yield "Git status at the start (changes that are not yours):"
-    yield from changes[:MAX_CHANGES]
+    yield "Git status at the start of this session (changes from before it):"
+    for each in changes[:MAX_CHANGES]:
+        state, path = each[:3], each[3:]
+        yield _line(f"{state}{os.path.relpath(top / path, folder)}{'/' * path.endswith('/')}")
     if len(changes) > MAX_CHANGES:
         yield f"... {len(changes) - MAX_CHANGES} more"
 
 
 def _log(commits: Sequence[str]) -> Iterator[str]:
     yield "Latest commits at the start:"
-    yield from commits
+    yield from map(_line, commits)
 
 
 def _nested(paths: Sequence[str]) -> Iterator[str]:
-    if paths:
-        yield _line(f"Read before you change files beside it: {', '.join(paths[:MAX_INSTRUCTIONS])}")
+    """Yield which instructions folders below have: one file each, the one that counts."""
+    by_folder: dict[str, str] = {}
+    for path in sorted(paths, key=lambda path: FILE_NAMES.index(path.rpartition("/")[2])):
+        by_folder.setdefault(path.rpartition("/")[0], path)
+    if by_folder:
+        found = join_limited([_line(path) for path in sorted(by_folder.values())], MAX_INSTRUCTIONS)
+        yield f"Before you change anything in a folder below, read its instructions: {found}"
 
 
 def _line(text: str) -> str:

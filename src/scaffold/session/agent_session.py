@@ -389,7 +389,7 @@ class Session:
 
 
 async def _folder_note(cwd: Path) -> str:
-    """Return what the agent is told about its folder; git is loaded only in a repository."""
+    """Return the note for the agent about its folder; git is loaded only in a repository."""
     if find_checkout(cwd) is None:
         return files_note(cwd)
     note: str = await lazy_import(REPOSITORY_NOTE)(cwd, os.environ)

@@ -35,7 +35,7 @@ async def run_user_command(command: str, cwd: Path, environ: Mapping[str, str]) 
 
 
 def command_note(command: str, answer: str) -> tuple[str, str]:
-    """Return what the agent is told about a command of the user's: the command, and its output as an attachment."""
+    """Return the note for the agent about a command of the user: the command, and its output as an attachment."""
     return f"[The user ran this command, not you: {command}]", f"{ATTACHMENT_PREFIX}how it ended\n{answer}"
 
 
