@@ -57,7 +57,7 @@ async def tree_changes(start: StartCommit | None, history: FileHistory, root: Pa
     if start is None or not start.commit:
         return tool_changes(history.turns(), history, root)
     git = Git(root, environ=os.environ)
-    options = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short")
+    options = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--submodule=short")
     diff = await git("diff", *options, start.commit, "--", limit_bytes=MAX_OUTPUT_BYTES)
     untracked = (await git("ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/")).records
     text = diff.out.decode(errors="replace").rstrip("\n")

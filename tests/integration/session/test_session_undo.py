@@ -298,3 +298,17 @@ async def test_in_git_the_difference_is_that_of_the_working_tree(session, root):
     assert text.startswith(f"since {start.commit[:10]}, where the session began:\ndiff --git a/a.py b/a.py")
     assert "+changed" in text
     assert text.endswith('untracked: "new file "')
+
+
+async def test_the_difference_is_whole_whatever_git_is_configured_to_show(session, root):
+    """RA-18: in a folder below the top, too."""
+    git = Git(root, environ=os.environ)
+    await git("init", "-q")
+    await git("add", ".")
+    await git("-c", "user.name=U", "-c", "user.email=u@example.org", "commit", "-qm", "x")
+    for setting in ("diff.relative", "color.diff", "diff.noprefix"):
+        await git("config", setting, "always" if "color" in setting else "true")
+    (root / "below").mkdir()
+    (root / "a.py").write_text("changed\n")
+    text = await tree_changes(await start_of_changes(root / "below"), session.history, root / "below")
+    assert "+changed" in text.split("\n")
