@@ -1,4 +1,4 @@
-"""Find a tool call that a model wrote into its text: nothing runs it, so it has to be told.
+"""Find a tool call that a model wrote into its text: nothing runs it, so the model is asked to make it.
 
 Models without training for the wire's tools, and servers with a wrong template, do that. A call in a text is never run,
 as it may be an example, or come from a file.

@@ -24,7 +24,7 @@ from scaffold.store.user_store import UserStore, user_database
 
 TRANSPORT = "scaffold.llm.transport.http:Transport"
 LEARNED_WINDOWS = LearnedWindows()
-"""What servers have told this process, so that its next conversation does not ask again."""
+"""The windows that servers reported to this process, so that its next conversation does not ask again."""
 
 
 def open_user_store() -> UserStore:

@@ -1,4 +1,4 @@
-"""Calls that fail the same way again, with no change in between: counted, and told to the agent."""
+"""Calls that fail the same way again, with no change in between: counted, and pointed out to the agent."""
 
 import hashlib
 import json

@@ -28,7 +28,7 @@ class SessionEnvironment(Struct, frozen=True, kw_only=True):
     """Whether the user is present and can be asked."""
     clock: Clock
     repository: str = ""
-    """What `repository_note` says; it stays as it was at the start."""
+    """The text of `repository_note`; it stays as it was at the start."""
 
 
 class SessionContext:

@@ -311,7 +311,7 @@ class Agent:
 
     async def compact(self) -> bool:
         """Shorten the conversation now, as a full window would; return whether it became shorter."""
-        # After an overflow the window may be one that only the server's refusal told.
+        # After an overflow the window may be one that only the server's refusal named.
         full = min(self.tokens, self.window_tokens or self.tokens)
         return await self._compact(full * COMPACT_TO)
 

@@ -1,4 +1,4 @@
-"""The context window of a live model: configured, of a provider's model, asked of a local server, told by an error."""
+"""The context window of a live model: configured, of a provider's model, asked of a local server, named in an error."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from scaffold.llm.transport.endpoint import Endpoint
 from scaffold.llm.transport.ports import Deadlines, HttpClient, HttpRequest, LearnedWindows
 
 LOOK_S = 1.0
-"""How long a local server may take to tell a window; a request never waits longer for it."""
+"""How long a local server may take to report a window; a request never waits longer for it."""
 MAX_LOOKS = 2
 """A server is asked before its first request, and after it: some load a model only then."""
 MAX_BODY_BYTES = 2**20
@@ -27,7 +27,7 @@ _SIZES = ("max_model_len", "loaded_context_length", "context_length")
 
 
 class ModelWindow:
-    """What is known of one model's window; what a server tells is remembered in `learned`, for all conversations."""
+    """What is known of one model's window; what a server reports is remembered in `learned`, for all conversations."""
 
     def __init__(
         self, card: ModelCard, endpoint: Endpoint, configured: Mapping[str, int], learned: LearnedWindows

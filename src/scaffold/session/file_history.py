@@ -23,7 +23,7 @@ MAX_BYTES = 200_000_000
 """Of the contents kept for one conversation."""
 MAX_WORDS = 60
 UNTRACKED: frozenset[ToolCategory] = frozenset({"shell", "python", "plugin", "mcp", "subagent"})
-"""Categories of tools that may change files without telling."""
+"""Categories of tools that may change files without reporting it."""
 
 
 class ChangedFile(Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class FileHistory:
         self._kept_bytes = 0
 
     def watch(self, tool: Tool) -> Tool:
-        """Return the tool; what it does to files is recorded from now on, or only that it ran if it does not tell."""
+        """Return the tool; what it does to files is recorded from now on, or only that it ran if it reports none."""
         if tool.category not in {"file_write", *UNTRACKED}:
             return tool
 

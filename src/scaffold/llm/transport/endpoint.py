@@ -45,7 +45,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     fallback_codec: Codec | None = None
     """Used after the server refused two system messages; None if the provider accepts them."""
     window_urls: tuple[str, ...] = ()
-    """Where a local server may tell the context window of the model, likeliest first; empty for providers."""
+    """Where a local server may report the context window of the model, likeliest first; empty for providers."""
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r})"

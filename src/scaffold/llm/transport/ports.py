@@ -89,11 +89,11 @@ class HttpClient(Protocol):
 
 
 class LearnedWindows:
-    """What servers have told about the context windows of their models, remembered for all conversations."""
+    """The context windows that servers reported for their models, remembered for all conversations."""
 
     def __init__(self) -> None:
         self.tokens: dict[str, int] = {}
-        """The smallest window that was told, by endpoint and model."""
+        """The smallest window that was reported, by endpoint and model."""
         self.looks: Counter[str] = Counter()
         """How often a server was asked for a window, by endpoint and model."""
 
