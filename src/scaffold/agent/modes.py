@@ -74,8 +74,8 @@ def switch_mode_tool(modes: CurrentMode) -> Tool:
     return Tool(
         name="switch_mode",
         description=(
-            "Change how you work from now on: plan, explore (find out how things work), review, debug (cause first), "
-            "default. Plan, explore and review allow only calls that are known to be read-only."
+            "Change how you work from now on: debug looks for the cause first; plan, explore and review allow only "
+            "calls that are known to be read-only."
         ),
         schema=object_schema({"mode": {"type": "string", "enum": list(MODES)}}),
         category="memory",

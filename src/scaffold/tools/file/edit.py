@@ -51,7 +51,7 @@ def apply_delta(workspace: Workspace) -> Tool:
     return Tool(
         name="apply_delta",
         description=(
-            "Change lines of a text file by number: all operations of all calls in a reply count from the file as you "
+            "Change lines of a text file by number. The numbers in all calls of a reply are those of the file as you "
             "last saw it. Give `expected`, the current lines to the last space, unless you have just read the file."
         ),
         schema=object_schema({"path": PATH_SCHEMA, "operations": {"type": "array", "items": _OPERATION}}),

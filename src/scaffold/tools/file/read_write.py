@@ -52,7 +52,7 @@ READ_TIMEOUT_S = 10.0
 """For reading a range of a long file and counting its lines."""
 MAX_ENTRIES = 1_000
 
-PATH_SCHEMA = {"type": "string", "description": "Relative to the workspace."}
+PATH_SCHEMA = {"type": "string", "description": "Relative path."}
 
 
 def read_file(workspace: Workspace, *, time_limit_s: float = READ_TIMEOUT_S) -> Tool:
@@ -100,7 +100,7 @@ def write_file(workspace: Workspace) -> Tool:
 
     return Tool(
         name="write_file",
-        description="Write a whole text file: creates missing folders; replaces an existing file that you have read.",
+        description="Write a whole text file: creates missing folders; replaces a file only after you have read it.",
         schema=object_schema(
             {"path": PATH_SCHEMA, "content": {"type": "string", "description": "The whole new content."}}
         ),

@@ -33,7 +33,7 @@ def edit(workspace: Workspace) -> Tool:
         name="edit",
         description=(
             "Replace `old` by `new` in a text file. `old` must be the exact text, spaces included, and occur once: "
-            "take lines around it along, or set `replace_all`."
+            "include lines around it, or set `replace_all`."
         ),
         schema=object_schema(
             {
