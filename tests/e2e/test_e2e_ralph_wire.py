@@ -126,6 +126,21 @@ async def test_what_a_session_says_of_itself_fits_into_16_kilobytes(scenario):
     assert len(base["text"]) + len(said) + len(json.dumps(tools, separators=(",", ":"))) <= 16_000
 
 
+async def test_a_conversation_that_goes_on_elsewhere_says_so(scenario, tmp_path):
+    """RA-10: to the user and to the model: the names in it are those of another directory."""
+    other = tmp_path / "other"
+    other.mkdir()
+    async with serve("anthropic", [DONE, DONE, DONE]) as server:
+        _, out, _ = await ralph(scenario, server, "make it", "--output-format", "json")
+        session = json.loads(out)["session_id"]
+        _, _, here = await ralph(scenario, server, "go on", "--resume", session)
+        _, _, there = await ralph(scenario, server, "go on", "--resume", session, "--cwd", str(other))
+    assert f"Begun in {scenario.repo}; it goes on in this directory" in there
+    assert f"This conversation began in {scenario.repo}." in server.requests[2].json["system"][1]["text"]
+    assert "Begun in" not in here
+    assert "began in" not in said(server.requests[1])
+
+
 @pytest.mark.slow
 async def test_a_refused_parameter_is_told_and_left_out(scenario):
     """RA-21."""

@@ -27,6 +27,8 @@ class SessionEnvironment(Struct, frozen=True, kw_only=True):
     attended: bool
     """Whether the user is present and can be asked."""
     clock: Clock
+    elsewhere: str = ""
+    """The directory in which the conversation began; empty if it is this one."""
     repository: str = ""
     """The text of `repository_note`; it stays as it was at the start."""
 
@@ -64,6 +66,11 @@ class SessionContext:
         branch = current_branch(environment.cwd)
         lines = [
             f"Working directory: {printable_name(utf8_safe(str(environment.cwd)))}",
+            *(
+                [f"This conversation began in {printable_name(environment.elsewhere)}."]
+                if environment.elsewhere
+                else []
+            ),
             f"Platform: {environment.platform}",
             f"Date: {environment.clock.now().date().isoformat()}",
             *([f"Git branch: {branch}"] if branch else []),

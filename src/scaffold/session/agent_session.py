@@ -330,6 +330,7 @@ class Session:
             attended=self._attended,
             clock=SystemClock(),
             repository=self._redactor.clean(repository),
+            elsewhere=self.open_conversation.elsewhere(options.cwd),
         )
         return AgentSpec(
             caller=msgspec.structs.replace(CALLER, action=self._parent.name if self._parent else None),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import get_args
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.modes import CurrentMode, Mode, find_mode
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import ProcessIdentity, Usage
+from scaffold.core.printable_text import utf8_safe
 from scaffold.core.run_settings import Effort
 from scaffold.core.todo import TodoList
 from scaffold.host.identity import own_identity
@@ -37,6 +39,11 @@ class OpenConversation(Struct, frozen=True, kw_only=True):
     def prior_usage(self) -> Usage:
         """The usage of all requests before this session."""
         return self.stored.usage if self.stored else Usage()
+
+    def elsewhere(self, cwd: Path) -> str:
+        """Return the directory in which the conversation began; empty if that is `cwd`."""
+        began = self.stored.cwd if self.stored else ""
+        return "" if began == utf8_safe(str(cwd)) else began
 
     def set_title_if_empty(self, words: str) -> None:
         """Store `words` as the title of a conversation that has none."""

@@ -113,7 +113,10 @@ class CurrentConversation:
     def recap(self) -> str:
         """Return a few lines about a resumed conversation; empty for a new one."""
         opened = self.session.open_conversation
-        return recap(opened.conversation, opened.prior_usage, model=opened.model) if opened.stored else ""
+        if opened.stored is None:
+            return ""
+        elsewhere = opened.elsewhere(self.options.cwd)
+        return recap(opened.conversation, opened.prior_usage, model=opened.model, elsewhere=elsewhere)
 
     def listed(self) -> tuple[StoredConversation, ...]:
         """Return this directory's conversations, the most recently used first."""

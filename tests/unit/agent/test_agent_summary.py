@@ -141,3 +141,4 @@ def test_a_recap_of_a_conversation_interrupted_in_a_tool_says_so():
     """RA-10."""
     assert "Stopped: while shell was running; not run again" in recap(Conversation(STORY[:4]), Usage())
     assert recap(Conversation(), Usage()).startswith("Resuming a conversation without text.")
+    assert "\nBegun in /other; it goes on in this directory\n" in recap(Conversation(), Usage(), elsewhere="/other")

@@ -11,8 +11,11 @@ LINE_BYTES = 160
 """Bytes of each quoted text."""
 
 
-def recap(conversation: Conversation, usage: Usage, *, model: str = "") -> str:
-    """Return a few lines: first and last request, work done, where it stopped, and the usage so far."""
+def recap(conversation: Conversation, usage: Usage, *, model: str = "", elsewhere: str = "") -> str:
+    """Return a few lines: first and last request, work done, where it stopped, and the usage so far.
+
+    `elsewhere` is the directory in which the conversation began, if it goes on in another one.
+    """
     entries = summary_entries(conversation.summary, conversation.kept)
     asked = [entry.text for entry in entries if entry.kind == "user"]
     lines = [f"Resuming: {_line(asked[0])}" if asked else "Resuming a conversation without text."]
@@ -20,6 +23,7 @@ def recap(conversation: Conversation, usage: Usage, *, model: str = "") -> str:
         lines.append(f"Last request: {_line(asked[-1])}")
     lines += _done(entries)
     lines.append(f"Stopped: {_stopped_at(conversation)}")
+    lines += [f"Begun in {elsewhere}; it goes on in this directory"] if elsewhere else []
     lines.append(f"Used so far: {_used(usage)}{f', {model}' if model else ''}")
     return "\n".join(lines)
 

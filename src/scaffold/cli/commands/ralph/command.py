@@ -289,7 +289,9 @@ async def _run_task(task: OneshotTask, target: OneshotTarget, reporter: Reporter
             session_id=conversation.id, model=model, cwd=utf8_safe(cwd), prompts=f"version {PROMPT_VERSION}"
         )
         if stored is not None:
-            reporter.note("notice", text=recap(conversation.conversation, stored.usage, model=stored.model))
+            elsewhere = conversation.elsewhere(options.cwd)
+            text = recap(conversation.conversation, stored.usage, model=stored.model, elsewhere=elsewhere)
+            reporter.note("notice", text=text)
         return await run_oneshot(task, options, conversation, reporter)
 
 
