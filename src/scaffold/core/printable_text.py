@@ -10,11 +10,22 @@ _MORE_WITHOUT_WIDTH = r"\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
 _INVISIBLE_SELECTORS = r"\U000e0000-\U000e0fff"
 """Characters without width, and variation selectors, can hide text from people that models still read."""
 _UNSAFE = re.compile(f"[{_CONTROL}{_REORDERING}{_WITHOUT_WIDTH}{_MORE_WITHOUT_WIDTH}{_INVISIBLE_SELECTORS}]")
+_JOINING = r"\u0600-\u06ff\u0750-\u077f\u08a0-\u0dff\u1000-\u109f\u1780-\u17ff"
+_EMOJI = r"\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
+_JOINER = re.compile(f"(?<=[{_JOINING}])[\u200c\u200d](?=[{_JOINING}])|(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}])")
+"""Joiners that belong to the spelling of a script, such as Persian and Hindi, or to an emoji."""
 
 
 def printable(text: str) -> str:
-    """Return `text` with control, reordering and invisible characters shown as escapes; newlines and tabs stay."""
-    return _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", text.encode("utf-8", "replace").decode())
+    """Return `text` with control, reordering and invisible characters shown as escapes.
+
+    Newlines, tabs, and the joiners within words of scripts that need them and within emoji stay.
+    """
+    return _UNSAFE.sub(_shown, text.encode("utf-8", "replace").decode())
+
+
+def _shown(found: re.Match[str]) -> str:
+    return found[0] if _JOINER.match(found.string, found.start()) else f"\\x{ord(found[0]):02x}"
 
 
 def json_escaped(text: str) -> str:

@@ -293,9 +293,15 @@ def test_invisible_characters_are_spelled_out_in_a_question(char):
     assert drawn.count(f"\\x{ord(char):02x}") == 4
 
 
+def test_a_joiner_of_a_script_is_marked_in_a_question():
+    """RA-13: two names may differ in it alone."""
+    question = ApprovalQuestion(tool="shell", category="shell", subject="rm می\u200cخواهم")
+    assert "\\x200c[U+200C]" in plain(format_question(question, "", RENDERER))
+
+
 def test_letters_of_every_script_and_emoji_are_kept():
     """RA-18."""
-    text = "Zoë, 日本語, עברית, हिन्दी, ⚠️ ✅\n\ttab"
+    text = "Zoë, 日本語, עברית, हिन्दी, می\u200cشود, 👩\u200d💻, ⚠️ ✅\n\ttab"
     assert printable(text) == text
 
 

@@ -34,10 +34,16 @@ def test_a_long_list_of_names_shows_a_few_and_counts_the_rest(names, expected):
         ("\x1b[31mred\x00", "\\x1b[31mred\\x00"),
         ("ab\u202ecd\u200b", "ab\\x202ecd\\x200b"),
         ("\udce9", "?"),
+        ("a\u200db, \u200c, ا\u200c", "a\\x200db, \\x200c, ا\\x200c"),
     ],
 )
 def test_control_reordering_and_invisible_characters_are_shown_as_escapes(text, shown):
     assert printable(text) == shown
+
+
+@pytest.mark.parametrize("text", ["می\u200cخواهم", "क्\u200dष", "👩\u200d👩\u200d👧", "❤️\u200d🔥", "🏴\u200d☠️"])
+def test_joiners_of_scripts_and_emoji_stay(text):
+    assert printable(text) == text
 
 
 @pytest.mark.parametrize(("number", "shown"), [(0, "0 actions"), (1, "1 action"), (1200, "1,200 actions")])

@@ -25,7 +25,8 @@ from scaffold.views.text_format import clip, clip_middle, format_cost, format_du
         ("", 5, ""),
         ("ab", 1, "…"),
         ("漢字", 2, "…"),
-        ("👩‍🚀 to the moon", 40, r"👩\x200d🚀 to the moon"),
+        ("👩‍🚀 to the moon", 40, "👩‍🚀 to the moon"),
+        ("👩‍🚀👩‍🚀", 3, "👩‍🚀…"),
         ("❤️❤️❤️", 5, "❤️❤️…"),
     ],
 )

@@ -9,6 +9,7 @@ _LOOKALIKES = frozenset(
     "\u03b1\u03b9\u03ba\u03bd\u03bf\u03c1\u03c5"  # Greek
     "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"  # its capitals
     "\u0570\u0578\u057d\u0585\u0251\u0261\u0131\u0269\u01c0\u04cf"  # Armenian, Latin and others
+    "\u200c\u200d"  # joiners, which have no width
     "\u2010\u2012\u2013\u2014\u2015\u2212\u2044\u2215\u29f8\u2236\u02bc\u02d0"  # dashes, slashes, colons, an apostrophe
 )
 """Characters that most fonts draw like ASCII ones, and that NFKC does not turn into these."""
