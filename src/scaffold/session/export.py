@@ -14,6 +14,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.views.text_format import format_usage
 
+_QUOTED = re.compile(r"([\"'])(?P<name>.+)\1")
 _BACKTICKS = re.compile("`{3,}")
 
 
@@ -27,9 +28,12 @@ def conversation_markdown(stored: StoredConversation, messages: Sequence[Message
 
 
 def export_path(folder: Path, home: Path, named: str, conversation: str) -> Iterable[Path]:
-    """Return where to write: the named file alone, or else default names in `folder`, one after another."""
+    """Return where to write: the file as the user named it, or else default names in `folder`, one after another."""
+    if quoted := _QUOTED.fullmatch(named):
+        named = quoted["name"]
     if named:
-        return (home / named[2:] if named.startswith("~/") else folder / named,)
+        # Never a file called `~`: whoever removes it may remove their home.
+        return (home / named[2:] if named == "~" or named.startswith("~/") else folder / named,)
     name = f"ralph-{conversation.replace('/', '-')}"
     return (folder / f"{name}{f'-{number}' if number > 1 else ''}.md" for number in count(1))
 

@@ -76,6 +76,8 @@ def test_default_names_follow_one_another_and_a_named_file_stands_alone(tmp_path
     names = islice(export_path(tmp_path, tmp_path / "home", "", "abc/sub-1"), 3)
     assert [path.name for path in names] == ["ralph-abc-sub-1.md", "ralph-abc-sub-1-2.md", "ralph-abc-sub-1-3.md"]
     assert export_path(tmp_path, tmp_path / "home", "~/a.md", "abc") == (tmp_path / "home" / "a.md",)
+    assert export_path(tmp_path, tmp_path / "home", "~", "abc") == (tmp_path / "home",)
+    assert export_path(tmp_path, tmp_path / "home", "'a b.md'", "abc") == (tmp_path / "a b.md",)
     assert export_path(tmp_path, tmp_path / "home", "/b/a.md", "abc")[0].as_posix() == "/b/a.md"
 
 
