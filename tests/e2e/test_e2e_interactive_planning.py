@@ -7,9 +7,8 @@ import yaml
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
 from support.scenario import Scenario, action, wait_until, write
-from support.terminal import ARMED, CTRL_C, CTRL_D, Screen
+from support.terminal import ARMED, CTRL_C, CTRL_D, IDLE, Screen
 
-IDLE = r"/help$"
 TIMEOUT_S = 30
 
 

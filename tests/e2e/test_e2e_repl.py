@@ -12,25 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.scenario import Scenario, shell, wait_until, write
-from support.terminal import ALT_ENTER, CTRL_C, CTRL_D, ESCAPE, record_replies, terminals
+from support.scenario import shell, wait_until, write
+from support.terminal import ALT_ENTER, CTRL_C, CTRL_D, ESCAPE, IDLE, record_replies
 
-IDLE = r"/help$"
-"""The end of the status line of a talk that waits for the user."""
 HELD = shell("touch out/began; until [ -e gate ]; do sleep 0.05; done")
 """A call that goes on until the test lets it end."""
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
-@pytest.fixture
-def terminal(scenario):
-    """Start sessions; they are ended with the test."""
-    with terminals(scenario) as start:
-        yield start
 
 
 @pytest.mark.slow

@@ -6,23 +6,8 @@ import signal
 import pytest
 import yaml
 
-from support.scenario import Scenario, write
-from support.terminal import record_replies, terminals
-
-IDLE = r"/help$"
-"""The end of the status line of a conversation that waits for the user."""
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
-@pytest.fixture
-def terminal(scenario):
-    """Start sessions; they are ended with the test."""
-    with terminals(scenario) as start:
-        yield start
+from support.scenario import write
+from support.terminal import IDLE, record_replies
 
 
 def test_the_window_is_shown_and_the_conversation_exported(scenario, terminal):

@@ -1,26 +1,12 @@
 """Keys of the REPL in a real pseudo-terminal: Escape, Shift-Tab, `!` and long pastes."""
 
-import pytest
 import yaml
 
-from support.scenario import Scenario, shell, wait_until, write
-from support.terminal import ALT_ENTER, ARMED, CTRL_C, ESCAPE, record_replies, terminals
+from support.scenario import shell, wait_until, write
+from support.terminal import ALT_ENTER, ARMED, CTRL_C, ESCAPE, IDLE, record_replies
 
-IDLE = r"/help$"
 SHIFT_TAB, BACKSPACE = "\x1b[Z", "\x7f"
 HELD = shell("touch out/began; sleep 60")
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
-@pytest.fixture
-def terminal(scenario):
-    """Start sessions; they are ended with the test."""
-    with terminals(scenario) as start:
-        yield start
 
 
 def paste(text):

@@ -2,20 +2,8 @@
 
 import pytest
 
-from support.scenario import Scenario, wait_until, write
-from support.terminal import record_replies, terminals
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
-@pytest.fixture
-def terminal(scenario):
-    """Start sessions; they are ended with the test."""
-    with terminals(scenario) as start:
-        yield start
+from support.scenario import wait_until, write
+from support.terminal import record_replies
 
 
 def test_a_dumb_terminal_has_a_repl_too(scenario, terminal):

@@ -2,22 +2,7 @@
 
 import pytest
 
-from support.scenario import Scenario
-from support.terminal import ENTER, ESCAPE, record_replies, terminals
-
-IDLE = r"/help$"
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
-@pytest.fixture
-def terminal(scenario):
-    """Start sessions; they are ended with the test."""
-    with terminals(scenario) as start:
-        yield start
+from support.terminal import ENTER, ESCAPE, IDLE, record_replies
 
 
 @pytest.fixture

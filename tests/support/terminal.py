@@ -15,6 +15,9 @@ from support.scenario import wait_until
 ARMED = r"^y yes "
 """The row of answers once a key counts."""
 
+IDLE = r"/help$"
+"""The end of the status line while the user may type."""
+
 TIMEOUT_S = 15
 ENTER, ESCAPE, CTRL_C, CTRL_D, ALT_ENTER = "\r", "\x1b", "\x03", "\x04", "\x1b\r"
 
