@@ -6,7 +6,7 @@ import signal
 import pytest
 import yaml
 
-from support.scenario import write
+from support.scenario import wait_until, write
 from support.terminal import IDLE, record_replies
 
 
@@ -65,3 +65,21 @@ def test_a_turn_is_taken_back_after_the_session_was_killed(scenario, terminal):
     second.wait_for("^I see")
     second.type_line("/undo")
     second.wait_for("there is nothing to undo")
+
+
+def test_what_is_typed_during_a_turn_takes_effect_in_that_order(scenario, terminal):
+    """RA-12, RA-18: a message before a command belongs to what the command changes, one after it does not."""
+    model = record_replies(scenario)
+    replies = [{"when": {"role": "agent", "turn": 1, "contains": f"turn {each}"}, "text": each} for each in ("a", "b")]
+    (scenario.home / "talk.yaml").write_text(yaml.safe_dump({"version": 1, "replies": replies}))
+    screen = terminal("--model", model, "--yolo")
+    screen.wait_for(IDLE)
+    screen.type_line("!touch out/began; until [ -e gate ]; do sleep 0.05; done")
+    assert wait_until((scenario.out / "began").exists)
+    for words in ("turn a", "/clear", "turn b", "!echo c"):
+        screen.type_line(words)
+        screen.wait_for(f"queued: {words}")
+    (scenario.repo / "gate").touch()
+    screen.wait_for("^c$")
+    shown = [screen.text.index(f"\n{words}") for words in ("a\n", "new conversation", "b\n", "c\n")]
+    assert shown == sorted(shown)

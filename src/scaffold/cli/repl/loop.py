@@ -17,6 +17,7 @@ from scaffold.cli.render.style import can_redraw
 from scaffold.cli.repl.approvals import ApprovalQueue, format_question, proposed_change
 from scaffold.cli.repl.completion import completer, completion_values
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
+from scaffold.cli.repl.input_queue import InputQueue
 from scaffold.cli.repl.renderer import one_line
 from scaffold.cli.repl.running_tools import RunningTools
 from scaffold.cli.repl.terminal import PromptTerminal, open_history, terminal_colors
@@ -124,6 +125,7 @@ class Repl:
         self._on_news: NewsPolicy = "wake"
         self._terminal = self._make_terminal(options, redactor_for(os.environ, options.cwd).clean, plain=plain)
         self._pending = PendingInput(self._user_content)
+        self._queue = InputQueue(self._pending, self._turn_state.later, self.profile.commands)
         self.transcript = Transcript(self._terminal, self._clock, pending=self._pending)
         self._tools = RunningTools(options.cwd, self._clock, self.transcript.call_finished)
         self.questions = ApprovalQueue(self._clock, self._show_question)
@@ -259,8 +261,8 @@ class Repl:
         elif command is not None:
             self.transcript.user_message(words)
             await self._execute(command)
-        elif self._turn is not None:
-            self._pending.add(words)
+        elif words.strip() and self._turn is not None:
+            self._queue.add_message(words)
         elif words.strip():
             self._send(words, group)
             return
@@ -345,25 +347,23 @@ class Repl:
             self._events.put_nowait(TurnFinished())
 
     async def _turn_finished(self, group: asyncio.TaskGroup) -> None:
-        """Process what was queued during the turn: commands, messages, news."""
-        # What the user typed for a stopped turn goes back into the line: it is
-        # not sent without them, and it is not lost.
+        """Process what was queued during the turn, in the order in which it was typed."""
         stopped = self._turn_state.stopping
         self._turn, self._turn_state.busy, self._turn_state.stopping = None, False, False
-        if stopped and (waiting := self._pending.take_back()):
+        # What the user typed for a stopped turn goes back into the line: it is
+        # not sent without them, and it is not lost.
+        if stopped and (waiting := self._queue.take_back_messages()):
             self._terminal.replace("\n".join(filter(None, (waiting, self._terminal.typed))))
-        while self._turn_state.later:
-            words = self._turn_state.later.popleft()
+        while words := self._queue.next_line():
             if is_user_command(words):
                 self._start_user_command(words, group)
                 return
+            if (command := parse_slash(words, self.profile.commands)) is None:
+                self._send(words, group)
+                return
             self.transcript.user_message(words)
-            if (command := parse_slash(words, self.profile.commands)) is not None:
-                await self._execute(command)
-        if words := self._pending.take_back():
-            self._send(words, group)
-        else:
-            self._await_input(group)
+            await self._execute(command)
+        self._await_input(group)
 
     def _await_input(self, group: asyncio.TaskGroup) -> None:
         """Show that it is the user's turn, and listen for news."""

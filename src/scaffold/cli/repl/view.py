@@ -100,7 +100,7 @@ class TurnState(Struct):
     warned_s: float | None = None
     """The time of the latest warning that another Ctrl-C leaves."""
     later: deque[str] = field(default_factory=deque)
-    """Commands that wait for the end of the turn."""
+    """Commands that wait for the end of the turn, and what was typed after the first of them."""
     command: str = ""
     """The line of the user's own command that runs instead of a turn."""
     subagent_usage: Usage = Usage()
@@ -141,7 +141,7 @@ class ReplView(Struct, kw_only=True):
         if self.questions.current is None:
             frame = SPINNER[int(self.clock.monotonic() * FRAMES_PER_S) % len(SPINNER)]
             parts += [renderer.call(call.name, call.args, mark=frame, style="cyan") for call in self.tools.running]
-        waiting = (*self.turn.later, *self.pending.waiting)
+        waiting = (*self.pending.waiting, *self.turn.later)
         parts += [renderer.words("  " + one_line(f"queued: {words}", renderer.width - 2), "dim") for words in waiting]
         return "\n".join(part for part in parts if part)
 

@@ -1,0 +1,44 @@
+"""What the user types while the agent works."""
+
+from collections import deque
+
+import pytest
+
+from scaffold.cli.repl.input_queue import InputQueue
+from scaffold.cli.repl.user_input import PendingInput
+from scaffold.core.conversation import Text
+from scaffold.session.slash_syntax import COMMANDS
+
+
+@pytest.fixture
+def later():
+    return deque()
+
+
+@pytest.fixture
+def queue(later):
+    return InputQueue(PendingInput(lambda words: (Text(words),)), later, COMMANDS)
+
+
+def type_lines(queue, later, *lines):
+    """Enter lines while the agent works."""
+    for words in lines:
+        if queue.is_message(words):
+            queue.add_message(words)
+        else:
+            later.append(words)
+
+
+def test_lines_are_handed_on_as_they_were_typed(queue, later):
+    """RA-12: messages before the next command are one."""
+    type_lines(queue, later, "a", "b", "/clear", "c", "d", "!ls", "e")
+    lines = [queue.next_line() for _ in range(6)]
+    assert lines == ["a\nb", "/clear", "c\nd", "!ls", "e", ""]
+
+
+def test_the_messages_for_a_stopped_turn_are_given_back_and_commands_stay(queue, later):
+    """RA-19."""
+    type_lines(queue, later, "a", "/undo", "b", "!ls")
+    assert queue.take_back_messages() == "a\nb"
+    assert [queue.next_line() for _ in range(3)] == ["/undo", "!ls", ""]
+    assert queue.take_back_messages() == ""
