@@ -308,4 +308,6 @@ def test_letters_of_every_script_and_emoji_are_kept():
 def test_the_status_line_shows_an_effort_that_was_chosen():
     """RA-18: with the model it belongs to."""
     assert "sonnet-4-5 (high)" in status_text(100, effort="high")
+    state = StatusLineState(model="m:x", mode="plan", activity="", effort="high")
+    assert status_sentence(state).endswith("m:x, effort high, mode plan")
     assert "(" not in status_text(100)

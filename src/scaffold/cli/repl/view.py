@@ -67,7 +67,8 @@ def status_sentence(state: StatusLineState) -> str:
     parts += [f"{state.window:.0%} of window"] if state.window is not None else []
     parts += [count_of(state.agents, "agent")] if state.agents else []
     parts += ["cost unknown" if state.cost_usd is None else format_usd(state.cost_usd)]
-    return ", ".join([*parts, short_model(state.model), f"mode {state.mode}"])
+    parts += [short_model(state.model)] + [f"effort {state.effort}"] * (state.effort != "auto")
+    return ", ".join([*parts, f"mode {state.mode}"])
 
 
 def format_tokens(count: int) -> str:
