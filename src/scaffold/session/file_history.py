@@ -66,7 +66,7 @@ class FileHistory:
     def begin_turn(self, words: str) -> None:
         """Count later changes as those of a new turn."""
         # Input of a terminal can have undecodable bytes, which JSON cannot hold; `clip` makes them printable.
-        self._turn = TurnChanges(number=0, words=clip(" ".join(words.split()), MAX_WORDS))
+        self._turn = TurnChanges(number=0, words=clip(" ".join(words[: 10 * MAX_WORDS].split()), MAX_WORDS))
         self._kept_bytes = 0
 
     def watch(self, tool: Tool) -> Tool:

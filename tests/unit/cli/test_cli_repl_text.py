@@ -194,6 +194,14 @@ def test_every_line_of_a_call_fits(width):
     assert len(call.split("\n")) == 2
 
 
+def test_a_very_long_line_of_the_user_is_shown_by_its_beginning():
+    """RA-18: a pasted line of a megabyte does not push everything else away."""
+    drawn = plain(RENDERER.user_message("see " + "x" * 100_000 + "\nand this"))
+    assert "… 98,004 more characters" in drawn.replace("\n", " ")
+    assert drawn.endswith("and this")
+    assert len(drawn.split("\n")) < 40
+
+
 def test_a_call_is_shown_by_its_subject():
     assert call_summary({"path": "a.py", "content": "long", "start_line": 3}) == "a.py  start_line=3"
     assert call_summary({"operations": [1, 2]}) == "operations[2]"

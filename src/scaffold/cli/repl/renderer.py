@@ -53,7 +53,7 @@ USER_LINES = 30
 DIFF_LINES = 40
 """Lines shown of the diff of a finished change."""
 WHOLE_LINE = 2_000
-"""Characters shown of a line of a change that the user is asked about."""
+"""Characters shown of a line of the user's, or of a change that the user is asked about."""
 _SHOWN_AS_DIFF = ("content", "expected")
 """Arguments that a diff shows better."""
 
@@ -79,8 +79,8 @@ class Renderer(Struct, frozen=True, kw_only=True):
         return self.draw(Padding(Text(self._safe(text), "dim italic"), (0, 0, 0, 2)))
 
     def user_message(self, text: str) -> str:
-        """Return a message of the user; of a long one the first lines."""
-        first, *more = self._safe(text).split("\n")
+        """Return a message of the user; of a long one the first lines, of a long line its beginning."""
+        first, *more = (_beginning(line) for line in self._safe(text).split("\n"))
         if len(more) > USER_LINES:
             more = [*more[: USER_LINES // 2], f"... {len(more) - USER_LINES // 2:,} more lines"]
         lines = [Text.assemble(("› ", "bold cyan"), (first, "bold")), *(Text(f"  {line}", "bold") for line in more)]
@@ -178,13 +178,17 @@ class Renderer(Struct, frozen=True, kw_only=True):
             return [Text(f"  {'':>{digits}} … {line.text}".rstrip(), "dim")]
         sign, style = {"added": ("+", "green"), "removed": ("-", "red")}.get(line.kind, (" ", ""))
         text = self.clean(line.text).rstrip("\r")
-        shown = printable(text[: WHOLE_LINE if whole else 4 * max(1, self.width)]).expandtabs(4)
-        rest = f" … {len(text) - WHOLE_LINE:,} more characters" if whole and len(text) > WHOLE_LINE else ""
+        shown = printable(_beginning(text) if whole else text[: 4 * max(1, self.width)]).expandtabs(4)
         head = f"  {line.number:>{digits}} "
         room = max(10, self.width) - len(head) - 2
-        first, *more = (chop_cells(shown + rest, max(2, room)) if whole else [shown]) or [""]
+        first, *more = (chop_cells(shown, max(2, room)) if whole else [shown]) or [""]
         rows = [Text.assemble((head, "dim"), (f"{sign} {first}", style))]
         return [*rows, *(Text(f"{' ' * len(head)}  {part}", style) for part in more)]
+
+
+def _beginning(line: str) -> str:
+    rest = len(line) - WHOLE_LINE
+    return f"{line[:WHOLE_LINE]} … {rest:,} more characters" if rest > 0 else line
 
 
 def call_summary(args: Mapping[str, Any]) -> str:
