@@ -120,15 +120,20 @@ def resolve_model(text: str) -> tuple[str, str]:
     return pinned, cassette_digest(pinned)
 
 
+def has_known_price(model: str) -> bool:
+    """Return whether the cost of a request to the model will be known; a cassette says it itself."""
+    name = parse_model(model)
+    return name.provider == "cassette" or model_card(name).prices is not None
+
+
 def unenforced_limit_notice(model: str, limit_usd: float | None) -> str:
     """Return a warning about a limit in dollars that cannot be enforced; empty if it can.
 
     Raises UsageError if the model's price is unknown and its provider charges money.
     """
-    name = parse_model(model)
-    if limit_usd is None or name.provider == "cassette" or model_card(name).prices is not None:
+    if limit_usd is None or has_known_price(model):
         return ""
     what = f"the price of {model} is unknown, so a limit of {format_usd(limit_usd)} cannot be enforced"
-    if name.provider != "local":
+    if parse_model(model).provider != "local":
         raise UsageError(what, "Leave the limit out, or choose a model with a known price: `ralph /model` lists them.")
     return what

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 from rich.cells import cell_len
 
+from scaffold.agent.model_access import has_known_price
 from scaffold.cli.repl.approvals import ApprovalQueue, answer_choices
 from scaffold.cli.repl.renderer import Renderer, one_line
 from scaffold.cli.repl.running_tools import RunningTools
@@ -123,6 +124,7 @@ class ReplView(Struct, kw_only=True):
         """Return the content of the status line."""
         turn, session = self.turn, self.current.session
         usage, agent = session.usage_counter.usage + turn.subagent_usage, session.agent
+        spends = turn.busy and not turn.command
         return StatusLineState(
             model=session.model,
             mode=session.modes.current,
@@ -130,7 +132,7 @@ class ReplView(Struct, kw_only=True):
             busy_s=self.clock.monotonic() - turn.started_s if turn.busy else 0.0,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens + (self.transcript.streamed_tokens if turn.busy else 0),
-            cost_usd=usage.cost_usd,
+            cost_usd=None if spends and not has_known_price(session.model) else usage.cost_usd,
             window=agent.tokens / agent.window_tokens if agent.window_tokens else None,
             agents=session.peers.running,
             effort=agent.effort,
