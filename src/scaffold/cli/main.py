@@ -215,7 +215,10 @@ def _report_error(error: Exception, prog: str) -> int:
 
 
 def print_error(what: str, fix: str, code: int) -> int:
-    """Print what went wrong and what to do next to standard error, without secrets; return `code`."""
+    """Print what went wrong and what to do next to standard error, without secrets; return `code`.
+
+    A server's message or a name may have escape sequences: they are shown, not sent to the terminal.
+    """
     lines = f"error: {what}\n  {fix}" if fix else f"error: {what}"
-    click.echo(lazy_import(REDACT)(lines), err=True)
+    click.echo(printable(lazy_import(REDACT)(lines)), err=True)
     return code
