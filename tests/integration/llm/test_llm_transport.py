@@ -182,6 +182,8 @@ async def test_a_connection_closed_by_the_server_meanwhile_is_replaced_silently(
         ("127.9.9.9", True),
         ("::1", True),
         ("a.localhost", True),
+        ("0.0.0.0", True),
+        ("::", True),
         ("localhost.example.org", False),
         ("10.0.0.1", False),
         ("", False),
@@ -200,8 +202,14 @@ def test_local_names_are_recognised(host, local):
         ("http://api.x.org/v1", {"http_proxy": "http://p:1", "HTTP_PROXY": "http://q:1"}, "http://p:1"),
         ("https://api.x.org/v1", {"ALL_PROXY": "http://u:w@p:1"}, "http://p:1"),
         ("https://api.x.org/v1", {"all_proxy": "http://p:1", "no_proxy": "y.org, .x.org"}, None),
-        ("https://api.x.org/v1", {"all_proxy": "http://p:1", "NO_PROXY": "api.x.org:443"}, "http://p:1"),
+        ("https://api.x.org/v1", {"all_proxy": "http://p:1", "NO_PROXY": "api.x.org:443"}, None),
         ("https://api.x.org:443/v1", {"all_proxy": "http://p:1", "NO_PROXY": "api.x.org:443"}, None),
+        ("https://api.x.org/v1", {"all_proxy": "http://p:1", "NO_PROXY": "api.x.org:80"}, "http://p:1"),
+        ("https://api.x.org/v1", {"all_proxy": "http://p:1", "no_proxy": "y.org *.X.org"}, None),
+        ("http://10.0.3.9:8000/v1", {"http_proxy": "http://p:1", "no_proxy": "10.0.0.0/8"}, None),
+        ("http://11.0.3.9:8000/v1", {"http_proxy": "http://p:1", "no_proxy": "10.0.0.0/8"}, "http://p:1"),
+        ("http://[fd00::9]:8000/v1", {"http_proxy": "http://p:1", "no_proxy": "[fd00::9]:8000"}, None),
+        ("http://[fd00::9]:8000/v1", {"http_proxy": "http://p:1", "no_proxy": "fd00::/8"}, None),
         ("https://notx.org/v1", {"all_proxy": "http://p:1", "no_proxy": "x.org"}, "http://p:1"),
         ("https://api.x.org/v1", {"all_proxy": "http://p:1", "no_proxy": "*"}, None),
         ("http://localhost:8000/v1", {"all_proxy": "http://p:1"}, None),
@@ -331,6 +339,17 @@ async def test_a_url_that_is_none_is_refused_for_good(url):
     error = await error_at(url)
     assert "is not a valid URL" in error.what
     assert not error.transient
+
+
+@pytest.mark.parametrize("proxy", ["socks5h://me:pw@127.0.0.1:1080", "http://:8080", "http://p:many"])
+async def test_a_proxy_that_cannot_be_used_is_named_as_the_cause(proxy):
+    async with Transport({"ALL_PROXY": proxy}) as wire:
+        with pytest.raises(
+            ModelAccessDenied, match=r"the proxy for https://models\.example/v1 is not of the form"
+        ) as caught:
+            async with wire.post(post("https://models.example/v1")):
+                pass
+    assert "pw" not in caught.value.what
 
 
 async def test_an_unreachable_proxy_is_reported_as_such():

@@ -56,9 +56,9 @@ class HttpConnection:
         self._inflate: zlib._Decompress | None = None
 
     @property
-    def open(self) -> bool:
-        """Return whether it has been lost neither by us nor by the server, as far as known."""
-        return not self._stream.ended
+    def quiet(self) -> bool:
+        """Return whether it is open and no bytes have come after the last response: they would answer no request."""
+        return not (self._stream.ended or self._stream.unread or self._http.trailing_data[0])
 
     @property
     def at_end(self) -> bool:
@@ -69,7 +69,8 @@ class HttpConnection:
         """Send a request. If the server closes while it is sent, its response may say why."""
         authority = self.route.server.authority
         length = [("Content-Length", str(len(body)))] if method == "POST" else []
-        fields = [("Host", authority), *headers, *length]
+        # Without this field a server may choose any compression.
+        fields = [("Host", authority), ("Accept-Encoding", "identity"), *headers, *length]
         if self.route.proxy and not self.route.tunnel and self.route.authorization:
             fields.append(("Proxy-Authorization", self.route.authorization))
         full = target if self.route.proxy is None or self.route.tunnel else f"http://{authority}{target}"
@@ -104,7 +105,7 @@ class HttpConnection:
 
     def reusable(self) -> bool:
         """Prepare for the next request; return False if there can be none."""
-        if not self.open or self._http.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
+        if not self.quiet or self._http.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
             return False
         self._http.start_next_cycle()
         self.idle_since_s = asyncio.get_running_loop().time()
@@ -115,20 +116,19 @@ class HttpConnection:
         self._stream.abort()
 
     async def _next_event(self) -> object:
-        try:
-            while (event := self._http.next_event()) is h11.NEED_DATA:
-                self._http.receive_data(await self._stream.read())
-        except h11.RemoteProtocolError as error:
-            raise ConnectionTrouble("the connection to {url} was lost") from error
-        return event
+        return await _next_event(self._http, self._stream, "{url}")
 
     def _inflated(self, data: bytes) -> bytes:
         if self._inflate is None:
             return data
         try:
-            return self._inflate.decompress(data)
+            read = self._inflate.decompress(data)
+            while data := self._inflate.unused_data:  # gzip may have several parts, one after another
+                self._inflate = zlib.decompressobj(UNKNOWN_WBITS)
+                read += self._inflate.decompress(data)
         except zlib.error as error:
             raise ConnectionTrouble("{url} sent a reply that cannot be decompressed") from error
+        return read
 
 
 async def open_connection(route: Route, tls: Callable[[], ssl.SSLContext]) -> HttpConnection:
@@ -157,7 +157,7 @@ async def _connect(stream: "_Stream", there: Address, *, to_proxy: bool) -> None
         raise ConnectionTrouble(_of_proxy(f"{reason}") if to_proxy else problem) from error
     connected, _, errors = await staggered_race([partial(_connected, each) for each in found], RACE_S)
     if connected is None:
-        refused = next((each for each in errors if isinstance(each, OSError)), OSError("it has no address"))
+        refused = clearest_error(errors)
         reason = os.strerror(refused.errno) if refused.errno else f"{refused}"
         problem = _of_proxy(reason) if to_proxy else f"{{url}} cannot be reached: {reason}"
         raise ConnectionTrouble(problem, errno=refused.errno or 0) from refused
@@ -165,6 +165,13 @@ async def _connect(stream: "_Stream", there: Address, *, to_proxy: bool) -> None
         undo.callback(connected.close)
         await loop.create_connection(lambda: stream, sock=connected)
         undo.pop_all()
+
+
+def clearest_error(errors: Sequence[BaseException | None]) -> OSError:
+    """Return the error to report if no address of a host can be reached."""
+    failures = [each for each in errors if isinstance(each, OSError)] or [OSError("it has no address")]
+    # A closed port says more than, for example, a machine without IPv6.
+    return next((each for each in failures if isinstance(each, ConnectionRefusedError)), failures[0])
 
 
 def _of_proxy(reason: str) -> str:
@@ -191,17 +198,25 @@ async def _tunnel(stream: "_Stream", route: Route) -> None:
         headers.append(("Proxy-Authorization", route.authorization))
     http = h11.Connection(h11.CLIENT)
     stream.write(http.send(h11.Request(method="CONNECT", target=authority, headers=headers)) or b"")
-    try:
-        while (event := http.next_event()) is h11.NEED_DATA or isinstance(event, h11.InformationalResponse):
-            if event is h11.NEED_DATA:
-                http.receive_data(await stream.read())
-    except h11.RemoteProtocolError as error:
-        raise ConnectionTrouble("the proxy for {url} does not answer as one") from error
+    while isinstance(event := await _next_event(http, stream, "the proxy for {url}"), h11.InformationalResponse):
+        pass
     if not isinstance(event, h11.Response):
-        raise ConnectionTrouble("the proxy for {url} closed the connection")
+        raise ConnectionTrouble("the connection to the proxy for {url} was lost")
     if not 200 <= event.status_code < 300:
         problem = f"the proxy for {{url}} refused the connection with HTTP status {event.status_code}"
         raise ConnectionTrouble(problem, lasting=event.status_code < 500)
+
+
+async def _next_event(http: h11.Connection, stream: "_Stream", server: str) -> object:
+    """Return the next event of the server's messages; ConnectionTrouble if it breaks off or does not speak HTTP."""
+    try:
+        while (event := http.next_event()) is h11.NEED_DATA:
+            http.receive_data(await stream.read())
+    except h11.RemoteProtocolError as error:
+        _, ended = http.trailing_data
+        problem = f"the connection to {server} was lost" if ended else f"{server} does not answer in HTTP"
+        raise ConnectionTrouble(problem) from error
+    return event
 
 
 async def _begin_tls(stream: "_Stream", server: Address, context: ssl.SSLContext) -> None:
@@ -211,7 +226,8 @@ async def _begin_tls(stream: "_Stream", server: Address, context: ssl.SSLContext
         reason = error.verify_message or f"{error}"
         raise ConnectionTrouble(f"the TLS certificate of {{url}} is not valid: {reason}", lasting=True) from error
     except OSError as error:
-        raise ConnectionTrouble(f"no TLS connection to {{url}}: {error.strerror or error}") from error
+        reason = error.strerror or f"{error}" or "the connection was lost"
+        raise ConnectionTrouble(f"no TLS connection to {{url}}: {reason}") from error
 
 
 class _Stream(asyncio.Protocol):
@@ -226,6 +242,11 @@ class _Stream(asyncio.Protocol):
         self._readable = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
+
+    @property
+    def unread(self) -> bool:
+        """Return whether bytes have come that `read` has not returned."""
+        return bool(self._received)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from scaffold.core.errors import ModelAccessDenied, ModelError
 from scaffold.llm.transport.connection import PIECE_BYTES, ConnectionTrouble, HttpConnection, Method, open_connection
 from scaffold.llm.transport.ports import HttpRequest, HttpResponse
-from scaffold.llm.transport.proxies import ProxySettings, Route, is_loopback
+from scaffold.llm.transport.proxies import ProxySettings, Route, UnusableProxy, is_loopback
 
 KEEPALIVE_S = 30.0
 """How long an idle connection is kept for reuse; servers close theirs after a minute or more."""
@@ -70,6 +70,9 @@ class Transport:
             route = self._way(request.url)
         except ValueError as error:
             _raise_model_error(ConnectionTrouble("{url} is not a valid URL", lasting=True), request, error)
+        except UnusableProxy as error:
+            problem = "the proxy for {url} is not of the form http://HOST:PORT or https://HOST:PORT"
+            _raise_model_error(ConnectionTrouble(problem, lasting=True), request, error)
         target = quote(parts.path or "/", safe=IN_PATH) + (
             f"?{quote(parts.query, safe=f'{IN_PATH}?')}" if parts.query else ""
         )
@@ -128,7 +131,7 @@ class Transport:
         idle = self._idle.get(route, [])
         while idle:
             connection = idle.pop()
-            if connection.open and loop.time() - connection.idle_since_s < KEEPALIVE_S:
+            if connection.quiet and loop.time() - connection.idle_since_s < KEEPALIVE_S:
                 return connection
             connection.close()
         return None
@@ -192,7 +195,7 @@ def _raise_model_error(trouble: ConnectionTrouble, post: HttpRequest, cause: Bas
 
 
 _FIX = "Check the network, the base URL and, for a local server, that it is running; then retry."
-_FIX_FOR_GOOD = "Check the base URL, its certificate (set SSL_CERT_FILE for your own CA) and the proxy's credentials."
+_FIX_FOR_GOOD = "Check the base URL, its certificate (set SSL_CERT_FILE for your own CA) and the proxy's URL."
 
 
 def _public_url(url: str) -> str:

@@ -40,6 +40,10 @@ class Route(Struct, frozen=True):
         return self.proxy is not None and self.server.tls
 
 
+class UnusableProxy(Exception):
+    """The proxy of the environment is no server that speaks HTTP, such as one for SOCKS."""
+
+
 class ProxySettings:
     """The proxies from the usual environment variables; lower-case names take precedence."""
 
@@ -52,27 +56,37 @@ class ProxySettings:
     def way(self, url: str) -> Route:
         """Return the route to `url`; without a proxy for loopback hosts and those in `no_proxy`.
 
-        ValueError if the URL or the proxy's is not valid.
+        ValueError if the URL is not valid, UnusableProxy if the proxy's is not.
         """
         parts = urlsplit(url)
         server = address(parts)
         proxy = self._of.get(parts.scheme) or self._of["all"]
-        if not proxy or self._excepts(server.host, parts.port) or is_loopback(server.host):
+        if not proxy or self._excepts(server) or is_loopback(server.host):
             return Route(server)
-        there = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        try:
+            there = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+            there_address = address(there)
+        except ValueError as error:
+            raise UnusableProxy from error
         login = f"{unquote(there.username)}:{unquote(there.password or '')}" if there.username else ""
         basic = f"Basic {base64.b64encode(login.encode()).decode()}" if login else ""
-        return Route(server, address(there), basic)
+        return Route(server, there_address, basic)
 
-    def _excepts(self, host: str, port: int | None) -> bool:
-        """Return True if `no_proxy` lists `host`, with or without its port, or a parent domain."""
-        names = [name.strip().lower().lstrip(".") for name in self._of["no"].split(",")]
-        return any(
-            name in {"*", candidate} or candidate.endswith(f".{name}")
-            for name in names
-            if name
-            for candidate in (host, f"{host}:{port}")
-        )
+    def _excepts(self, server: Address) -> bool:
+        """Return True if `no_proxy` lists a host or its network, with or without its port, or a parent domain."""
+        names = self._of["no"].lower().replace(",", " ").split()
+        return any(_covers(name.removesuffix(f":{server.port}"), server.host) for name in names)
+
+
+def _covers(name: str, host: str) -> bool:
+    """Return whether an entry of `no_proxy`, without a port, means a host: `*`, a domain, an address, a network."""
+    domain = name.removeprefix("*").lstrip(".")
+    if name == "*" or domain == host or (domain and host.endswith(f".{domain}")):
+        return True
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(name.strip("[]"), strict=False)
+    except ValueError:
+        return False
 
 
 def address(parts: SplitResult) -> Address:
@@ -84,8 +98,9 @@ def address(parts: SplitResult) -> Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if `host`, a name or an address without brackets, is the loopback."""
+    """Return True if `host`, a name or an address without brackets, is the loopback, or any address of this machine."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        there = ipaddress.ip_address(host)
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+    return there.is_loopback or there.is_unspecified

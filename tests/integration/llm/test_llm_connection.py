@@ -1,0 +1,134 @@
+"""Servers whose HTTP is unusual or wrong, written byte by byte."""
+
+import asyncio
+import errno
+import gzip
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from scaffold.core.errors import ModelError
+from scaffold.llm.transport.connection import clearest_error
+from scaffold.llm.transport.http import Transport
+from scaffold.llm.transport.ports import Deadlines, HttpRequest
+
+FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine"
+TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 3\r\n\r\nold"
+
+
+class Asked:
+    """A client of one server, which answers each request of a connection with the next of `answers`."""
+
+    def __init__(self, url, wire):
+        self.connections = 0
+        self._url = url
+        self._wire = wire
+
+    async def reply(self):
+        """Return status and body of one more request."""
+        request = HttpRequest(url=self._url, headers={}, body=b"{}", deadlines=Deadlines(idle_s=2.0))
+        async with self._wire.post(request) as answer:
+            read = b""
+            while data := await answer.read():
+                read += data
+            return answer.status, read
+
+
+@asynccontextmanager
+async def serving(answer, scheme="http"):
+    """Yield a client of a server whose connections `answer` handles, and end these afterwards."""
+    tasks = set()
+
+    async def handle(reader, writer):
+        tasks.add(asyncio.current_task())
+        asked.connections += 1
+        with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            await answer(reader, writer)
+        writer.close()
+
+    listening = await asyncio.start_server(handle, "127.0.0.1", 0)
+    async with listening:
+        async with Transport({}) as wire:
+            asked = Asked(f"{scheme}://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1", wire)
+            yield asked
+        await asyncio.wait(tasks, timeout=5.0)
+
+
+def answering(*answers, scheme="http"):
+    async def answer(reader, writer):
+        for each in answers:
+            await reader.readuntil(b"\r\n\r\n{}")
+            writer.write(each)
+
+    return serving(answer, scheme)
+
+
+@pytest.mark.parametrize("more", [TIMEOUT, b"\r\n", b"garbage"])
+async def test_what_comes_after_a_response_is_not_the_answer_to_the_next_request(more):
+    """RA-1: some servers announce that they close an idle connection; a conversation must not read it as its reply."""
+    async with answering(FINE + more, FINE) as asked:
+        assert [await asked.reply(), await asked.reply()] == [(200, b"fine")] * 2
+    assert asked.connections == 2
+
+
+async def test_what_comes_while_a_connection_is_idle_is_not_the_answer_to_the_next_request():
+    """RA-1."""
+    late = iter([TIMEOUT, b""])
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n{}")
+        writer.write(FINE)
+        await asyncio.sleep(0.02)
+        writer.write(next(late))
+        await reader.read()
+
+    async with serving(answer) as asked:
+        assert await asked.reply() == (200, b"fine")
+        await asyncio.sleep(0.1)
+        assert await asked.reply() == (200, b"fine")
+
+
+async def test_a_compressed_body_of_several_parts_is_read_whole():
+    """RA-1."""
+    parts = b"".join(map(gzip.compress, (b"one, ", b"two, ", b"three")))
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for cut in (1, len(gzip.compress(b"one, ")), 40):
+        body = b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in (parts[:cut], parts[cut:], b"") if each)
+        async with answering(head + body + b"0\r\n\r\n") as asked:
+            assert await asked.reply() == (200, b"one, two, three")
+
+
+@pytest.mark.parametrize(
+    ("sent", "what"),
+    [
+        (b"\x16\x03\x01 no HTTP\r\n\r\n", "/v1 does not answer in HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 2**20, "/v1 does not answer in HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "/v1 does not answer in HTTP"),
+        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "/v1 does not answer in HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab", "/v1 was lost"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nab", "/v1 was lost"),
+        (b"", "/v1 was lost"),
+    ],
+)
+async def test_a_broken_response_is_a_transient_error_with_its_cause(sent, what):
+    """RA-21."""
+    async with answering(sent) as asked:
+        with pytest.raises(ModelError) as caught:
+            await asked.reply()
+    assert caught.value.what.endswith(what)
+    assert caught.value.transient
+
+
+async def test_a_server_that_closes_instead_of_speaking_tls_is_named_with_the_reason():
+    """RA-21."""
+    async with answering(scheme="https") as asked:
+        with pytest.raises(ModelError, match=r"no TLS connection to .*: the connection was lost"):
+            await asked.reply()
+
+
+def test_a_closed_port_says_more_than_an_address_that_cannot_be_used():
+    """RA-21: as on a machine that has an IPv6 address for `localhost`, but no IPv6."""
+    closed = ConnectionRefusedError(errno.ECONNREFUSED, "closed")
+    assert clearest_error([OSError(errno.EADDRNOTAVAIL, "no IPv6"), None, closed]) is closed
+    assert clearest_error([TimeoutError(errno.ETIMEDOUT, "silent"), None]).errno == errno.ETIMEDOUT
+    assert "no address" in f"{clearest_error([])}"
