@@ -7,7 +7,7 @@ import re
 import pytest
 
 from model_server.server import serve
-from model_server.turn import Call, Turn
+from model_server.turn import Call, Turn, Used
 from support.scenario import Scenario, action, plan_of
 
 pytestmark = pytest.mark.slow
@@ -41,10 +41,10 @@ def unasked(received):
     raise AssertionError("no request fits")
 
 
-async def outcome(scenario, server, *args):
+async def outcome(scenario, server, *args, model=None):
     """Run the command with the server's model; return its exit code and what it printed."""
     process = await asyncio.create_subprocess_exec(
-        *scenario.command("run", *args, "--model", server.model, "--yes"),
+        *scenario.command("run", *args, "--model", model or server.model, "--yes"),
         cwd=scenario.repo,
         env=scenario.environ | server.environ,
         stdin=asyncio.subprocess.DEVNULL,
@@ -120,3 +120,36 @@ async def test_a_small_window_that_holds_the_task_is_enough(scenario):
     assert window.refused > 0, "the window was never full"
     (each,) = scenario.status()["actions"]
     assert [attempt["outcome"] for attempt in each["attempts"]] == ["landed"]
+
+
+async def test_a_worker_lets_its_model_write_the_summary_where_that_is_configured(scenario):
+    """RA-10: what the model wrote replaces the dropped messages, and its requests count in the attempt."""
+    (scenario.repo / "long.txt").write_text(LINES)
+    scenario.commit("a long file")
+    scenario.configure(compaction="model")
+    scenario.plan(plan_of(g=[action("a", effects=["a_done"], check="test -f a.txt")]))
+    looks = [Call("shell", {"command": f"cat long.txt; echo {n}"}, id=f"s{n}") for n in range(6)]
+    left = [*looks, Call("write_file", {"path": "a.txt", "content": "1"}, id="w")]
+    summaries, worked, tokens = [], [], []
+
+    def answer(received):
+        tokens.append(len(received.body) // 4)
+        usage = Used(input=tokens[-1])
+        if "tools" not in received.json:
+            summaries.append(json.dumps(received.json))
+            return Turn(text="- The line that matters is number 317.", usage=usage)
+        worked.append(json.dumps(received.json))
+        return Turn(calls=(left.pop(0),), usage=usage) if left else Turn(text="done", usage=usage)
+
+    async with serve("chat", answer) as server:
+        server.pages["/props"] = json.dumps({"default_generation_settings": {"n_ctx": 16_000}})
+        plan = str(scenario.home / "plan.yaml")
+        code, printed = await outcome(scenario, server, "--plan", plan, model=server.local_model)
+    assert code == 0, printed
+    assert summaries, "the window was never full"
+    assert all("result of shell" in request for request in summaries)
+    assert "- summary: - The line that matters is number 317." in worked[-1]
+    (each,) = scenario.status()["actions"]
+    assert [attempt["outcome"] for attempt in each["attempts"]] == ["landed"]
+    assert each["attempts"][0]["tokens"] == sum(tokens) + 10 * len(tokens)
+    assert "replaced by a summary that the model wrote" in scenario.journal("g", "a")
