@@ -32,6 +32,10 @@ MAX_REPLY_BYTES = 64 * 2**20
 LONG_EVENT_BYTES = 1_000
 """An unfinished event of more bytes is no keep-alive."""
 MAX_ERROR_BYTES = 2**16
+STREAM_STARTS = (b"data:", b"event:", b":")
+"""How a stream of server-sent events begins."""
+MAX_COUNT = 2**53
+"""A larger or negative number of tokens is a server's mistake."""
 DEFAULT_OUTPUT_TOKENS = 1_000
 """Estimated output of an agent's first turn, besides its thoughts; later estimates use the last turn's output."""
 INPUT_MARGIN = 0.1
@@ -200,9 +204,10 @@ class LiveModel:
 
     async def _read(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:
         kind = body.answer.headers.get("content-type", "").lower()
-        if body.answer.status != 200:
+        if not 200 <= body.answer.status < 300:
             raise await self._refusal(body)
-        if kind.startswith("text/event-stream"):
+        # Some servers call a stream plain text; no JSON begins like one.
+        if kind.startswith("text/event-stream") or body.begins_with(STREAM_STARTS):
             return await self._streamed(body, on_delta)
         if kind.startswith("text/html"):
             raise unreadable_reply("it is a web page")
@@ -251,8 +256,8 @@ class LiveModel:
 
     def _counted(self, request: Request, wire_reply: WireReply) -> Usage:
         """Return the reported usage, or an estimate if the server reported none, so that no request is free."""
-        if wire_reply.usage.input_tokens:
-            return wire_reply.usage
+        if wire_reply.usage.input_tokens > 0:
+            return _plausible(wire_reply.usage)
         encoded = self._codec.message(wire_reply.message, self._target)
         return Usage(input_tokens=self._guess(request), output_tokens=len(encoded) // BYTES_PER_TOKEN, requests=1)
 
@@ -263,6 +268,20 @@ class LiveModel:
         prices = self._card.prices
         cost_usd = None if prices is None else prices.cost_usd(usage, self._clock.now().date())
         return msgspec.structs.replace(usage, cost_usd=cost_usd)
+
+
+def _plausible(usage: Usage) -> Usage:
+    """Return the usage with each number of tokens in its range: a wrong one must not lower what was spent."""
+    input_tokens, output_tokens = (min(max(n, 0), MAX_COUNT) for n in (usage.input_tokens, usage.output_tokens))
+    cached = min(max(usage.cached_input_tokens, 0), input_tokens)
+    written = min(max(usage.cache_write_tokens, 0), input_tokens - cached)
+    return msgspec.structs.replace(
+        usage,
+        input_tokens=input_tokens,
+        cached_input_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=output_tokens,
+    )
 
 
 class _OfferedTools:
@@ -332,6 +351,10 @@ class _ResponseBody:
         self.answer = answer
         self.silence = silence
         self._first = first
+
+    def begins_with(self, starts: tuple[bytes, ...]) -> bool:
+        """Return whether the body begins with one of `starts`, before anything was read."""
+        return self._first.startswith(starts)
 
     async def read(self) -> bytes:
         """Return the next bytes; empty at the end."""

@@ -9,7 +9,7 @@ import pytest
 from model_server import rendering
 from model_server.client import open_client
 from model_server.server import KEY, serve
-from model_server.turn import Call, Turn
+from model_server.turn import Call, Turn, Used
 from scaffold.core.conversation import RetryWait, StreamReset, Text, TextDelta, UserMessage
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.llm.transport.ports import Deadlines
@@ -238,6 +238,32 @@ async def test_an_unreadable_reply_is_retried(wire, garbage):
     asked = await reply_after(wire, garbage, deadlines=Deadlines(idle_s=20.0))
     assert "".join(said_last(asked.heard)) == FINE.text
     assert len([delta for delta in asked.heard if isinstance(delta, RetryWait)]) == 1
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("content_type", ["text/plain", "application/octet-stream", "application/json"])
+async def test_a_stream_is_read_whatever_the_server_calls_it(wire, content_type):
+    """RA-1: also with status 201, as some gateways answer each POST."""
+    body = b"".join(rendering.events(wire, CALL, "m")).decode()
+    turn = Turn(body=body, content_type=content_type, status=201)
+    async with serve(wire, [turn]) as server, open_client(server) as asked:
+        reply = await asked.reply()
+    assert reply.message.tool_calls[0].args == {"cmd": "rm -r b"}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_server_that_counts_wrongly_does_not_lower_what_was_spent(wire):
+    """BX-11: an amount below zero would raise the budget, and one beyond the database's numbers be no amount."""
+    wrong = Used(input=5, cached=-7, output=-1_000_000)
+    async with (
+        serve(wire, [Turn(text="a", usage=wrong), Turn(text="b", usage=Used(output=2**70))]) as server,
+        open_client(server) as asked,
+    ):
+        low, high = (await asked.reply()).usage, (await asked.reply()).usage
+    assert (low.cached_input_tokens, low.output_tokens) == (0, 0)
+    assert low.input_tokens > 0
+    assert low.cost_usd > 0
+    assert high.output_tokens == 2**53
 
 
 async def test_a_web_page_instead_of_a_reply_is_reported_as_such():
