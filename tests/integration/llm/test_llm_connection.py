@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import gzip
 from contextlib import asynccontextmanager, suppress
 
@@ -96,6 +97,18 @@ async def test_a_compressed_body_of_several_parts_is_read_whole():
         body = b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in (parts[:cut], parts[cut:], b"") if each)
         async with answering(head + body + b"0\r\n\r\n") as asked:
             assert await asked.reply() == (200, b"one, two, three")
+
+
+async def test_cancelling_while_it_connects_leaves_no_socket_open():
+    """RA-21: not even until the garbage collector comes, which agents run rarely."""
+    async with answering(FINE) as asked:
+        for step in range(100):
+            reply = asyncio.create_task(asked.reply())
+            await asyncio.sleep(step / 50_000)
+            reply.cancel()
+            with suppress(asyncio.CancelledError):
+                await reply
+    gc.collect()  # warns of sockets that nobody closed
 
 
 @pytest.mark.parametrize(

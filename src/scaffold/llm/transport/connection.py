@@ -155,16 +155,20 @@ async def _connect(stream: "_Stream", there: Address, *, to_proxy: bool) -> None
         reason = getattr(error, "strerror", None) or error
         problem = f"the host of {{url}} cannot be resolved: {reason}"
         raise ConnectionTrouble(_of_proxy(f"{reason}") if to_proxy else problem) from error
-    connected, _, errors = await staggered_race([partial(_connected, each) for each in found], RACE_S)
-    if connected is None:
-        refused = clearest_error(errors)
-        reason = os.strerror(refused.errno) if refused.errno else f"{refused}"
-        problem = _of_proxy(reason) if to_proxy else f"{{url}} cannot be reached: {reason}"
-        raise ConnectionTrouble(problem, errno=refused.errno or 0) from refused
-    with contextlib.ExitStack() as undo:
-        undo.callback(connected.close)
-        await loop.create_connection(lambda: stream, sock=connected)
-        undo.pop_all()
+    # Closed here, because a race that is cancelled forgets the connection that has won it.
+    ready: list[socket.socket] = []
+    try:
+        chosen, _, errors = await staggered_race([partial(_connected, each, ready) for each in found], RACE_S)
+        if chosen is None:
+            refused = clearest_error(errors)
+            reason = os.strerror(refused.errno) if refused.errno else f"{refused}"
+            problem = _of_proxy(reason) if to_proxy else f"{{url}} cannot be reached: {reason}"
+            raise ConnectionTrouble(problem, errno=refused.errno or 0) from refused
+        await loop.create_connection(lambda: stream, sock=chosen)
+        ready.remove(chosen)
+    finally:
+        for each in ready:
+            each.close()
 
 
 def clearest_error(errors: Sequence[BaseException | None]) -> OSError:
@@ -178,7 +182,8 @@ def _of_proxy(reason: str) -> str:
     return f"the proxy for {{url}} cannot be reached: {reason}"
 
 
-async def _connected(found: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+async def _connected(found: tuple[int, int, int, str, tuple[object, ...]], ready: list[socket.socket]) -> socket.socket:
+    """Return a socket that is connected to an address, and append it to `ready`."""
     family, kind, protocol, _, place = found
     made = socket.socket(family, kind, protocol)
     with contextlib.ExitStack() as undo:
@@ -186,6 +191,7 @@ async def _connected(found: tuple[int, int, int, str, tuple[object, ...]]) -> so
         made.setblocking(False)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         await asyncio.get_running_loop().sock_connect(made, place)
+        ready.append(made)
         undo.pop_all()
     return made
 
