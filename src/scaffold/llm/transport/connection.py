@@ -28,6 +28,9 @@ MAX_HEAD_BYTES = 2**17
 UNKNOWN_WBITS = zlib.MAX_WBITS | 32
 """Makes zlib recognise gzip and deflate by themselves."""
 
+END = h11.EndOfMessage()
+"""Made once, as h11 checks each."""
+
 Header = tuple[str, str]
 Method = Literal["GET", "POST"]
 
@@ -82,12 +85,12 @@ class HttpConnection:
         # With a length, the body is sent as it is.
         if body:
             self._http.send(h11.Data(data=body))
-        self._http.send(h11.EndOfMessage())
+        self._http.send(END)
 
     async def head(self) -> h11.Response:
         """Return the head of the response; ConnectionTrouble if none comes."""
         while True:
-            event = await self._next_event()
+            event = await _next_event(self._http, self._stream, "{url}")
             if isinstance(event, h11.Response):
                 packed = dict(event.headers).get(b"content-encoding", b"").lower() in {b"gzip", b"x-gzip", b"deflate"}
                 self._inflate = zlib.decompressobj(UNKNOWN_WBITS) if packed else None
@@ -95,13 +98,24 @@ class HttpConnection:
             if not isinstance(event, h11.InformationalResponse):
                 raise ConnectionTrouble("the connection to {url} was lost")
 
-    async def read(self) -> bytes:
-        """Return the next bytes of the body, decompressed; empty at its end. ConnectionTrouble if it breaks off."""
+    def received(self) -> bytes | None:
+        """Return the next bytes of the body, decompressed; empty at its end, None if they have not come yet.
+
+        ConnectionTrouble if it breaks off.
+        """
         while not self.at_end:
-            event = await self._next_event()
+            event = _received_event(self._http, self._stream, "{url}")
+            if event is h11.NEED_DATA:
+                return None
             if isinstance(event, h11.Data) and (data := self._inflated(bytes(event.data))):
                 return data
         return b""
+
+    async def read(self) -> bytes:
+        """Wait for what `received` returns, and return it."""
+        while (data := self.received()) is None:
+            await self._stream.readable.wait()
+        return data
 
     def reusable(self) -> bool:
         """Prepare for the next request; return False if there can be none."""
@@ -114,9 +128,6 @@ class HttpConnection:
     def close(self) -> None:
         """Close it at once."""
         self._stream.abort()
-
-    async def _next_event(self) -> object:
-        return await _next_event(self._http, self._stream, "{url}")
 
     def _inflated(self, data: bytes) -> bytes:
         if self._inflate is None:
@@ -214,10 +225,17 @@ async def _tunnel(stream: "_Stream", route: Route) -> None:
 
 
 async def _next_event(http: h11.Connection, stream: "_Stream", server: str) -> object:
-    """Return the next event of the server's messages; ConnectionTrouble if it breaks off or does not speak HTTP."""
+    """Wait for the next event of the server's messages; ConnectionTrouble if it breaks off or does not speak HTTP."""
+    while (event := _received_event(http, stream, server)) is h11.NEED_DATA:
+        await stream.readable.wait()
+    return event
+
+
+def _received_event(http: h11.Connection, stream: "_Stream", server: str) -> object:
+    """Return the next event of the server's messages, h11.NEED_DATA if it has not come yet."""
     try:
-        while (event := http.next_event()) is h11.NEED_DATA:
-            http.receive_data(await stream.read())
+        while (event := http.next_event()) is h11.NEED_DATA and stream.readable.is_set():
+            http.receive_data(stream.take())
     except h11.RemoteProtocolError as error:
         _, ended = http.trailing_data
         problem = f"the connection to {server} was lost" if ended else f"{server} does not answer in HTTP"
@@ -245,13 +263,14 @@ class _Stream(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
         self._error: Exception | None = None
-        self._readable = asyncio.Event()
+        self.readable = asyncio.Event()
+        """Set while `take` has something to return, or there will be nothing more."""
         self._writable = asyncio.Event()
         self._writable.set()
 
     @property
     def unread(self) -> bool:
-        """Return whether bytes have come that `read` has not returned."""
+        """Return whether bytes have come that `take` has not returned."""
         return bool(self._received)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -259,7 +278,7 @@ class _Stream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        self._readable.set()
+        self.readable.set()
         if len(self._received) > READ_AHEAD_BYTES and self._transport:
             self._transport.pause_reading()
 
@@ -278,16 +297,15 @@ class _Stream(asyncio.Protocol):
     def _end(self, error: Exception | None) -> None:
         self.ended = True
         self._error = self._error or error
-        self._readable.set()
+        self.readable.set()
         self._writable.set()
 
-    async def read(self) -> bytes:
-        """Return what was received since the last call, waiting for it; empty at the end."""
-        await self._readable.wait()
+    def take(self) -> bytes:
+        """Return what was received since the last call; empty if there was nothing."""
         data = bytes(self._received)
         self._received.clear()
         if not self.ended:
-            self._readable.clear()
+            self.readable.clear()
             if self._transport:
                 self._transport.resume_reading()
         if not data and self._error:

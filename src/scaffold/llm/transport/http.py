@@ -3,8 +3,9 @@
 import asyncio
 import errno
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 from urllib.parse import quote, urlsplit
@@ -37,6 +38,7 @@ class Transport:
         self._idle: dict[Route, list[HttpConnection]] = {}
         self._busy: set[HttpConnection] = set()
         self._tls: ssl.SSLContext | None = None
+        self._places: dict[str, tuple[Route, str]] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -65,31 +67,22 @@ class Transport:
     @asynccontextmanager
     async def _sent(self, method: Method, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
         clock = _TryDeadlines(request)
-        try:
-            parts = urlsplit(request.url)
-            route = self._way(request.url)
-        except ValueError as error:
-            _raise_model_error(ConnectionTrouble("{url} is not a valid URL", lasting=True), request, error)
-        except UnusableProxy as error:
-            problem = "the proxy for {url} is not of the form http://HOST:PORT or https://HOST:PORT"
-            _raise_model_error(ConnectionTrouble(problem, lasting=True), request, error)
-        target = quote(parts.path or "/", safe=IN_PATH) + (
-            f"?{quote(parts.query, safe=f'{IN_PATH}?')}" if parts.query else ""
-        )
+        route, target = clock.checked(partial(self._place, request.url))
         connection = self._idle_connection(route)
         if connection is None:
             connection = await clock.connected(open_connection(route, self._tls_settings))
         self._busy.add(connection)
+        kept = False
         try:
             sending = connection.send(method, target, [*request.headers.items()], request.body)
             # A short body is sent without waiting.
             await (sending if len(request.body) <= PIECE_BYTES else clock.received(sending))
             response = await self._head(connection, clock)
             yield response
-            await self._finish(connection)
+            kept = await self._finish(connection)
         finally:
             self._busy.discard(connection)
-            if connection not in self._idle.get(route, ()):
+            if not kept:
                 connection.close()
 
     def _tls_settings(self) -> ssl.SSLContext:
@@ -105,20 +98,39 @@ class Transport:
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
         return _Response(head.status_code, headers, connection, clock)
 
-    async def _finish(self, connection: HttpConnection) -> None:
-        """Keep the connection of a response that is complete, or is so soon."""
-        if not connection.at_end:
-            try:
+    async def _finish(self, connection: HttpConnection) -> bool:
+        """Keep the connection of a response that is complete, or is so soon; return whether it is kept."""
+        try:
+            while rest := connection.received():
+                pass
+            if rest is None:
                 async with asyncio.timeout(DRAIN_S):
                     while await connection.read():
                         pass
-            except (ConnectionTrouble, TimeoutError):
-                return
-        if connection.reusable():
+        except (ConnectionTrouble, TimeoutError):
+            return False
+        reusable = connection.reusable()
+        if reusable:
             self._keep(connection)
+        return reusable
 
     def _keep(self, connection: HttpConnection) -> None:
         self._idle.setdefault(connection.route, []).append(connection)
+
+    def _place(self, url: str) -> tuple[Route, str]:
+        """Return the way to a URL's server and what it is called there; ConnectionTrouble if there is none."""
+        if url not in self._places:
+            try:
+                parts = urlsplit(url)
+                path = quote(parts.path or "/", safe=IN_PATH)
+                query = f"?{quote(parts.query, safe=f'{IN_PATH}?')}" if parts.query else ""
+                self._places[url] = self._way(url), path + query
+            except ValueError as error:
+                raise ConnectionTrouble("{url} is not a valid URL", lasting=True) from error
+            except UnusableProxy as error:
+                problem = "the proxy for {url} is not of the form http://HOST:PORT or https://HOST:PORT"
+                raise ConnectionTrouble(problem, lasting=True) from error
+        return self._places[url]
 
     def _way(self, url: str) -> Route:
         return self._proxies.way(url)
@@ -150,7 +162,9 @@ class _Response:
 
     async def read(self) -> bytes:
         """Return the bytes received so far; empty at the end."""
-        return await self._clock.received(self._connection.read())
+        # Much of a fast stream is there when it is asked for, and needs no deadline.
+        data = self._clock.checked(self._connection.received)
+        return data if data is not None else await self._clock.received(self._connection.read())
 
 
 class _TryDeadlines:
@@ -170,6 +184,13 @@ class _TryDeadlines:
         """Return what `receiving` does; ModelError if it fails, or nothing comes for too long."""
         limit_s = self._post.deadlines.idle_s
         return await self._within(receiving, limit_s, f"{{url}} sent nothing for {limit_s:g} s")
+
+    def checked(self, receive: Callable[[], Result]) -> Result:
+        """Return what `receive` does without waiting; ModelError if it fails."""
+        try:
+            return receive()
+        except ConnectionTrouble as error:
+            _raise_model_error(error, self._post, error)
 
     async def _within(self, work: Awaitable[Result], limit_s: float, late: str) -> Result:
         left_s = self._end_s - self._loop.time()
