@@ -172,7 +172,8 @@ class Agent:
         """
         self._say(prompt)
         before, usage, cuts = self._requests, Usage(), 0
-        worked, nudges = False, set[str]()
+        # A message of a subagent is the result of a call, too.
+        worked, nudges = not prompt, set[str]()
         while True:
             self._take_incoming()
             reply = await self._ask()
@@ -248,6 +249,7 @@ class Agent:
                     raise
 
     async def _request(self) -> Reply:
+        self._check_turn_limit()
         await self._keep_room()
         # Remembered before the request, because the reported tokens count what was sent, without the reply.
         size = self.conversation.size
@@ -277,13 +279,16 @@ class Agent:
             self._unstored += used
         return reply, used
 
-    def _next(self) -> Request:
-        brief = self._brief
-        if self._requests - self._answered >= brief.max_requests:
+    def _check_turn_limit(self) -> None:
+        most = self._brief.max_requests
+        if self._requests - self._answered >= most:
             raise TurnLimitExceeded(
-                f"turn limit reached: {brief.max_requests} requests without a final answer",
+                f"turn limit reached: {most} requests without a final answer",
                 "Make the task smaller, or raise the limit.",
             )
+
+    def _next(self) -> Request:
+        brief = self._brief
         return Request(
             caller=self._caller(),
             system=brief.system,

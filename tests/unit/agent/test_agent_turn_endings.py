@@ -43,6 +43,15 @@ async def test_an_empty_reply_after_tools_is_nudged_once_where_an_answer_is_want
     assert isinstance(worker.conversation.kept[-1], AssistantMessage)
 
 
+async def test_an_empty_reply_to_the_message_of_a_subagent_is_nudged_too():
+    """RA-2: the message is the result of a call of an earlier turn."""
+    model = RecordingModel(ScriptedModel(text_reply(), text_reply(Text("it found nothing"))))
+    worker = agent(model, ECHO, must_answer=True)
+    worker.add_note("your subagent has ended")
+    assert (await worker.turn(())).text == "it found nothing"
+    assert model.requests[1].messages[-1] == UserMessage((Text(EMPTY),))
+
+
 async def test_an_empty_reply_is_an_end_without_tools_or_where_no_answer_is_wanted():
     assert (await agent(ScriptedModel(text_reply()), ECHO, must_answer=True).turn("go")).text == ""
     assert (await agent(empty_after_tools(), ECHO).turn("go")).text.strip() == ""

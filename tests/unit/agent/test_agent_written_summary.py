@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes import FakeBudget, MemoryHistory, RecordingModel, ScriptedModel, agent, text_reply
+from fakes import ECHO, FakeBudget, MemoryHistory, RecordingModel, ScriptedModel, agent, text_reply
 from scaffold.agent.context.call_summary import ToolEffects
 from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.context.summary import summary_entries
@@ -23,7 +23,7 @@ from scaffold.core.conversation import (
     ToolResult,
     UserMessage,
 )
-from scaffold.core.errors import ContextOverflow, ModelError
+from scaffold.core.errors import ContextOverflow, ModelError, TurnLimitExceeded
 from scaffold.core.model import Usage
 
 EFFECTS = ToolEffects(reading=frozenset({"read_file"}), writing=frozenset({"edit"}))
@@ -131,6 +131,16 @@ async def test_a_budget_without_room_for_a_summary_leaves_it_to_code():
     assert await worker.compact()
     assert model.requests == []
     assert "the model could not: The budget is used up." in journal.entries[0]["text"]
+
+
+async def test_no_summary_is_paid_for_when_the_requests_are_used_up():
+    """RA-10: the turn ends there, full window or not."""
+    large = text_reply(ToolCall("1", "echo", {"text": "word " * 8_000}), stop="tool_calls")
+    model = RecordingModel(ScriptedModel(large), window_tokens=8_000)
+    worker = agent(model, ECHO, compaction="model", max_requests=1)
+    with pytest.raises(TurnLimitExceeded):
+        await worker.turn("go")
+    assert len(model.requests) == 1
 
 
 async def test_no_model_is_asked_where_nothing_is_dropped():
