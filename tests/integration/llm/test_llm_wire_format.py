@@ -194,12 +194,16 @@ NAMED = {
     "chat": ("reasoning_effort", "Unrecognized request argument supplied: reasoning_effort"),
     "responses": ("reasoning", "Unsupported parameter: 'reasoning.effort' is not supported with this model."),
 }
+ALL_NAMED = [
+    *((wire, *named) for wire, named in NAMED.items()),
+    ("chat", "stream_options", "body.stream_options: Extra inputs are not permitted"),
+    ("responses", "prompt_cache_key", "Unknown parameter: 'prompt_cache_key'."),
+]
 
 
-@pytest.mark.parametrize("wire", WIRES)
-async def test_an_endpoint_that_refuses_a_parameter_is_asked_without_it_from_then_on(wire):
+@pytest.mark.parametrize(("wire", "field", "message"), ALL_NAMED)
+async def test_an_endpoint_that_refuses_a_parameter_is_asked_without_it_from_then_on(wire, field, message):
     """RA-21: the request that failed is asked again once, and the user is told."""
-    field, message = NAMED[wire]
 
     def strict(received):
         if field in received.json:

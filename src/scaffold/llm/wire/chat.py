@@ -28,10 +28,12 @@ _ID = re.compile("[!-~]+")
 
 _THOUGHTS_MISSING = re.compile(r"missing.{0,40}reasoning_content|reasoning_content.{0,80}must be passed back")
 _THOUGHTS, _EFFORT, _TEMPLATE = "reasoning_content", "reasoning_effort", "chat_template_kwargs"
+_COUNTS = "stream_options"
 _OPTIONAL: OptionalFields = (
     (_THOUGHTS, re.compile(r"\breasoning_content\b|\breasoning\b")),
     (_TEMPLATE, re.compile(r"chat_template_kwargs|enable_thinking")),
     (_EFFORT, re.compile(r"reasoning[_ ]effort")),
+    (_COUNTS, re.compile(r"stream_options|include_usage")),
 )
 
 
@@ -62,7 +64,9 @@ class ChatCodec:
         """Return the request's body; the base prompt comes first with constant bytes, for the provider's cache."""
         fields: dict[str, object] = {"model": target.name}
         if target.stream:
-            fields |= {"stream": True, "stream_options": {"include_usage": True}}
+            fields["stream"] = True
+            if _COUNTS not in target.refused:
+                fields[_COUNTS] = {"include_usage": True}
         if request.tools:
             fields["tools"] = [_tool(tool) for tool in request.tools]
         if request.answer_schema is not None:

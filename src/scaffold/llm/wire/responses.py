@@ -22,11 +22,12 @@ from scaffold.llm.wire.format import PLAIN_ID, encode_json, request_body, wire_i
 from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schema, output_limit
 from scaffold.llm.wire.responses_reader import ResponsesReader
 
-_SUMMARY, _ENCRYPTED, _REASONING = "reasoning.summary", "include", "reasoning"
+_SUMMARY, _ENCRYPTED, _REASONING, _CACHE_KEY = "reasoning.summary", "include", "reasoning", "prompt_cache_key"
 _OPTIONAL: OptionalFields = (
     (_SUMMARY, re.compile(r"reasoning[._ ]summar", re.IGNORECASE)),
     (_ENCRYPTED, re.compile(r"encrypted_content|['\"`]include\b", re.IGNORECASE)),
     (_REASONING, re.compile(r"\breasoning\b", re.IGNORECASE)),
+    (_CACHE_KEY, re.compile(r"prompt_cache_key")),
 )
 
 _KEYED = 4096
@@ -59,7 +60,8 @@ class ResponsesCodec:
     def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
         """Return the request's body; the context follows the history, as it may change."""
         fields: dict[str, object] = {"model": target.name, "instructions": request.system, "store": False}
-        fields["prompt_cache_key"] = _cache_key(request.system, pieces)
+        if _CACHE_KEY not in target.refused:
+            fields[_CACHE_KEY] = _cache_key(request.system, pieces)
         if target.stream or self._codex:
             fields["stream"] = True
         if target.thinking.form != "none" and _ENCRYPTED not in target.refused:
