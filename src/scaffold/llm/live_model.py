@@ -172,8 +172,8 @@ class LiveModel:
         longest = None if window is None else max(window, self._last.input_tokens) * SURELY_TOO_LONG
         if longest is not None and self.estimate(request).input_tokens > longest:
             raise ContextOverflow(f"it does not fit: {self._sizes(request)}", OVERFLOW_FIX)
-        post = self._post(request, self._target)
         silence = _Silence(silence_s, self._deadlines.idle_s)
+        post = msgspec.structs.replace(self._post(request, self._target), on_sent=silence.sending)
         try:
             async with silence.timeout, self._wire.post(post) as answer:
                 first = await answer.read()
@@ -319,7 +319,7 @@ class _PromptOverhead:
 
 
 class _Silence:
-    """The time in which a reply makes no progress: before its first byte, and later between what is no keep-alive."""
+    """The time in which a reply makes no progress: from the end of the request, later between what is no keep-alive."""
 
     def __init__(self, first_s: float, idle_s: float) -> None:
         self.timeout = asyncio.timeout(first_s)
@@ -328,6 +328,10 @@ class _Silence:
         self._idle_s = idle_s
         self._began = False
         self._until_s = 0.0
+
+    def sending(self) -> None:
+        """Begin to count again, because the request is still being sent."""
+        self.timeout.reschedule(asyncio.get_running_loop().time() + self._limit_s)
 
     def broken(self) -> None:
         """Begin to count again, because the reply made progress."""

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from scaffold.core.errors import ModelError
-from scaffold.llm.transport.connection import clearest_error
+from scaffold.llm.transport.connection import PIECE_BYTES, clearest_error
 from scaffold.llm.transport.http import Transport
 from scaffold.llm.transport.ports import Deadlines, HttpRequest
 
@@ -25,9 +25,9 @@ class Asked:
         self._url = url
         self._wire = wire
 
-    async def reply(self):
+    async def reply(self, body=b"{}", *, idle_s=2.0, **more):
         """Return status and body of one more request."""
-        request = HttpRequest(url=self._url, headers={}, body=b"{}", deadlines=Deadlines(idle_s=2.0))
+        request = HttpRequest(url=self._url, headers={}, body=body, deadlines=Deadlines(idle_s=idle_s), **more)
         async with self._wire.post(request) as answer:
             read = b""
             while data := await answer.read():
@@ -109,6 +109,33 @@ async def test_cancelling_while_it_connects_leaves_no_socket_open():
             with suppress(asyncio.CancelledError):
                 await reply
     gc.collect()  # warns of sockets that nobody closed
+
+
+async def test_a_server_that_takes_no_more_of_a_long_request_is_given_up():
+    """RA-21: one that takes it slowly is not, see `tests/unit/llm/test_llm_deadlines.py`."""
+    given_up = asyncio.Event()
+
+    async def take_nothing(reader, writer):
+        await given_up.wait()
+
+    async with serving(take_nothing) as asked:
+        with pytest.raises(ModelError, match=r"took no more of the request for 0\.2 s"):
+            await asked.reply(b"x" * 30_000_000, idle_s=0.2)
+        given_up.set()
+
+
+async def test_every_piece_of_a_long_request_counts_as_progress():
+    """RA-21."""
+
+    async def take(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(10 * PIECE_BYTES)
+        writer.write(FINE)
+
+    sent = []
+    async with serving(take) as asked:
+        assert await asked.reply(b"x" * 10 * PIECE_BYTES, on_sent=lambda: sent.append(1)) == (200, b"fine")
+    assert len(sent) == 9
 
 
 @pytest.mark.parametrize(

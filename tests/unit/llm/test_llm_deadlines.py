@@ -67,6 +67,18 @@ class Hello:
         return self._left.pop() if self._left else b""
 
 
+class SlowLine(Hello):
+    """A transport that needs longer to send the request than a reply may be silent."""
+
+    @asynccontextmanager
+    async def post(self, post):
+        for _ in range(12):
+            await asyncio.sleep(0.1)
+            post.on_sent()
+        async with super().post(post) as answer:
+            yield answer
+
+
 def opened(model, wire, *, deadlines=None, stream=True):
     clock = FakeClock()
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
@@ -149,3 +161,10 @@ async def test_the_output_limit_does_not_exceed_the_rest_of_the_window(model, wo
     with pytest.raises(ModelError):
         await opened(model, wire).reply(long)
     assert json.loads(wire.posts[0].body).get("max_tokens") == pytest.approx(max_tokens, abs=100)
+
+
+async def test_the_time_to_send_a_long_request_is_no_silence():
+    """RA-21: on a slow line each try would be given up before the server has read the request."""
+    deadlines = Deadlines(connect_s=1.0, idle_s=1.0, total_s=60.0)
+    reply = await opened("openai-chat:gpt-4.1", SlowLine(), deadlines=deadlines).reply(REQUEST)
+    assert reply.message.text == "hello"

@@ -10,7 +10,7 @@ import socket
 import ssl
 import zlib
 from asyncio.staggered import staggered_race
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Literal, cast
 
@@ -33,6 +33,7 @@ END = h11.EndOfMessage()
 
 Header = tuple[str, str]
 Method = Literal["GET", "POST"]
+WaitUntilSent = Callable[[Awaitable[None]], Awaitable[None]]
 
 
 class ConnectionTrouble(Exception):
@@ -68,8 +69,13 @@ class HttpConnection:
         """Return whether the last response is complete."""
         return self._http.their_state in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}
 
-    async def send(self, method: Method, target: str, headers: Sequence[Header], body: bytes) -> None:
-        """Send a request. If the server closes while it is sent, its response may say why."""
+    async def send(
+        self, method: Method, target: str, headers: Sequence[Header], body: bytes, drained: WaitUntilSent
+    ) -> None:
+        """Send a request; `drained` waits until more of a long body can be sent.
+
+        If the server closes meanwhile, its response may say why.
+        """
         authority = self.route.server.authority
         length = [("Content-Length", str(len(body)))] if method == "POST" else []
         # Without this field a server may choose any compression.
@@ -80,7 +86,7 @@ class HttpConnection:
         head = self._http.send(h11.Request(method=method, target=full, headers=fields)) or b""
         self._stream.write(head + body[:PIECE_BYTES])
         for at in range(PIECE_BYTES, len(body), PIECE_BYTES):
-            await self._stream.drain()
+            await drained(self._stream.drain())
             self._stream.write(body[at : at + PIECE_BYTES])
         # With a length, the body is sent as it is.
         if body:

@@ -11,7 +11,7 @@ from typing import NoReturn, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 from scaffold.core.errors import ModelAccessDenied, ModelError
-from scaffold.llm.transport.connection import PIECE_BYTES, ConnectionTrouble, HttpConnection, Method, open_connection
+from scaffold.llm.transport.connection import ConnectionTrouble, HttpConnection, Method, open_connection
 from scaffold.llm.transport.ports import HttpRequest, HttpResponse
 from scaffold.llm.transport.proxies import ProxySettings, Route, UnusableProxy, is_loopback
 
@@ -74,9 +74,7 @@ class Transport:
         self._busy.add(connection)
         kept = False
         try:
-            sending = connection.send(method, target, [*request.headers.items()], request.body)
-            # A short body is sent without waiting.
-            await (sending if len(request.body) <= PIECE_BYTES else clock.received(sending))
+            await connection.send(method, target, [*request.headers.items()], request.body, clock.sent)
             response = await self._head(connection, clock)
             yield response
             kept = await self._finish(connection)
@@ -179,6 +177,12 @@ class _TryDeadlines:
         """Return what `opening` does; ModelError if it fails or takes too long."""
         limit_s = self._post.deadlines.connect_s
         return await self._within(opening, limit_s, f"connecting to {{url}} timed out after {limit_s:g} s")
+
+    async def sent(self, sending: Awaitable[None]) -> None:
+        """Wait until a piece of the request is sent; ModelError if the server takes none for too long."""
+        limit_s = self._post.deadlines.idle_s
+        await self._within(sending, limit_s, f"{{url}} took no more of the request for {limit_s:g} s")
+        self._post.on_sent()
 
     async def received(self, receiving: Awaitable[Result]) -> Result:
         """Return what `receiving` does; ModelError if it fails, or nothing comes for too long."""

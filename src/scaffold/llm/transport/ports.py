@@ -19,7 +19,7 @@ class Deadlines(Struct, frozen=True, kw_only=True):
     connect_s: float = 10.0
     """Until the connection is established."""
     idle_s: float = 60.0
-    """Without receiving a byte."""
+    """Without receiving a byte, or sending one of a long request."""
     total_s: float = 1800.0
     """For the whole reply."""
 
@@ -40,6 +40,10 @@ IMPATIENT = Patience(local_s=LOCAL_RETRY_S)
 """For interactive use: an endpoint that stays away is an error after a minute, a missing local server sooner."""
 
 
+def ignore_progress() -> None:
+    """Do nothing."""
+
+
 class HttpRequest(Struct, frozen=True, kw_only=True):
     """One HTTP request; its `headers` contain the key and are never shown."""
 
@@ -47,6 +51,8 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str]
     body: bytes
     deadlines: Deadlines
+    on_sent: Callable[[], None] = ignore_progress
+    """Called whenever another piece of a long body was sent."""
 
     def __repr__(self) -> str:
         return f"HttpRequest({self.url!r}, {len(self.body)} bytes)"
