@@ -195,7 +195,8 @@ class RetryingModel:
                 RetryWait(seconds, "the model's endpoint is busy or does not answer" if last is None else last.what)
             )
 
-        parked = self._throttle.wait_s(self._inner.endpoint) > 0
+        # Looked up only for a retry: each look reads the database.
+        parked = last is not None and self._throttle.wait_s(self._inner.endpoint) > 0
         with self._patience.waiting():
             ticket = await self._throttle.enter(
                 self._inner.endpoint, timeout_s=limits.parked_left_s(self._now()), on_cooldown=on_cooldown
