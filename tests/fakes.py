@@ -62,6 +62,9 @@ class MemoryHistory:
         self.messages.append(message)
         self.usage += usage
 
+    def spend(self, usage):
+        self.usage += usage
+
     def compact(self, kept, summary):
         self.compactions.append((kept, summary, len(self.messages) - kept))
 

@@ -258,6 +258,19 @@ async def test_each_limit_ends_a_session_with_its_exit_code(scenario):
         assert (code, json.loads(out)["stop_reason"], len(server.requests)) == (2, "max_turns", 5)
 
 
+async def test_what_broken_replies_cost_is_told_even_if_none_follows(scenario):
+    """RA-21, BX-11: they may have been billed; the conversation keeps the sum."""
+    broken = Turn(text="x" * 300, cut_at=2_000)
+    wrong_key = Turn(status=401, error=("authentication_error", "no"))
+    async with serve("chat", [broken, wrong_key, Turn(text="ok")]) as server:
+        _, out, _ = await ralph(scenario, server, "hi", "--max-budget-usd", "5", "--output-format", "json")
+        lost = json.loads(out)
+        _, out, _ = await ralph(scenario, server, "-c", "/cost")
+    assert (lost["stop_reason"], lost["turns"]) == ("error", 0)
+    assert lost["usage"]["cost_usd"] > 0.001
+    assert f"{lost['usage']['input_tokens']:,}" in out
+
+
 async def test_a_model_without_a_price_counts_tokens_and_its_cost_is_unknown(scenario):
     async with serve("chat", [DONE, DONE]) as server:
         flags = ("hi", "--output-format", "json")

@@ -63,6 +63,9 @@ class NullHistory:
     def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
         """Do nothing."""
 
+    def spend(self, usage: Usage) -> None:
+        """Do nothing."""
+
     def compact(self, kept: int, summary: str) -> None:
         """Do nothing."""
 
@@ -126,7 +129,7 @@ class Agent:
         self._answered = 0
         self._usage = Usage()
         self._unstored = Usage()
-        """That of summaries and failed requests since the last reply: the history counts usage by message."""
+        """That of summaries and failed requests since the last reply; the history stores it with the next one."""
         self._gauge = initial_estimate(brief.system, brief.context.text(), tools)
         self.conversation = conversation or Conversation()
 
@@ -240,13 +243,16 @@ class Agent:
 
     async def _ask(self) -> Reply:
         """Return the next reply; shorten a conversation that is too long as long as that helps."""
-        while True:
-            try:
-                return await self._request()
-            except ContextOverflow:
-                # Each time it loses half of its size, so this ends.
-                if self._is_whole_prompt() or not await self.compact():
-                    raise
+        try:
+            while True:
+                try:
+                    return await self._request()
+                except ContextOverflow:
+                    # Each time it loses half of its size, so this ends.
+                    if self._is_whole_prompt() or not await self._compact_full():
+                        raise
+        finally:
+            self._store_unstored()
 
     async def _request(self) -> Reply:
         self._check_turn_limit()
@@ -316,6 +322,18 @@ class Agent:
 
     async def compact(self) -> bool:
         """Shorten the conversation now, as a full window would; return whether it became shorter."""
+        try:
+            return await self._compact_full()
+        finally:
+            self._store_unstored()
+
+    def _store_unstored(self) -> None:
+        """Store what was paid for without a reply, if there is any: none may follow."""
+        paid, self._unstored = self._unstored, Usage()
+        if paid != Usage():
+            self._records.history.spend(paid)
+
+    async def _compact_full(self) -> bool:
         # After an overflow the window may be one that only the server's refusal named.
         full = min(self.tokens, self.window_tokens or self.tokens)
         return await self._compact(full * COMPACT_TO)

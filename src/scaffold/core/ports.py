@@ -103,6 +103,10 @@ class History(Protocol):
         """Store the next message and its usage; both are durable when this returns."""
         ...
 
+    def spend(self, usage: Usage) -> None:
+        """Store usage that no message came of; durable when this returns."""
+        ...
+
     def compact(self, kept: int, summary: str) -> None:
         """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
         ...

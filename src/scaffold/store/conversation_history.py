@@ -44,6 +44,11 @@ class ConversationHistory:
             self._store.conversations.add(self._id, message, usage, me=self._me)
             self._store.seen_files.keep(self._id, self._seen())
 
+    def spend(self, usage: Usage) -> None:
+        """Store usage that no message came of; durable when this returns."""
+        with self._store.transaction():
+            self._store.conversations.spend(self._id, usage, me=self._me)
+
     def compact(self, kept: int, summary: str) -> None:
         """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
         with self._store.transaction():

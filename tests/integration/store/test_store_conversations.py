@@ -91,6 +91,16 @@ def test_usage_adds_up(user: UserStore, history: ConversationHistory) -> None:
     assert found.messages == 3
 
 
+def test_usage_without_a_message_adds_up_too(user: UserStore, history: ConversationHistory) -> None:
+    """BX-11: that of a request that failed after it had been billed."""
+    history.add(UserMessage((Text("a"),)))
+    history.spend(Usage(input_tokens=10, output_tokens=2, cost_usd=0.5))
+    history.add(AssistantMessage((Text("b"),)), Usage(input_tokens=5, cost_usd=0.25, requests=1))
+    found = user.conversations.get("talk")
+    assert found.usage == Usage(input_tokens=15, output_tokens=2, cost_usd=0.75, requests=1)
+    assert found.messages == 2
+
+
 def test_one_unknown_cost_makes_the_sum_unknown(user: UserStore, history: ConversationHistory) -> None:
     history.add(_said("a"), Usage(cost_usd=1.0, requests=1))
     history.add(_said("b"), Usage(cost_usd=None, requests=1))

@@ -105,6 +105,23 @@ async def test_a_written_summary_is_paid_for_like_any_request():
     assert result.requests == 1
 
 
+async def test_a_summary_is_counted_even_if_no_reply_follows():
+    """RA-10, BX-11: neither the conversation nor the session may cost less than was paid."""
+    history = MemoryHistory()
+    failure = ModelError("the server is down", "wait")
+    worker, _, _ = started(
+        text_reply(Text(WORDS), input_tokens=900), failure, text_reply(Text("Done.")), history=history
+    )
+    with pytest.raises(ModelError):
+        await worker.turn("go")
+    assert history.usage == worker.usage == Usage(input_tokens=900, requests=1)
+    await worker.turn("again")
+    assert history.usage == worker.usage == Usage(input_tokens=900, requests=2)
+    compacted, _, _ = started(text_reply(Text(WORDS), input_tokens=700), history=(own := MemoryHistory()))
+    assert await compacted.compact()
+    assert own.usage == Usage(input_tokens=700, requests=1)
+
+
 @pytest.mark.parametrize(
     ("reply", "why"),
     [

@@ -31,6 +31,9 @@ class Kept:
     def add(self, message, usage):
         self.messages.append((message, usage))
 
+    def spend(self, usage):
+        self.messages.append((None, usage))
+
     def compact(self, kept, summary):
         self.compacted.append((kept, summary))
 
@@ -129,7 +132,9 @@ def test_usage_counts_only_this_call_and_keeps_the_final_text():
     tally.add(UserMessage((Text("go"),)))
     tally.add(AssistantMessage((Text("gone"),)), Usage(input_tokens=3, cost_usd=0.5, requests=1))
     tally.compact(1, "earlier")
-    assert (tally.text, tally.usage.requests, tally.usage.cost_usd) == ("gone", 1, 0.5)
+    tally.spend(Usage(input_tokens=2, cost_usd=0.25))
+    assert (tally.text, tally.usage.requests, tally.usage.cost_usd) == ("gone", 1, 0.75)
+    assert inner.messages[-1] == (None, Usage(input_tokens=2, cost_usd=0.25))
     assert (inner.messages[0][0].parts, inner.compacted) == ((Text("go"),), [(1, "earlier")])
 
 

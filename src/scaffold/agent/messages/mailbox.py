@@ -149,6 +149,10 @@ class DeliveryHistory:
                 if isinstance(part, ToolResult):
                     self._mailbox.received(part.content)
 
+    def spend(self, usage: Usage) -> None:
+        """Delegate to the inner history."""
+        self._inner.spend(usage)
+
     def compact(self, kept: int, summary: str) -> None:
         """Delegate to the inner history."""
         self._inner.compact(kept, summary)

@@ -54,7 +54,7 @@ RETURNING messages
 """
 # The sum of costs is unknown as soon as one of them is, as in `Usage.__add__`.
 ADD_USAGE = """
-UPDATE conversation SET messages = messages + 1, input_tokens = input_tokens + :input_tokens,
+UPDATE conversation SET messages = messages + :messages, input_tokens = input_tokens + :input_tokens,
        cached_input_tokens = cached_input_tokens + :cached_input_tokens, output_tokens = output_tokens + :output_tokens,
        cost_usd = cost_usd + :cost_usd, requests = requests + :requests, updated_at = :at
 WHERE id = :id AND owner = :owner RETURNING messages
@@ -143,15 +143,22 @@ class Conversations(TableGateway):
     def add(self, conversation_id: ConversationId, message: Message, usage: Usage, *, me: ProcessIdentity) -> None:
         """Store the next message and its usage."""
         at = format_time(self._clock.now())
-        rows = self._connection.write_returning(
-            ADD_USAGE,
-            id=conversation_id,
-            owner=PROCESS.write(me),
-            at=at,
-            **usage_columns(usage),
-        )
-        seq = self._own(conversation_id, rows)
+        seq = self._add_usage(conversation_id, usage, at, me, messages=1)
         self._connection.write(ADD_MESSAGE, id=conversation_id, seq=seq, at=at, body=_body(message))
+
+    def spend(self, conversation_id: ConversationId, usage: Usage, *, me: ProcessIdentity) -> None:
+        """Store usage that no message came of."""
+        self._add_usage(conversation_id, usage, format_time(self._clock.now()), me, messages=0)
+
+    def _add_usage(
+        self, conversation_id: ConversationId, usage: Usage, at: str | None, me: ProcessIdentity, *, messages: int
+    ) -> int:
+        """Add to the conversation's sums and return the number of its messages."""
+        owner = PROCESS.write(me)
+        rows = self._connection.write_returning(
+            ADD_USAGE, id=conversation_id, owner=owner, at=at, messages=messages, **usage_columns(usage)
+        )
+        return self._own(conversation_id, rows)
 
     def compact(self, conversation_id: ConversationId, kept: int, summary: str, *, me: ProcessIdentity) -> None:
         """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
