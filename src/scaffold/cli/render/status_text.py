@@ -1,6 +1,7 @@
 """A run on one screen: what needs a human, what failed, each goal, and the next commands."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from shlex import quote
 
 from rich.cells import cell_len
@@ -8,7 +9,7 @@ from rich.cells import cell_len
 from scaffold.cli.render.inbox import brief_lines
 from scaffold.cli.render.runs import queue_text
 from scaffold.cli.render.style import heading, status_mark
-from scaffold.core.ids import ActionId, Assertion
+from scaffold.core.ids import ActionId, Assertion, RunId
 from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import (
@@ -49,8 +50,8 @@ def no_run_text() -> str:
     return "\n".join(["There is no run in this repository yet.", *_commands(commands)])
 
 
-def status_text(view: RunView) -> str:
-    """Return the screen of a run, at most 80 columns wide."""
+def status_text(view: RunView, page: Path | None = None) -> str:
+    """Return the screen of a run, at most 80 columns wide; `page` is its report as an HTML page, if it was written."""
     failed = [action for action in view.actions if status_of(action.state) == "failed"]
     parts = [
         _head(view, named=bool(failed)),
@@ -58,7 +59,7 @@ def status_text(view: RunView) -> str:
         *([_failed_actions(failed)] if failed else []),
         *(_goal(view, goal) for goal in view.goals),
         *([_queue(view)] if view.queue else []),
-        "\n".join([heading("Next"), *_commands(_next(view, failed))]),
+        "\n".join([heading("Next"), *_commands(next_commands(view)), *_page(view, page)]),
     ]
     return "\n\n".join(parts)
 
@@ -89,6 +90,17 @@ def _head(view: RunView, *, named: bool) -> str:
         )
     first = f"{status_mark(view.status)} {heading(title)}: {clip(run.request, WIDTH - len(title) - 4)}"
     return "\n".join([first, *(f"  {clip(line, WIDTH - 2)}" for line in lines)])
+
+
+def _page(view: RunView, page: Path | None) -> Iterator[str]:
+    if page is not None:
+        yield f"  {page_hint(view.run.id, page)}"
+
+
+def page_hint(run_id: RunId, page: Path) -> str:
+    """Return the command that opens a report, and where it is; a path is never cut, however long it is."""
+    place = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
+    return printable(f"scaffold open {run_id}  the report as a page: {place}")
 
 
 def _needs_you(view: RunView) -> str:
@@ -260,9 +272,9 @@ def _queue(view: RunView) -> str:
     return f"{heading('Waits to land')}\n{queue_text(view)}"
 
 
-def _next(view: RunView, failed: Sequence[Action]) -> Mapping[str, str]:
+def next_commands(view: RunView) -> Mapping[str, str]:
     """Return commands that fit the run's state, each with its purpose."""
-    run = view.run
+    run, failed = view.run, [action for action in view.actions if status_of(action.state) == "failed"]
     hints = {f"scaffold logs {quote(action.key)}": "what its agents said and did" for action in failed[:2]}
     if view.summary.inbox:
         hints = {"scaffold inbox": "what is waiting for you, in full"} | hints

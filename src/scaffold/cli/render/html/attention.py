@@ -1,0 +1,122 @@
+"""What a reader may have to act on: what waits for a human, what failed and why, what to do next."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from scaffold.cli.render.html.markup import Element, Node, element
+from scaffold.cli.render.html.parts import MAX_ROWS, Anchors, LongTexts, badge, block, moment, section
+from scaffold.cli.render.status_text import next_commands, status_reason
+from scaffold.core.model import Action, Attempt, InboxItem, PlanningTurn
+from scaffold.core.printable_text import count_of
+from scaffold.core.states import Failed
+from scaffold.views.run_history import RunHistory
+from scaffold.views.run_view import RunView, decision_commands
+from scaffold.views.state_labels import STATE_BY_OUTCOME
+from scaffold.views.text_format import clip
+
+MAX_FAILED_ATTEMPTS = 200
+
+
+def inbox_section(view: RunView) -> Node:
+    """Return what waits for a human, with the commands that decide it; None if nothing does."""
+    items = view.summary.inbox
+    if not items:
+        return None
+    cards = [_item(item, [str(key) for key in view.requesters[item.id]]) for item in items[:MAX_ROWS]]
+    return section("inbox", "Waits for you", *cards, note="Other work goes on meanwhile, as far as it can.")
+
+
+def _item(item: InboxItem, keys: Sequence[str]) -> Element:
+    asks = keys[0] if keys else "the run"
+    kind = element("span", item.kind, class_="badge wait")
+    title = element("p", kind, " ", element("code", item.id), f" of {asks}, ", moment(item.created_at))
+    commands = [element("li", element("code", command)) for command in decision_commands(item)]
+    return element("div", title, block(item.text), element("ul", *commands, class_="commands"), class_="card wait")
+
+
+def failures_section(view: RunView, history: RunHistory, anchors: Anchors, texts: LongTexts) -> Node:
+    """Return why the run is not complete: its reason, failed actions and planning turns; None if nothing failed."""
+    parts: list[Node] = [
+        *_reasons(view),
+        *(_action(view, action, anchors, texts) for action in view.actions if isinstance(action.state, Failed)),
+        *_turns(view, history.turns),
+    ]
+    return section("failures", "What failed, and why", *parts) if parts else None
+
+
+def setbacks_section(view: RunView, history: RunHistory, anchors: Anchors, texts: LongTexts) -> Node:
+    """Return what went wrong without failing an action, and what was warned of; None if nothing was."""
+    parts = [*_recovered(view, anchors, texts), *_warnings(history)]
+    return section("setbacks", "What went wrong on the way", *parts) if parts else None
+
+
+def _reasons(view: RunView) -> Iterator[Element]:
+    """Yield why the run and its goals failed, each reason once."""
+    states = [("run", view.run.id, view.run.state), *(("goal", goal.name, goal.state) for goal in view.goals)]
+    told: set[str] = set()
+    for kind, name, state in states:
+        if isinstance(state, Failed) and state.reason not in told:
+            told.add(state.reason)
+            title = element("p", badge("failed"), f" {kind} ", element("code", name))
+            yield element("div", title, block(state.reason), class_="card bad")
+
+
+def _action(view: RunView, action: Action, anchors: Anchors, texts: LongTexts) -> Element:
+    actions = {each.id: each for each in view.actions}
+    return element(
+        "div",
+        element("p", badge("failed"), " ", anchors.link(action), f": {clip(action.description, 160)}"),
+        block(status_reason(action, actions)),
+        element("ul", *(element("li", *_attempt(action, each, texts)) for each in view.attempts_of(action))),
+        element("p", "Read on: ", element("code", f"scaffold logs {action.key}"), class_="note"),
+        class_="card bad",
+    )
+
+
+def _attempt(action: Action, attempt: Attempt, texts: LongTexts) -> Iterator[Node]:
+    yield f"attempt {attempt.number}: {attempt.outcome or attempt.phase}"
+    if attempt.error:
+        first, _, rest = attempt.error.partition("\n")
+        yield f": {clip(first, 400)}"
+        yield texts.folded(rest, f"{count_of(rest.count(chr(10)) + 1, 'more line')}", f"scaffold logs {action.key}")
+
+
+def _turns(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[Element]:
+    goals = {goal.id: goal.name for goal in view.goals}
+    failed = [turn for turn in turns if turn.error]
+    for turn in failed[-MAX_FAILED_ATTEMPTS:]:
+        who = "planner" if turn.goal_id is None else f"supervisor of {goals.get(turn.goal_id, turn.goal_id)}"
+        title = element("p", badge("failed"), f" {who}, {turn.event}: {turn.outcome}, ", moment(turn.started_at))
+        yield element("div", title, block(turn.error or ""), class_="card")
+
+
+def _recovered(view: RunView, anchors: Anchors, texts: LongTexts) -> Iterator[Element]:
+    """Yield the failed attempts of actions that have not failed: they took time and money."""
+    entries = [
+        element("li", anchors.link(action), " ", *_attempt(action, attempt, texts))
+        for action in view.actions
+        if not isinstance(action.state, Failed)
+        for attempt in view.attempts_of(action)
+        if attempt.outcome and STATE_BY_OUTCOME.get(attempt.outcome) is None
+    ]
+    if entries:
+        shown = entries[:MAX_FAILED_ATTEMPTS]
+        more = f" The first {MAX_FAILED_ATTEMPTS} are listed." if len(entries) > len(shown) else ""
+        title = f"{count_of(len(entries), 'attempt')} failed without failing an action.{more}"
+        yield element("div", element("p", title), element("ul", *shown), class_="card")
+
+
+def _warnings(history: RunHistory) -> Iterator[Element]:
+    if history.warnings:
+        entries = [element("li", moment(at), " ", clip(text, 600)) for at, text in history.warnings]
+        yield element("div", element("p", "Warnings of the run"), element("ul", *entries), class_="card")
+
+
+def next_section(view: RunView, root: Path) -> Element:
+    """Return the commands that fit the run's state."""
+    rows = [
+        element("div", element("dt", element("code", command)), element("dd", purpose))
+        for command, purpose in next_commands(view).items()
+    ]
+    place = element("p", "In ", element("code", str(root)), ":", class_="note")
+    return section("next", "What to do next", place, element("dl", *rows, class_="next"))

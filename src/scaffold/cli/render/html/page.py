@@ -1,0 +1,163 @@
+"""The page: its head, the sections in the order in which a reader needs them, its style and its security policy."""
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from scaffold.cli.render.html.attention import failures_section, inbox_section, next_section, setbacks_section
+from scaffold.cli.render.html.evidence import evidence_section
+from scaffold.cli.render.html.markup import Element, Node, Stylesheet, element, to_html
+from scaffold.cli.render.html.parts import Anchors, LongTexts, badge, commit, moment, section, tone_of
+from scaffold.cli.render.html.plan_graph import PlanGraph
+from scaffold.cli.render.html.tables import action_table, attempt_table, cost_section
+from scaffold.cli.render.html.timeline import timeline
+from scaffold.cli.render.report import STRENGTHS
+from scaffold.core.model import Goal
+from scaffold.core.printable_text import count_of
+from scaffold.core.states import status_of
+from scaffold.views.run_costs import RunCosts
+from scaffold.views.run_history import RunHistory
+from scaffold.views.run_view import RunView
+from scaffold.views.state_labels import goal_reason
+from scaffold.views.text_format import clip, format_cost, format_duration
+
+TITLE_CELLS = 160
+REASON_CELLS = 400
+
+
+def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Path, clean: Callable[[str], str]) -> str:
+    """Return the report of a run as one HTML page, which loads nothing and runs nothing.
+
+    `root` is the repository's checkout; `clean` removes secrets from a text.
+    """
+    anchors, texts = Anchors(view.actions), LongTexts()
+    sections = [
+        inbox_section(view),
+        failures_section(view, history, anchors, texts),
+        next_section(view, root),
+        evidence_section(view, anchors, texts),
+        _plan(view, anchors, texts),
+        _timeline(view, history, anchors),
+        setbacks_section(view, history, anchors, texts),
+        cost_section(costs),
+    ]
+    present = [each for each in sections if isinstance(each, Element)]
+    body = element(
+        "body",
+        element("a", "To the evidence", href="#evidence", class_="skip"),
+        _head(view, texts),
+        _contents(present),
+        element("main", _tiles(view), *present),
+        _footer(view),
+    )
+    page = element("html", _meta(f"{clip(view.run.request, 60)}: {view.status}"), body, lang="en")
+    return to_html(page, clean)
+
+
+def _meta(title: str) -> Element:
+    css = (files(__package__) / "report.css").read_text("utf-8")
+    # Nothing is loaded and no script runs, whatever a text of an agent might turn into in some browser.
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="referrer", content="no-referrer"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", Stylesheet(css)),
+    )
+
+
+def _head(view: RunView, texts: LongTexts) -> Element:
+    run, settings = view.run, view.run.settings
+    is_cut = len(run.request.strip().splitlines()) > 1 or clip(run.request, TITLE_CELLS).endswith("…")
+    whole = texts.folded(run.request, "The whole request", "scaffold status --json") if is_cut else None
+    source = run.base_branch or "a detached HEAD"
+    about: list[Node] = [
+        "Run ", element("code", run.id), f", tier {settings.tier.name}, started ", moment(run.created_at),
+        ", from ", element("code", source), " at ", commit(run.base_sha),
+        ", lands on ", element("code", run.session_branch),
+    ]  # fmt: skip
+    return element(
+        "header",
+        element("p", "Scaffold report ", badge(view.status), class_="kicker"),
+        element("h1", clip(run.request, TITLE_CELLS)),
+        whole,
+        element("p", clip(reason, REASON_CELLS), class_="reason") if (reason := view.summary.reason) else None,
+        element("p", *about, class_="about"),
+        class_=tone_of(view.status),
+    )
+
+
+def _contents(sections: Sequence[Element]) -> Element:
+    entries = []
+    for each in sections:
+        anchor = dict(each.attributes)["id"]
+        heading = each.children[0]
+        title = heading.children if isinstance(heading, Element) else ()
+        entries.append(element("li", element("a", *title, href=f"#{anchor}")))
+    return element("nav", element("ul", *entries), aria_label="Sections")
+
+
+def _tiles(view: RunView) -> Element:
+    return element("dl", *(_tile(*each) for each in _figures(view)), class_="tiles")
+
+
+def _tile(title: str, value: str, more: str) -> Element:
+    return element("div", element("dt", title), element("dd", element("strong", value), element("span", more)))
+
+
+def _figures(view: RunView) -> Iterator[tuple[str, str, str]]:
+    run, spent = view.run, view.summary.spent
+    held = sum(goal.held for goal in view.summary.goals)
+    desired = sum(goal.desired for goal in view.summary.goals)
+    yield "Assertions shown", f"{held} of {desired}", f"in {count_of(len(view.goals), 'goal')}"
+    holding = [fact for facts in view.facts.values() for fact in facts if fact.state == "holds"]
+    counts = {strength: sum(fact.strength == strength for fact in holding) for strength in STRENGTHS}
+    strengths = [f"{number} {strength}" for strength, number in counts.items() if number]
+    yield "Facts", f"{len(holding)}", ", ".join(strengths) or "none yet"
+    work = [action for action in view.actions if action.kind == "primitive"]
+    done = sum(status_of(action.state) == "completed" for action in work)
+    tries = sum(map(len, view.attempts.values()))
+    yield "Actions done", f"{done} of {len(work)}", f"in {count_of(tries, 'attempt')}"
+    until = view.summary.at if view.summary.is_live else view.last_change
+    yield "Time", format_duration(until - run.created_at), f"{count_of(run.settings.tier.agents, 'agent')} at once"
+    limit = run.settings.limits.budget_usd
+    budget = "no budget set" if limit is None else f"of {format_cost(limit)}"
+    yield "Cost", format_cost(spent.cost_usd), f"{budget}, {spent.tokens:,} tokens"
+
+
+def _plan(view: RunView, anchors: Anchors, texts: LongTexts) -> Node:
+    if not view.actions:
+        return None
+    graphs = [_goal(view, goal, PlanGraph(view, goal, anchors).draw()) for goal in view.goals]
+    note = "A line leads from an action to one that needs its facts; it is broken where these do not hold."
+    table = action_table(view, anchors, texts)
+    return section("plan", "Plan", element("div", *graphs, class_="goals"), element("h3", "Actions"), table, note=note)
+
+
+def _goal(view: RunView, goal: Goal, graph: Node) -> Element:
+    held, reason = view.holding(goal), goal_reason(goal, view.summary.at)
+    score = f"{sum(name in held for name in goal.desired)} of {len(goal.desired)} assertions hold"
+    title = element("h3", goal.name, " ", badge(status_of(goal.state)))
+    about = element("p", f"{score}{f': {clip(reason, 300)}' if reason else ''}", class_="note")
+    return element("div", title, about, graph)
+
+
+def _timeline(view: RunView, history: RunHistory, anchors: Anchors) -> Node:
+    picture = timeline(view, history, anchors)
+    if picture is None:
+        return None
+    attempts = attempt_table(view, history) if view.attempts else None
+    return section("timeline", "Timeline", picture, attempts)
+
+
+def _footer(view: RunView) -> Element:
+    command = element("code", f"scaffold open {view.run.id}")
+    about = element("p", "As of ", moment(view.summary.at), ". ", command, " writes it anew and opens it.")
+    return element("footer", about)

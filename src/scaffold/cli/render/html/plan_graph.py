@@ -1,0 +1,216 @@
+"""The plan of a goal as a picture: a box for each action, lines for the facts between them, children in compounds."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from scaffold.cli.render.html.layered_layout import Edge, Layout, Line, Point, Size, layered_layout
+from scaffold.cli.render.html.markup import Element, Node, element
+from scaffold.cli.render.html.parts import Anchors, mark_of, scrolling, tone_of
+from scaffold.core.ids import ActionId, Assertion
+from scaffold.core.model import Action, Goal
+from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.states import status_of
+from scaffold.views.run_view import RunView
+from scaffold.views.text_format import clip
+
+MAX_BOXES = 200
+"""With more actions, a goal is drawn as a square for each, in rows by level."""
+MAX_SQUARES = 4_000
+MAX_DEPTH = 12
+"""What is nested deeper is not drawn; its compound says how many children are done."""
+WIDTH = 1060.0
+BOX = Size(196.0, 46.0)
+KEY_CELLS, NOTE_CELLS = 22, 26
+PAD, HEADER = 14.0, 48.0
+SQUARE = 16.0
+SQUARES_IN_ROW = 50
+
+SiblingEdges = Mapping[tuple[ActionId, ActionId], frozenset[Assertion]]
+"""Which assertions lead from one action to another with the same parent, or from their children."""
+
+
+class PlannedBox(Struct, frozen=True):
+    """An action with what is drawn inside it."""
+
+    action: Action
+    size: Size
+    children: tuple["PlannedBox", ...] = ()
+    layout: Layout | None = None
+    """Where the children are; None without any."""
+
+
+class PlanGraph:
+    """Draws the plan of one goal."""
+
+    def __init__(self, view: RunView, goal: Goal, anchors: Anchors) -> None:
+        self._view = view
+        self._goal = goal
+        self._anchors = anchors
+        self._actions = view.actions_of(goal)
+        self._holding = view.holding(goal)
+        self._children: dict[ActionId | None, list[Action]] = {}
+        for action in self._actions:
+            self._children.setdefault(action.parent_id, []).append(action)
+        self._edges = sibling_edges(self._actions)
+
+    def draw(self) -> Node:
+        """Return the picture, with what it shows in words; None without actions."""
+        if not self._actions:
+            return None
+        if len(self._actions) > MAX_BOXES:
+            more = f"; the first {MAX_SQUARES:,}" if len(self._actions) > MAX_SQUARES else ""
+            return self._picture(self._squares(), f"A square for each action, in the order of the plan{more}.")
+        tops = [self._node(action, WIDTH - 2) for action in self._children.get(None, ())]
+        layout = self._layout(tops, WIDTH - 2)
+        content = element("g", *self._inside(tops, layout), transform="translate(1 1)")
+        size = Size(layout.size.width + 2, layout.size.height + 2)
+        note = "" if layout.is_whole else "Lines that would close a circle are left out."
+        return self._picture(_svg(size, content), note)
+
+    def _picture(self, svg: Element, note: str) -> Element:
+        counts = Counter(status_of(action.state) for action in self._actions)
+        words = ", ".join(f"{number} {word}" for word, number in counts.most_common())
+        label = f"Plan of {clip(self._goal.name, 60)}: {words}. The table of actions below has the same in words."
+        picture = element("div", svg, role="img", aria_label=label)
+        caption = element("figcaption", note) if note else None
+        return element("figure", scrolling(picture, f"Plan of {clip(self._goal.name, 60)}"), caption)
+
+    def _node(self, action: Action, width: float, depth: int = 1) -> PlannedBox:
+        inside = self._children.get(action.id, ()) if depth < MAX_DEPTH else ()
+        children = tuple(self._node(child, width - 2 * PAD, depth + 1) for child in inside)
+        if not children:
+            return PlannedBox(action, BOX)
+        layout = self._layout(children, width - 2 * PAD)
+        size = Size(max(BOX.width, layout.size.width + 2 * PAD), HEADER + layout.size.height + PAD)
+        return PlannedBox(action, size, children, layout)
+
+    def _layout(self, nodes: Sequence[PlannedBox], width: float) -> Layout:
+        indexes = {node.action.id: index for index, node in enumerate(nodes)}
+        edges: list[Edge] = [
+            (indexes[source], indexes[target])
+            for source, target in self._edges
+            if source in indexes and target in indexes
+        ]
+        return layered_layout([node.size for node in nodes], edges, width)
+
+    def _inside(self, nodes: Sequence[PlannedBox], layout: Layout) -> Iterator[Element]:
+        for line in layout.lines:
+            source, target = (nodes[index].action.id for index in line.edge)
+            yield self._line(line, self._edges[source, target])
+        for node, (x, y) in zip(nodes, layout.corners, strict=True):
+            yield element("g", *self._box(node), transform=f"translate({x:.1f} {y:.1f})")
+
+    def _line(self, line: Line, facts: frozenset[Assertion]) -> Element:
+        holds = facts <= self._holding
+        x, y = line.points[-1]
+        return element(
+            "g",
+            element("title", f"{join_limited(sorted(facts), 4)}{'' if holds else ' (does not hold yet)'}"),
+            element("path", d=_curve(line.points), class_="line"),
+            element("path", d=f"M{x - 4:.1f} {y - 7:.1f}L{x:.1f} {y:.1f}L{x + 4:.1f} {y - 7:.1f}Z", class_="tip"),
+            class_="edge" if holds else "edge open",
+        )
+
+    def _box(self, node: PlannedBox) -> Iterator[Element]:
+        action, status = node.action, status_of(node.action.state)
+        around = "compound" if node.children else "box"
+        label = element(
+            "a",
+            element("title", f"{action.key}: {status}. {clip(action.description, 200)}"),
+            element("rect", width=node.size.width, height=node.size.height, rx=7.0, class_=around),
+            element("rect", width=5.0, height=node.size.height, rx=2.5, class_="stripe"),
+            element("text", clip(action.key, KEY_CELLS), x=14.0, y=19.0, class_="key"),
+            element(
+                "text", f"{mark_of(status)} {clip(self._note(action), NOTE_CELLS)}", x=14.0, y=36.0, class_="state"
+            ),
+            href=f"#{self._anchors.of(action.id)}",
+            tabindex="-1",
+            class_=f"node {tone_of(status)}",
+        )
+        yield label
+        if node.layout is not None:
+            inside = self._inside(node.children, node.layout)
+            left = (node.size.width - node.layout.size.width) / 2
+            yield element("g", *inside, transform=f"translate({left:.1f} {HEADER:.1f})")
+
+    def _note(self, action: Action) -> str:
+        status = status_of(action.state)
+        if (progress := self._view.progress.get(action.id)) is not None:
+            return f"{status}, {progress.done} of {progress.children} done"
+        tries = len(self._view.attempts_of(action))
+        return f"{status}, {count_of(tries, 'attempt')}" if tries > 1 else status
+
+    def _squares(self) -> Element:
+        shown = self._actions[:MAX_SQUARES]
+        step = SQUARE + 4
+        squares = [
+            element(
+                "rect",
+                element("title", f"{action.key}: {status_of(action.state)}"),
+                x=index % SQUARES_IN_ROW * step,
+                y=index // SQUARES_IN_ROW * step,
+                width=SQUARE,
+                height=SQUARE,
+                rx=3.0,
+                class_=f"square {tone_of(status_of(action.state))}",
+            )
+            for index, action in enumerate(shown)
+        ]
+        rows = -(-len(shown) // SQUARES_IN_ROW)
+        return _svg(Size(SQUARES_IN_ROW * step, rows * step), *squares)
+
+
+def sibling_edges(actions: Sequence[Action]) -> SiblingEdges:
+    """Return the dependencies between actions with the same parent, their own and those between what is inside them."""
+    ancestry = _ancestry(actions)
+    of_children: dict[ActionId | None, set[Assertion]] = {}
+    for action in actions:
+        of_children.setdefault(action.parent_id, set()).update(action.effects)
+    providers: dict[Assertion, list[ActionId]] = {}
+    for action in actions:
+        # What a compound promises, its children provide, or children that it is still to get.
+        for effect in {*action.effects} - of_children.get(action.id, set()):
+            providers.setdefault(effect, []).append(action.id)
+    edges: dict[tuple[ActionId, ActionId], frozenset[Assertion]] = {}
+    for action in actions:
+        for need in action.preconditions:
+            for provider in providers.get(need, ()):
+                if (edge := _between_siblings(ancestry[provider], ancestry[action.id])) is not None:
+                    edges[edge] = edges.get(edge, frozenset()) | {need}
+    return edges
+
+
+def _ancestry(actions: Sequence[Action]) -> Mapping[ActionId, Sequence[ActionId]]:
+    """Return for each action the ids of those around it, outermost first, and its own."""
+    parents = {action.id: action.parent_id for action in actions}
+    found: dict[ActionId, Sequence[ActionId]] = {}
+    for action in actions:
+        chain = [action.id]
+        while (parent := parents.get(chain[-1])) is not None:
+            chain.append(parent)
+        found[action.id] = chain[::-1]
+    return found
+
+
+def _between_siblings(source: Sequence[ActionId], target: Sequence[ActionId]) -> tuple[ActionId, ActionId] | None:
+    """Return the two with the same parent that contain source and target; None if one is inside the other."""
+    return next(((upper, lower) for upper, lower in zip(source, target, strict=False) if upper != lower), None)
+
+
+def _curve(points: Sequence[Point]) -> str:
+    """Return a path through the points: straight down where they are above each other, else an S."""
+    x, y = points[0]
+    path = f"M{x:.1f} {y:.1f}"
+    for to_x, to_y in points[1:]:
+        middle = (y + to_y) / 2
+        bend = f"C{x:.1f} {middle:.1f} {to_x:.1f} {middle:.1f} " if abs(to_x - x) > 0.05 else "L"
+        path += f"{bend}{to_x:.1f} {to_y:.1f}"
+        x, y = to_x, to_y
+    return path
+
+
+def _svg(size: Size, *content: Node) -> Element:
+    box = f"0 0 {size.width:.0f} {size.height:.0f}"
+    return element("svg", *content, viewBox=box, width=round(size.width), height=round(size.height))

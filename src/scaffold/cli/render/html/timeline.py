@@ -1,0 +1,217 @@
+"""When which agent worked: a lane for each action, or for each slot of the run if there are many, with the phases."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from scaffold.cli.render.html.markup import Element, Node, element
+from scaffold.cli.render.html.parts import Anchors, mark_of, scrolling
+from scaffold.cli.render.html.time_scale import QUIET_WIDTH, TimeScale
+from scaffold.core.model import PlanningTurn
+from scaffold.views.agent_list import MERGE_QUEUE, PLANNER, SUPERVISOR
+from scaffold.views.run_history import QUEUED, PhaseSpan, RunHistory
+from scaffold.views.run_view import RunView
+from scaffold.views.text_format import clip, format_duration, short_duration
+
+MAX_LANES = 60
+"""With more actions, a lane has what one slot did."""
+MAX_BARS = 3_000
+LEFT, RIGHT, WIDTH = 190.0, 30.0, 1060.0
+LANE, BAR, TOP = 26.0, 16.0, 26.0
+LABEL_CELLS = 23
+KEY_WIDTH = 6.6
+"""The width of a column of text within a bar."""
+PLANS = "planning"
+PHASES = {
+    PLANS: "plans",
+    QUEUED: "waits for a slot",
+    "workspace": "gets a workspace",
+    "executing": "works",
+    "verifying": "is checked",
+    "critiquing": "is reviewed",
+    "candidate": "waits to land",
+    "landing": "lands",
+}
+"""What is said of a phase; `recorded` is only the moment of landing."""
+LANDING_PHASES = frozenset({"candidate", "landing", "recorded"})
+STATUS_BY_OUTCOME = {"landed": "completed", "recorded": "completed", "done": "completed", "waiting": "paused"}
+"""The status with the same sign, for outcomes that are no failures."""
+
+
+class Bar(Struct, frozen=True, kw_only=True):
+    """One attempt or turn, or a part of it."""
+
+    name: str
+    label: str
+    """What is written into it; empty if its lane has its name."""
+    outcome: str
+    """Empty while it goes on."""
+    spans: tuple[PhaseSpan, ...]
+    anchor: str | None
+
+
+class Lane(Struct, frozen=True):
+    """Bars one after another."""
+
+    name: str
+    bars: tuple[Bar, ...]
+
+
+def timeline(view: RunView, history: RunHistory, anchors: Anchors) -> Node:
+    """Return the picture of a run's agents over time; None if no agent has started."""
+    lanes = [lane for lane in (*_planning_lanes(view, history), *_work_lanes(view, history, anchors)) if lane.bars]
+    periods = [(bar.spans[0].start, bar.spans[-1].end) for lane in lanes for bar in lane.bars]
+    if not periods:
+        return None
+    scale = TimeScale(periods, WIDTH - LEFT - RIGHT)
+    height = TOP + LANE * len(lanes) + 6
+    drawn = [_lane(lane, scale, TOP + LANE * number) for number, lane in enumerate(lanes)]
+    svg = element(
+        "svg",
+        *_axis(scale, height),
+        *drawn,
+        viewBox=f"0 0 {WIDTH:.0f} {height:.0f}",
+        width=WIDTH,
+        height=height,
+    )
+    label = "Timeline of the agents. The table of attempts below has the same in words."
+    bars = sum(len(lane.bars) for lane in lanes)
+    more = f" The first {MAX_BARS:,} attempts are drawn." if bars >= MAX_BARS else ""
+    lanes_are = "slot, failed attempts underlined" if _is_crowded(view) else "action"
+    hint = f"A lane for each {lanes_are}; rest the pointer on a bar for details.{more}"
+    picture = element("div", svg, role="img", aria_label=label)
+    return element("figure", _legend(lanes), scrolling(picture, "Timeline"), element("figcaption", hint))
+
+
+def _is_crowded(view: RunView) -> bool:
+    return len(view.attempts) > MAX_LANES
+
+
+def _planning_lanes(view: RunView, history: RunHistory) -> Iterator[Lane]:
+    goals = {goal.id: goal.name for goal in view.goals}
+    keys = {action.id: action.key for action in view.actions}
+    now = view.summary.at if view.summary.is_live else view.last_change
+    by_goal: dict[str, list[Bar]] = {}
+    for turn in history.turns:
+        about = keys.get(turn.action_id, "") if turn.action_id else ""
+        name = PLANNER if turn.goal_id is None else f"{SUPERVISOR} {goals.get(turn.goal_id, '')}"
+        by_goal.setdefault(name, []).append(_turn_bar(turn, f"{name}: {turn.event} {about}".strip(), now))
+    yield from (Lane(name, tuple(bars)) for name, bars in by_goal.items())
+
+
+def _turn_bar(turn: PlanningTurn, name: str, now: datetime) -> Bar:
+    span = PhaseSpan(PLANS, turn.started_at, max(turn.ended_at or now, turn.started_at))
+    return Bar(name=name, label="", outcome=turn.outcome or "", spans=(span,), anchor=None)
+
+
+def _work_lanes(view: RunView, history: RunHistory, anchors: Anchors) -> Iterator[Lane]:
+    by_action = [
+        Lane(
+            action.key,
+            tuple(
+                Bar(
+                    name=f"{action.key}, attempt {attempt.number}, {action.role}",
+                    label=action.key if _is_crowded(view) else "",
+                    outcome=attempt.outcome or "",
+                    spans=spans,
+                    anchor=anchors.of(action.id),
+                )
+                for attempt in view.attempts_of(action)
+                if (spans := history.spans[attempt.id])
+            ),
+        )
+        for action in view.actions
+    ]
+    lanes = sorted((lane for lane in by_action if lane.bars), key=lambda lane: lane.bars[0].spans[0].start)
+    if not _is_crowded(view):
+        yield from lanes
+        return
+    bars = sorted((bar for lane in lanes for bar in lane.bars), key=lambda bar: bar.spans[0].start)[:MAX_BARS]
+    yield from _slot_lanes(bars)
+
+
+def _slot_lanes(bars: Sequence[Bar]) -> Iterator[Lane]:
+    """Yield a lane for each slot: an attempt takes the first one that is free; then those of the merge queue."""
+    slots: list[list[Bar]] = []
+    landings: list[Bar] = []
+    for bar in bars:
+        work = tuple(span for span in bar.spans if span.phase not in LANDING_PHASES)
+        lands = tuple(span for span in bar.spans if span.phase == "landing")
+        if lands:
+            landings.append(_part(bar, lands))
+        if work:
+            free = next((slot for slot in slots if slot[-1].spans[-1].end <= work[0].start), None)
+            if free is None:
+                slots.append(free := [])
+            free.append(_part(bar, work))
+    yield from (Lane(f"slot {number}", tuple(slot)) for number, slot in enumerate(slots, 1))
+    yield Lane(MERGE_QUEUE, tuple(landings))
+
+
+def _part(bar: Bar, spans: tuple[PhaseSpan, ...]) -> Bar:
+    return Bar(name=bar.name, label=bar.label, outcome=bar.outcome, spans=spans, anchor=bar.anchor)
+
+
+def _axis(scale: TimeScale, height: float) -> Iterator[Element]:
+    for tick in scale.ticks():
+        x = LEFT + scale.at(tick)
+        yield element("line", x1=x, x2=x, y1=TOP - 6, y2=height, class_="grid")
+        yield element("text", f"{tick:%H:%M:%S}", x=x, y=TOP - 11, class_="tick", text_anchor="middle")
+    for start, end in scale.quiet:
+        x = LEFT + scale.at(start)
+        words = element("title", f"Nothing happened for {format_duration(end - start)}.")
+        yield element("rect", words, x=x, y=TOP - 6, width=QUIET_WIDTH, height=height - TOP + 6, class_="quiet")
+        label = short_duration(end - start)
+        yield element("text", label, x=x + QUIET_WIDTH / 2, y=height - 8, class_="tick", text_anchor="middle")
+
+
+def _lane(lane: Lane, scale: TimeScale, y: float) -> Element:
+    name = element("text", clip(lane.name, LABEL_CELLS), x=0, y=y + BAR - 3, class_="lane")
+    bars = [_bar(bar, scale, y) for bar in lane.bars]
+    # After all bars: the next attempt often begins where the one before it failed.
+    return element("g", element("title", lane.name), name, *bars, *_ends(lane, scale, y))
+
+
+def _ends(lane: Lane, scale: TimeScale, y: float) -> Iterator[Element]:
+    """Yield the signs of how bars ended; where bars stand close, a line below those that failed."""
+    for bar in lane.bars:
+        status = STATUS_BY_OUTCOME.get(bar.outcome, "failed")
+        right = LEFT + scale.at(bar.spans[-1].end)
+        if bar.outcome and not bar.label:
+            yield element("text", mark_of(status), x=right + 2, y=y + BAR - 3, class_=f"end {status}")
+        elif bar.outcome and status == "failed":
+            left = LEFT + scale.at(bar.spans[0].start)
+            yield element("rect", x=left, y=y + BAR + 1, width=max(right - left, 1.5), height=3, class_="failed")
+
+
+def _bar(bar: Bar, scale: TimeScale, y: float) -> Element:
+    start, end = bar.spans[0].start, bar.spans[-1].end
+    left, right = LEFT + scale.at(start), LEFT + scale.at(end)
+    longest = max(bar.spans, key=lambda span: span.end - span.start)
+    words = [f"{bar.name}: {bar.outcome or 'goes on'}, {format_duration(end - start)}"]
+    rects = []
+    for span in bar.spans:
+        x = LEFT + scale.at(span.start)
+        width = LEFT + scale.at(span.end) - x
+        words.append(f"{PHASES.get(span.phase, span.phase)} {format_duration(span.end - span.start)}")
+        # A part that nobody can see is left out, but each attempt has at least one.
+        if width >= 0.5 or span is longest:
+            rects.append(element("rect", x=x, y=y, width=max(width, 1.5), height=BAR, class_=f"phase-{span.phase}"))
+    room = int((right - left - 6) / KEY_WIDTH)
+    label = bar.label if room >= 3 else ""
+    children: list[Node] = [element("title", "\n".join(words)), *rects]
+    if label:
+        children.append(element("text", clip(label, room), x=left + 3, y=y + BAR - 4, class_="in-bar"))
+    return element("a", *children, href=f"#{bar.anchor}", tabindex="-1") if bar.anchor else element("g", *children)
+
+
+def _legend(lanes: Sequence[Lane]) -> Element:
+    found = {span.phase for lane in lanes for bar in lane.bars for span in bar.spans}
+    entries = [element("li", _swatch(phase), " ", words) for phase, words in PHASES.items() if phase in found]
+    return element("ul", *entries, class_="legend")
+
+
+def _swatch(phase: str) -> Element:
+    color = element("rect", width=12, height=12, rx=2, class_=f"phase-{phase}")
+    return element("svg", color, width=12, height=12, aria_hidden="true")
