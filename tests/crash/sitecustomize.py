@@ -5,7 +5,8 @@ Python imports this at start when the folder is on PYTHONPATH, so workers are re
 there is a point right before and right after each. With `CRASH_PHASE` only entering that phase of an attempt is one;
 `drafting` and `refining` a contract are phases with points within. With `CRASH_DISTINCT`, `before` or `after`, only
 points before or after a change count, and each once for its place in the source. With `CRASH_OWNER`, the path of a
-file of ours, it is not who passes the point that dies, but the command that was started by hand.
+file of ours, it is not who passes the point that dies, but the command that was started by hand. With `CRASH_FILE`, a
+part of a path, only a file with such a path is one that is replaced: when the new one is complete, and in place.
 """
 
 import fcntl
@@ -125,11 +126,28 @@ def install_within(phase):
     install(counts=lambda: bool(within))
 
 
+def install_at_file(part):
+    """Put a point before and after a file whose path contains `part` is replaced by a new one."""
+    replace = Path.replace
+
+    def crashing_replace(self, target):
+        if part in str(target):
+            point("written")
+        moved = replace(self, target)
+        if part in str(target):
+            point("in place")
+        return moved
+
+    Path.replace = crashing_replace
+
+
 if "CRASH_COUNTER" in os.environ and "scaffold" in sys.orig_argv:
     if "CRASH_OWNER" in os.environ and "run" in sys.orig_argv:
         Path(os.environ["CRASH_OWNER"]).write_text(str(os.getpid()))
     phase = os.environ.get("CRASH_PHASE")
-    if phase in {"drafting", "refining"}:
+    if "CRASH_FILE" in os.environ:
+        install_at_file(os.environ["CRASH_FILE"])
+    elif phase in {"drafting", "refining"}:
         install_within(phase)
     elif phase:
         install_at(phase)

@@ -22,7 +22,7 @@ KEPT = re.compile(
     | repo/\.git/(logs|objects|refs)/.*                                        # commits, branches, pinned work
     | repo/\.git/scaffold(/state\.db(-wal|-shm)?|/worktree\.lock)?
     | repo/\.git/(packed-refs|worktrees)
-    | repo/\.scaffold(/\.gitignore|/(baselines|contracts|logs)(/[^.][^/]*)*)?
+    | repo/\.scaffold(/\.gitignore|/(baselines|contracts|logs|reports)(/[^.][^/]*)*)?
     """,
     re.VERBOSE,
 )

@@ -1,4 +1,4 @@
-"""Modules that are imported only when needed, so that `--help` stays fast: each command, the REPL, redaction."""
+"""Modules that are imported only when needed, so that `--help` stays fast: commands, the REPL, redaction, reports."""
 
 import os
 from collections.abc import Mapping
@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "logs": "scaffold.cli.commands.logs:logs",
     "path": "scaffold.cli.commands.path:path",
     "send": "scaffold.cli.commands.send:send",
+    "open": "scaffold.cli.commands.open:open_report",
     "diff": "scaffold.cli.commands.diff:diff",
     "contract": "scaffold.cli.commands.contract:contract",
     "baseline": "scaffold.cli.commands.baseline:baseline",
@@ -72,6 +73,9 @@ REDACT, REDACTED_TRACEBACK = "scaffold.cli.error_text:redact", "scaffold.cli.err
 
 COMPLETE_ARGUMENTS = "scaffold.cli.completion:complete_arguments"
 """Needed only where a shell asks what to offer."""
+REPORT_PAGE = "scaffold.cli.render.html.page:report_page"
+"""Renders a report; needed only at the end of a run."""
+
 
 UNKNOWN_COMMAND = "scaffold.cli.error_text:unknown_command"
 """Likewise: makes the error of a command that does not exist."""

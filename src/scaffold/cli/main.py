@@ -74,6 +74,7 @@ SUMMARIES: Mapping[str, str] = {
     "logs": "Show the replies and tool calls of an action's agents.",
     "path": "Print the worktree in which an action's agent is working.",
     "send": "Send a message to the agent of an action.",
+    "open": "Open the report of a run in your browser, or print its path.",
     "diff": "Show the changes of an action or a run.",
     "contract": "Show the checks that an action must pass.",
     "baseline": "Show the gate results before the work, or reset them.",

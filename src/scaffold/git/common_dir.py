@@ -15,11 +15,21 @@ def find_common_dir(start: Path) -> Path:
     Raises NotInRepository outside of a repository, another RepositoryError if it has no checkout. A repository that git
     would refuse to open is found too: readers only need the path.
     """
+    _, git_dir = _find(start)
+    return common_dir(git_dir) if (git_dir / "commondir").is_file() else git_dir
+
+
+def find_top(start: Path) -> Path:
+    """Return the top folder of the checkout around `start`; raises as `find_common_dir` does."""
+    return _find(start)[0]
+
+
+def _find(start: Path) -> tuple[Path, Path]:
     start = start.resolve()
     for folder in (start, *start.parents):
         git_dir = _git_dir(folder / ".git")
         if git_dir is not None:
-            return common_dir(git_dir) if (git_dir / "commondir").is_file() else git_dir
+            return folder, git_dir
         if _is_git_dir(folder):
             what = f"{start} is a bare repository, or inside a git directory: there are no files to work on"
             raise RepositoryError(what, "clone it and use the clone, or use the checkout instead")

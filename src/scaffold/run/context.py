@@ -15,6 +15,7 @@ from scaffold.git.repository import Repository
 from scaffold.host.slots import Slots
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.secret.sources import redactor_for
+from scaffold.run.projections import PROJECTIONS, report_places
 from scaffold.store.database import Store
 from scaffold.verify.environment.included_files import kept_snapshots
 
@@ -112,6 +113,10 @@ class RunContext(Struct, frozen=True, kw_only=True):
         """Return the folder of the logs of gates that could not judge."""
         return self._journals / "gates" / run_id
 
+    def report_places(self, run_id: RunId) -> tuple[Path, Path]:
+        """Return the file of a run's report, and the one in its place if that cannot be written."""
+        return report_places(self.repository.root, self.repository.common_dir, run_id)
+
     @property
     def _journals(self) -> Path:
         """The folder of all journals: in the projections, or next to the store if those cannot be written."""
@@ -126,7 +131,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
     @property
     def projections(self) -> Path:
         """The folder in the user's checkout that mirrors the store for people and scripts; ignored by git."""
-        return self.repository.root / ".scaffold"
+        return self.repository.root / PROJECTIONS
 
 
 def repository_name(repository: Repository) -> str:

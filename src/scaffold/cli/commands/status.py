@@ -12,6 +12,7 @@ from scaffold.cli.render.status_text import no_run_text, status_text
 from scaffold.cli.render.style import can_redraw, is_terminal, print_json
 from scaffold.cli.render.watch_view import print_frames, redraw_frames
 from scaffold.core.model import Run
+from scaffold.views.report_file import find_report
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
 from scaffold.views.run_view import read_run_view, read_summary
 from scaffold.views.store_reader import StoreReader, find_run_if_any, store_reader_if_any
@@ -46,7 +47,7 @@ def _status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
         elif as_json:
             print_json(run_view_json(read_run_view(reader, run)))
         else:
-            click.echo(status_text(read_run_view(reader, run)))
+            _show(reader, run)
 
 
 def _watch_json(reader: StoreReader, run: Run) -> None:
@@ -70,7 +71,11 @@ def _watch(reader: StoreReader, run: Run) -> None:
         show(view)
         NEVER_SET.wait(REDRAW_S)
     show(None)
-    click.echo(status_text(read_run_view(reader, run)))
+    _show(reader, run)
+
+
+def _show(reader: StoreReader, run: Run) -> None:
+    click.echo(status_text(read_run_view(reader, run), find_report(Path.cwd(), run.id)))
 
 
 def _show_nothing(*, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from scaffold.cli.execution.foreground import (
     run_in_foreground,
     showing_events,
 )
+from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, WAITING
 from scaffold.cli.render.cost_terms import planning_terms
 from scaffold.cli.render.progress import JsonEventLines, TextEventLines
@@ -73,9 +74,11 @@ async def ensure_planned(context: RunContext, run_id: RunId, *, as_json: bool = 
     try:
         code = await run_planning(context, run_id, as_json=as_json)
     except ScaffoldError:
+        write_end_report(context, run_id)
         print_result(context, run_id, as_json=as_json)
         raise
     if code is not None:
+        write_end_report(context, run_id)
         print_result(context, run_id, as_json=as_json)
     return code
 

@@ -15,6 +15,7 @@ from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
 from scaffold.views.event_tail import tail_events
+from scaffold.views.report_file import find_report
 from scaffold.views.run_view import read_run_view
 from scaffold.views.store_reader import is_executed
 
@@ -53,7 +54,8 @@ def print_end(context: RunContext, run: Run, *, as_json: bool) -> int:
     """Print the report of a run that was not interrupted; return the exit code that its owner ended with."""
     print_result(context, run.id, as_json=as_json)
     if not as_json:
-        click.echo(report(read_run_view(context, run), context.repository.root))
+        page = find_report(context.repository.root, run.id)
+        click.echo(report(read_run_view(context, run), context.repository.root, page))
     match run.state:
         case Completed():
             return OK

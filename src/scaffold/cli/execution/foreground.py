@@ -9,6 +9,7 @@ from functools import partial
 
 import click
 
+from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
 from scaffold.cli.render.live_screen import event_sink_for
 from scaffold.cli.render.report import report
@@ -53,10 +54,12 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
             async with showing_events(context, owner.run, sink, since=since):
                 ending = await owner.execute()
     except EnvironmentNotReady:
+        write_end_report(context, run_id)
         print_result(context, run_id, as_json=as_json)
         raise
+    page = write_end_report(context, run_id)
     if not as_json:
-        click.echo(report(read_run_view(context, require_run(context.store, run_id)), context.repository.root))
+        click.echo(report(read_run_view(context, require_run(context.store, run_id)), context.repository.root, page))
     print_result(context, run_id, as_json=as_json)
     return exit_code_of(ending)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.inbox import brief_lines
-from scaffold.cli.render.status_text import MAX_ITEMS, ActionsById, status_reason, strength_suffix
+from scaffold.cli.render.status_text import MAX_ITEMS, ActionsById, page_hint, status_reason, strength_suffix
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.contract import Strength
 from scaffold.core.ids import Assertion
@@ -26,10 +26,10 @@ NARRATIVE_EVIDENCE = frozenset({"change", "review", "human"})
 """Kinds of evidence that are words instead of a command."""
 
 
-def report(view: RunView, root: Path) -> str:
+def report(view: RunView, root: Path, page: Path | None = None) -> str:
     """Return the report of a run; its last line is `landed N actions, M facts with evidence`.
 
-    `root` is the repository's checkout.
+    `root` is the repository's checkout, `page` the report as an HTML page if it was written.
     """
     attempts = [attempt for own in view.attempts.values() for attempt in own]
     landed = sum(attempt.outcome == "landed" for attempt in attempts)
@@ -40,7 +40,7 @@ def report(view: RunView, root: Path) -> str:
         *_standing(view),
         *(_goal(view, goal) for goal in view.goals),
         *_needs_you(view),
-        "\n".join(_next(view, root)),
+        "\n".join(_next(view, root, page)),
         # This form is fixed, because scripts read it: plural even for one.
         f"landed {landed} actions, {facts} facts with evidence",
     ]
@@ -132,7 +132,7 @@ def _shown(evidence: Evidence) -> str:
     return _line(8, f"exit {evidence.exit_code}  {evidence.command}")
 
 
-def _next(view: RunView, root: Path) -> Iterator[str]:
+def _next(view: RunView, root: Path, page: Path | None) -> Iterator[str]:
     run = view.run
     yield heading("Next")
     if not Path.cwd().is_relative_to(root):
@@ -153,6 +153,8 @@ def _next(view: RunView, root: Path) -> Iterator[str]:
             yield f"  scaffold resume {run.id}"
         case _:
             yield "  scaffold status"
+    if page is not None:
+        yield f"  {page_hint(view.run.id, page)}"
 
 
 def _line(indent: int, text: str) -> str:

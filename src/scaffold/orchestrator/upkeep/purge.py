@@ -14,11 +14,11 @@ from scaffold.host.folder_tree import walk
 from scaffold.host.user_dirs import UserDirs
 from scaffold.orchestrator.upkeep.cleanup import attempt_id_of_ref, clean_up, delete_folder
 from scaffold.run.context import RunContext
+from scaffold.run.projections import PROJECTIONS
 from scaffold.store.database import Store
 from scaffold.views.store_reader import executing_process
 
 PIN_PREFIXES = (f"{refs.REF_PREFIX}rescue/", f"{refs.REF_PREFIX}work/")
-PROJECTIONS_FOLDER = ".scaffold"
 SCHEMA_FILE = "schema"
 """The file that names the repository's schema, if its state is on a PostgreSQL server."""
 
@@ -144,7 +144,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             yield PurgeItem(kind="state", name=str(folder), size_bytes=folder_size(folder), removed=True, why=why)
 
     def _projections(self) -> Iterator[PurgeItem]:
-        folder = self.repository.root / PROJECTIONS_FOLDER
+        folder = self.repository.root / PROJECTIONS
         if folder.is_dir():
             why = "logs, and possibly your settings; delete it by hand"
             yield PurgeItem(

@@ -30,8 +30,13 @@ def _write(context: RunContext, name: str, contract: Contract) -> None:
     write_atomic(context.projections / "contracts" / f"{name}.json", text + b"\n")
 
 
+def ignore_projections(context: RunContext) -> None:
+    """Write the file that keeps git from seeing what is in the projections; raises OSError if that is impossible."""
+    write_atomic(context.projections / ".gitignore", b"*\n!/prompts/\n!/prompts/*.md\n")
+
+
 def write_projections(context: RunContext, run: Run) -> None:
     """Write `.scaffold/.gitignore` and the contracts of a run; raises OSError if the checkout is not writable."""
-    write_atomic(context.projections / ".gitignore", b"*\n!/prompts/\n!/prompts/*.md\n")
+    ignore_projections(context)
     for action in context.store.actions.of_run(run.id):
         write_contract_files(context, action.id)

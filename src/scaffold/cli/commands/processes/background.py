@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from scaffold.cli.execution.flow import run_to_end
+from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.exit_codes import OK, WAITING
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import ScaffoldError
@@ -47,6 +48,7 @@ async def _background(run_name: str, report: int, after: int | None, *, give_up:
             return OK
         if give_up:
             await give_up_restarts(context, run)
+            write_end_report(context, run.id)
             return WAITING
         if after is not None:
             await continue_after_death(context, run, after)

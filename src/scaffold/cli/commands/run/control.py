@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import click
 
+from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Goal, HaltRequest, Run
@@ -117,6 +118,7 @@ async def _halt_run(context: RunContext, run: Run, request: HaltRequest) -> None
     timeout_s = PAUSE_TIMEOUT_S if request == "pause" else STOP_TIMEOUT_S
     state = await halt_run(context, run, request, timeout_s=timeout_s)
     if state is not None:
+        write_end_report(context, run.id)
         click.echo(_new_state_line(f"run {run.id}", state, f"scaffold resume {run.id}"))
         return
     ending = read_summary(context, run).ending or ENDING[request]

@@ -1,0 +1,40 @@
+"""`open`: the report of a run in a web browser."""
+
+import os
+import sys
+
+import click
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.execution.report_file import write_report
+from scaffold.cli.render.style import is_terminal, print_json
+from scaffold.cli.wiring import context_with_run
+from scaffold.core.errors import ScaffoldError
+from scaffold.host.browser import open_in_browser
+from scaffold.host.process.async_runner import run_async
+
+
+@click.command("open")
+@click.argument("run_name", metavar="[RUN]", required=False)
+@json_option
+def open_report(run_name: str | None, *, as_json: bool) -> None:
+    """Write the report of RUN (default: the latest) as it is now, and open it in your browser.
+
+    Prints the path of the page. In a pipe, with --json, or where there is no browser it only does that.
+    """
+    run_async(_open(run_name, as_json=as_json))
+
+
+async def _open(run_name: str | None, *, as_json: bool) -> None:
+    async with context_with_run(run_name) as (context, run):
+        try:
+            path = write_report(context, run)
+        except OSError as error:
+            raise ScaffoldError(f"the report cannot be written: {error}", "Free some space, then try again.") from error
+    if as_json:
+        print_json({"run": run.id, "path": str(path)})
+        return
+    # As bytes: a path need not be UTF-8, and the shell needs it as it is.
+    click.echo(os.fsencode(path))
+    if is_terminal(sys.stdout) and not open_in_browser(path, os.environ):
+        click.echo("no browser was found; open the file in one", err=True)

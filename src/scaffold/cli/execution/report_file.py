@@ -1,0 +1,50 @@
+"""Write the report of a run as an HTML page."""
+
+from pathlib import Path
+
+from scaffold.cli.lazy_commands import REPORT_PAGE
+from scaffold.cli.render.style import print_note
+from scaffold.core.ids import RunId
+from scaffold.core.model import Run
+from scaffold.host.files import write_atomic
+from scaffold.host.startup import lazy_import
+from scaffold.orchestrator.owner.run_lease import require_run
+from scaffold.run.context import RunContext
+from scaffold.views.run_costs import run_costs
+from scaffold.views.run_history import read_history
+from scaffold.views.run_view import read_run_view
+from scaffold.views.store_reader import is_executed
+from scaffold.worker.contract.projections import ignore_projections
+
+
+def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
+    """Write the report of a run that this process does not execute any more; return its path.
+
+    None if another process goes on with the run, and will write it, or if it could not be written: then a note says
+    why, and the end of the run is what it is. `scaffold open` writes a report at any time.
+    """
+    try:
+        run = require_run(context.store, run_id)
+        return None if is_executed(run) else write_report(context, run)
+    # A boundary: the run has ended, and no full disk and no fault of the page may make another end of it.
+    except Exception as error:  # noqa: BLE001
+        print_note(f"the report of run {run_id} was not written ({error}); try `scaffold open {run_id}`")
+        return None
+
+
+def write_report(context: RunContext, run: Run) -> Path:
+    """Write the report of a run as it is now, in place of an earlier one, and return its path; OSError if it cannot."""
+    view = read_run_view(context, run)
+    history = read_history(context, view)
+    costs = run_costs(view, history.turns)
+    report_page = lazy_import(REPORT_PAGE)
+    page: str = report_page(view, history, costs, root=context.repository.root, clean=context.redactor.clean)
+    preferred, other = context.report_places(run.id)
+    try:
+        ignore_projections(context)
+        write_atomic(preferred, page.encode())
+    except OSError:
+        # A folder that may not be written, or one that a sandboxed command has put a socket in place of.
+        write_atomic(other, page.encode())
+        return other
+    return preferred

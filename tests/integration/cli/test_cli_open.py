@@ -1,0 +1,175 @@
+"""`open`: the report of a run as a page, written from the store at any time."""
+
+import os
+import stat
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from builders import begin, fail, git, land, make_run, submit
+from scaffold.cli.execution.report_file import write_end_report
+from scaffold.core.model import PlanningTurn, Usage
+from scaffold.host.browser import open_in_browser
+from scaffold.orchestrator.owner.run_end import finish_run
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.views.report_file import find_report
+from scaffold.views.run_history import read_history
+from scaffold.views.run_view import read_run_view
+from support.html_page import Page
+from support.report_views import spans_of
+
+
+@pytest.fixture
+def run(context, plan):
+    """A run that was paused after one landing and one failure."""
+    begun = begin(context, make_run(context, plan, attempts=2))
+    land(context, begun, "store", {"store.py": "x = 1\n"})
+    fail(context, begun, "api", {"api.py": "y = 2\n"}, error="make test: 1 failed")
+    finish_run(context.store, begun, "paused")
+    return context.store.runs.get(begun.id)
+
+
+def place_of(context, run):
+    return context.repository.root / ".scaffold" / "reports" / f"{run.id}.html"
+
+
+def test_the_page_is_written_and_its_path_printed(context, run, scaffold):
+    """BX-1, BX-9: evidence with command, exit code and commit; nothing but the ignored folder is written."""
+    written = scaffold("open")
+    assert (written.code, written.out, written.err) == (0, f"{place_of(context, run)}\n", "")
+    text = Page(place_of(context, run).read_text()).text
+    landed = git(context.repository.root, "rev-parse", run.session_branch)
+    assert f"make test exit 0 at {landed[:8]}" in text
+    assert "make test: 1 failed" in text
+    assert f"scaffold resume {run.id}" in text
+    assert git(context.repository.root, "status", "--porcelain") == ""
+    assert scaffold("open", run.id[:4], "--json").json == {"run": run.id, "path": str(place_of(context, run))}
+
+
+def test_a_later_report_replaces_an_earlier_one_and_nothing_else_is_left(context, run, scaffold):
+    scaffold("open")
+    place_of(context, run).write_text("old")
+    scaffold("open")
+    assert place_of(context, run).read_text().startswith("<!doctype html>")
+    assert [each.name for each in place_of(context, run).parent.iterdir()] == [f"{run.id}.html"]
+
+
+def test_status_and_report_name_the_page_once_it_is_there(context, run, scaffold):
+    """SC-19: with the path relative to where the user is; JSON is as it was."""
+    keys = scaffold("status", "--json").json["run"].keys()
+    assert "scaffold open" not in scaffold("status").out
+    scaffold("open")
+    hint = f"  scaffold open {run.id}  the report as a page: .scaffold/reports/{run.id}.html"
+    assert scaffold("status").out.splitlines()[-1] == hint
+    assert scaffold("status", "--json").json["run"].keys() == keys
+    assert scaffold("attach", run.id).out.splitlines()[-3] == hint
+
+
+def test_a_run_that_does_not_exist_is_an_error(scaffold, context, run):
+    assert scaffold("open", "zzz").code == 64
+    assert "Known runs" in scaffold("open", "zzz").err
+
+
+def test_without_a_run_there_is_nothing_to_open(repository, scaffold):
+    missing = scaffold("open")
+    assert (missing.code, "no run in this repository" in missing.err) == (64, True)
+
+
+def test_where_the_checkout_cannot_be_written_the_page_is_next_to_the_store(context, run, scaffold):
+    """BX-9: the report is not lost, and `status` finds it there."""
+    reports = place_of(context, run).parent
+    reports.parent.mkdir(exist_ok=True)
+    reports.write_text("a file in the way")
+    other = context.repository.common_dir / "scaffold" / "reports" / f"{run.id}.html"
+    assert scaffold("open").out == f"{other}\n"
+    assert f"scaffold open {run.id}" in scaffold("status").out
+    assert find_report(context.repository.root, run.id) == other
+
+
+def test_a_run_ends_as_it_does_where_no_report_can_be_written(context, run, scaffold, capfdbinary):
+    """SC-16: a note says why; the command that was asked for the report fails."""
+    for place in context.report_places(run.id):
+        place.parent.parent.mkdir(exist_ok=True)
+        place.parent.write_text("in the way")
+    assert write_end_report(context, run.id) is None
+    assert f"note: the report of run {run.id} was not written" in capfdbinary.readouterr().err.decode()
+    failed = scaffold("open")
+    assert (failed.code, "the report cannot be written" in failed.err) == (1, True)
+
+
+class NoEnvironment(dict):
+    """An environment that cannot be read."""
+
+    def items(self):
+        raise ValueError("unreadable")
+
+
+def test_no_fault_at_all_changes_the_end_of_a_run(context, run, capfd):
+    """SC-16: not only those that are expected."""
+    assert write_end_report(structs.replace(context, environ=NoEnvironment()), run.id) is None
+    assert "was not written (unreadable)" in capfd.readouterr().err
+
+
+def test_a_run_that_goes_on_gets_no_report_of_its_end(context, plan):
+    begun = begin(context, make_run(context, plan))
+    assert write_end_report(context, begun.id) is None
+    assert not place_of(context, begun).exists()
+
+
+def test_secrets_are_not_in_the_page(context, plan, scaffold, monkeypatch):
+    """BX-9: although an agent may have printed one."""
+    monkeypatch.setenv("DEPLOY_TOKEN", "hunter2-hunter2-hunter2")
+    begun = begin(context, make_run(context, plan))
+    fail(context, begun, "store", {}, error="refused hunter2-hunter2-hunter2")
+    finish_run(context.store, begun, "stopped")
+    page = Path(scaffold("open").out.strip()).read_text()
+    assert "hunter2" not in page
+    assert "refused [redacted:DEPLOY_TOKEN]" in page
+
+
+def browser_that_writes(folder, monkeypatch):
+    """Make a browser that writes the address it is given, and return where."""
+    seen, program = folder / "seen", folder / "browser"
+    program.write_text(f"#!/bin/sh\necho \"$1\" > '{seen}'\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("BROWSER", str(program))
+    return seen
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS always has a browser")
+def test_a_browser_is_opened_where_there_is_one(tmp_path, monkeypatch):
+    for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    page = tmp_path / "a b.html"
+    assert not open_in_browser(page, os.environ)
+    seen = browser_that_writes(tmp_path, monkeypatch)
+    assert open_in_browser(page, os.environ)
+    assert seen.read_text() == f"{page.as_uri()}\n"
+
+
+def test_the_history_has_each_attempts_phases_and_all_turns(context, plan):
+    """SC-19: from the events, without gaps; what is open ends at the last change."""
+    begun = begin(context, make_run(context, plan))
+    first = submit(context, begun, "store", {"store.py": "x = 1\n"})
+    turn = PlanningTurn(
+        id="turn-1", run_id=begun.id, goal_id=None, action_id=None, event="plan", usage=Usage(),
+        started_at=context.clock.now(),
+    )  # fmt: skip
+    with context.store.transaction():
+        context.store.turns.begin(turn)
+    view = read_run_view(context, begun)
+    history = read_history(context, view)
+    assert [phase for phase, _ in spans_of(history, first.id)] == ["queued", "workspace", "executing", "candidate"]
+    spans = history.spans[first.id]
+    assert all(before.end == after.start for before, after in pairwise(spans))
+    assert sum(seconds for _, seconds in spans_of(history, first.id)) == pytest.approx(
+        (spans[-1].end - first.queued_at).total_seconds()
+    )
+    assert history.seconds_in(first, "executing") > 0
+    assert [each.id for each in history.turns] == ["turn-1"]
+    end_attempt(context.store, begun, first.id, AttemptEnd("cancelled", "no"))
+    ended = context.store.attempts.get(first.id)
+    assert read_history(context, read_run_view(context, begun)).spans[first.id][-1].end == ended.ended_at
