@@ -96,7 +96,7 @@ def test_evidence_has_its_command_exit_code_commit_and_output():
     )
     text = page_of(view).text
     assert "proven store_works api_works" in text
-    assert f"contract pytest -q exit 0 at {HEAD[:8]}" in text
+    assert f"pytest -q exit 0 at {HEAD[:8]}" in text
     assert text.count("3 passed") == 1
 
 

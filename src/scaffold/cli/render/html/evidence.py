@@ -133,11 +133,13 @@ def _entries(fact: Fact, by: Action | None, work: WorkByAttempt, texts: LongText
     rules = [each for each in fact.evidence if _is_rule(each)]
     for each in fact.evidence:
         if not _is_rule(each):
-            yield element("li", *_entry(each, work, texts, command))
+            kind = element("span", KINDS[each.kind], class_="kind")
+            yield element("li", kind, element("div", *_entry(each, work, texts, command)))
     if rules:
         listed = [element("li", element("code", each.command or each.kind)) for each in rules]
         title = element("summary", mark_of("pass"), f" {count_of(len(rules), 'rule')} about files")
-        yield element("li", element("details", title, element("ul", *listed)))
+        rules_list = element("details", title, element("ul", *listed))
+        yield element("li", element("span", "files", class_="kind"), rules_list)
 
 
 def _is_rule(evidence: Evidence) -> bool:
@@ -147,15 +149,13 @@ def _is_rule(evidence: Evidence) -> bool:
 
 def _entry(evidence: Evidence, work: WorkByAttempt, texts: LongTexts, command: str) -> Iterator[Node]:
     ended = "" if evidence.exit_code is None else f"exit {evidence.exit_code}"
-    yield element("span", KINDS[evidence.kind], class_="kind")
     if evidence.command and evidence.kind not in NARRATIVE_EVIDENCE:
-        yield from (" ", element("code", evidence.command, class_="command"))
+        yield from (element("code", evidence.command, class_="command"), " ")
     told = [ended] if ended else []
     if evidence.kind == "gate":
         told.append(evidence.detail.partition("\n")[0])
-    yield element(
-        "span", f" {', '.join(told)}" if told else "", " at ", commit(evidence.commit), ", ", moment(evidence.at)
-    )
+    result = f"{', '.join(told)} " if told else ""
+    yield element("span", result, "at ", commit(evidence.commit), ", ", moment(evidence.at))
     if evidence.kind in NARRATIVE_EVIDENCE:
         yield block(evidence.detail) if evidence.detail.strip() else None
         return
