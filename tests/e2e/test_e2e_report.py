@@ -64,7 +64,7 @@ def test_the_page_is_written_again_when_a_failed_run_is_retried(scenario):
     assert scenario.run("--yes").returncode == 1
     failed = Page(report_of(scenario).read_text())
     assert "failures" in failed.sections
-    assert "scaffold logs api" in failed.text
+    assert f"scaffold logs api --run {scenario.status()['run']['id']}" in failed.text
     run_id = scenario.status()["run"]["id"]
     scenario.scaffold("retry")
     scenario.cassette(name="better.yaml", api=[write("api.py", "import model\n")])

@@ -54,7 +54,8 @@ def test_what_needs_a_human_and_what_failed_come_before_the_evidence_and_the_res
     for part in (
         "scaffold answer 7f3a TEXT",
         "AssertionError",
-        "scaffold logs store",
+        "scaffold logs store --run run-1",
+        "scaffold retry run-1",
         "nearly full",
         "In /home/ada/shop:",
     ):

@@ -10,7 +10,6 @@ from scaffold.cli.execution.report_file import write_report
 from scaffold.cli.render.style import is_terminal, print_json
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.printable_text import utf8_safe
 from scaffold.host.browser import open_in_browser
 from scaffold.host.process.async_runner import run_async
 
@@ -33,9 +32,8 @@ async def _open(run_name: str | None, *, as_json: bool) -> None:
         except OSError as error:
             raise ScaffoldError(f"the report cannot be written: {error}", "Free some space, then try again.") from error
     if as_json:
-        print_json({"run": run.id, "path": utf8_safe(str(path))})
+        print_json({"run": run.id, "path": str(path)})
         return
-    # As bytes: a path need not be UTF-8, and the shell needs it as it is.
-    click.echo(os.fsencode(path))
+    click.echo(str(path))
     if is_terminal(sys.stdout) and not open_in_browser(path, os.environ):
         click.echo("no browser was found; open the file in one", err=True)

@@ -272,29 +272,33 @@ def _queue(view: RunView) -> str:
     return f"{heading('Waits to land')}\n{queue_text(view)}"
 
 
-def next_commands(view: RunView) -> Mapping[str, str]:
-    """Return commands that fit the run's state, each with its purpose."""
+def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
+    """Return commands that fit the run's state, each with its purpose.
+
+    `lasting` ones always name the run: they may be read when it is not the latest any more.
+    """
+    named, of = (f" {view.run.id}", f" --run {view.run.id}") if lasting else ("", "")
     run, failed = view.run, [action for action in view.actions if status_of(action.state) == "failed"]
-    hints = {f"scaffold logs {quote(action.key)}": "what its agents said and did" for action in failed[:2]}
+    hints = {f"scaffold logs {quote(action.key)}{of}": "what its agents said and did" for action in failed[:2]}
     if view.summary.inbox:
         hints = {"scaffold inbox": "what is waiting for you, in full"} | hints
-    hints |= {f"scaffold contract {quote(action.key)}": "its checks and their results" for action in failed[:1]}
+    hints |= {f"scaffold contract {quote(action.key)}{of}": "its checks and their results" for action in failed[:1]}
     aside = [goal for goal in view.goals if isinstance(goal.state, Paused) and goal.state != run.state]
     hints |= {f"scaffold resume {quote(goal.name)}": "resume this goal" for goal in aside[:2]}
     match view.status:
         case _ if view.summary.is_live:
             return hints | {
-                "scaffold status --watch": "watch it",
+                f"scaffold status{named} --watch": "watch it",
                 f"scaffold stop {run.id}": "stop it; `resume` continues",
             }
         case "completed":
             return {
-                "scaffold tasks": "every action with its evidence",
+                f"scaffold tasks{of}": "every action with its evidence",
                 f"scaffold diff {run.id}": "everything that landed",
                 f"git merge --ff-only {run.session_branch}": "take it",
             }
         case "failed":
-            again = {"scaffold retry": "try again, then `scaffold resume`"}
+            again = {f"scaffold retry{named}": f"try again, then `scaffold resume{named}`"}
             has_landed = any(isinstance(action.state, Completed) for action in view.actions)
             return hints | again | ({f"scaffold diff {run.id}": "what landed before it failed"} if has_landed else {})
         case "cancelled":

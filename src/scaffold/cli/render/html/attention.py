@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from scaffold.cli.render.html.markup import Element, Node, element
-from scaffold.cli.render.html.parts import MAX_ROWS, Anchors, LongTexts, badge, block, moment, section
+from scaffold.cli.render.html.parts import MAX_ROWS, LongTexts, References, badge, block, moment, section
 from scaffold.cli.render.status_text import next_commands, status_reason
 from scaffold.core.model import Action, Attempt, InboxItem, PlanningTurn
 from scaffold.core.printable_text import count_of
@@ -34,19 +34,19 @@ def _item(item: InboxItem, keys: Sequence[str]) -> Element:
     return element("div", title, block(item.text), element("ul", *commands, class_="commands"), class_="card wait")
 
 
-def failures_section(view: RunView, history: RunHistory, anchors: Anchors, texts: LongTexts) -> Node:
+def failures_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
     """Return why the run is not complete: its reason, failed actions and planning turns; None if nothing failed."""
     parts: list[Node] = [
         *_reasons(view),
-        *(_action(view, action, anchors, texts) for action in view.actions if isinstance(action.state, Failed)),
+        *(_action(view, action, refs, texts) for action in view.actions if isinstance(action.state, Failed)),
         *_turns(view, history.turns),
     ]
     return section("failures", "What failed, and why", *parts) if parts else None
 
 
-def setbacks_section(view: RunView, history: RunHistory, anchors: Anchors, texts: LongTexts) -> Node:
+def setbacks_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
     """Return what went wrong without failing an action, and what was warned of; None if nothing was."""
-    parts = [*_recovered(view, anchors, texts), *_warnings(history)]
+    parts = [*_recovered(view, refs, texts), *_warnings(history)]
     return section("setbacks", "What went wrong on the way", *parts) if parts else None
 
 
@@ -61,24 +61,24 @@ def _reasons(view: RunView) -> Iterator[Element]:
             yield element("div", title, block(state.reason), class_="card bad")
 
 
-def _action(view: RunView, action: Action, anchors: Anchors, texts: LongTexts) -> Element:
+def _action(view: RunView, action: Action, refs: References, texts: LongTexts) -> Element:
     actions = {each.id: each for each in view.actions}
     return element(
         "div",
-        element("p", badge("failed"), " ", anchors.link(action), f": {clip(action.description, 160)}"),
+        element("p", badge("failed"), " ", refs.link(action), f": {clip(action.description, 160)}"),
         block(status_reason(action, actions)),
-        element("ul", *(element("li", *_attempt(action, each, texts)) for each in view.attempts_of(action))),
-        element("p", "Read on: ", element("code", f"scaffold logs {action.key}"), class_="note"),
+        element("ul", *(element("li", *_attempt(action, each, refs, texts)) for each in view.attempts_of(action))),
+        element("p", "Read on: ", element("code", refs.command("logs", action)), class_="note"),
         class_="card bad",
     )
 
 
-def _attempt(action: Action, attempt: Attempt, texts: LongTexts) -> Iterator[Node]:
+def _attempt(action: Action, attempt: Attempt, refs: References, texts: LongTexts) -> Iterator[Node]:
     yield f"attempt {attempt.number}: {attempt.outcome or attempt.phase}"
     if attempt.error:
         first, _, rest = attempt.error.partition("\n")
         yield f": {clip(first, 400)}"
-        yield texts.folded(rest, f"{count_of(rest.count(chr(10)) + 1, 'more line')}", f"scaffold logs {action.key}")
+        yield texts.folded(rest, f"{count_of(rest.count(chr(10)) + 1, 'more line')}", refs.command("logs", action))
 
 
 def _turns(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[Element]:
@@ -90,10 +90,10 @@ def _turns(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[Element]:
         yield element("div", title, block(turn.error or ""), class_="card")
 
 
-def _recovered(view: RunView, anchors: Anchors, texts: LongTexts) -> Iterator[Element]:
+def _recovered(view: RunView, refs: References, texts: LongTexts) -> Iterator[Element]:
     """Yield the failed attempts of actions that have not failed: they took time and money."""
     entries = [
-        element("li", anchors.link(action), " ", *_attempt(action, attempt, texts))
+        element("li", refs.link(action), " ", *_attempt(action, attempt, refs, texts))
         for action in view.actions
         if not isinstance(action.state, Failed)
         for attempt in view.attempts_of(action)
@@ -116,7 +116,7 @@ def next_section(view: RunView, root: Path) -> Element:
     """Return the commands that fit the run's state."""
     rows = [
         element("div", element("dt", element("code", command)), element("dd", purpose))
-        for command, purpose in next_commands(view).items()
+        for command, purpose in next_commands(view, lasting=True).items()
     ]
     place = element("p", "In ", element("code", str(root)), ":", class_="note")
     return section("next", "What to do next", place, element("dl", *rows, class_="next"))

@@ -5,7 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from scaffold.cli.render.html.markup import Element, Node, element
-from scaffold.cli.render.html.parts import MAX_ROWS, Anchors, LongTexts, badge, block, commit, mark_of, moment, section
+from scaffold.cli.render.html.parts import (
+    MAX_ROWS,
+    LongTexts,
+    References,
+    badge,
+    block,
+    commit,
+    mark_of,
+    moment,
+    section,
+)
 from scaffold.cli.render.report import AGREEMENTS, NARRATIVE_EVIDENCE, STRENGTHS
 from scaffold.cli.render.status_text import status_reason
 from scaffold.core.ids import Assertion, AttemptId
@@ -54,15 +64,15 @@ class SameEvidence(Struct, frozen=True):
 WorkByAttempt = Mapping[AttemptId, Work]
 
 
-def evidence_section(view: RunView, anchors: Anchors, texts: LongTexts) -> Element:
+def evidence_section(view: RunView, refs: References, texts: LongTexts) -> Element:
     """Return the section of all facts."""
     groups = sorted(_groups(view), key=lambda group: ORDER.index(group.standing))
     work = {each.id: Work(action, each) for action in view.actions for each in view.attempts_of(action)}
-    cards = [_card(group, work, anchors, texts) for group in groups[:MAX_ROWS]]
-    more = f"and {len(groups) - MAX_ROWS:,} more: see `scaffold goals`" if len(groups) > MAX_ROWS else None
+    cards = [_card(group, work, refs, texts) for group in groups[:MAX_ROWS]]
+    more = f"and {len(groups) - MAX_ROWS:,} more: see `{refs.command('goals')}`" if len(groups) > MAX_ROWS else None
     nothing = None if groups else element("p", "Nothing has been shown yet.")
     intro = "What was shown to be true, with what showed it. What needs a second look comes first."
-    missing = list(_missing(view, anchors))
+    missing = list(_missing(view, refs))
     return section("evidence", "Evidence", *missing, nothing, *cards, more and element("p", more), note=intro)
 
 
@@ -75,29 +85,29 @@ def _groups(view: RunView) -> Iterator[SameEvidence]:
         yield from (SameEvidence(goal, tuple(facts)) for facts in together.values())
 
 
-def _missing(view: RunView, anchors: Anchors) -> Iterator[Element]:
+def _missing(view: RunView, refs: References) -> Iterator[Element]:
     """Yield what the goals want and nothing has ever shown."""
     entries = []
     for goal in view.goals:
         known = {fact.assertion for fact in view.facts[goal.id]}
         actions = view.actions_of(goal)
         lacking = [name for name in goal.desired if name not in known]
-        entries += [element("li", *_lacking(name, goal, actions, anchors)) for name in lacking]
+        entries += [element("li", *_lacking(name, goal, actions, refs)) for name in lacking]
     if entries:
         label = element("p", badge("missing"), f" {count_of(len(entries), 'assertion')} not shown:")
         yield element("div", label, element("ul", *entries[:MAX_ROWS]), class_="card bad")
 
 
-def _lacking(name: Assertion, goal: Goal, actions: Sequence[Action], anchors: Anchors) -> Iterator[Node]:
+def _lacking(name: Assertion, goal: Goal, actions: Sequence[Action], refs: References) -> Iterator[Node]:
     yield element("code", name)
     yield f" for {goal.name}"
     by_id = {action.id: action for action in actions}
     for action in (each for each in actions if name in each.effects):
         reason = clip(status_reason(action, by_id), 200)
-        yield from (" from ", anchors.link(action), f", {status_of(action.state)}", f": {reason}" if reason else "")
+        yield from (" from ", refs.link(action), f", {status_of(action.state)}", f": {reason}" if reason else "")
 
 
-def _card(group: SameEvidence, work: WorkByAttempt, anchors: Anchors, texts: LongTexts) -> Element:
+def _card(group: SameEvidence, work: WorkByAttempt, refs: References, texts: LongTexts) -> Element:
     fact, standing = group.first, group.standing
     names: list[Node] = []
     for each in group.facts:
@@ -105,13 +115,13 @@ def _card(group: SameEvidence, work: WorkByAttempt, anchors: Anchors, texts: Lon
     where: list[Node] = [" ", element("span", group.goal.name, class_="goal"), " ", commit(fact.commit)]
     shown_by = [work[each.attempt_id].action for each in fact.evidence if each.attempt_id and each.attempt_id in work]
     by = next((action for action in shown_by if fact.assertion in action.effects), None)
-    source: list[Node] = ["By ", anchors.link(by), f": {clip(by.description, 160)}"] if by else []
+    source: list[Node] = ["By ", refs.link(by), f": {clip(by.description, 160)}"] if by else []
     return element(
         "details",
         element("summary", badge(standing), *names, *where),
         element("p", *source) if source else None,
         *_doubts(fact),
-        element("ul", *_entries(fact, by, work, texts), class_="evidence"),
+        element("ul", *_entries(fact, by, work, refs, texts), class_="evidence"),
         class_=f"card {'' if standing == 'proven' else 'open'}".strip(),
         open=None if standing == "proven" else "",
     )
@@ -128,8 +138,10 @@ def _doubts(fact: Fact) -> Iterator[Element]:
     yield element("ul", *entries)
 
 
-def _entries(fact: Fact, by: Action | None, work: WorkByAttempt, texts: LongTexts) -> Iterator[Element]:
-    command = f"scaffold contract {by.key}" if by else "scaffold tasks"
+def _entries(
+    fact: Fact, by: Action | None, work: WorkByAttempt, refs: References, texts: LongTexts
+) -> Iterator[Element]:
+    command = refs.command("contract", by) if by else refs.command("goals")
     rules = [each for each in fact.evidence if _is_rule(each)]
     for each in fact.evidence:
         if not _is_rule(each):

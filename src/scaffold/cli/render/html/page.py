@@ -9,14 +9,14 @@ from pathlib import Path
 from scaffold.cli.render.html.attention import failures_section, inbox_section, next_section, setbacks_section
 from scaffold.cli.render.html.evidence import evidence_section
 from scaffold.cli.render.html.markup import Element, Node, Stylesheet, element, to_html
-from scaffold.cli.render.html.parts import Anchors, LongTexts, badge, commit, moment, section, tone_of
+from scaffold.cli.render.html.parts import LongTexts, References, badge, commit, moment, section, tone_of
 from scaffold.cli.render.html.plan_graph import PlanGraph
 from scaffold.cli.render.html.tables import action_table, attempt_table, cost_section
 from scaffold.cli.render.html.timeline import timeline
 from scaffold.cli.render.report import STRENGTHS
 from scaffold.core.model import Goal
 from scaffold.core.printable_text import count_of
-from scaffold.core.states import status_of
+from scaffold.core.states import Failed, status_of
 from scaffold.views.run_costs import RunCosts
 from scaffold.views.run_history import RunHistory
 from scaffold.views.run_view import RunView
@@ -32,15 +32,15 @@ def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Pa
 
     `root` is the repository's checkout; `clean` removes secrets from a text.
     """
-    anchors, texts = Anchors(view.actions), LongTexts()
+    refs, texts = References(view.run.id, view.actions), LongTexts()
     sections = [
         inbox_section(view),
-        failures_section(view, history, anchors, texts),
+        failures_section(view, history, refs, texts),
         next_section(view, root),
-        evidence_section(view, anchors, texts),
-        _plan(view, anchors, texts),
-        _timeline(view, history, anchors),
-        setbacks_section(view, history, anchors, texts),
+        evidence_section(view, refs, texts),
+        _plan(view, refs, texts),
+        _timeline(view, history, refs),
+        setbacks_section(view, history, refs, texts),
         cost_section(costs),
     ]
     present = [each for each in sections if isinstance(each, Element)]
@@ -76,8 +76,10 @@ def _meta(title: str) -> Element:
 def _head(view: RunView, texts: LongTexts) -> Element:
     run, settings = view.run, view.run.settings
     is_cut = len(run.request.strip().splitlines()) > 1 or clip(run.request, TITLE_CELLS).endswith("…")
-    whole = texts.folded(run.request, "The whole request", "scaffold status --json") if is_cut else None
+    whole = texts.folded(run.request, "The whole request", f"scaffold status {run.id} --json") if is_cut else None
     source = run.base_branch or "a detached HEAD"
+    # Why it failed has a section of its own.
+    reason = None if isinstance(run.state, Failed) else view.summary.reason
     about: list[Node] = [
         "Run ", element("code", run.id), f", tier {settings.tier.name}, started ", moment(run.created_at),
         ", from ", element("code", source), " at ", commit(run.base_sha),
@@ -88,7 +90,7 @@ def _head(view: RunView, texts: LongTexts) -> Element:
         element("p", "Scaffold report ", badge(view.status), class_="kicker"),
         element("h1", clip(run.request, TITLE_CELLS)),
         whole,
-        element("p", clip(reason, REASON_CELLS), class_="reason") if (reason := view.summary.reason) else None,
+        element("p", clip(reason, REASON_CELLS), class_="reason") if reason else None,
         element("p", *about, class_="about"),
         class_=tone_of(view.status),
     )
@@ -132,12 +134,12 @@ def _figures(view: RunView) -> Iterator[tuple[str, str, str]]:
     yield "Cost", format_cost(spent.cost_usd), f"{budget}, {spent.tokens:,} tokens"
 
 
-def _plan(view: RunView, anchors: Anchors, texts: LongTexts) -> Node:
+def _plan(view: RunView, refs: References, texts: LongTexts) -> Node:
     if not view.actions:
         return None
-    graphs = [_goal(view, goal, PlanGraph(view, goal, anchors).draw()) for goal in view.goals]
+    graphs = [_goal(view, goal, PlanGraph(view, goal, refs).draw()) for goal in view.goals]
     note = "A line leads from an action to one that needs its facts; it is broken where these do not hold."
-    table = action_table(view, anchors, texts)
+    table = action_table(view, refs, texts)
     return section("plan", "Plan", element("div", *graphs, class_="goals"), element("h3", "Actions"), table, note=note)
 
 
@@ -149,8 +151,8 @@ def _goal(view: RunView, goal: Goal, graph: Node) -> Element:
     return element("div", title, about, graph)
 
 
-def _timeline(view: RunView, history: RunHistory, anchors: Anchors) -> Node:
-    picture = timeline(view, history, anchors)
+def _timeline(view: RunView, history: RunHistory, refs: References) -> Node:
+    picture = timeline(view, history, refs)
     if picture is None:
         return None
     attempts = attempt_table(view, history) if view.attempts else None

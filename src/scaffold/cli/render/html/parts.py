@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from shlex import quote
 
 from msgspec import Struct
 
 from scaffold.cli.render.html.markup import Element, Node, element
 from scaffold.cli.render.style import STATUS_MARKS
-from scaffold.core.ids import ActionId
+from scaffold.core.ids import ActionId, RunId
 from scaffold.core.model import Action
 from scaffold.core.printable_text import truncate_text
 
@@ -110,16 +111,22 @@ def scrolling(content: Element, label: str) -> Element:
     return element("div", content, class_="scroll", role="region", tabindex="0", aria_label=label)
 
 
-class Anchors:
-    """Names of places in the page, made from numbers: a key could be anything."""
+class References:
+    """Refers to what is elsewhere: to actions in the page, and to commands that print more of its run."""
 
-    def __init__(self, actions: Sequence[Action]) -> None:
+    def __init__(self, run: RunId, actions: Sequence[Action]) -> None:
+        self._run = run
         self._numbers = {action.id: number for number, action in enumerate(actions, 1)}
 
-    def of(self, action: ActionId) -> str:
-        """Return the anchor of an action."""
+    def anchor(self, action: ActionId) -> str:
+        """Return the name of an action's place, made from a number: its key could be anything."""
         return f"action-{self._numbers[action]}"
+
+    def command(self, verb: str, action: Action | None = None) -> str:
+        """Return a command about an action, or the run, that names the run: it may not be the latest for long."""
+        about = f" {quote(action.key)}" if action else ""
+        return f"scaffold {verb}{about} --run {self._run}"
 
     def link(self, action: Action) -> Element:
         """Return the key of an action as a link to its row in the plan."""
-        return element("a", element("code", action.key), href=f"#{self.of(action.id)}")
+        return element("a", element("code", action.key), href=f"#{self.anchor(action.id)}")

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scaffold.cli.render.html.layered_layout import Edge, Layout, Line, Point, Size, layered_layout
 from scaffold.cli.render.html.markup import Element, Node, element
-from scaffold.cli.render.html.parts import Anchors, mark_of, scrolling, tone_of
+from scaffold.cli.render.html.parts import References, mark_of, scrolling, tone_of
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Goal
 from scaffold.core.printable_text import count_of, join_limited
@@ -44,10 +44,10 @@ class PlannedBox(Struct, frozen=True):
 class PlanGraph:
     """Draws the plan of one goal."""
 
-    def __init__(self, view: RunView, goal: Goal, anchors: Anchors) -> None:
+    def __init__(self, view: RunView, goal: Goal, refs: References) -> None:
         self._view = view
         self._goal = goal
-        self._anchors = anchors
+        self._refs = refs
         self._actions = view.actions_of(goal)
         self._holding = view.holding(goal)
         self._children: dict[ActionId | None, list[Action]] = {}
@@ -125,7 +125,7 @@ class PlanGraph:
             element(
                 "text", f"{mark_of(status)} {clip(self._note(action), NOTE_CELLS)}", x=14.0, y=36.0, class_="state"
             ),
-            href=f"#{self._anchors.of(action.id)}",
+            href=f"#{self._refs.anchor(action.id)}",
             tabindex="-1",
             class_=f"node {tone_of(status)}",
         )

@@ -6,8 +6,8 @@ from datetime import timedelta
 from scaffold.cli.render.html.markup import Element, Node, element
 from scaffold.cli.render.html.parts import (
     MAX_ROWS,
-    Anchors,
     LongTexts,
+    References,
     Row,
     badge,
     commit,
@@ -32,26 +32,26 @@ LANDING = ("candidate", "landing", "recorded")
 SHARE_WIDTH = 90.0
 
 
-def action_table(view: RunView, anchors: Anchors, texts: LongTexts) -> Element:
+def action_table(view: RunView, refs: References, texts: LongTexts) -> Element:
     """Return all actions below each other, children after their compound."""
     by_id = {action.id: action for action in view.actions}
     holding = {goal.id: view.holding(goal) for goal in view.goals}
     rows = [
         Row(
             (
-                _name(action, depth, texts),
+                _name(action, depth, refs, texts),
                 element("span", badge(status_of(action.state)), *_outcome(view, action, by_id)),
                 _assertions(action.preconditions, holding[action.goal_id]),
                 _assertions(action.effects, holding[action.goal_id]),
             ),
-            anchors.of(action.id),
+            refs.anchor(action.id),
         )
         for action, depth in _tree(view.actions)[:MAX_ROWS]
     ]
     shown = table(("Action", "Status", "Needs", "Gives"), rows, label="Actions")
     if len(view.actions) <= MAX_ROWS:
         return shown
-    return element("div", shown, element("p", f"and {len(view.actions) - MAX_ROWS:,} more: `scaffold tasks`"))
+    return element("div", shown, element("p", f"and {len(view.actions) - MAX_ROWS:,} more: `{refs.command('tasks')}`"))
 
 
 def _tree(actions: Sequence[Action]) -> list[tuple[Action, int]]:
@@ -68,14 +68,14 @@ def _tree(actions: Sequence[Action]) -> list[tuple[Action, int]]:
     return found
 
 
-def _name(action: Action, depth: int, texts: LongTexts) -> Element:
+def _name(action: Action, depth: int, refs: References, texts: LongTexts) -> Element:
     kind = f"{action.role}, compound" if action.kind == "compound" else action.role
     return element(
         "div",
         element("code", action.key),
         element("span", f" {kind}", class_="note"),
         element("p", clip(action.description, 300)) if action.description else None,
-        texts.folded(action.result or "", "Its agent's last message", f"scaffold logs {action.key}"),
+        texts.folded(action.result or "", "Its agent's last message", refs.command("logs", action)),
         class_=f"depth-{min(depth, MAX_DEPTH)}",
     )
 
@@ -108,7 +108,11 @@ def attempt_table(view: RunView, history: RunHistory) -> Element:
     rows = [Row(tuple(_attempt(keys[each.action_id], each, history))) for each in attempts[:MAX_ROWS]]
     heads = ("Attempt", "Outcome", "Model", "Waited", "Worked", "Checked", "Landing", "Tokens", "Cost")
     shown = table(heads, rows, label="Attempts", numbers=6)
-    more = f"and {len(attempts) - MAX_ROWS:,} more: `scaffold status --json`" if len(attempts) > MAX_ROWS else None
+    more = (
+        f"and {len(attempts) - MAX_ROWS:,} more: `scaffold status {view.run.id} --json`"
+        if len(attempts) > MAX_ROWS
+        else None
+    )
     title = element("summary", f"All {len(attempts)} attempts as a table")
     return element("details", title, shown, more and element("p", more))
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from scaffold.cli.render.html.markup import Element, Node, element
-from scaffold.cli.render.html.parts import Anchors, mark_of, scrolling
+from scaffold.cli.render.html.parts import References, mark_of, scrolling
 from scaffold.cli.render.html.time_scale import QUIET_WIDTH, TimeScale
 from scaffold.core.model import PlanningTurn
 from scaffold.views.agent_list import MERGE_QUEUE, PLANNER, SUPERVISOR
@@ -58,9 +58,9 @@ class Lane(Struct, frozen=True):
     bars: tuple[Bar, ...]
 
 
-def timeline(view: RunView, history: RunHistory, anchors: Anchors) -> Node:
+def timeline(view: RunView, history: RunHistory, refs: References) -> Node:
     """Return the picture of a run's agents over time; None if no agent has started."""
-    lanes = [lane for lane in (*_planning_lanes(view, history), *_work_lanes(view, history, anchors)) if lane.bars]
+    lanes = [lane for lane in (*_planning_lanes(view, history), *_work_lanes(view, history, refs)) if lane.bars]
     periods = [(bar.spans[0].start, bar.spans[-1].end) for lane in lanes for bar in lane.bars]
     if not periods:
         return None
@@ -105,7 +105,7 @@ def _turn_bar(turn: PlanningTurn, name: str, now: datetime) -> Bar:
     return Bar(name=name, label="", outcome=turn.outcome or "", spans=(span,), anchor=None)
 
 
-def _work_lanes(view: RunView, history: RunHistory, anchors: Anchors) -> Iterator[Lane]:
+def _work_lanes(view: RunView, history: RunHistory, refs: References) -> Iterator[Lane]:
     by_action = [
         Lane(
             action.key,
@@ -115,7 +115,7 @@ def _work_lanes(view: RunView, history: RunHistory, anchors: Anchors) -> Iterato
                     label=action.key if _is_crowded(view) else "",
                     outcome=attempt.outcome or "",
                     spans=spans,
-                    anchor=anchors.of(action.id),
+                    anchor=refs.anchor(action.id),
                 )
                 for attempt in view.attempts_of(action)
                 if (spans := history.spans[attempt.id])
