@@ -1,6 +1,6 @@
 """HTML and SVG as a tree of elements. Text becomes markup at one place, which escapes it: `to_html`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import TypeAlias
 
@@ -10,9 +10,10 @@ from scaffold.core.printable_text import printable
 
 Node: TypeAlias = "Element | Stylesheet | str | Sequence[Node] | None"
 
+NEWLINE = "\n"
 VOID = frozenset({"br", "hr", "meta"})
 """HTML elements without content and end tag."""
-BLOCKS = frozenset({"body", "div", "figure", "footer", "head", "header", "main", "section", "table", "tr"})
+BLOCKS = frozenset({"html", "body", "div", "figure", "footer", "head", "header", "main", "section", "table", "tr"})
 """Elements that begin on a line of their own, for those who read the source or compare two reports."""
 
 
@@ -49,7 +50,9 @@ def _attribute_text(value: str | float) -> str:
 
 def to_html(root: Element, clean: Callable[[str], str]) -> str:
     """Return the tree as HTML; every text and attribute is passed through `clean`, made printable, and escaped."""
-    return "<!doctype html>\n" + "".join(_pieces(root, _Escaper(clean))) + "\n"
+    pieces = ["<!doctype html>"]
+    _write(root, _Escaper(clean), pieces)
+    return "".join([*pieces, NEWLINE])
 
 
 class _Escaper:
@@ -67,21 +70,21 @@ class _Escaper:
         return safe
 
 
-def _pieces(node: "Node", escaped: _Escaper) -> Iterator[str]:
+def _write(node: Node, escaped: _Escaper, pieces: list[str]) -> None:
     match node:
         case None:
             return
         case str():
-            yield escaped(node)
+            pieces.append(escaped(node))
         case Stylesheet(css=css):
-            yield css
+            pieces.append(css)
         case Element():
-            attributes = "".join(f' {name}="{escaped(value)}"' for name, value in node.attributes)
-            yield f"{chr(10) if node.name in BLOCKS else ''}<{node.name}{attributes}>"
+            attributes = "".join([f' {name}="{escaped(value)}"' for name, value in node.attributes])
+            pieces.append(f"{NEWLINE if node.name in BLOCKS else ''}<{node.name}{attributes}>")
             if node.name not in VOID:
                 for child in node.children:
-                    yield from _pieces(child, escaped)
-                yield f"</{node.name}>"
+                    _write(child, escaped, pieces)
+                pieces.append(f"</{node.name}>")
         case _:
             for each in node:
-                yield from _pieces(each, escaped)
+                _write(each, escaped, pieces)

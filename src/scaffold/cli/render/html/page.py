@@ -161,5 +161,7 @@ def _timeline(view: RunView, history: RunHistory, refs: References) -> Node:
 
 def _footer(view: RunView) -> Element:
     command = element("code", f"scaffold open {view.run.id}")
-    about = element("p", "As of ", moment(view.summary.at), ". ", command, " writes it anew and opens it.")
-    return element("footer", about)
+    zone = view.summary.at.astimezone().strftime("%z")
+    known = element("p", "As of ", moment(view.summary.at), f"; all times are local, UTC{zone}. ")
+    about = element("p", command, " writes this page anew and opens it.")
+    return element("footer", known, about)

@@ -7,6 +7,7 @@ from itertools import pairwise
 QUIET_SHARE = 0.06
 """A time without work is drawn short if it is longer than this share of the times with work."""
 QUIET_WIDTH = 46.0
+"""How wide it is drawn, unless there are many."""
 TICK_EVERY = 110.0
 TICK_WIDTH = 64.0
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 604800)
@@ -25,7 +26,8 @@ class TimeScale:
         self.quiet: list[Period] = [(before[1], after[0]) for before, after in pairwise(self._busy)]
         """The times that are drawn short."""
         seconds = sum((end - start).total_seconds() for start, end in self._busy) or 1.0
-        self._per_s = max(width - QUIET_WIDTH * len(self.quiet), width / 4) / seconds
+        self.quiet_width = min(QUIET_WIDTH, width / 2 / max(1, len(self.quiet)))
+        self._per_s = (width - self.quiet_width * len(self.quiet)) / seconds
 
     def at(self, moment: datetime) -> float:
         """Return how far from the left a moment is."""
@@ -36,8 +38,8 @@ class TimeScale:
             x += (min(moment, end) - start).total_seconds() * self._per_s
             if moment <= end:
                 return x
-            x += QUIET_WIDTH
-        return x - QUIET_WIDTH
+            x += self.quiet_width
+        return x - self.quiet_width
 
     def ticks(self) -> Iterator[datetime]:
         """Yield round local times within the times of work, so far apart that each can be labelled."""

@@ -161,9 +161,10 @@ def _axis(scale: TimeScale, height: float) -> Iterator[Element]:
     for start, end in scale.quiet:
         x = LEFT + scale.at(start)
         words = element("title", f"Nothing happened for {format_duration(end - start)}.")
-        yield element("rect", words, x=x, y=TOP - 6, width=QUIET_WIDTH, height=height - TOP + 6, class_="quiet")
-        label = short_duration(end - start)
-        yield element("text", label, x=x + QUIET_WIDTH / 2, y=height - 8, class_="tick", text_anchor="middle")
+        yield element("rect", words, x=x, y=TOP - 6, width=scale.quiet_width, height=height - TOP + 6, class_="quiet")
+        if scale.quiet_width == QUIET_WIDTH:
+            label, middle = short_duration(end - start), x + QUIET_WIDTH / 2
+            yield element("text", label, x=middle, y=height - 8, class_="tick", text_anchor="middle")
 
 
 def _lane(lane: Lane, scale: TimeScale, y: float) -> Element:
