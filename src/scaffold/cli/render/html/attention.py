@@ -51,14 +51,13 @@ def setbacks_section(view: RunView, history: RunHistory, refs: References, texts
 
 
 def _reasons(view: RunView) -> Iterator[Element]:
-    """Yield why the run and its goals failed, each reason once."""
-    states = [("run", view.run.id, view.run.state), *(("goal", goal.name, goal.state) for goal in view.goals)]
-    told: set[str] = set()
-    for kind, name, state in states:
-        if isinstance(state, Failed) and state.reason not in told:
-            told.add(state.reason)
-            title = element("p", badge("failed"), f" {kind} ", element("code", name))
-            yield element("div", title, block(state.reason), class_="card bad")
+    """Yield why goals failed, or the run if none of them has: its reason is made of theirs."""
+    failed = [("goal", goal.name, goal.state.reason) for goal in view.goals if isinstance(goal.state, Failed)]
+    if not failed and isinstance(view.run.state, Failed):
+        failed = [("run", view.run.id, view.run.state.reason)]
+    for kind, name, reason in failed:
+        title = element("p", badge("failed"), f" {kind} ", element("code", name))
+        yield element("div", title, block(reason), class_="card bad")
 
 
 def _action(view: RunView, action: Action, refs: References, texts: LongTexts) -> Element:

@@ -160,25 +160,24 @@ def _is_rule(evidence: Evidence) -> bool:
 
 
 def _entry(evidence: Evidence, work: WorkByAttempt, texts: LongTexts, command: str) -> Iterator[Node]:
-    ended = "" if evidence.exit_code is None else f"exit {evidence.exit_code}"
-    if evidence.command and evidence.kind not in NARRATIVE_EVIDENCE:
-        yield from (element("code", evidence.command, class_="command"), " ")
-    told = [ended] if ended else []
-    if evidence.kind == "gate":
-        told.append(evidence.detail.partition("\n")[0])
-    result = f"{', '.join(told)} " if told else ""
-    yield element("span", result, "at ", commit(evidence.commit), ", ", moment(evidence.at))
+    where = element("span", "at ", commit(evidence.commit), ", ", moment(evidence.at))
     if evidence.kind in NARRATIVE_EVIDENCE:
+        yield where
         yield block(evidence.detail) if evidence.detail.strip() else None
         return
-    output, when = _output(evidence, work)
+    ended = "" if evidence.exit_code is None else f"exit {evidence.exit_code}"
+    # The first line says what was found; of a check, the others are the end of its output.
+    found, _, output = evidence.detail.partition("\n")
+    told = [each for each in dict.fromkeys((ended, found)) if each and each != f"exit code {evidence.exit_code}"]
+    yield from (element("code", evidence.command or evidence.kind, class_="command"), f" {', '.join(told)} ", where)
+    when = ""
+    if evidence.kind == "gate":
+        output, when = _gate_output(evidence, work), " before the landing"
     yield texts.folded(output, f"Output{when}: {count_of(output.strip().count(chr(10)) + 1, 'line')}", command)
 
 
-def _output(evidence: Evidence, work: WorkByAttempt) -> tuple[str, str]:
-    """Return what the command printed, as far as it is kept, and when that was if not at the landing."""
-    if evidence.kind != "gate":
-        return evidence.detail, ""
+def _gate_output(evidence: Evidence, work: WorkByAttempt) -> str:
+    """Return the end of what a gate printed when the worker ran it; that of the landing is not stored."""
     found = work.get(evidence.attempt_id) if evidence.attempt_id else None
     gates = found.attempt.verification.gates if found and found.attempt.verification else ()
-    return next((gate.detail for gate in gates if gate.gate.command == evidence.command), ""), " before the landing"
+    return next((gate.detail for gate in gates if gate.gate.command == evidence.command), "")
