@@ -63,6 +63,19 @@ def test_what_needs_a_human_and_what_failed_come_before_the_evidence_and_the_res
     assert page_of(a_view([])).sections == ["next", "evidence"]
 
 
+def test_an_error_of_planning_counts_as_the_reason_only_where_something_failed():
+    """SC-19: a completed run does not begin with what went wrong on the way."""
+    turn = PlanningTurn(
+        id="t1", run_id="run-1", goal_id=GOAL.id, action_id=None, event="replan", outcome="refused",
+        error="no provider", usage=Usage(), started_at=THEN, ended_at=THEN,
+    )  # fmt: skip
+    for state, section in ((Failed("stuck"), "failures"), (Completed(), "setbacks")):
+        goal = a_goal(desired=GOAL.desired, state=state)
+        page = page_of(a_view([], goals=[goal], run=a_run(state=state)), turns=[turn])
+        assert [each for each in page.sections if each in {"failures", "setbacks"}] == [section]
+        assert "supervisor of shop, replan: refused" in page.text
+
+
 def test_facts_are_listed_from_those_that_no_longer_hold_to_the_proven_ones():
     """BX-1: weak ones with the reason, reviewed ones with who agreed; all but proven ones are open."""
     agreed = Evidence(
@@ -216,6 +229,7 @@ def test_long_outputs_are_cut_and_too_many_of_them_named():
     assert "characters omitted" in str(first)
     assert texts.folded("", "Output", "scaffold contract store") is None
     texts.folded("y" * 2_000, "Output", "scaffold contract store")
+    assert "scaffold logs store" in str(texts.shown("first\nsecond", "scaffold logs store"))
     assert "left out" in str(texts.folded("z", "Output", "scaffold contract store"))
 
 
@@ -227,6 +241,7 @@ def test_the_report_of_a_thousand_actions_stays_small():
         actions.append(each)
         later = THEN + timedelta(seconds=20 * number)
         attempts.append(an_attempt(each, outcome="landed", queued_at=later, started_at=later, error="e\n" * 9_000))
+        actions.append(an_action(f"failed-{number}", state=Failed("z\n" * 9_000)))
         shown = tuple(some_evidence("line of output\n" * 5_000) for _ in range(4))
         facts.append(fact(f"fact_{number}", evidence=shown, doubts=["x" * 200] if number % 2 else []))
     view = a_view(actions, goals=[GOAL], attempts=attempts, facts=facts, run=a_run(state=Paused("y" * 9_000)))

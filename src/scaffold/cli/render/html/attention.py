@@ -5,16 +5,18 @@ from pathlib import Path
 
 from scaffold.cli.render.html.markup import Element, Node, element
 from scaffold.cli.render.html.parts import MAX_ROWS, LongTexts, References, badge, block, moment, section
-from scaffold.cli.render.status_text import next_commands, status_reason
+from scaffold.cli.render.lookalikes import mark_lookalikes
+from scaffold.cli.render.status_text import next_commands
 from scaffold.core.model import Action, Attempt, InboxItem, PlanningTurn
 from scaffold.core.printable_text import count_of
-from scaffold.core.states import Failed
+from scaffold.core.states import Failed, reason_of
 from scaffold.views.run_history import RunHistory
 from scaffold.views.run_view import RunView, decision_commands
 from scaffold.views.state_labels import STATE_BY_OUTCOME
 from scaffold.views.text_format import clip
 
-MAX_FAILED_ATTEMPTS = 200
+MAX_FAILED = 200
+"""How many failed actions, attempts and turns are listed."""
 
 
 def inbox_section(view: RunView) -> Node:
@@ -31,22 +33,31 @@ def _item(item: InboxItem, keys: Sequence[str]) -> Element:
     kind = element("span", item.kind, class_="badge wait")
     title = element("p", kind, " ", element("code", item.id), f" of {asks}, ", moment(item.created_at))
     commands = [element("li", element("code", command)) for command in decision_commands(item)]
-    return element("div", title, block(item.text), element("ul", *commands, class_="commands"), class_="card wait")
+    asked = block(mark_lookalikes(item.text))
+    return element("div", title, asked, element("ul", *commands, class_="commands"), class_="card wait")
 
 
 def failures_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
     """Return why the run is not complete: its reason, failed actions and planning turns; None if nothing failed."""
+    failed = [action for action in view.actions if isinstance(action.state, Failed)]
+    more = f"and {len(failed) - MAX_FAILED:,} more actions: see `{refs.command('tasks')}`"
     parts: list[Node] = [
         *_reasons(view),
-        *(_action(view, action, refs, texts) for action in view.actions if isinstance(action.state, Failed)),
-        *_turns(view, history.turns),
+        *(_action(view, action, refs, texts) for action in failed[:MAX_FAILED]),
+        *([element("p", more)] if len(failed) > MAX_FAILED else []),
+        *(_turn(view, turn) for turn in history.turns if turn.error and _decided(view, turn)),
     ]
     return section("failures", "What failed, and why", *parts) if parts else None
 
 
 def setbacks_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
     """Return what went wrong without failing an action, and what was warned of; None if nothing was."""
-    parts = [*_recovered(view, refs, texts), *_warnings(history)]
+    turns = [turn for turn in history.turns if turn.error and not _decided(view, turn)]
+    parts = [
+        *_recovered(view, refs, texts),
+        *(_turn(view, turn) for turn in turns[-MAX_FAILED:]),
+        *_warnings(history),
+    ]
     return section("setbacks", "What went wrong on the way", *parts) if parts else None
 
 
@@ -61,11 +72,10 @@ def _reasons(view: RunView) -> Iterator[Element]:
 
 
 def _action(view: RunView, action: Action, refs: References, texts: LongTexts) -> Element:
-    actions = {each.id: each for each in view.actions}
     return element(
         "div",
         element("p", badge("failed"), " ", refs.link(action), f": {clip(action.description, 160)}"),
-        block(status_reason(action, actions)),
+        texts.shown(reason_of(action.state) or "", refs.command("logs", action)),
         element("ul", *(element("li", *_attempt(action, each, refs, texts)) for each in view.attempts_of(action))),
         element("p", "Read on: ", element("code", refs.command("logs", action)), class_="note"),
         class_="card bad",
@@ -80,13 +90,17 @@ def _attempt(action: Action, attempt: Attempt, refs: References, texts: LongText
         yield texts.folded(rest, f"{count_of(rest.count(chr(10)) + 1, 'more line')}", refs.command("logs", action))
 
 
-def _turns(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[Element]:
-    goals = {goal.id: goal.name for goal in view.goals}
-    failed = [turn for turn in turns if turn.error]
-    for turn in failed[-MAX_FAILED_ATTEMPTS:]:
-        who = "planner" if turn.goal_id is None else f"supervisor of {goals.get(turn.goal_id, turn.goal_id)}"
-        title = element("p", badge("failed"), f" {who}, {turn.event}: {turn.outcome}, ", moment(turn.started_at))
-        yield element("div", title, block(turn.error or ""), class_="card")
+def _decided(view: RunView, turn: PlanningTurn) -> bool:
+    """Return whether what the turn was for has failed, so that its error may be why."""
+    states = {goal.id: goal.state for goal in view.goals}
+    return isinstance(states.get(turn.goal_id) if turn.goal_id else view.run.state, Failed)
+
+
+def _turn(view: RunView, turn: PlanningTurn) -> Element:
+    names = {goal.id: goal.name for goal in view.goals}
+    who = "planner" if turn.goal_id is None else f"supervisor of {names.get(turn.goal_id, turn.goal_id)}"
+    title = element("p", badge("failed"), f" {who}, {turn.event}: {turn.outcome}, ", moment(turn.started_at))
+    return element("div", title, block(turn.error or ""), class_="card")
 
 
 def _recovered(view: RunView, refs: References, texts: LongTexts) -> Iterator[Element]:
@@ -99,8 +113,8 @@ def _recovered(view: RunView, refs: References, texts: LongTexts) -> Iterator[El
         if attempt.outcome and STATE_BY_OUTCOME.get(attempt.outcome) is None
     ]
     if entries:
-        shown = entries[:MAX_FAILED_ATTEMPTS]
-        more = f" The first {MAX_FAILED_ATTEMPTS} are listed." if len(entries) > len(shown) else ""
+        shown = entries[:MAX_FAILED]
+        more = f" The first {MAX_FAILED} are listed." if len(entries) > len(shown) else ""
         title = f"{count_of(len(entries), 'attempt')} failed without failing an action.{more}"
         yield element("div", element("p", title), element("ul", *shown), class_="card")
 

@@ -10,7 +10,6 @@ from scaffold.cli.render.html.parts import (
     LongTexts,
     References,
     badge,
-    block,
     commit,
     mark_of,
     moment,
@@ -162,8 +161,7 @@ def _is_rule(evidence: Evidence) -> bool:
 def _entry(evidence: Evidence, work: WorkByAttempt, texts: LongTexts, command: str) -> Iterator[Node]:
     where = element("span", "at ", commit(evidence.commit), ", ", moment(evidence.at))
     if evidence.kind in NARRATIVE_EVIDENCE:
-        yield where
-        yield block(evidence.detail) if evidence.detail.strip() else None
+        yield from (where, texts.shown(evidence.detail, command))
         return
     ended = "" if evidence.exit_code is None else f"exit {evidence.exit_code}"
     # The first line says what was found; of a check, the others are the end of its output.

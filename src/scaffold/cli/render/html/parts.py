@@ -18,7 +18,8 @@ EXTRA_MARKS = {"weak": ("!", "yellow"), "reviewed": ("✓", "cyan"), "proven": (
 MAX_TEXT = 4_000
 """Characters of one text that are shown: of an output, a reason, an answer."""
 MAX_TEXTS = 1_500_000
-"""Characters of all texts of a page that open."""
+"""Characters of all texts of several lines in a page."""
+MAX_LINE = 200
 MAX_ROWS = 2_000
 """Rows of one table, or entries of one list."""
 SHORT_COMMIT = 8
@@ -67,7 +68,7 @@ def block(text: str) -> Element:
 
 
 class LongTexts:
-    """Shows texts of several lines folded, until together they have `budget` characters: the page stays readable."""
+    """Shows texts of several lines, until together they have `budget` characters: the page can still be opened."""
 
     def __init__(self, budget: int = MAX_TEXTS) -> None:
         self._left = budget
@@ -77,11 +78,19 @@ class LongTexts:
         if not text.strip():
             return None
         if self._left <= 0:
-            return element(
-                "p", f"{label}: left out to keep this page small; see ", element("code", command), class_="note"
-            )
+            where = element("code", command)
+            return element("p", f"{label}: left out to keep this page small; see ", where, class_="note")
+        return element("details", element("summary", label), self.shown(text, command))
+
+    def shown(self, text: str, command: str) -> Element | None:
+        """Return a text as it is, or its first line and `command`, which prints the rest; None for an empty one."""
+        if not text.strip():
+            return None
+        if self._left <= 0:
+            first = text.strip().partition("\n")[0][:MAX_LINE]
+            return element("p", first, " ", element("code", command), class_="note")
         self._left -= min(len(text), MAX_TEXT)
-        return element("details", element("summary", label), block(text))
+        return block(text)
 
 
 class Row(Struct, frozen=True):
