@@ -11,6 +11,7 @@ from msgspec import structs
 
 from builders import begin, fail, git, land, make_run, submit
 from scaffold.cli.execution.report_file import write_end_report
+from scaffold.cli.render.html.parts import MAX_TEXT
 from scaffold.core.model import PlanningTurn, Usage
 from scaffold.host.browser import open_in_browser
 from scaffold.orchestrator.owner.run_end import finish_run
@@ -119,15 +120,27 @@ def test_a_run_that_goes_on_gets_no_report_of_its_end(context, plan):
     assert not place_of(context, begun).exists()
 
 
-def test_secrets_are_not_in_the_page(context, plan, scaffold, monkeypatch):
-    """BX-9: although an agent may have printed one."""
+@pytest.mark.parametrize("other", ["unused-and-long", "contract_failed"])
+def test_secrets_are_not_in_the_page(context, plan, scaffold, monkeypatch, other):
+    """BX-9: although an agent may have printed one, also if another one is a word of ours."""
     monkeypatch.setenv("DEPLOY_TOKEN", "hunter2-hunter2-hunter2")
+    monkeypatch.setenv("OTHER_PASSWORD", other)
     begun = begin(context, make_run(context, plan))
     fail(context, begun, "store", {}, error="refused hunter2-hunter2-hunter2")
     finish_run(context.store, begun, "stopped")
     page = Path(scaffold("open").out.strip()).read_text()
     assert "hunter2" not in page
     assert "refused [redacted:DEPLOY_TOKEN]" in page
+
+
+def test_no_half_of_a_secret_stays_where_a_text_is_cut(context, plan, scaffold, monkeypatch):
+    """BX-9: redacted first, cut then."""
+    monkeypatch.setenv("DEPLOY_TOKEN", "hunter2-hunter2-hunter2")
+    begun = begin(context, make_run(context, plan))
+    cut = MAX_TEXT * 2 // 3
+    fail(context, begun, "store", {}, error=f"first\n{'x' * (cut - 12)}hunter2-hunter2-hunter2{'y' * MAX_TEXT}")
+    finish_run(context.store, begun, "stopped")
+    assert "hunter2" not in Path(scaffold("open").out.strip()).read_text()
 
 
 def browser_that_writes(folder, monkeypatch):

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import msgspec
+
 from scaffold.cli.lazy_commands import REPORT_PAGE
 from scaffold.cli.render.style import print_note
 from scaffold.core.ids import RunId
@@ -9,12 +11,15 @@ from scaffold.core.model import Run
 from scaffold.host.files import write_atomic
 from scaffold.host.startup import lazy_import
 from scaffold.orchestrator.owner.run_lease import require_run
+from scaffold.policy.secret.redaction import Redactor
 from scaffold.run.context import RunContext
-from scaffold.views.run_costs import run_costs
-from scaffold.views.run_history import read_history
-from scaffold.views.run_view import read_run_view
+from scaffold.views.run_costs import RunCosts, run_costs
+from scaffold.views.run_history import RunHistory, read_history
+from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import is_executed
 from scaffold.worker.contract.projections import ignore_projections
+
+Content = tuple[RunView, RunHistory, RunCosts]
 
 
 def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
@@ -36,9 +41,10 @@ def write_report(context: RunContext, run: Run) -> Path:
     """Write the report of a run as it is now, in place of an earlier one, and return its path; OSError if it cannot."""
     view = read_run_view(context, run)
     history = read_history(context, view)
-    costs = run_costs(view, history.turns)
+    redactor = context.redactor
+    view, history, costs = _redacted((view, history, run_costs(view, history.turns)), redactor)
     report_page = lazy_import(REPORT_PAGE)
-    page: str = report_page(view, history, costs, root=context.repository.root, clean=context.redactor.clean)
+    page: str = report_page(view, history, costs, root=context.repository.root, clean=redactor.clean)
     preferred, other = context.report_places(run.id)
     try:
         ignore_projections(context)
@@ -48,3 +54,13 @@ def write_report(context: RunContext, run: Run) -> Path:
         write_atomic(other, page.encode())
         return other
     return preferred
+
+
+def _redacted(content: Content, redactor: Redactor) -> Content:
+    """Return the content without secrets: the page cuts long texts, and half a secret would not be recognised in it."""
+    try:
+        redacted: Content = msgspec.convert(redactor.clean_all(msgspec.to_builtins(content)), Content)
+    except msgspec.ValidationError:
+        # A secret such as `completed` is a word of ours, too; the page redacts each text that it shows.
+        return content
+    return redacted
