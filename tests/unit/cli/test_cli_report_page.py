@@ -15,7 +15,7 @@ from scaffold.cli.render.html.parts import LongTexts
 from scaffold.cli.render.html.plan_graph import MAX_BOXES, sibling_edges
 from scaffold.core.contract import Doubt
 from scaffold.core.model import Evidence, Fact, InboxItem, PlanningTurn, Usage
-from scaffold.core.states import Completed, Failed, Paused, Running
+from scaffold.core.states import Active, Completed, Failed, Paused, Running
 from scaffold.views.run_costs import run_costs
 from support.html_page import Page
 from support.report_views import a_history, a_view
@@ -61,6 +61,16 @@ def test_what_needs_a_human_and_what_failed_come_before_the_evidence_and_the_res
     ):
         assert part in page.text
     assert page_of(a_view([])).sections == ["next", "evidence"]
+
+
+def test_a_failed_action_whose_goal_found_another_way_is_no_reason():
+    """SC-19: its attempts are named where setbacks are."""
+    guide = an_action("guide", goal=GOAL, state=Failed("gave up"))
+    attempts = [an_attempt(guide, outcome="contract_failed", error="1 failed")]
+    for state, section in ((Active(), "failures"), (Completed(), "setbacks")):
+        page = page_of(a_view([guide], goals=[a_goal(desired=GOAL.desired, state=state)], attempts=attempts))
+        assert [each for each in page.sections if each in {"failures", "setbacks"}] == [section]
+        assert "attempt 1: contract_failed: 1 failed" in page.text
 
 
 def test_an_error_of_planning_counts_as_the_reason_only_where_something_failed():

@@ -9,7 +9,7 @@ from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.render.status_text import next_commands
 from scaffold.core.model import Action, Attempt, InboxItem, PlanningTurn
 from scaffold.core.printable_text import count_of
-from scaffold.core.states import Failed, reason_of
+from scaffold.core.states import Completed, Failed, reason_of
 from scaffold.views.run_history import RunHistory
 from scaffold.views.run_view import RunView, decision_commands
 from scaffold.views.state_labels import STATE_BY_OUTCOME
@@ -39,7 +39,7 @@ def _item(item: InboxItem, keys: Sequence[str]) -> Element:
 
 def failures_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
     """Return why the run is not complete: its reason, failed actions and planning turns; None if nothing failed."""
-    failed = [action for action in view.actions if isinstance(action.state, Failed)]
+    failed = [action for action in view.actions if _matters(view, action)]
     more = f"and {len(failed) - MAX_FAILED:,} more actions: see `{refs.command('tasks')}`"
     parts: list[Node] = [
         *_reasons(view),
@@ -51,7 +51,7 @@ def failures_section(view: RunView, history: RunHistory, refs: References, texts
 
 
 def setbacks_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
-    """Return what went wrong without failing an action, and what was warned of; None if nothing was."""
+    """Return what went wrong and is not why something failed, and what was warned of; None if nothing was."""
     turns = [turn for turn in history.turns if turn.error and not _decided(view, turn)]
     parts = [
         *_recovered(view, refs, texts),
@@ -69,6 +69,12 @@ def _reasons(view: RunView) -> Iterator[Element]:
     for kind, name, reason in failed:
         title = element("p", badge("failed"), f" {kind} ", element("code", name))
         yield element("div", title, block(reason), class_="card bad")
+
+
+def _matters(view: RunView, action: Action) -> bool:
+    """Return whether an action has failed, and its goal has not found another way."""
+    reached = {goal.id for goal in view.goals if isinstance(goal.state, Completed)}
+    return isinstance(action.state, Failed) and action.goal_id not in reached
 
 
 def _action(view: RunView, action: Action, refs: References, texts: LongTexts) -> Element:
@@ -104,18 +110,18 @@ def _turn(view: RunView, turn: PlanningTurn) -> Element:
 
 
 def _recovered(view: RunView, refs: References, texts: LongTexts) -> Iterator[Element]:
-    """Yield the failed attempts of actions that have not failed: they took time and money."""
+    """Yield the failed attempts that nothing failed for in the end: they took time and money."""
     entries = [
         element("li", refs.link(action), " ", *_attempt(action, attempt, refs, texts))
         for action in view.actions
-        if not isinstance(action.state, Failed)
+        if not _matters(view, action)
         for attempt in view.attempts_of(action)
         if attempt.outcome and STATE_BY_OUTCOME.get(attempt.outcome) is None
     ]
     if entries:
         shown = entries[:MAX_FAILED]
         more = f" The first {MAX_FAILED} are listed." if len(entries) > len(shown) else ""
-        title = f"{count_of(len(entries), 'attempt')} failed without failing an action.{more}"
+        title = f"{count_of(len(entries), 'attempt')} failed; their actions went on, or another way was found.{more}"
         yield element("div", element("p", title), element("ul", *shown), class_="card")
 
 

@@ -203,7 +203,7 @@ def _curve(points: Sequence[Point]) -> str:
     """Return a path through the points: straight down where they are above each other, else an S."""
     x, y = points[0]
     path = f"M{x:.1f} {y:.1f}"
-    for to_x, to_y in points[1:]:
+    for to_x, to_y in dict.fromkeys(points[1:]):
         middle = (y + to_y) / 2
         bend = f"C{x:.1f} {middle:.1f} {to_x:.1f} {middle:.1f} " if abs(to_x - x) > 0.05 else "L"
         path += f"{bend}{to_x:.1f} {to_y:.1f}"

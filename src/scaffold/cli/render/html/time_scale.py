@@ -6,6 +6,7 @@ from itertools import pairwise
 
 QUIET_SHARE = 0.06
 """A time without work is drawn short if it is longer than this share of the times with work."""
+SHORTEST_QUIET = timedelta(seconds=15)
 QUIET_WIDTH = 46.0
 """How wide it is drawn, unless there are many."""
 TICK_EVERY = 110.0
@@ -22,7 +23,7 @@ class TimeScale:
         """Take the times of work, at least one, and the width for all of them."""
         busy = _merged(work, timedelta())
         longest = sum((end - start for start, end in busy), timedelta()) * QUIET_SHARE
-        self._busy = _merged(busy, max(longest, timedelta(seconds=1)))
+        self._busy = _merged(busy, max(longest, SHORTEST_QUIET))
         self.quiet: list[Period] = [(before[1], after[0]) for before, after in pairwise(self._busy)]
         """The times that are drawn short."""
         seconds = sum((end - start).total_seconds() for start, end in self._busy) or 1.0
