@@ -15,6 +15,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "resume": ("scaffold resume", "scaffold resume RUN --budget-usd 10", "scaffold resume --interrupted"),
     "doctor": ("scaffold doctor", "scaffold doctor --json"),
     "runs": ("scaffold runs", "scaffold runs --status paused --status saved", "scaffold runs -n 1 --json"),
+    "cost": ("scaffold cost", "scaffold cost RUN --json"),
+    "open": ("scaffold open", "scaffold open RUN --json"),
     "queue": ("scaffold queue", "scaffold queue --json"),
     "plan": (
         'scaffold plan "add rate limiting" -o plan.yaml',

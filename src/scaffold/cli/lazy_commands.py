@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "plan": "scaffold.cli.commands.plan.check:plan",
     "runs": "scaffold.cli.commands.runs:runs",
     "queue": "scaffold.cli.commands.runs:queue",
+    "cost": "scaffold.cli.commands.cost:cost",
     "attach": "scaffold.cli.commands.run.attach:attach",
     "goals": "scaffold.cli.commands.goals_tasks:goals",
     "tasks": "scaffold.cli.commands.goals_tasks:tasks",
@@ -73,12 +74,12 @@ REDACT, REDACTED_TRACEBACK = "scaffold.cli.error_text:redact", "scaffold.cli.err
 
 COMPLETE_ARGUMENTS = "scaffold.cli.completion:complete_arguments"
 """Needed only where a shell asks what to offer."""
+
 REPORT_PAGE = "scaffold.cli.render.html.page:report_page"
 """Renders a report; needed only at the end of a run."""
 
-
 UNKNOWN_COMMAND = "scaffold.cli.error_text:unknown_command"
-"""Likewise: makes the error of a command that does not exist."""
+"""Makes the error of a command that does not exist."""
 
 
 @cache

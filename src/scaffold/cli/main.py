@@ -66,6 +66,7 @@ SUMMARIES: Mapping[str, str] = {
     "doctor": "Check this machine and repository, and show how to fix problems.",
     "runs": "List the runs of this repository.",
     "queue": "Show the candidates of a run that wait to land.",
+    "cost": "Show what a run cost, by goal, role and model.",
     "completion": "Print what makes your shell complete commands, actions, runs and settings.",
     "plan": "Turn a task into a plan file; check, explain, compare and simulate plans.",
     "goals": "List the goals of a run: what holds and what is missing.",

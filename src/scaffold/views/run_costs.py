@@ -1,4 +1,4 @@
-"""What a run cost, by goal, by role and by model."""
+"""What a run cost, by goal, by action, by role and by model."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,9 +22,11 @@ class CostLine(Struct, frozen=True):
 
 
 class RunCosts(Struct, frozen=True, kw_only=True):
-    """The usage of a run, split in three ways; each has the same sum. The dearest come first."""
+    """The usage of a run, split in four ways; each has the same sum. The dearest come first."""
 
     by_goal: tuple[CostLine, ...]
+    by_action: tuple[CostLine, ...]
+    """Planning turns about no action count under what they are about."""
     by_role: tuple[CostLine, ...]
     """An attempt's agents count under the role of its action: its critic and its reviewer have no account of theirs."""
     by_model: tuple[CostLine, ...]
@@ -32,6 +34,7 @@ class RunCosts(Struct, frozen=True, kw_only=True):
 
 class _Payer(Struct, frozen=True):
     goal: str
+    action: str
     role: str
     model: str
     usage: Usage
@@ -42,6 +45,7 @@ def run_costs(view: RunView, turns: Sequence[PlanningTurn]) -> RunCosts:
     payers = [*_attempts(view), *_turns(view, turns)]
     return RunCosts(
         by_goal=_lines((payer.goal, payer.usage) for payer in payers),
+        by_action=_lines((payer.action, payer.usage) for payer in payers),
         by_role=_lines((payer.role, payer.usage) for payer in payers),
         by_model=_lines((payer.model, payer.usage) for payer in payers),
     )
@@ -52,16 +56,20 @@ def _attempts(view: RunView) -> Iterator[_Payer]:
     for action in view.actions:
         for attempt in view.attempts_of(action):
             model = attempt.model or view.run.settings.model.name
-            yield _Payer(goals[action.goal_id], action.role, model, attempt.usage)
+            yield _Payer(goals[action.goal_id], action.key, action.role, model, attempt.usage)
 
 
 def _turns(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[_Payer]:
     goals = {goal.id: goal.name for goal in view.goals}
+    actions = {action.id: str(action.key) for action in view.actions}
+    model = view.run.settings.model.name
     for turn in turns:
         if turn.goal_id is None:
-            yield _Payer(NO_GOAL, PLANNER, view.run.settings.model.name, turn.usage)
+            yield _Payer(NO_GOAL, NO_GOAL, PLANNER, model, turn.usage)
         else:
-            yield _Payer(goals.get(turn.goal_id, NO_GOAL), SUPERVISOR, view.run.settings.model.name, turn.usage)
+            goal = goals.get(turn.goal_id, NO_GOAL)
+            about = actions.get(turn.action_id) if turn.action_id else None
+            yield _Payer(goal, about or f"supervision of {goal}", SUPERVISOR, model, turn.usage)
 
 
 def _lines(parts: "Iterator[tuple[str, Usage]]") -> tuple[CostLine, ...]:

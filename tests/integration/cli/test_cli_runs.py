@@ -3,7 +3,10 @@
 import pytest
 
 from builders import begin, make_run, submit
+from scaffold.core.model import Usage
 from scaffold.core.states import Paused
+
+NO_COST = {"run": None, "total": None, "budget": None, "goals": [], "actions": [], "roles": [], "models": []}
 
 
 @pytest.fixture
@@ -53,7 +56,9 @@ def test_a_run_is_listed_with_what_landed_and_what_it_cost(context, plan, scaffo
     }
 
 
-@pytest.mark.parametrize(("command", "empty"), [("runs", {"runs": []}), ("queue", {"run": None, "queue": []})])
+@pytest.mark.parametrize(
+    ("command", "empty"), [("runs", {"runs": []}), ("queue", {"run": None, "queue": []}), ("cost", NO_COST)]
+)
 def test_without_a_run_there_is_nothing_to_list(repository, scaffold, command, empty):
     assert scaffold(command, "--json").json == empty
     assert scaffold(command).out.startswith("There is no run in this repository yet.")
@@ -69,6 +74,32 @@ def test_the_queue_shows_candidates_that_wait_to_land(context, plan, scaffold):
     assert (entry["action"], entry["attempt"]) == ("store", attempt.number)
     assert [entry] == scaffold("status", "--json").json["queue"]
     assert "store" in scaffold("queue", run.id).out
+
+
+def test_the_cost_of_a_run_is_split_by_goal_action_role_and_model(context, plan, scaffold):
+    """BX-11, SC-19: each split has the same sum; an unknown cost is said to be unknown."""
+    run = begin(context, make_run(context, plan, budget_usd=5.0))
+    attempt = submit(context, run, "store", {"store.py": "x = 1\n"})
+    before = attempt.usage.cost_usd
+    usage = Usage(input_tokens=1_000, cached_input_tokens=900, output_tokens=50, cost_usd=0.25, requests=2)
+    with context.store.transaction():
+        context.store.attempts.account(attempt.id, usage=usage)
+    found = scaffold("cost", "--json").json
+    assert (found["run"], found["total"]["cost_usd"]) == (run.id, before + 0.25)
+    assert found["budget"] == {"limit_usd": 5.0, "reserved_usd": 0.0}
+    names = [(split, line["name"]) for split in ("goals", "actions", "roles") for line in found[split]]
+    assert names == [("goals", "shop"), ("actions", "store"), ("roles", "implementation")]
+    for split in ("goals", "actions", "roles", "models"):
+        assert sum(line["cost_usd"] for line in found[split]) == before + 0.25
+        assert sum(line["cached_input_tokens"] for line in found[split]) == found["total"]["cached_input_tokens"]
+    lines = scaffold("cost", run.id).out.splitlines()
+    assert lines[0].startswith(f"run {run.id}: ${before + 0.25:.2f}, ")
+    assert lines[1] == "  budget $5.00, $0.00 of it reserved for requests"
+    with context.store.transaction():
+        unknown = Usage(input_tokens=1, cost_usd=None, requests=1)
+        context.store.attempts.account(attempt.id, usage=unknown)
+    assert "cost unknown" in scaffold("cost").out
+    assert scaffold("cost", "--json").json["total"]["cost_usd"] is None
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

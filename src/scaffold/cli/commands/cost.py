@@ -1,0 +1,96 @@
+"""`cost`: what a run cost, by goal, action, role and model."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+from rich.cells import cell_len
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.status_text import no_run_text
+from scaffold.cli.render.style import heading, print_json
+from scaffold.core.model import Usage
+from scaffold.core.printable_text import format_usd, printable
+from scaffold.views.run_costs import CostLine, RunCosts, run_costs
+from scaffold.views.run_json import Json
+from scaffold.views.run_view import RunView, read_run_view
+from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
+from scaffold.views.text_format import format_cost, format_usage, pad
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@json_option
+def cost(run_name: str | None, *, as_json: bool) -> None:
+    """Show what RUN (default: the latest) cost so far: by goal, action, role and model, the dearest first."""
+    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+        run = find_run_if_any(reader, run_name)
+        if reader is None or run is None:
+            _print_nothing(as_json=as_json)
+            return
+        view = read_run_view(reader, run)
+        costs = run_costs(view, reader.store.turns.of_run(run.id))
+    if as_json:
+        print_json({"run": run.id, **_cost_json(view, costs)})
+    else:
+        click.echo("\n".join(_lines(view, costs)))
+
+
+def _print_nothing(*, as_json: bool) -> None:
+    if as_json:
+        print_json({"run": None, "total": None, "budget": None, "goals": [], "actions": [], "roles": [], "models": []})
+    else:
+        click.echo(no_run_text())
+
+
+def _cost_json(view: RunView, costs: RunCosts) -> Json:
+    limit_usd = view.run.settings.limits.budget_usd
+    return {
+        "total": _usage_json(view.summary.spent),
+        "budget": {"limit_usd": limit_usd, "reserved_usd": view.summary.reserved_usd},
+        "goals": [_line_json(line) for line in costs.by_goal],
+        "actions": [_line_json(line) for line in costs.by_action],
+        "roles": [_line_json(line) for line in costs.by_role],
+        "models": [_line_json(line) for line in costs.by_model],
+    }
+
+
+def _line_json(line: CostLine) -> Json:
+    return {"name": line.name, "agents": line.agents, **_usage_json(line.usage)}
+
+
+def _usage_json(usage: Usage) -> Json:
+    share = usage.cached_input_tokens / usage.input_tokens if usage.input_tokens else None
+    return {
+        "cost_usd": usage.cost_usd,
+        "requests": usage.requests,
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "cached_share": share,
+        "output_tokens": usage.output_tokens,
+    }
+
+
+def _lines(view: RunView, costs: RunCosts) -> Iterator[str]:
+    yield heading(f"run {view.run.id}: {format_usage(view.summary.spent)}")
+    limit_usd = view.run.settings.limits.budget_usd
+    if limit_usd is not None:
+        yield f"  budget {format_usd(limit_usd)}, {format_usd(view.summary.reserved_usd)} of it reserved for requests"
+    yield from _table("By goal", costs.by_goal)
+    yield from _table("By action", costs.by_action)
+    yield from _table("By role", costs.by_role)
+    yield from _table("By model", costs.by_model)
+
+
+def _table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:
+    if not lines:
+        return
+    yield ""
+    yield heading(title)
+    wide = max(cell_len(printable(line.name)) for line in lines)
+    for line in lines:
+        usage = line.usage
+        cached = f"{usage.cached_input_tokens / usage.input_tokens:.0%} cached" if usage.input_tokens else ""
+        amounts = f"{format_cost(usage.cost_usd):>12}  {usage.input_tokens:>11,} in  {usage.output_tokens:>9,} out"
+        yield f"  {pad(line.name, wide)}{amounts}  {cached}".rstrip()
