@@ -4,7 +4,8 @@ import pytest
 
 from builders import begin, make_run, submit
 from scaffold.core.model import Usage
-from scaffold.core.states import Paused
+from scaffold.core.states import Completed, Paused
+from scaffold.orchestrator.owner.run_end import save_run
 
 NO_COST = {"run": None, "total": None, "budget": None, "goals": [], "actions": [], "roles": [], "models": []}
 
@@ -107,3 +108,25 @@ def test_the_script_for_a_shell_covers_both_programs(scaffold, shell):
     script = scaffold("completion", shell).out
     assert "_SCAFFOLD_COMPLETE" in script
     assert "_RALPH_COMPLETE" in script
+
+
+def test_a_saved_run_is_started_or_given_up_by_its_name(context, plan, scaffold):
+    """SC-19: its goals are not resumed on their own."""
+    run = make_run(context, plan)
+    save_run(context, run.id)
+    text = scaffold("status").out
+    assert f"run {run.id} saved" in text
+    hints = [line.split("  ")[1] for line in text.partition("Next\n")[2].splitlines()]
+    assert hints == [f"scaffold resume {run.id}", f"scaffold cancel {run.id}"]
+
+
+def test_the_commands_of_another_run_than_the_latest_name_it(context, plan, scaffold):
+    """SC-19: without a name they would be about the latest."""
+    done = begin(context, make_run(context, plan))
+    with context.store.transaction():
+        for goal in context.store.goals.of_run(done.id):
+            context.store.goals.move(goal.id, Completed())
+        context.store.runs.move(done.id, Completed())
+    assert "  scaffold tasks  " in scaffold("status").out
+    make_run(context, plan)
+    assert f"  scaffold tasks --run {done.id}  " in scaffold("status", done.id).out

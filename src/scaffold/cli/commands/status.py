@@ -15,7 +15,7 @@ from scaffold.core.model import Run
 from scaffold.views.report_file import find_report
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
 from scaffold.views.run_view import read_run_view, read_summary
-from scaffold.views.store_reader import StoreReader, find_run_if_any, store_reader_if_any
+from scaffold.views.store_reader import StoreReader, find_run_if_any, latest_run, store_reader_if_any
 
 REDRAW_S = 1.0
 NEVER_SET = Event()
@@ -75,7 +75,9 @@ def _watch(reader: StoreReader, run: Run) -> None:
 
 
 def _show(reader: StoreReader, run: Run) -> None:
-    click.echo(status_text(read_run_view(reader, run), find_report(Path.cwd(), run.id)))
+    latest = latest_run(reader.store)
+    is_latest = latest is not None and latest.id == run.id
+    click.echo(status_text(read_run_view(reader, run), find_report(Path.cwd(), run.id), latest=is_latest))
 
 
 def _show_nothing(*, as_json: bool) -> None:

@@ -50,8 +50,11 @@ def no_run_text() -> str:
     return "\n".join(["There is no run in this repository yet.", *_commands(commands)])
 
 
-def status_text(view: RunView, page: Path | None = None) -> str:
-    """Return the screen of a run, at most 80 columns wide; `page` is its report as an HTML page, if it was written."""
+def status_text(view: RunView, page: Path | None = None, *, latest: bool = True) -> str:
+    """Return the screen of a run, at most 80 columns wide; `page` is its report as an HTML page, if it was written.
+
+    `latest` is whether commands without a name are about this run.
+    """
     failed = [action for action in view.actions if status_of(action.state) == "failed"]
     parts = [
         _head(view, named=bool(failed)),
@@ -59,7 +62,7 @@ def status_text(view: RunView, page: Path | None = None) -> str:
         *([_failed_actions(failed)] if failed else []),
         *(_goal(view, goal) for goal in view.goals),
         *([_queue(view)] if view.queue else []),
-        "\n".join([heading("Next"), *_commands(next_commands(view)), *_page(view, page)]),
+        "\n".join([heading("Next"), *_commands(next_commands(view, lasting=not latest)), *_page(view, page)]),
     ]
     return "\n\n".join(parts)
 
@@ -301,6 +304,8 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
             again = {f"scaffold retry{named}": f"try again, then `scaffold resume{named}`"}
             has_landed = any(isinstance(action.state, Completed) for action in view.actions)
             return hints | again | ({f"scaffold diff {run.id}": "what landed before it failed"} if has_landed else {})
+        case "saved":
+            return {f"scaffold resume {run.id}": "start it", f"scaffold cancel {run.id}": "give it up"}
         case "cancelled":
             return {f"scaffold diff {run.id}": "what landed before", 'scaffold run "TASK"': "start a new run"}
         case _:
