@@ -144,7 +144,7 @@ def test_a_broken_cassette_is_refused_before_work(scenario, text):
 def test_a_changed_cassette_is_refused_on_resume(scenario):
     assert scenario.run().returncode == 3
     scenario.cassette(a=[write("a", "different")])
-    expect_refusal(scenario.scaffold("resume"), 64, "has changed", "--model")
+    expect_refusal(scenario.scaffold("resume", scenario.status()["run"]["id"]), 64, "has changed", "--model")
 
 
 @pytest.mark.slow
