@@ -53,6 +53,7 @@ COMMANDS: Mapping[str, str] = {
     "supervisor": "scaffold.cli.commands.processes.supervisor:supervisor",
     "zygote": "scaffold.cli.commands.processes.zygote:zygote",
     "subagent": "scaffold.cli.commands.processes.subagent:subagent",
+    "trial-cleaner": "scaffold.cli.commands.processes.trial_cleaner:trial_cleaner",
     "permissions": "scaffold.cli.commands.permissions:permissions",
     "ralph": "scaffold.cli.commands.ralph.command:ralph",
 }

@@ -14,21 +14,20 @@ MAX_LOGS = 100
 
 def keep_gate_log(context: RunContext, run_id: RunId, name: str, text: str) -> str:
     """Write a log without secrets and return its path, relative to the checkout if it is there; empty if it cannot."""
-    folder = context.gate_logs(run_id)
+    return write_gate_log(context.gate_logs(run_id), name, context.redactor.clean(text), context.repository.root)
+
+
+def write_gate_log(folder: Path, name: str, text: str, root: Path) -> str:
+    """Write a log to `folder` and return its path, relative to the checkout `root` if it is there; empty on failure."""
     path = folder / f"{safe_file_name(name)}.log"
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, context.redactor.clean(text[-MAX_CHARS:]).encode(errors="replace"))
+        write_atomic(path, text[-MAX_CHARS:].encode(errors="replace"))
         for old in _oldest_first(folder)[:-MAX_LOGS]:
             old.unlink(missing_ok=True)
-        return _shown(context, path)
+        return str(path.relative_to(root) if path.is_relative_to(root) else path)
     return ""
 
 
 def _oldest_first(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime_ns)
-
-
-def _shown(context: RunContext, path: Path) -> str:
-    root = context.repository.root
-    return str(path.relative_to(root) if path.is_relative_to(root) else path)

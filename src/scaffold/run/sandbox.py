@@ -2,15 +2,17 @@
 
 import re
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import Run
+from scaffold.core.run_settings import SandboxSettings
+from scaffold.git.repository import Repository
 from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.sandbox.confinement import SandboxSpec
@@ -31,19 +33,41 @@ async def open_sandbox(context: RunContext, run: Run, root: Path, *, name: str) 
 
     Its temporary folder is new, in the folder that `name` selects: an attempt's id, or the merge queue's name.
     """
-    dirs, state = user_dirs(), context.repository.common_dir / "scaffold"
+    place = SandboxPlace(context.repository, context.cache, context.environ, context.temporary(run.id, name))
+    async with open_checkout_sandbox(run.settings.sandbox, place, root) as sandbox:
+        yield sandbox
+
+
+class SandboxPlace(Struct, frozen=True):
+    """The repository that commands work on, and the folders that their sandboxes need."""
+
+    repository: Repository
+    cache: Path
+    """The user's cache directory for Scaffold."""
+    environ: Mapping[str, str]
+    """The environment of this process."""
+    temporary: Path
+    """The folder in which temporary folders of commands are created."""
+
+
+@asynccontextmanager
+async def open_checkout_sandbox(
+    settings: SandboxSettings, place: SandboxPlace, root: Path
+) -> AsyncIterator[SandboxSpec | None]:
+    """Yield the sandbox for commands in one of our checkouts of a repository, as `open_sandbox` does."""
+    dirs, state = user_dirs(), place.repository.common_dir / "scaffold"
     inputs = SandboxInputs(
         root=root,
         home=Path.home(),
-        temporary=_new_folder(context.temporary(run.id, name)),
+        temporary=_new_folder(place.temporary),
         # The state folder has the contracts and results that decide about the
         # work; the git directory itself must stay readable.
-        private=(dirs.config, dirs.data, context.cache, state),
-        shown=(context.repository.common_dir,),
-        searched=(root, context.repository.root),
+        private=(dirs.config, dirs.data, place.cache, state),
+        shown=(place.repository.common_dir,),
+        searched=(root, place.repository.root),
         disposable=True,
     )
-    spec = await build_sandbox_spec(run.settings.sandbox, inputs, context.environ, cache=context.cache / "sandbox.json")
+    spec = await build_sandbox_spec(settings, inputs, place.environ, cache=place.cache / "sandbox.json")
     async with with_egress(spec) as sandbox:
         yield sandbox
 

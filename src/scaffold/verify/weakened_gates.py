@@ -16,7 +16,7 @@ from scaffold.git.commits import PathChange
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_gates
 from scaffold.verify.gates.fitted_gates import TEST_FLAGS, TEST_PROGRAMS, TEST_VALUES, TOOLS, is_named
-from scaffold.verify.gates.project_files import ProjectFiles, decides_gates, files_at_commit
+from scaffold.verify.gates.projects.project_files import ProjectFiles, decides_gates, files_at_commit
 from scaffold.verify.paths.check_inputs import is_config_file
 from scaffold.verify.paths.conventions import is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_specifically

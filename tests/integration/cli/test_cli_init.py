@@ -93,6 +93,10 @@ def test_the_configuration_is_all_comments_and_names_the_checks(repository, scaf
     }
 
 
+def written(repository):
+    return (repository / ".scaffold.yaml").read_text()
+
+
 def uncommented(text):
     return "\n".join(line.removeprefix("# ") for line in text.splitlines())
 
@@ -102,11 +106,12 @@ def test_what_was_found_is_shown_with_its_file_and_how_to_replace_it(repository,
     tox = "[testenv]\ncommands =\n  pytest tests\n  ruff check tests\n"
     lay_out(repository, {"pyproject.toml": PYPROJECT, "tox.ini": tox, **TESTS})
     answer = scaffold("init")
-    assert "  test       python -m pytest -q tests  (from tox.ini)\n" in answer.out
-    assert "  lint       ruff check tests  (from tox.ini)\n" in answer.out
+    assert "  test       python -m pytest -q tests\n               tox.ini:3 runs `pytest tests`\n" in answer.out
+    assert "  lint       ruff check tests\n               tox.ini:4 runs `ruff check tests`\n" in answer.out
     assert "  typecheck  mypy .  (only warns: your own checks never run it)\n" in answer.out
+    assert "               pyproject.toml:5 configures mypy\n" in answer.out
     assert "  another command: `quality_gates.KIND` in the configuration, or `off`" in answer.out
-    assert "# lint  (from tox.ini)\n" in (repository / ".scaffold.yaml").read_text()
+    assert "#   # tox.ini:4 runs `ruff check tests`\n#   lint: ruff check tests\n" in written(repository)
     shown = scaffold("init", "--json", "--dry-run").json["findings"]
     assert (shown["sources"], shown["advisory"]) == ({"test": "tox.ini", "lint": "tox.ini"}, ["typecheck"])
 

@@ -6,7 +6,7 @@ from integration.verify.builders import EnvironmentSetup, check_output
 from scaffold.git import commits
 from scaffold.verify.environment.generated_files import ignored_module, may_be_input, version_files
 from scaffold.verify.environment.later_commit import environment_of_commit
-from scaffold.verify.gates.project_files import ProjectFiles
+from scaffold.verify.gates.projects.project_files import ProjectFiles
 
 CODE = {
     "pyproject.toml": '[tool.hatch.build.hooks.vcs]\nversion-file = "src/calc/_version.py"\n',

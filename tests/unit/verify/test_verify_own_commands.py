@@ -3,8 +3,8 @@
 import pytest
 
 from scaffold.verify.gates.detection import detect_gates
-from scaffold.verify.gates.own_commands import own_commands
-from scaffold.verify.gates.project_files import ProjectFiles
+from scaffold.verify.gates.projects.own_commands import own_commands
+from scaffold.verify.gates.projects.project_files import ProjectFiles
 
 TEST = "def test_a(): pass\n"
 CODE = {"src/calc/a.py": "", "src/calc/b.py": "", "tests/test_a.py": TEST, "pyproject.toml": ""}

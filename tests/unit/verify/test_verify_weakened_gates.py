@@ -3,7 +3,7 @@
 import pytest
 
 from scaffold.core.gates import Gate
-from scaffold.verify.gates.project_files import ProjectFiles
+from scaffold.verify.gates.projects.project_files import ProjectFiles
 from scaffold.verify.weakened_gates import is_as_strict
 
 FILES = ProjectFiles(

@@ -1,33 +1,48 @@
-"""`init`: examine a repository, write a commented configuration, and suggest a first plan."""
+"""`init`: examine a repository, try its checks once, write a configuration, and suggest a first plan."""
 
+import difflib
 import json
 import os
+import shlex
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 import click
-import yaml
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.style import print_json
+from scaffold.cli.execution.trial import run_trial
+from scaffold.cli.render.configuration_text import HEADER, configuration_text
+from scaffold.cli.render.init_text import found_lines, labelled, result_lines
+from scaffold.cli.render.style import heading, is_terminal, print_json
+from scaffold.config.file import read_text
+from scaffold.config.permissions import detect_sandbox_level
 from scaffold.config.settings import PROJECT_FILES
 from scaffold.core.errors import UsageError
 from scaffold.core.gates import GateKind
+from scaffold.core.ids import Commit
 from scaffold.core.printable_text import printable
-from scaffold.git.repository import open_repository
+from scaffold.git.refs import resolve
+from scaffold.git.repository import Repository, open_repository
 from scaffold.host.files import write_atomic
 from scaffold.host.process.async_runner import run_async
-from scaffold.verify.gates.detection import DetectedGates, detect_in_folder
-from scaffold.verify.gates.project import ProjectKind
+from scaffold.orchestrator.trial.result import GateTrial, Trial
+from scaffold.policy.secret.environment import command_environment
+from scaffold.verify.gates.detection import DetectedGates, detect_at_commit, detect_in_folder
+from scaffold.verify.gates.projects.project import ProjectKind
+from scaffold.verify.gates.runner_detection import program_words
 
 CommandsByKind = Mapping[Literal["setup"] | GateKind, str]
 AGENT_PROGRAMS = ("claude", "codex")
-MAX_COMMAND_CHARS = 10_000
-ADVISORY = "only warns: your own checks never run it"
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+CONFIGURATION = PROJECT_FILES[0]
+NOTES = "NOTES.md"
+NOT_COMMITTED = "these checks are in files that are not committed: commit them first, because runs start from a commit"
+DIFFERENT = "your uncommitted changes would change this; a run starts from the last commit"
+NOTHING_RUN = "nothing was run: `scaffold init --yes` tries these commands once, in a sandbox and a temporary worktree"
 
 
 class ProjectScan(Struct, frozen=True, kw_only=True):
@@ -46,25 +61,27 @@ class ProjectScan(Struct, frozen=True, kw_only=True):
     """Names of variables that hold a provider's key; never their values."""
 
 
-CONFIGURATION = PROJECT_FILES[0]
-NOTES = "NOTES.md"
+class Examination(Struct, frozen=True, kw_only=True):
+    """A repository and what was found in it."""
 
-CONFIGURATION_TEMPLATE = """\
-# Scaffold's settings for this repository. Everything here is a comment; remove a `#` to set something.
-# This file applies to users who have run `scaffold trust` here. It can tighten their settings, not loosen them.
-# Your own settings: `scaffold config KEY VALUE`.
+    repository: Repository
+    head: Commit | None
+    """The commit that runs would start from; None before the first one."""
+    detection: DetectedGates
+    committed: bool
+    """Whether what was found is in that commit, so that it can be tried."""
+    notes: tuple[str, ...]
 
-# model: anthropic:NAME           # the model of all agents; see `scaffold config model`
-# tier: builder                   # quick, scout, builder or architect
-# agents: 3                       # agents in parallel; overrides the tier
-# budget_usd: 5.00                # no model request starts beyond this
-# approvals: {network: deny}      # of file_write, shell, network, ...: ask or deny
-# permissions:
-#   deny: ["shell:git push *"]    # always wins over an allowing rule
-# sandbox: {mode: require, network: none}
-# tiers:
-#   builder: {agents: 3, iterations: 5, timeout_min: 15}
-"""
+    @property
+    def findings(self) -> ProjectScan:
+        """What was found, by kind."""
+        return project_scan(self.detection, os.environ)
+
+    @property
+    def can_be_tried(self) -> bool:
+        """Whether there is anything to run."""
+        return self.committed and bool(self.detection.gates or self.detection.setup)
+
 
 PLAN_TEMPLATE = """\
 version: 1
@@ -85,32 +102,118 @@ goals:
 
 
 @click.command()
+@click.option("--yes", "agreed", is_flag=True, help="Try the commands found and write the configuration, unasked.")
 @click.option("--force", is_flag=True, help="Replace an existing configuration.")
-@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@click.option("--dry-run", is_flag=True, help="Run nothing and write nothing.")
 @json_option
-def init(*, force: bool, dry_run: bool, as_json: bool) -> None:
-    """Examine this repository and write a commented `.scaffold.yaml`.
+def init(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) -> None:
+    r"""Find this repository's checks, try them once, and write `.scaffold.yaml`.
 
-    Does not run any of the repository's code.
+    Shows each check and set-up command with the file and line that says so. After a yes they run once, in a sandbox and
+    a temporary worktree; your checkout is not touched. After a second yes the configuration is written. Without a
+    terminal and without `--yes` nothing is run, and the configuration consists of comments.
+
+    \b
+    Examples:
+      scaffold init                 # look, ask, try, ask, write
+      scaffold init --dry-run       # only look
+      scaffold init --yes --json    # for scripts
     """
-    root = run_async(_root())
-    findings = scan_project(root, os.environ)
-    path = root / CONFIGURATION
-    # A dangling link counts as a file, which `exists` would not see.
-    written = not dry_run and (force or not os.path.lexists(path))
+    found = run_async(_examine())
+    if not as_json:
+        click.echo("\n".join(_summary(found)))
+    asking = not (agreed or dry_run or as_json) and is_terminal(sys.stdin, sys.stderr)
+    trial = _trial(found, agreed=agreed and not dry_run, asking=asking, as_json=as_json)
+    text = configuration_text(found.detection, trial)
+    path = found.repository.root / CONFIGURATION
+    written = not dry_run and _may_write(path, text, force=force, asking=asking)
     if written:
-        _write(path, configuration(findings))
+        _write(path, text)
     if as_json:
-        print_json({"findings": findings, "configuration": str(path), "written": written, "plan": first_plan(findings)})
+        print_json(_report(found, trial) | {"configuration": str(path), "written": written})
         return
-    click.echo(printable(_summary(root, findings)))
     click.echo(_about_file(path, written=written, dry_run=dry_run), err=True)
-    click.echo(f"\nA small first plan; save it as plan.yaml:\n\n{first_plan(findings)}")
-    click.echo("Next\n  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml --model MODEL")
+    _print_next(found.findings, written=written)
 
 
-async def _root() -> Path:
-    return (await open_repository(Path.cwd(), environ=os.environ)).root
+async def _examine() -> Examination:
+    """Return what is found at the commit that runs start from, or in the files if that has nothing."""
+    repository = await open_repository(Path.cwd(), environ=os.environ)
+    head = await resolve(repository.git, "HEAD")
+    in_files = detect_in_folder(repository.root)
+    at_head = await detect_at_commit(repository.git, head) if head else None
+    if at_head is None or not (at_head.gates or at_head.setup):
+        notes = (NOT_COMMITTED,) if in_files.gates or in_files.setup else ()
+        return Examination(repository=repository, head=head, detection=in_files, committed=False, notes=notes)
+    same = (at_head.gates, at_head.setup) == (in_files.gates, in_files.setup)
+    return Examination(
+        repository=repository, head=head, detection=at_head, committed=True, notes=() if same else (DIFFERENT,)
+    )
+
+
+def _summary(found: Examination) -> list[str]:
+    findings, root = found.findings, found.repository.root
+    at = f" at {found.head[:8]}" if found.head and found.committed else ""
+    lines = [heading(printable(f"{root.name}: {findings.type} project{at}")), *found_lines(found.detection)]
+    for program in missing_programs(found.detection, os.environ):
+        lines += labelled("missing", f"`{program}` is not installed, or not on PATH")
+    if findings.gates:
+        lines.append("  another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`")
+    if "test" not in findings.gates:
+        lines.append("  no tests were found: give the actions of your plans contracts with checks")
+    lines.append(f"  agents     {', '.join(findings.agents) or 'no other agent program on PATH'}")
+    lines.append(f"  keys       {', '.join(findings.keys) or 'no API key of a provider in the environment'}")
+    return lines + [line for note in found.notes for line in labelled("note", note)]
+
+
+def _trial(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> Trial | None:
+    """Try the commands found if the user agrees; None if nothing was run."""
+    if found.head is None or not found.can_be_tried:
+        return None
+    if not agreed and not (asking and click.confirm(f"\n{_question(found.head)}", err=True)):
+        if not as_json:
+            click.echo(NOTHING_RUN, err=True)
+        return None
+    if not as_json:
+        click.echo("")
+
+    def show(result: GateTrial) -> None:
+        if not as_json:
+            click.echo("\n".join(result_lines(result)))
+
+    trial = run_async(run_trial(found.repository, found.head, found.detection, on_result=show))
+    if trial.problem and not as_json:
+        click.echo("\n".join(labelled("problem", trial.problem)))
+    return trial
+
+
+def _question(head: Commit) -> str:
+    level = run_async(detect_sandbox_level()).level
+    where = f"in a sandbox ({level})" if level != "none" else "WITHOUT a sandbox, as this machine has none,"
+    return f"Run these commands once, {where} and in a temporary worktree of {head[:8]}? Set-up may use the network."
+
+
+def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:
+    """Return whether the configuration may be written; an existing one only with `--force` or after a yes."""
+    # A dangling link counts as a file, which `exists` would not see.
+    exists = os.path.lexists(path)
+    if force or not asking:
+        return force or not exists
+    if not exists:
+        click.echo(f"\n{_shown(text)}", err=True)
+        return click.confirm(f"Write this to {path}?", default=True, err=True)
+    try:
+        before = read_text(path)
+    except UsageError:
+        before = ""
+    changes = "".join(difflib.unified_diff(before.splitlines(keepends=True), text.splitlines(keepends=True), n=0))
+    click.echo(f"\n{printable(changes)}", err=True)
+    return click.confirm(f"{path} exists. Replace it, as shown?", err=True)
+
+
+def _shown(text: str) -> str:
+    """Return what the configuration sets, without the comments about other settings."""
+    return printable(text.removeprefix(HEADER).strip() + "\n") if text != HEADER else "(only comments)\n"
 
 
 def _write(path: Path, text: str) -> None:
@@ -122,48 +225,54 @@ def _write(path: Path, text: str) -> None:
         ) from error
 
 
-def _summary(root: Path, findings: ProjectScan) -> str:
-    lines = [f"{root.name}: {findings.type} project"]
-    lines += [f"  {gate:<10} {command}{_about_gate(findings, gate)}" for gate, command in findings.gates.items()]
-    if findings.gates:
-        lines.append("  another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`")
-    if "test" not in findings.gates:
-        lines.append("  no tests were found: give the actions of your plans contracts with checks")
-    lines.append(f"  agents     {', '.join(findings.agents) or 'no other agent program on PATH'}")
-    lines.append(f"  keys       {', '.join(findings.keys) or 'no API key of a provider in the environment'}")
-    return "\n".join(lines)
-
-
-def _about_gate(findings: ProjectScan, kind: str) -> str:
-    """Return where a check was found and whether it only warns, in brackets; empty without either."""
-    about = [f"from {where}" for gate, where in findings.sources.items() if gate == kind]
-    about += [ADVISORY] if kind in findings.advisory else []
-    return f"  ({', '.join(about)})" if about else ""
-
-
 def _about_file(path: Path, *, written: bool, dry_run: bool) -> str:
     if written:
         return f"wrote {path}"
-    return f"{path} was not written" if dry_run else f"{path} exists and was not changed; `--force` replaces it"
+    if dry_run or not os.path.lexists(path):
+        return f"{path} was not written"
+    return f"{path} exists and was not changed; `--force` replaces it"
 
 
-def configuration(findings: ProjectScan) -> str:
-    """Return the text of a configuration that consists of comments."""
-    text = CONFIGURATION_TEMPLATE
-    if "setup" in findings.gates:
-        text += "\n# Found here; it runs once you trust this folder. Another list of commands, or `off`:\n"
-        text += _commented({"setup": [findings.gates["setup"]]})
-    checks = {kind: command for kind, command in findings.gates.items() if kind != "setup"}
-    if checks:
-        text += "\n# Checks found here. A command of yours, or `off`, replaces one; it then counts in any case.\n"
-        text += _commented({"quality_gates": checks})
-        text += "".join(f"# {kind}{about}\n" for kind in checks if (about := _about_gate(findings, kind)))
-    return text
+def _print_next(findings: ProjectScan, *, written: bool) -> None:
+    click.echo(f"\nA small first plan; save it as plan.yaml:\n\n{first_plan(findings)}")
+    trust = "  scaffold trust                  # so that the configuration counts\n" if written else ""
+    click.echo(f"Next\n{trust}  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml --model MODEL")
 
 
-def _commented(settings: Mapping[str, object]) -> str:
-    text = yaml.safe_dump(settings, sort_keys=False, width=MAX_COMMAND_CHARS)
-    return "".join(f"# {line}\n" for line in text.splitlines())
+def _report(found: Examination, trial: Trial | None) -> dict[str, object]:
+    """Return the findings as JSON values."""
+    detection = found.detection
+    results = {each.name: each for each in trial.gates} if trial else {}
+    return {
+        "findings": found.findings,
+        "commit": found.head if found.committed else None,
+        "setup": [{"command": each, "from": detection.reasons.get(each)} for each in detection.setup],
+        "missing": missing_programs(detection, os.environ),
+        "checks": [
+            {
+                "name": gate.name,
+                "kind": gate.kind,
+                "command": gate.command,
+                "folder": gate.folder,
+                "advisory": gate.advisory,
+                "from": detection.reasons.get(gate.name),
+                "result": results.get(gate.name),
+            }
+            for gate in detection.gates
+        ],
+        "tried": trial is not None,
+        "problem": trial.problem if trial else "",
+        "notes": [*detection.notes, *found.notes],
+        "plan": first_plan(found.findings),
+    }
+
+
+def missing_programs(detection: DetectedGates, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the programs that set-up commands start and that are not on the PATH of commands."""
+    path = command_environment(environ)["PATH"]
+    programs = (next(iter(program_words(command)), "") for command in detection.setup)
+    named = dict.fromkeys(each for each in programs if each and "/" not in each)
+    return tuple(each for each in named if shutil.which(each, path=path) is None)
 
 
 def first_plan(findings: ProjectScan) -> str:
@@ -177,7 +286,11 @@ def first_plan(findings: ProjectScan) -> str:
 
 def scan_project(root: Path, environ: Mapping[str, str]) -> ProjectScan:
     """Return the findings about the files in `root` and about the environment."""
-    detection = detect_in_folder(root)
+    return project_scan(detect_in_folder(root), environ)
+
+
+def project_scan(detection: DetectedGates, environ: Mapping[str, str]) -> ProjectScan:
+    """Return what was detected by kind, and the findings about the environment."""
     return ProjectScan(
         type=detection.kind,
         gates=_commands(detection),
@@ -192,6 +305,6 @@ def _commands(detection: DetectedGates) -> CommandsByKind:
     """Return the commands by kind, to be run in the root folder; several of one kind are joined by `&&`."""
     commands: dict[Literal["setup"] | GateKind, list[str]] = {"setup": list(detection.setup)} if detection.setup else {}
     for gate in detection.gates:
-        there = f"(cd {gate.folder} && {gate.command})" if gate.folder else gate.command
+        there = f"(cd {shlex.quote(gate.folder)} && {gate.command})" if gate.folder else gate.command
         commands.setdefault(gate.kind, []).append(there)
     return {kind: " && ".join(several) for kind, several in commands.items()}

@@ -11,7 +11,7 @@ from scaffold.core.ids import Commit
 from scaffold.git import commits
 from scaffold.git.command import Git
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, dependency_hashes, selects_dependencies
-from scaffold.verify.gates.project_files import ProjectFiles, as_table, as_texts, files_at_commit, ini_section
+from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts, files_at_commit, ini_section
 
 READ = frozenset({"pyproject.toml", "setup.cfg", "package.json"})
 """Manifests of which only some parts select dependencies."""

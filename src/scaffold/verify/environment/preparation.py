@@ -31,7 +31,7 @@ from scaffold.verify.environment.golden import (
     snapshot_installed,
 )
 from scaffold.verify.environment.included_files import OWN_FOLDER, find_included, snapshot_files
-from scaffold.verify.gates.project_files import files_at_commit
+from scaffold.verify.gates.projects.project_files import files_at_commit
 from scaffold.verify.readiness import NotReady
 
 KEPT_FILES = "packages and generated files"

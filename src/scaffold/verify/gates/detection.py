@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,18 +13,20 @@ from scaffold.core.gates import Gate, RunnerKind
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.verify.gates.fitted_gates import fit_gates
-from scaffold.verify.gates.node_project import read_node
-from scaffold.verify.gates.project import Project, ProjectKind, RequiredTools
-from scaffold.verify.gates.project_files import MANIFESTS, ProjectFiles, files_at_commit, files_in_folder
-from scaffold.verify.gates.python_project import read_python
+from scaffold.verify.gates.projects.go_project import go_workspace_modules, read_go
+from scaffold.verify.gates.projects.node_project import read_node
+from scaffold.verify.gates.projects.own_commands import tests_run_by_kind
+from scaffold.verify.gates.projects.project import Project, ProjectKind, Reason, RequiredTools
+from scaffold.verify.gates.projects.project_files import MANIFESTS, ProjectFiles, files_at_commit, files_in_folder
+from scaffold.verify.gates.projects.python_project import read_python
+from scaffold.verify.gates.projects.rust_project import read_rust
+from scaffold.verify.gates.projects.task_file import read_task_file
 from scaffold.verify.gates.runner_detection import detect_runner
 
 MAX_PROJECTS = 20
 MAX_DEPTH = 3
 """How deep to search for projects if the top of the repository is none."""
 
-_RUST_TEST = re.compile(r"#\[(cfg\(test\)|(\w+::)?test\b)")
-_GO_WORK_USE = re.compile(r"^(?:use)?\s+\.?/?([^\s()]+)\s*$", re.MULTILINE)
 BINARIES = "node_modules/.bin"
 """Scripts of package.json search this folder before PATH."""
 PYTHON_TOOLS = frozenset({"ruff", "flake8", "pylint", "mypy", "pyright", "basedpyright", "stubtest", "ty"})
@@ -44,6 +47,8 @@ class DetectedGates(Struct, frozen=True, kw_only=True):
     scripts: Mapping[str, RunnerKind] = {}
     sources: Mapping[str, str] = {}
     """The file of the project whose command a gate follows, by the gate's name."""
+    reasons: Mapping[str, Reason] = {}
+    """What says that a gate or a set-up command is the project's, by the gate's name or the command."""
     given: frozenset[str] = frozenset()
     """The names of the gates that come from the settings."""
     notes: tuple[str, ...] = ()
@@ -85,15 +90,30 @@ def detect_gates(files: ProjectFiles) -> DetectedGates:
     """Return the gates of a repository with these files."""
     kinds = _kinds(files)
     if kinds:
-        return _merged(kinds[0], [(fit_gates(PROJECT_READERS[kind](files), files), "") for kind in kinds])
-    modules = _go_workspace_modules(files)
+        read = [(fit_gates(PROJECT_READERS[kind](files), files), "") for kind in _most_tested_first(kinds, files)]
+        return _merged(kinds[0], read)
+    modules = go_workspace_modules(files)
     folders = modules or [each for each in files.folders_of(*MANIFESTS) if each.count("/") < MAX_DEPTH]
     outer = [each for each in folders if not any(each.startswith(f"{other}/") for other in folders)]
     below = [(kinds[0], folder) for folder in outer[:MAX_PROJECTS] if (kinds := _kinds(files.at(folder)))]
-    if not below:
-        return DetectedGates(kind="unknown")
-    found = _merged(below[0][0], [(PROJECT_READERS[kind](files.at(folder)), folder) for kind, folder in below])
-    return found if modules or len({kind for kind, _ in below}) == 1 else structs.replace(found, kind="unknown")
+    projects = [(kind, PROJECT_READERS[kind](files.at(folder)), folder) for kind, folder in below]
+    # Folders without any check, such as data with a manifest, say nothing about the repository.
+    checked = [each for each in projects if each[1].gates]
+    names = {gate.kind for _, project, _ in checked for gate in project.gates}
+    tasks = read_task_file(files)
+    tasks = structs.replace(tasks, gates=tuple(gate for gate in tasks.gates if gate.kind not in names))
+    counted = checked or ([] if tasks.gates else projects)
+    found = _merged("unknown", [*((project, folder) for _, project, folder in counted), (tasks, "")])
+    known = {kind for kind, _, _ in counted}
+    return structs.replace(found, kind=known.pop()) if len(known) == 1 else found
+
+
+def _most_tested_first(kinds: Sequence[ProjectKind], files: ProjectFiles) -> Sequence[ProjectKind]:
+    """Return the kinds of project at the top, those first whose tests the project's own set-up runs most often."""
+    if len(kinds) == 1:
+        return kinds
+    times = tests_run_by_kind(files)
+    return sorted(kinds, key=lambda kind: -times[kind])
 
 
 def _kinds(files: ProjectFiles) -> tuple[ProjectKind, ...]:
@@ -109,54 +129,38 @@ def _merged(kind: ProjectKind, projects: Sequence[tuple[Project, str]]) -> Detec
     """Return the combined detection of several (project, folder) pairs; the first gate of a name counts."""
     gates: dict[str, Gate] = {}
     tools: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    reasons: dict[str, Reason] = {}
+    setup: dict[str, None] = {}
     for project, folder in projects:
         for gate in project.gates:
             placed = structs.replace(gate, folder="/".join(filter(None, (folder, gate.folder))))
             if placed.name not in gates:
                 gates[placed.name] = placed
                 tools |= {placed.name: project.tools[gate.name]} if gate.name in project.tools else {}
-    commands = [f"cd {folder} && {each}" if folder else each for project, folder in projects for each in project.setup]
+                sources |= {placed.name: project.sources[gate.name]} if gate.name in project.sources else {}
+                reasons |= _placed_reason(placed.name, project.reasons.get(gate.name), folder)
+        for command in project.setup:
+            there = f"cd {shlex.quote(folder)} && {command}" if folder else command
+            setup[there] = None
+            reasons |= _placed_reason(there, project.reasons.get(command), folder)
     return DetectedGates(
         kind=kind,
         gates=tuple(gates.values()),
-        setup=tuple(commands),
+        setup=tuple(setup),
         tools=tools,
         scripts={name: runner for project, _ in reversed(projects) for name, runner in project.scripts.items()},
-        sources={name: source for project, _ in reversed(projects) for name, source in project.sources.items()},
+        sources=sources,
+        reasons=reasons,
         notes=tuple(note for project, _ in projects for note in project.notes),
     )
 
 
-def _read_go(files: ProjectFiles) -> Project:
-    linted = any(re.fullmatch(r"\.golangci\.\w+", path) for path in files.paths)
-    gates = [Gate(kind="build", command="go build ./...")]
-    if any(path.endswith("_test.go") for path in files.paths):
-        gates.insert(0, Gate(kind="test", command="go test ./...", runner="go"))
-    gates.append(Gate(kind="lint", command="golangci-lint run" if linted else "go vet ./...", runner="findings"))
-    tools = {gate.name: gate.command.split()[0] for gate in gates}
-    setup = ("go mod download",) if re.search(r"^require\b", files.text("go.mod"), re.MULTILINE) else ()
-    return Project(gates=tuple(gates), setup=setup, tools=tools)
-
-
-def _read_rust(files: ProjectFiles) -> Project:
-    manifest = files.toml("Cargo.toml")
-    locked = " --locked" if files.has("Cargo.lock") else ""
-    every = " --workspace" if "workspace" in manifest else ""
-    lint = f"cargo clippy{every} --message-format short -- -D warnings"
-    gates = [Gate(kind="build", command=f"cargo build{every}"), Gate(kind="lint", command=lint, runner="findings")]
-    if any(_RUST_TEST.search(files.text(path)) for path in files.paths if path.endswith(".rs")):
-        gates.insert(0, Gate(kind="test", command=f"cargo test{every}", runner="cargo"))
-    needs = any(each in manifest for each in ("dependencies", "dev-dependencies", "build-dependencies", "workspace"))
-    return Project(
-        gates=tuple(gates),
-        setup=(f"cargo fetch{locked}",) if needs else (),
-        tools={"test": "cargo", "build": "cargo", "lint": "cargo-clippy"},
-    )
-
-
-def _go_workspace_modules(files: ProjectFiles) -> list[str]:
-    """Return the module folders of a Go workspace."""
-    return [found for found in _GO_WORK_USE.findall(files.text("go.work")) if files.has(f"{found}/go.mod")]
+def _placed_reason(name: str, reason: Reason | None, folder: str) -> dict[str, Reason]:
+    """Return the reason by name, its path relative to the repository's top; empty without one."""
+    if reason is None:
+        return {}
+    return {name: structs.replace(reason, path=f"{folder}/{reason.path}") if folder else reason}
 
 
 KIND_BY_FILE: tuple[tuple[str, ProjectKind], ...] = (
@@ -167,9 +171,9 @@ KIND_BY_FILE: tuple[tuple[str, ProjectKind], ...] = (
 )
 """In order of precedence: a repository with several languages counts as the first."""
 PROJECT_READERS: Mapping[ProjectKind, Callable[[ProjectFiles], Project]] = {
-    "go": _read_go,
+    "go": read_go,
     "node": read_node,
-    "rust": _read_rust,
+    "rust": read_rust,
     "python": read_python,
 }
 

@@ -7,9 +7,9 @@ from msgspec import Struct, structs
 
 from scaffold.core.gates import Gate, GateKind
 from scaffold.policy.path.globs import matches
-from scaffold.verify.gates.own_commands import OwnCommand, own_commands, program_key
-from scaffold.verify.gates.project import Project
-from scaffold.verify.gates.project_files import ProjectFiles
+from scaffold.verify.gates.projects.own_commands import OwnCommand, own_commands, program_key
+from scaffold.verify.gates.projects.project import Project
+from scaffold.verify.gates.projects.project_files import ProjectFiles
 from scaffold.verify.paths.conventions import is_test
 
 TOOLS: Mapping[str, GateKind] = {
@@ -44,10 +44,10 @@ TEST_FLAGS = frozenset({"--doctest-modules", "--strict-markers", "--strict-confi
 
 
 class Fitted(Struct, frozen=True):
-    """A gate, and the file of the project that it follows; None if it was detected from configuration alone."""
+    """A gate, and the command of the project that it follows; None if it was detected from configuration alone."""
 
     gate: Gate
-    source: str | None = None
+    own: OwnCommand | None = None
 
 
 def fit_gates(project: Project, files: ProjectFiles) -> Project:
@@ -57,12 +57,14 @@ def fit_gates(project: Project, files: ProjectFiles) -> Project:
         return project
     fitted = [_fitted(gate, own, files) for gate in project.gates]
     fitted += _added(project, own, files)
-    tools = {each.gate.name: _program(each.gate) for each in fitted if each.source and each.gate.kind != "test"}
+    followed = {each.gate.name: each.own for each in fitted if each.own is not None}
+    tools = {each.gate.name: _program(each.gate) for each in fitted if each.own and each.gate.kind != "test"}
     return structs.replace(
         project,
         gates=tuple(each.gate for each in fitted),
         tools={**project.tools, **tools},
-        sources={**project.sources, **{each.gate.name: each.source for each in fitted if each.source}},
+        sources={**project.sources, **{name: command.source for name, command in followed.items()}},
+        reasons={**project.reasons, **{name: command.reason(files) for name, command in followed.items()}},
     )
 
 
@@ -75,11 +77,11 @@ def _fitted(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) -> Fitte
         return Fitted(gate)  # a script of the project's own, or a build, which tests need anyway
     running = [command for command in own if program_key(command.words) == key and _judges(command)]
     if key not in TOOLS and running:
-        return Fitted(gate, running[0].source)
+        return Fitted(gate, running[0])
     others = [each for each in own if TOOLS.get(program_key(each.words)) == gate.kind and _judges(each)]
     if not running and not others:
         return Fitted(structs.replace(gate, advisory=True))
-    return _best(gate.kind, running or others, files) or Fitted(gate, running[0].source if running else None)
+    return _best(gate.kind, running or others, files) or Fitted(gate, running[0] if running else None)
 
 
 def _added(project: Project, own: Sequence[OwnCommand], files: ProjectFiles) -> Iterator[Fitted]:
@@ -96,7 +98,7 @@ def _best(kind: GateKind, running: Sequence[OwnCommand], files: ProjectFiles) ->
     order = list(TOOLS)
     ranked = sorted(running, key=lambda each: order.index(program_key(each.words)))
     plain = [
-        (words, each.source)
+        (words, each)
         for each in ranked
         if each.exact
         and program_key(each.words) == program_key(ranked[0].words)
@@ -108,7 +110,7 @@ def _best(kind: GateKind, running: Sequence[OwnCommand], files: ProjectFiles) ->
         return Fitted(Gate(kind=kind, command=shlex.join(covered[0]), runner="findings"), covered[1])
     for command in ranked:
         if default := DEFAULTS.get(program_key(command.words)):
-            return Fitted(Gate(kind=kind, command=default, runner="findings"), command.source)
+            return Fitted(Gate(kind=kind, command=default, runner="findings"), command)
     return None
 
 
@@ -153,12 +155,14 @@ def _fitted_tests(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) ->
         chosen = {tuple(_selection(each.words, files)) for each in pytest if each.exact}
         selection = next(iter(chosen)) if len(chosen) == 1 and all(each.exact for each in pytest) else ()
         command = shlex.join(("python", "-m", "pytest", "-q", *selection))
-        return Fitted(structs.replace(gate, command=command), pytest[0].source)
+        alike = [each for each in pytest if tuple(_selection(each.words, files)) == selection] or pytest
+        plainest = min(alike, key=lambda each: (each.source != alike[0].source, len(each.words)))
+        return Fitted(structs.replace(gate, command=command), plainest)
     plain = next((each for each in unittest if each.exact), None)
     if plain is not None and not pytest:
         words = [word for word in plain.words if word not in ABOUT_OUTPUT]
         command = shlex.join(("python", "-m", *words))
-        return Fitted(structs.replace(gate, command=command, runner="unittest"), plain.source)
+        return Fitted(structs.replace(gate, command=command, runner="unittest"), plain)
     return Fitted(gate)
 
 

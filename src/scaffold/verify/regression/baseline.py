@@ -27,6 +27,7 @@ ADVISORY = "no check of the project's own set-up runs it"
 UNINFORMATIVE = "fails before the work and does not report individual tests, so it cannot tell good work from bad"
 MAX_FAILURES = 3
 """Failed tests whose messages tell why no test passes."""
+NETWORK = "it needs the network: it asks for {}"
 MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(pattern, re.MULTILINE), words)
     for pattern, words in (
@@ -44,6 +45,9 @@ MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
         (r'connection to server at "([^"\s]+)"[^\n]* failed', "no service answers at {}"),
         (r"(\w[\w.-]*:\d+)[^\n]*[Cc]onnection refused", "no service answers at {}"),
         (r"[Cc]onnection (refused)", "a required service does not answer (connection {})"),
+        (r"(?:Could not resolve host: |lookup |getaddrinfo (?:EAI_AGAIN|ENOTFOUND) )([\w-]+(?:\.[\w-]+)+)", NETWORK),
+        (r"[Ff]ailed to resolve '([^']+)'", NETWORK),
+        (r"(Temporary failure in name resolution|Name or service not known)", "it needs the network ({})"),
         (r"[Nn]o such file or directory: '([^']+)'", "the file {} is missing"),
         (r"ENOENT: no such file or directory, \w+ '([^']+)'", "the file {} is missing"),
         (r"(?:^|: )([\w./+-]+): (?:command )?not found$", "the program `{}` was not found"),
@@ -206,7 +210,7 @@ def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> N
     """
     if run.gate.kind != "test" and not given:
         return None
-    problem = _problem(run)
+    problem = gate_problem(run)
     if problem is None:
         return None
     return NotReady(
@@ -223,7 +227,8 @@ def _failures(run: GateRun) -> str:
     return "".join(f"{text}\n" for text in islice(said, MAX_FAILURES))
 
 
-def _problem(run: GateRun) -> str | None:
+def gate_problem(run: GateRun) -> str | None:
+    """Return why the run says nothing about work, after the words "it cannot judge:"; None if it can."""
     # The service first: its own output, which follows, names what it lacks, and so would look like the check's.
     missing = _missing_service(run) or missing_dependency(f"{_failures(run)}{run.detail}")
     match run.problem:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from scaffold.policy.shell.command_decision import visible_commands
-from scaffold.verify.gates.own_commands import LAUNCHERS
+from scaffold.verify.gates.projects.own_commands import LAUNCHERS
 from scaffold.verify.paths.check_inputs import PACKAGE_MANAGERS, TASK_RUNNER_FILES, launched_commands
 
 TARGETING = frozenset({*TASK_RUNNER_FILES, *PACKAGE_MANAGERS})

@@ -15,13 +15,35 @@ from scaffold.git.commits import batch_contents, blob_sizes, listed_files, liste
 from scaffold.host.folder_tree import walk
 
 MANIFESTS = ("go.mod", "go.work", "package.json", "Cargo.toml", "pyproject.toml", "setup.py", "setup.cfg")
-OWN_CHECKS = ("noxfile.py", "tox.toml", ".pre-commit-config.yaml", ".gitlab-ci.yml")
+OWN_CHECKS = ("noxfile.py", "tox.toml", "hatch.toml", ".pre-commit-config.yaml", ".gitlab-ci.yml")
+CI_FILES = (".circleci/config.yml", ".travis.yml", "azure-pipelines.yml", ".azure-pipelines.yml")
 RECIPES = ("GNUmakefile", "makefile", "Makefile", "justfile", "Justfile", ".justfile")
 WORKFLOWS = ".github/workflows"
 READ_FILES = frozenset({*MANIFESTS, *OWN_CHECKS, *RECIPES, "tox.ini", "pytest.ini", "pnpm-workspace.yaml"})
 """Names of the files whose contents are read, besides workflows."""
+REQUIREMENT_FILES = (
+    *("requirements.txt", "requirements-dev.txt", "requirements-test.txt", "requirements_dev.txt"),
+    *("dev-requirements.txt", "test-requirements.txt", "requirements/dev.txt", "requirements/test.txt"),
+    *("requirements-tests.txt", "requirements_test.txt", "requirements/tests.txt", "tests/requirements.txt"),
+)
+SCRIPT_FOLDERS = frozenset({"scripts", "script", "bin", "ci", ".ci", ".github", "dev", "tools"})
+SCRIPT_SUFFIXES = frozenset({"", ".sh", ".bash"})
+"""Where projects keep the shell scripts that their set-up starts: directly in these folders at the top."""
 SKIPPED_FOLDERS = frozenset(
-    {".git", "node_modules", ".venv", "venv", "target", "vendor", "__pycache__", "testdata", "fixtures"}
+    {
+        ".git",
+        "node_modules",
+        ".venv",
+        "venv",
+        ".tox",
+        ".nox",
+        "site-packages",
+        "target",
+        "vendor",
+        "__pycache__",
+        "testdata",
+        "fixtures",
+    }
 )
 """Folders that are not searched: third-party code, build output and test data."""
 MAX_BYTES = 1_000_000
@@ -72,6 +94,11 @@ class ProjectFiles:
             return as_table(json.loads(self.text(path)))
         except (ValueError, RecursionError):
             return {}
+
+    def line(self, path: str, *texts: str) -> int | None:
+        """Return the number, from 1, of the first line of a file that contains all the texts; None if none does."""
+        lines = enumerate(self.text(path).splitlines(), start=1)
+        return next((number for number, line in lines if all(text in line for text in texts)), None)
 
     def folders_of(self, *names: str) -> tuple[str, ...]:
         """Return the folders that contain a file with one of the names, outermost first."""
@@ -130,7 +157,14 @@ def _may_test(path: str) -> bool:
 
 def decides_gates(path: str) -> bool:
     """Return True if gates are detected from the contents of the file."""
-    return (PurePosixPath(path).name in READ_FILES or path.startswith(f"{WORKFLOWS}/")) and _is_listed(path)
+    named = PurePosixPath(path).name in READ_FILES or path in {*CI_FILES, *REQUIREMENT_FILES}
+    return (named or path.startswith(f"{WORKFLOWS}/") or is_script(path)) and _is_listed(path)
+
+
+def is_script(path: str) -> bool:
+    """Return True if a path is where projects keep shell scripts."""
+    folder, _, name = path.rpartition("/")
+    return folder in SCRIPT_FOLDERS and PurePosixPath(name).suffix in SCRIPT_SUFFIXES
 
 
 async def _contents(git: Git, blobs: Mapping[str, str]) -> Mapping[str, bytes]:

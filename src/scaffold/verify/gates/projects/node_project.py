@@ -1,5 +1,6 @@
 """Detect the gates of a Node project from the scripts of package.json."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -10,13 +11,21 @@ import yaml
 from scaffold.core.gates import Gate, GateKind, RunnerKind
 from scaffold.core.printable_text import count_of
 from scaffold.policy.path.globs import matches
-from scaffold.verify.gates.project import Project
-from scaffold.verify.gates.project_files import ProjectFiles, as_table, as_texts
+from scaffold.verify.gates.projects.project import Project, Reason
+from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts
 from scaffold.verify.gates.runner_detection import detect_runner, program_words, script_name
 
 NO_TEST = "no test specified"
 """The text in the test script that `npm init` creates for a project without tests."""
-LOCK_FILES = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lockb": "bun", "bun.lock": "bun"}
+MANIFEST = "package.json"
+LOCK_FILES = {
+    "pnpm-lock.yaml": "pnpm",
+    "yarn.lock": "yarn",
+    "bun.lockb": "bun",
+    "bun.lock": "bun",
+    "package-lock.json": "npm",
+    "npm-shrinkwrap.json": "npm",
+}
 SCRIPT_NAMES: Mapping[GateKind, tuple[str, ...]] = {
     "test": ("test",),
     "build": ("build",),
@@ -41,26 +50,36 @@ _TEST_FILE = re.compile(r"\.(test|spec)\.[cm]?[jt]sx?$|(^|/)__tests__/")
 
 def read_node(files: ProjectFiles) -> Project:
     """Return the project in a folder with a package.json; for a workspace with a test gate for each package."""
-    manifest = files.json("package.json")
-    packager = next((name for lock, name in LOCK_FILES.items() if files.has(lock)), "npm")
-    locked = files.has("package-lock.json", "npm-shrinkwrap.json", *LOCK_FILES)
+    manifest = files.json(MANIFEST)
+    lock = next((name for name in LOCK_FILES if files.has(name)), None)
+    packager = LOCK_FILES[lock] if lock else _named_packager(manifest)
     top = _package(files, manifest, packager, "")
     members = () if any(gate.kind == "test" for gate in top.gates) else _members(files, manifest)
     parts = [
-        _package(files.at(folder), files.at(folder).json("package.json"), packager, folder)
+        _package(files.at(folder), files.at(folder).json(MANIFEST), packager, folder)
         for folder in members[:MAX_PACKAGES]
     ]
     tests = [gate for part in parts for gate in part.gates if gate.kind == "test"]
     left_out = len(members) - MAX_PACKAGES
+    needed = lock is not None or _needs_install(manifest)
+    setup = (INSTALL_COMMANDS[packager] if lock else f"{packager} install",) if needed else ()
+    requires = Reason(MANIFEST, "requires packages", files.line(MANIFEST, "ependencies"))
+    locked = Reason(lock, f"is the lock file of {packager}") if lock else requires
+    reasons = {gate.name: part.reasons[gate.name] for part in parts for gate in part.gates}
     return Project(
         gates=(*top.gates, *tests),
-        setup=(INSTALL_COMMANDS[packager] if locked else f"{packager} install",)
-        if locked or _needs_install(manifest)
-        else (),
+        setup=setup,
         tools={**top.tools, **{gate.name: packager for gate in tests}},
         scripts=top.scripts,
+        reasons={**reasons, **top.reasons, **dict.fromkeys(setup, locked)},
         notes=(f"no test gate for {count_of(left_out, 'more workspace package')}",) if left_out > 0 else (),
     )
+
+
+def _named_packager(manifest: Mapping[str, Any]) -> str:
+    """Return the package manager that `packageManager` names, such as `pnpm@9.1.0`; npm without one that is known."""
+    named = str(manifest.get("packageManager", "")).partition("@")[0]
+    return named if named in INSTALL_COMMANDS else "npm"
 
 
 def _needs_install(manifest: Mapping[str, Any]) -> bool:
@@ -72,7 +91,17 @@ def _package(files: ProjectFiles, manifest: Mapping[str, Any], packager: str, fo
     scripts = {name: text for name, text in as_table(manifest.get("scripts")).items() if isinstance(text, str)}
     runners = {name: _runner(text, scripts) for name, text in scripts.items()}
     gates = tuple(_gates(files, scripts, runners, packager, folder))
-    return Project(gates=gates, tools=dict(_tools(gates, scripts, packager)), scripts=runners)
+    reasons = {gate.name: _reason(files, gate, scripts, folder) for gate in gates}
+    return Project(gates=gates, tools=dict(_tools(gates, scripts, packager)), scripts=runners, reasons=reasons)
+
+
+def _reason(files: ProjectFiles, gate: Gate, scripts: Mapping[str, str], folder: str) -> Reason:
+    """Return the script that the gate runs, or the file that configures the TypeScript compiler."""
+    name = gate.command.rpartition(" ")[2]
+    if name not in scripts:
+        return Reason(f"{folder}/tsconfig.json" if folder else "tsconfig.json", "configures TypeScript")
+    line = files.line(MANIFEST, f'"{name}"', ":", json.dumps(scripts[name])[1:20]) or files.line(MANIFEST, f'"{name}"')
+    return Reason(f"{folder}/{MANIFEST}" if folder else MANIFEST, f"has the script `{scripts[name]}`", line)
 
 
 def _gates(

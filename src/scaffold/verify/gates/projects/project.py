@@ -1,4 +1,4 @@
-"""One project in a folder: its gates and its set-up."""
+"""One project in a folder: its gates and its set-up, each with the file and line that says so."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -9,6 +9,22 @@ from scaffold.core.gates import Gate, RunnerKind
 
 ProjectKind = Literal["go", "node", "rust", "python", "unknown"]
 RequiredTools = Mapping[str, str]
+
+
+class Reason(Struct, frozen=True):
+    """What in the repository says that a gate or a set-up command is the project's."""
+
+    path: str
+    """Relative to the repository's top."""
+    says: str
+    """What the file does there, after its name: `configures ruff`, or "runs `ruff check src`"."""
+    line: int | None = None
+    """From 1; None if the file as a whole says so."""
+
+    @property
+    def text(self) -> str:
+        """The reason in one line, such as `tox.ini:7 runs pytest`."""
+        return f"{self.path}{'' if self.line is None else f':{self.line}'} {self.says}"
 
 
 class Project(Struct, frozen=True, kw_only=True):
@@ -22,4 +38,6 @@ class Project(Struct, frozen=True, kw_only=True):
     """The runner of each script in package.json, by its name."""
     sources: Mapping[str, str] = {}
     """The file of the project whose command a gate follows, by the gate's name."""
+    reasons: Mapping[str, Reason] = {}
+    """Why there is a gate, by its name, or a set-up command, by its text."""
     notes: tuple[str, ...] = ()

@@ -3,21 +3,36 @@
 Each file is read with the parser of its format, and each command by the shell parser. Nothing of it is run.
 """
 
-import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
 from typing import Any
 
 import yaml
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.policy.shell.command_decision import visible_commands
 from scaffold.policy.shell.script import SimpleCommand
-from scaffold.verify.gates.project_files import RECIPES, WORKFLOWS, ProjectFiles, as_table, as_texts
+from scaffold.verify.gates.projects.noxfile import session_calls
+from scaffold.verify.gates.projects.project import ProjectKind, Reason
+from scaffold.verify.gates.projects.project_files import (
+    CI_FILES,
+    RECIPES,
+    WORKFLOWS,
+    ProjectFiles,
+    as_table,
+    as_texts,
+    is_script,
+)
+from scaffold.verify.gates.runner_detection import PACKAGE_MANAGERS, script_name
 
 MAX_COMMANDS = 1_000
+MAX_NESTED_SCRIPTS = 3
+MAX_DEPTH = 10
+"""How deep a file of a CI service is searched."""
+SHELLS = frozenset({"sh", "bash", "source", "."})
 FAILURE_IGNORED = "-"
 """In tox and in recipes, the sign before a command whose failure does not matter."""
 HOOKS: Mapping[str, str] = {
@@ -53,12 +68,23 @@ LAUNCHERS: Mapping[tuple[str, ...], frozenset[str]] = {
 }
 """Programs that start the program after them, and their options that take a value."""
 
+TEST_PROGRAMS: Mapping[str, ProjectKind] = {
+    **dict.fromkeys(("go test", "gotestsum"), "go"),
+    **dict.fromkeys(("cargo test", "cargo nextest"), "rust"),
+    **dict.fromkeys(("pytest", "py.test", "unittest", "tox", "nox"), "python"),
+}
+"""Programs that run the tests of one kind of project."""
+
 _FACTORS = re.compile(r"^[!\w.{},-]+(?:, *[!\w.{},-]+)*:\s+")
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 _TOX_NAME = re.compile(r"\{(?P<name>posargs|env:\w+)(?::(?P<default>[^{}]*))?\}")
 _SECTION_KEY = re.compile(r"\{\[(?P<section>[^\]{}]+)\](?P<key>\w+)\}")
 _MAKE_VALUE = re.compile(r"^(?P<name>\w+)\s*[:?]?=\s*(?P<value>.*)$", re.MULTILINE)
 _MAKE_NAME = re.compile(r"\$[({](\w+)[)}]")
+_SHELL_VALUE = re.compile(
+    r"^\s*(?:export\s+)?(?P<name>\w+)=(?P<quote>[\"']?)(?P<value>[\w ./-]*)(?P=quote)\s*$", re.MULTILINE
+)
+_SHELL_NAME = re.compile(r"\$\{?(\w+)\}?")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*|py")
 
 
@@ -70,14 +96,53 @@ class OwnCommand(Struct, frozen=True):
     """The file that says so."""
     exact: bool = True
     """Whether it is a single program with exactly these words, run at the top."""
+    written: tuple[str, ...] = ()
+    """The words as the file has them, launchers included; empty if they are the same."""
+
+    below: str = ""
+    """A text in the file below which the command is written; empty for the whole file."""
+
+    def reason(self, files: ProjectFiles) -> Reason:
+        """Return the file and line that says so: the first one with the program and most of the words."""
+        said = self.written or self.words
+        program = self.words[0] if self.words[0] in said else said[0]
+        line = _line_with((program.rpartition("/")[2], *said), files.text(self.source), self.below)
+        return Reason(self.source, f"runs `{' '.join(said)}`", line)
 
 
 def own_commands(files: ProjectFiles) -> tuple[OwnCommand, ...]:
     """Return the commands that the project's own set-up runs, the most deliberate source first."""
     found = list[OwnCommand]()
     for read in READERS:
-        found += read(files)
+        for command in read(files):
+            found += (command, *_of_script(command, files, MAX_NESTED_SCRIPTS))
     return tuple(found[:MAX_COMMANDS])
+
+
+def tests_run_by_kind(files: ProjectFiles) -> Counter[ProjectKind]:
+    """Return how often the project's own set-up runs the tests of each kind of project."""
+    found = Counter[ProjectKind]()
+    for command in own_commands(files):
+        program = program_key(command.words)
+        if program in PACKAGE_MANAGERS:
+            # Scripts of package.json that call each other say nothing about the other languages.
+            script = script_name(command.words) or ""
+            found["node"] += command.source != "package.json" and script.startswith("test")
+        elif kind := TEST_PROGRAMS.get(program):
+            found[kind] += 1
+    return found
+
+
+def _line_with(words: Sequence[str], text: str, below: str) -> int | None:
+    """Return the number of the first line with the first word and most of the others; None without that word."""
+    shapes = [re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])") for word in words]
+    start = text.count("\n", 0, max(0, text.find(below)))
+    best, most = None, 0
+    for number, line in enumerate(text.splitlines()[start:], start=start + 1):
+        found = sum(bool(shape.search(line)) for shape in shapes)
+        if found > most and shapes[0].search(line) and not line.lstrip().startswith("#"):
+            best, most = number, found
+    return best
 
 
 def program_key(words: Sequence[str]) -> str:
@@ -97,13 +162,15 @@ def _tox(files: ProjectFiles) -> Iterator[OwnCommand]:
     if isinstance(legacy := pyproject.get("legacy_tox_ini"), str):
         texts["pyproject.toml"] = legacy
     for source, text in texts.items():
-        yield from _tox_ini(text, source)
+        for command in _tox_ini(text, source):
+            yield structs.replace(command, below="[testenv")
     for source, table in (("pyproject.toml", pyproject), ("tox.toml", files.toml("tox.toml"))):
         environments = (table.get("env_run_base"), *as_table(table.get("env")).values())
         for commands in (as_table(each).get("commands") for each in environments):
             for command in commands if isinstance(commands, list) else ():
                 if isinstance(command, list) and (words := as_texts(command)):
-                    yield _unwrapped(words, source, exact=len(words) >= len(command) - _substitutions(command))
+                    own = _unwrapped(words, source, exact=len(words) >= len(command) - _substitutions(command))
+                    yield structs.replace(own, below="[tool.tox" if source == "pyproject.toml" else "")
 
 
 def _substitutions(command: Sequence[object]) -> int:
@@ -133,47 +200,35 @@ def _tox_words(line: str, parser: ConfigParser) -> str:
 
 
 def _nox(files: ProjectFiles) -> Iterator[OwnCommand]:
-    try:
-        tree = ast.parse(files.text("noxfile.py"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run":
-            given = [argument for argument in node.args if not _is_posargs(argument)]
-            words = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-            if words and isinstance(given[0], ast.Constant):
-                yield _unwrapped(words, "noxfile.py", exact=len(words) == len(given))
-
-
-def _is_posargs(argument: ast.expr) -> bool:
-    """Return True for `*session.posargs`, which is empty unless the user adds arguments."""
-    return (
-        isinstance(argument, ast.Starred)
-        and isinstance(argument.value, ast.Attribute)
-        and argument.value.attr == "posargs"
-    )
+    for call in session_calls(files.text("noxfile.py")):
+        if call.method == "run":
+            yield _unwrapped(call.words, "noxfile.py", exact=call.complete)
 
 
 def _project_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
     tools = as_table(files.toml("pyproject.toml").get("tool"))
     hatch = as_table(as_table(tools.get("hatch")).get("envs"))
-    tables = [as_table(as_table(each).get("scripts")) for each in hatch.values()]
-    tables += [as_table(as_table(tools.get(name)).get("scripts")) for name in ("pdm", "rye")]
-    tables.append(as_table(as_table(tools.get("poe")).get("tasks")))
-    for table in tables:
-        for value in table.values():
+    tables = [("pyproject.toml", as_table(each).get("scripts")) for each in hatch.values()]
+    tables += [("pyproject.toml", as_table(tools.get(name)).get("scripts")) for name in ("pdm", "rye")]
+    tables.append(("pyproject.toml", as_table(tools.get("poe")).get("tasks")))
+    own = as_table(files.toml("hatch.toml").get("envs"))
+    tables += [("hatch.toml", as_table(each).get("scripts")) for each in own.values()]
+    for source, table in tables:
+        for value in as_table(table).values():
             given = as_table(value)
             texts = [value, given.get("cmd"), given.get("shell"), *as_texts(value), *as_texts(given.get("chain"))]
             for text in texts:
                 if isinstance(text, str):
                     filled = re.sub(r"\{args(?::([^{}]*))?\}", lambda found: found[1] or "", text)
-                    yield from _of_shell(filled, "pyproject.toml")
+                    for command in _of_shell(filled, source):
+                        yield structs.replace(command, below=".scripts]" if ".scripts]" in files.text(source) else "")
 
 
 def _node_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
     for text in as_table(files.json("package.json").get("scripts")).values():
         if isinstance(text, str):
-            yield from _of_shell(text, "package.json")
+            for command in _of_shell(text, "package.json"):
+                yield structs.replace(command, below='"scripts"')
 
 
 def _recipes(files: ProjectFiles) -> Iterator[OwnCommand]:
@@ -201,6 +256,24 @@ def _workflows(files: ProjectFiles) -> Iterator[OwnCommand]:
                 yield from _step(step, path)
 
 
+def _of_script(command: OwnCommand, files: ProjectFiles, most: int) -> Iterator[OwnCommand]:
+    """Yield the commands of a shell script of the project that a command starts, and of those that it starts."""
+    name = next((word for word in command.words[:2] if word not in SHELLS), "").removeprefix("./")
+    text = files.text(name) if is_script(name) and most else ""
+    if not text.startswith("#!") or "sh" in text.partition("\n")[0]:
+        for each in _of_shell(_with_values(text), name):
+            yield each
+            yield from _of_script(each, files, most - 1)
+
+
+def _with_values(text: str) -> str:
+    """Return a shell text with those variables replaced that it sets to plain words; the first value counts."""
+    values = dict[str, str]()
+    for found in _SHELL_VALUE.finditer(text):
+        values.setdefault(found["name"], found["value"])
+    return _SHELL_NAME.sub(lambda found: values.get(found[1], found[0]), text)
+
+
 def _is_yaml(path: str) -> bool:
     return path.endswith((".yml", ".yaml"))
 
@@ -208,11 +281,11 @@ def _is_yaml(path: str) -> bool:
 def _step(step: Mapping[str, Any], path: str) -> Iterator[OwnCommand]:
     action, text = step.get("uses"), step.get("run")
     if isinstance(action, str) and (command := ACTIONS.get(action.partition("@")[0])):
-        yield OwnCommand(tuple(command.split()), path, exact=False)
+        yield OwnCommand(tuple(command.split()), path, exact=False, written=(action,))
     if isinstance(text, str) and step.get("continue-on-error") is not True:
         here = step.get("working-directory") in {None, ".", "./"}
         yield from (
-            each if here else OwnCommand(each.words, path, exact=False)
+            each if here else structs.replace(each, exact=False)
             for each in _of_shell(_EXPRESSION.sub("$VALUE", text), path)
         )
 
@@ -222,6 +295,24 @@ def _gitlab(files: ProjectFiles) -> Iterator[OwnCommand]:
         script = as_table(job).get("script")
         for text in (script,) if isinstance(script, str) else as_texts(script):
             yield from _of_shell(text, ".gitlab-ci.yml")
+
+
+def _other_ci(files: ProjectFiles) -> Iterator[OwnCommand]:
+    """Yield the commands in the files of services that have a script or command at any depth."""
+    for path in CI_FILES:
+        for text in _scripts(_yaml(files, path), MAX_DEPTH):
+            for command in _of_shell(text, path):
+                yield structs.replace(command, exact=False)
+
+
+def _scripts(value: object, depth: int) -> Iterator[str]:
+    if isinstance(value, list) and depth:
+        for each in value:
+            yield from _scripts(each, depth - 1)
+    for name, inner in as_table(value).items() if depth else ():
+        if name in {"script", "run", "command", "bash"}:
+            yield from (inner,) if isinstance(inner, str) else as_texts(inner)
+        yield from _scripts(inner, depth - 1)
 
 
 def _hooks(files: ProjectFiles) -> Iterator[OwnCommand]:
@@ -235,13 +326,13 @@ def _hooks(files: ProjectFiles) -> Iterator[OwnCommand]:
                 continue
             # Hooks get the names of changed files, and have an environment of their own.
             if isinstance(entry, str):
-                yield from (OwnCommand(each.words, name, exact=False) for each in _of_shell(entry, name))
+                yield from (structs.replace(each, exact=False) for each in _of_shell(entry, name))
             elif known:
-                yield OwnCommand(tuple(known.split()), name, exact=False)
+                yield OwnCommand(tuple(known.split()), name, exact=False, written=(str(hook.get("id")),))
 
 
 READERS: Sequence[Callable[[ProjectFiles], Iterator[OwnCommand]]] = (
-    *(_tox, _nox, _project_scripts, _node_scripts, _recipes, _workflows, _gitlab, _hooks),
+    *(_tox, _nox, _project_scripts, _node_scripts, _recipes, _workflows, _gitlab, _other_ci, _hooks),
 )
 
 
@@ -285,7 +376,8 @@ def _unwrapped(words: Sequence[str], source: str, *, exact: bool) -> OwnCommand:
         if inner is None:
             break
         left = inner
-    return OwnCommand(tuple(left or words), source, exact)
+    program = tuple(left or words)
+    return OwnCommand(program, source, exact, written=() if program == tuple(words) else tuple(words))
 
 
 def _started(words: list[str]) -> list[str] | None:

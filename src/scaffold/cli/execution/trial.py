@@ -1,0 +1,52 @@
+"""Try the gates of a repository once, with the user's settings, and keep the result for `doctor`."""
+
+import os
+from collections.abc import Callable
+
+import click
+
+from scaffold.cli.wiring import PROGRAM, dirs
+from scaffold.config.permissions import sandbox_settings
+from scaffold.config.run_settings import gate_settings
+from scaffold.config.settings import load_settings
+from scaffold.core.ids import Commit
+from scaffold.core.printable_text import printable
+from scaffold.git.repository import Repository
+from scaffold.host.clock import SystemClock
+from scaffold.host.slots import Slots
+from scaffold.orchestrator.trial.result import GateTrial, Trial
+from scaffold.orchestrator.trial.stored import keep_trial
+from scaffold.orchestrator.trial.trial import TrialRequest, try_gates
+from scaffold.orchestrator.trial.workspace import remove_dead_trials, trial_place
+from scaffold.verify.gates.detection import DetectedGates
+
+CLEANER = (*PROGRAM, "trial-cleaner")
+
+
+async def run_trial(
+    repository: Repository, commit: Commit, detection: DetectedGates, *, on_result: Callable[[GateTrial], None]
+) -> Trial:
+    """Try the gates at the commit and return what they gave; what is running is told on standard error."""
+    settings = load_settings(repository.root, os.environ, {})
+    gates, cache = gate_settings(settings), dirs().cache
+    await remove_dead_trials(repository, cache)
+    request = TrialRequest(
+        commit=commit,
+        gates=detection,
+        sandbox=sandbox_settings(settings),
+        variables=settings.texts("environment"),
+        environ=os.environ,
+        slots=Slots(cache / "slots", gates.slots),
+        timeout_s=gates.timeout_s,
+        clock=SystemClock(),
+        cleaner=CLEANER,
+        tell=_tell,
+        on_result=on_result,
+    )
+    trial = await try_gates(trial_place(repository, cache), request)
+    keep_trial(repository, trial)
+    return trial
+
+
+def _tell(command: str) -> None:
+    click.echo(printable(f"  running: {command}"), err=True)

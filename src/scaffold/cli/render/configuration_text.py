@@ -1,0 +1,96 @@
+"""The `.scaffold.yaml` that `init` writes: what was found and can judge is set, everything else is a comment."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import yaml
+
+from scaffold.core.gates import Gate, GateKind
+from scaffold.core.printable_text import printable
+from scaffold.orchestrator.trial.result import GateTrial, Trial
+from scaffold.verify.gates.detection import DetectedGates
+from scaffold.verify.regression.baseline import ADVISORY
+
+MAX_COMMAND_CHARS = 10_000
+"""Columns after which YAML would fold a command."""
+HEADER = """\
+# Scaffold's settings for this repository. Remove the `#` before a setting to set it.
+# This file applies to users who have run `scaffold trust` here. It can tighten their settings, not loosen them.
+# Your own settings: `scaffold config KEY VALUE`.
+
+# model: anthropic:NAME           # the model of all agents; see `scaffold config model`
+# tier: builder                   # quick, scout, builder or architect
+# agents: 3                       # agents in parallel; overrides the tier
+# budget_usd: 5.00                # no model request starts beyond this
+# approvals: {network: deny}      # of file_write, shell, network, ...: ask or deny
+# permissions:
+#   deny: ["shell:git push *"]    # always wins over an allowing rule
+# sandbox: {mode: require, network: none}
+# tiers:
+#   builder: {agents: 3, iterations: 5, timeout_min: 15}
+"""
+SETUP = "Commands found here that prepare a checkout; they run once you trust this folder. `off` for none."
+CHECKS = "Checks found here. A command of yours, or `off`, replaces one; it then counts in any case."
+
+
+def configuration_text(detection: DetectedGates, trial: Trial | None) -> str:
+    """Return the text of the file; without a trial all of it is comments."""
+    text = HEADER
+    if detection.setup:
+        lines = _setup_lines(detection)
+        ready = trial is not None and not trial.problem
+        text += f"\n# {SETUP}\n" + "".join(f"{line if ready else f'# {line}'}\n" for line in lines)
+    if detection.gates:
+        text += f"\n# {CHECKS}\n" + "".join(f"{line}\n" for line in _gate_lines(detection, trial))
+    return text
+
+
+def _setup_lines(detection: DetectedGates) -> Iterator[str]:
+    yield "setup:"
+    for command in detection.setup:
+        yield from _why(detection, command)
+        yield from (f"  {line}" for line in _yaml([command]))
+
+
+def _gate_lines(detection: DetectedGates, trial: Trial | None) -> Iterator[str]:
+    results = {each.name: each for each in trial.gates} if trial else {}
+    kinds = dict[GateKind, list[Gate]]()
+    for gate in detection.gates:
+        kinds.setdefault(gate.kind, []).append(gate)
+    blocks = [(_counts(gates, results), tuple(_kind_lines(detection, gates, results))) for gates in kinds.values()]
+    # A mapping without entries would be invalid.
+    yield "quality_gates:" if any(counts for counts, _ in blocks) else "# quality_gates:"
+    for counts, lines in blocks:
+        yield from (line if counts else f"# {line}" for line in lines)
+
+
+def _counts(gates: Sequence[Gate], results: Mapping[str, GateTrial]) -> bool:
+    """Return whether all gates of a kind can judge work here, so that setting them breaks no run."""
+    return all(gate.name in results and results[gate.name].judges and not gate.advisory for gate in gates)
+
+
+def _kind_lines(detection: DetectedGates, gates: Sequence[Gate], results: Mapping[str, GateTrial]) -> Iterator[str]:
+    """Yield the lines of one kind: its command, or `auto` for gates in folders, each of which runs in its own."""
+    for gate in gates:
+        yield from _why(detection, gate.name)
+        if gate.folder:
+            yield f"  # {_line(f'in {gate.folder}: {gate.command}')}"
+        if gate.advisory:
+            yield f"  # only warns: {ADVISORY}"
+        if result := results.get(gate.name):
+            yield f"  # {_line(result.summary)}"
+    plain = len(gates) == 1 and not gates[0].folder
+    yield from (f"  {line}" for line in _yaml({gates[0].kind: gates[0].command if plain else "auto"}))
+
+
+def _why(detection: DetectedGates, name: str) -> Iterator[str]:
+    if reason := detection.reasons.get(name):
+        yield f"  # {_line(reason.text)}"
+
+
+def _line(text: str) -> str:
+    """Return a text that others wrote as the rest of a comment: one line without control characters."""
+    return printable(" ".join(text.splitlines()))
+
+
+def _yaml(value: object) -> Sequence[str]:
+    return yaml.safe_dump(value, sort_keys=False, width=MAX_COMMAND_CHARS, allow_unicode=True).splitlines()

@@ -1,0 +1,66 @@
+"""What `init` shows: the checks and set-up commands that it found, why, and what each gave."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from scaffold.cli.render.style import is_terminal, status_mark
+from scaffold.core.printable_text import printable
+from scaffold.orchestrator.trial.result import GateTrial, TrialVerdict
+from scaffold.verify.gates.detection import DetectedGates
+from scaffold.verify.gates.projects.project import Reason
+from scaffold.views.text_format import WIDTH, format_seconds, wrap_text
+
+LABEL = 11
+"""Columns of the labels."""
+ADVISORY = "only warns: your own checks never run it"
+MARKS: Mapping[TrialVerdict, str] = {
+    "passes": "pass",
+    "fails": "warn",
+    "ran_nothing": "vacuous",
+    "cannot_judge": "error",
+    "not_tried": "skipped",
+}
+"""The status whose mark is shown, by verdict."""
+
+
+def found_lines(detection: DetectedGates) -> Iterator[str]:
+    """Yield the set-up commands and checks, each with the file and line that says so."""
+    for number, command in enumerate(detection.setup):
+        yield from labelled("setup" if number == 0 else "", command)
+        yield from _reason(detection.reasons.get(command))
+    for gate in detection.gates:
+        yield from labelled(gate.name, gate.command + (f"  ({ADVISORY})" if gate.advisory else ""))
+        yield from _reason(detection.reasons.get(gate.name))
+    for note in detection.notes:
+        yield from labelled("note", note)
+
+
+def result_lines(result: GateTrial) -> Iterator[str]:
+    """Yield what a gate gave, and where its whole output is."""
+    took = f" ({format_seconds(result.duration_s)})" if result.duration_s >= 1 else ""
+    first, *rest = labelled(result.name, f"{result.summary}{took}")
+    yield f"{status_mark(MARKS[result.verdict])} {first.removeprefix('  ')}"
+    yield from rest
+    if result.log:
+        yield from labelled("", f"the whole output: {result.log}")
+
+
+def labelled(label: str, text: str) -> Iterator[str]:
+    """Yield a label and a text, whose lines fit the terminal and begin in the same column; one line in a pipe."""
+    head = f"  {label:<{LABEL - 1}} "
+    lines = _wrapped(text, len(head))
+    yield f"{head}{lines[0]}" if lines else head.rstrip()
+    yield from (f"{' ' * len(head)}{line}" for line in lines[1:])
+
+
+def _reason(reason: Reason | None) -> Iterator[str]:
+    if reason is not None:
+        yield from labelled("", f"  {reason.text}")
+
+
+def _wrapped(text: str, indent: int) -> Sequence[str]:
+    if not is_terminal(sys.stdout):
+        return [printable(" ".join(text.splitlines()))]
+    columns = shutil.get_terminal_size((WIDTH, 24)).columns
+    return wrap_text(text, max(20, columns - indent), break_words=False)

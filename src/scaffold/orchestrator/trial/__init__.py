@@ -1,0 +1,1 @@
+"""Try the gates of a repository once, outside of any run: for `init` and `doctor`."""

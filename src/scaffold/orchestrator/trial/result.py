@@ -1,0 +1,125 @@
+"""What trying a gate once has shown: whether it can tell good work from bad here, and if not, what is missing."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.gates import EXIT_OUTCOME, GateKind, GateRun
+from scaffold.core.ids import Commit
+from scaffold.core.printable_text import count_of, join_limited
+from scaffold.verify.gates.refusals import describe_refused
+from scaffold.verify.regression.baseline import UNINFORMATIVE, gate_problem
+from scaffold.verify.regression.comparison import FAILING_OUTCOMES
+
+TrialVerdict = Literal["passes", "fails", "ran_nothing", "cannot_judge", "not_tried"]
+"""`fails`: on the base commit, without any work; it can judge nevertheless, unless `informative` is False."""
+MAX_NAMED = 3
+WORDS: Mapping[TrialVerdict, str] = {
+    "passes": "passes",
+    "fails": "fails on the base",
+    "ran_nothing": "ran nothing",
+    "cannot_judge": "cannot judge here",
+    "not_tried": "not tried",
+}
+
+
+class GateTrial(Struct, frozen=True, kw_only=True):
+    """A gate and what it gave."""
+
+    name: str
+    """`test`, or `test (packages/api)`."""
+    kind: GateKind
+    command: str
+    folder: str = ""
+    verdict: TrialVerdict
+    text: str
+    """What it gave, or what is missing, in one line."""
+    informative: bool = True
+    """False if it fails without naming what fails, so that it cannot tell good work from bad."""
+    advisory: bool = False
+    duration_s: float = 0.0
+    log: str = ""
+    """The file with the whole output, if it cannot judge."""
+
+    @property
+    def summary(self) -> str:
+        """What it gave, in one line."""
+        return f"{WORDS[self.verdict]}: {self.text}"
+
+    @property
+    def judges(self) -> bool:
+        """Whether a run could use it here."""
+        return self.verdict in {"passes", "fails"} and self.informative
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """The gates of one commit, tried on this machine."""
+
+    commit: Commit
+    at: datetime
+    gates: tuple[GateTrial, ...]
+    problem: str = ""
+    """Why nothing could be tried, with what to do; empty if the gates ran."""
+    setup: tuple[str, ...] = ()
+    """The set-up commands that prepare a checkout."""
+
+
+def judged(run: GateRun) -> GateTrial:
+    """Return what a run of a gate has shown."""
+    verdict, text, informative = _verdict(run)
+    gate = run.gate
+    return GateTrial(
+        name=gate.name,
+        kind=gate.kind,
+        command=gate.command,
+        folder=gate.folder,
+        verdict=verdict,
+        text=text,
+        informative=informative,
+        advisory=gate.advisory,
+        duration_s=run.duration_s,
+        log=run.log,
+    )
+
+
+def _verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
+    """Return the verdict, what it is based on, and whether it tells good work from bad."""
+    if run.problem == "vacuous":
+        return "ran_nothing", _nothing(run), False
+    if problem := gate_problem(run):
+        return "cannot_judge", problem, False
+    failed = [name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES]
+    if not failed:
+        return "passes", _passed(run), True
+    if failed == [EXIT_OUTCOME] and len(run.outcomes) == 1:
+        informative = run.gate.runner != "exit"
+        why = f"exit code {run.exit_code}" + ("" if informative else f"; it {UNINFORMATIVE}")
+        return "fails", why, informative
+    return "fails", _failed(run, failed), True
+
+
+def _nothing(run: GateRun) -> str:
+    return "no tests were collected" if run.gate.kind == "test" else run.detail.partition("\n")[0] or "it ran nothing"
+
+
+def _passed(run: GateRun) -> str:
+    if run.gate.runner == "findings":
+        return "no findings"
+    if set(run.outcomes) <= {EXIT_OUTCOME}:
+        return f"exit code {run.exit_code}"
+    return _counts(run)
+
+
+def _failed(run: GateRun, failed: Sequence[str]) -> str:
+    if run.gate.runner == "findings":
+        return count_of(sum(run.counts.get(name, 1) for name in failed), "finding")
+    named = f"{_counts(run)}: {join_limited(failed, MAX_NAMED)}"
+    return f"{named}; {describe_refused(run.refused)}" if run.refused else named
+
+
+def _counts(run: GateRun) -> str:
+    counts = Counter(run.outcomes.values())
+    return ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items(), key=lambda each: -each[1]))

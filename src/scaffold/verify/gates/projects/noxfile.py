@@ -1,0 +1,53 @@
+"""Read the sessions of a noxfile: what they run and install, as far as it is written in words."""
+
+import ast
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+
+class SessionCall(Struct, frozen=True):
+    """A call of a session's method, such as `session.run("pytest", "tests")`."""
+
+    session: str
+    """The name of the function; empty outside of functions."""
+    method: str
+    words: tuple[str, ...]
+    """The arguments that are strings."""
+    line: int
+    complete: bool
+    """Whether these are all arguments but the user's own."""
+
+
+def session_calls(text: str) -> Iterator[SessionCall]:
+    """Yield the calls of `run` and `install` whose first argument is a string; nothing for a faulty file."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for name, node in _calls(tree, ""):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in {"run", "install"}:
+            given = [argument for argument in node.args if not _is_posargs(argument)]
+            words = tuple(
+                each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            )
+            if words and isinstance(given[0], ast.Constant):
+                yield SessionCall(name, node.func.attr, words, node.lineno, complete=len(words) == len(given))
+
+
+def _calls(tree: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:
+    """Yield the calls in the order in which they are written, each with the function around it."""
+    for node in ast.iter_child_nodes(tree):
+        name = node.name if isinstance(node, ast.FunctionDef) else function
+        if isinstance(node, ast.Call):
+            yield name, node
+        yield from _calls(node, name)
+
+
+def _is_posargs(argument: ast.expr) -> bool:
+    """Return True for `*session.posargs`, which is empty unless the user adds arguments."""
+    return (
+        isinstance(argument, ast.Starred)
+        and isinstance(argument.value, ast.Attribute)
+        and argument.value.attr == "posargs"
+    )

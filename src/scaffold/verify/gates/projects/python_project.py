@@ -1,0 +1,151 @@
+"""Detect how a Python project is tested, linted and type-checked, from its files."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from scaffold.core.gates import Gate
+from scaffold.verify.gates.projects.project import Project, Reason
+from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, ini_section, is_python_test
+from scaffold.verify.gates.projects.python_requirements import requirement_names
+from scaffold.verify.gates.projects.python_setup import setup_commands
+
+PYTEST = "python -m pytest"
+MYPY_SCOPES = frozenset({"files", "modules", "packages"})
+"""Settings that say what mypy checks if the command does not."""
+TOOL_BY_COMMAND: Mapping[str, str] = {
+    f"{PYTEST} -q": PYTEST,
+    "ruff check .": "ruff",
+    "mypy .": "mypy",
+    "mypy": "mypy",
+    "pyright": "pyright",
+    "flake8": "flake8",
+}
+
+_PYTEST_SECTION = re.compile(r"^\[(tool:)?pytest\]", re.MULTILINE)
+_FILE = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
+_FUNCTION = re.compile(r"^(?:async +)?def test|^class Test(?!\w*\(.*TestCase)|^(?:import|from) +pytest\b", re.MULTILINE)
+_TEST_CASE = re.compile(
+    r"^class +\w+\(.*TestCase\b"
+    # Its base may be the project's own, as long as it has tests.
+    r"|^class +\w+\((?!object\))[\w., ]+\):(?:\n(?:[ \t].*)?)*?\n[ \t]+(?:async +)?def +test",
+    re.MULTILINE,
+)
+_PYTEST_NAME = re.compile(r"^pytest\b(?!-)", re.IGNORECASE)
+
+
+def read_python(files: ProjectFiles) -> Project:
+    """Return the gates and the set-up of a Python project."""
+    manifest = files.toml("pyproject.toml")
+    found = [each for each in (_test(files, manifest), _lint(files, manifest), _typecheck(files, manifest)) if each]
+    gates = tuple(gate for gate, _ in found)
+    setup = setup_commands(files, manifest, gates)
+    return Project(
+        gates=gates,
+        setup=tuple(setup),
+        tools={gate.name: TOOL_BY_COMMAND[gate.command] for gate in gates if gate.command in TOOL_BY_COMMAND},
+        reasons={**setup, **{gate.name: reason for gate, reason in found}},
+    )
+
+
+def _test(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, Reason] | None:
+    if reason := _pytest_reason(files, manifest):
+        return Gate(kind="test", command=f"{PYTEST} -q", runner="pytest"), reason
+    tests = (path for path in sorted(files.paths) if is_python_test(path))
+    for path in tests:
+        if found := _TEST_CASE.search(text := files.text(path)):
+            reason = Reason(path, "has tests of unittest", _line_at(text, found.start()))
+            return Gate(kind="test", command=f"python -m unittest{_discovery(files)}", runner="unittest"), reason
+    return None
+
+
+def _lint(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, Reason] | None:
+    ruff = _configured(files, manifest, "ruff", ("ruff.toml", ".ruff.toml"), ())
+    if ruff is not None:
+        return Gate(kind="lint", command="ruff check .", runner="findings"), ruff
+    flake8 = _configured(files, {}, "flake8", (".flake8",), ("setup.cfg", "tox.ini"))
+    return None if flake8 is None else (Gate(kind="lint", command="flake8", runner="findings"), flake8)
+
+
+def _typecheck(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, Reason] | None:
+    mypy = _mypy_settings(files, as_table(manifest.get("tool")))
+    if mypy is not None:
+        settings, path = mypy
+        command = "mypy" if MYPY_SCOPES.intersection(settings) else "mypy ."
+        line = files.line(path, "[tool.mypy" if path == "pyproject.toml" else "[mypy")
+        return Gate(kind="typecheck", command=command, runner="findings"), Reason(path, "configures mypy", line)
+    pyright = _configured(files, manifest, "pyright", ("pyrightconfig.json",), ())
+    return None if pyright is None else (Gate(kind="typecheck", command="pyright", runner="findings"), pyright)
+
+
+def _configured(
+    files: ProjectFiles, manifest: Mapping[str, Any], tool: str, own: tuple[str, ...], shared: tuple[str, ...]
+) -> Reason | None:
+    """Return where a tool is configured: in the manifest, in a file of its `own`, in a section of a `shared` one."""
+    says = f"configures {tool}"
+    if tool in as_table(manifest.get("tool")):
+        return Reason("pyproject.toml", says, files.line("pyproject.toml", f"[tool.{tool}"))
+    for path in own:
+        if files.has(path):
+            return Reason(path, says)
+    for path in shared:
+        if line := files.line(path, f"[{tool}]"):
+            return Reason(path, says, line)
+    return None
+
+
+def _mypy_settings(files: ProjectFiles, tools: Mapping[str, Any]) -> tuple[Mapping[str, Any], str] | None:
+    """Return the settings of the file that mypy reads, the first with any, and its path; None without any."""
+    for name in ("mypy.ini", ".mypy.ini"):
+        if files.has(name):
+            return ini_section(files.text(name), "mypy") or {}, name
+    if "mypy" in tools:
+        return as_table(tools["mypy"]), "pyproject.toml"
+    section = ini_section(files.text("setup.cfg"), "mypy")
+    return None if section is None else (section, "setup.cfg")
+
+
+def _pytest_reason(files: ProjectFiles, manifest: Mapping[str, Any]) -> Reason | None:
+    """Return what says that the project has tests for pytest; mentioning pytest without having tests is not enough."""
+    tests = [path for path in sorted(files.paths) if _FILE.search(path) and is_python_test(path)]
+    if not tests:
+        places = ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini")
+        line = next(((path, line) for path in places if (line := files.line(path, "python_files"))), None)
+        return None if line is None else Reason(line[0], "names the files of tests for pytest", line[1])
+    return _pytest_configured(files, manifest) or _pytest_used(files, tests)
+
+
+def _pytest_configured(files: ProjectFiles, manifest: Mapping[str, Any]) -> Reason | None:
+    says = "configures pytest"
+    if "pytest" in as_table(manifest.get("tool")):
+        return Reason("pyproject.toml", says, files.line("pyproject.toml", "[tool.pytest"))
+    for path in ("pytest.ini", ".pytest.ini"):
+        if files.has(path):
+            return Reason(path, says)
+    for path in ("setup.cfg", "tox.ini"):
+        if found := _PYTEST_SECTION.search(text := files.text(path)):
+            return Reason(path, says, _line_at(text, found.start()))
+    conftest = next((path for path in sorted(files.paths) if path.rpartition("/")[2] == "conftest.py"), None)
+    if conftest is not None:
+        return Reason(conftest, "has fixtures for pytest")
+    if any(_PYTEST_NAME.match(each) for each in requirement_names(manifest)):
+        return Reason("pyproject.toml", "requires pytest", files.line("pyproject.toml", "pytest"))
+    return None
+
+
+def _pytest_used(files: ProjectFiles, tests: list[str]) -> Reason | None:
+    for path in tests:
+        if found := _FUNCTION.search(text := files.text(path)):
+            return Reason(path, "has tests for pytest", _line_at(text, found.start()))
+    return None
+
+
+def _line_at(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
+def _discovery(files: ProjectFiles) -> str:
+    """Return the options with which unittest finds the tests: without any it only searches packages."""
+    folder = next((name for name in ("tests", "test") if files.at(name).paths), None)
+    needs_discovery = folder and not files.has(f"{folder}/__init__.py")
+    return f" discover -s {folder}" if needs_discovery else ""
