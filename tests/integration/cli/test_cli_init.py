@@ -108,7 +108,7 @@ def test_what_was_found_is_shown_with_its_file_and_how_to_replace_it(repository,
     answer = scaffold("init")
     assert "  test       python -m pytest -q tests\n               tox.ini:3 runs `pytest tests`\n" in answer.out
     assert "  lint       ruff check tests\n               tox.ini:4 runs `ruff check tests`\n" in answer.out
-    assert "  typecheck  mypy .  (only warns: your own checks never run it)\n" in answer.out
+    assert "  typecheck  mypy .\n               only warns: your own checks never run it\n" in answer.out
     assert "               pyproject.toml:5 configures mypy\n" in answer.out
     assert "  another command: `quality_gates.KIND` in the configuration, or `off`" in answer.out
     assert "#   # tox.ini:4 runs `ruff check tests`\n#   lint: ruff check tests\n" in written(repository)

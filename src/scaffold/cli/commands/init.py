@@ -33,7 +33,7 @@ from scaffold.orchestrator.trial.result import GateTrial, Trial
 from scaffold.policy.secret.environment import command_environment
 from scaffold.verify.gates.detection import DetectedGates, detect_at_commit, detect_in_folder
 from scaffold.verify.gates.projects.project import ProjectKind
-from scaffold.verify.gates.runner_detection import program_words
+from scaffold.verify.gates.runner_detection import missing_programs
 
 CommandsByKind = Mapping[Literal["setup"] | GateKind, str]
 AGENT_PROGRAMS = ("claude", "codex")
@@ -155,7 +155,7 @@ def _summary(found: Examination) -> list[str]:
     findings, root = found.findings, found.repository.root
     at = f" at {found.head[:8]}" if found.head and found.committed else ""
     lines = [heading(printable(f"{root.name}: {findings.type} project{at}")), *found_lines(found.detection)]
-    for program in missing_programs(found.detection, os.environ):
+    for program in _missing(found.detection):
         lines += labelled("missing", f"`{program}` is not installed, or not on PATH")
     if findings.gates:
         lines.append("  another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`")
@@ -164,6 +164,10 @@ def _summary(found: Examination) -> list[str]:
     lines.append(f"  agents     {', '.join(findings.agents) or 'no other agent program on PATH'}")
     lines.append(f"  keys       {', '.join(findings.keys) or 'no API key of a provider in the environment'}")
     return lines + [line for note in found.notes for line in labelled("note", note)]
+
+
+def _missing(detection: DetectedGates) -> tuple[str, ...]:
+    return missing_programs(detection.setup, command_environment(os.environ)["PATH"])
 
 
 def _trial(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> Trial | None:
@@ -247,7 +251,7 @@ def _report(found: Examination, trial: Trial | None) -> dict[str, object]:
         "findings": found.findings,
         "commit": found.head if found.committed else None,
         "setup": [{"command": each, "from": detection.reasons.get(each)} for each in detection.setup],
-        "missing": missing_programs(detection, os.environ),
+        "missing": _missing(detection),
         "checks": [
             {
                 "name": gate.name,
@@ -265,14 +269,6 @@ def _report(found: Examination, trial: Trial | None) -> dict[str, object]:
         "notes": [*detection.notes, *found.notes],
         "plan": first_plan(found.findings),
     }
-
-
-def missing_programs(detection: DetectedGates, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the programs that set-up commands start and that are not on the PATH of commands."""
-    path = command_environment(environ)["PATH"]
-    programs = (next(iter(program_words(command)), "") for command in detection.setup)
-    named = dict.fromkeys(each for each in programs if each and "/" not in each)
-    return tuple(each for each in named if shutil.which(each, path=path) is None)
 
 
 def first_plan(findings: ProjectScan) -> str:

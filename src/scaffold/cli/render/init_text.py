@@ -1,15 +1,12 @@
 """What `init` shows: the checks and set-up commands that it found, why, and what each gave."""
 
-import shutil
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from scaffold.cli.render.style import is_terminal, status_mark
-from scaffold.core.printable_text import printable
+from scaffold.cli.render.style import fitted, status_mark
 from scaffold.orchestrator.trial.result import GateTrial, TrialVerdict
 from scaffold.verify.gates.detection import DetectedGates
 from scaffold.verify.gates.projects.project import Reason
-from scaffold.views.text_format import WIDTH, format_seconds, wrap_text
+from scaffold.views.text_format import format_seconds
 
 LABEL = 11
 """Columns of the labels."""
@@ -30,7 +27,9 @@ def found_lines(detection: DetectedGates) -> Iterator[str]:
         yield from labelled("setup" if number == 0 else "", command)
         yield from _reason(detection.reasons.get(command))
     for gate in detection.gates:
-        yield from labelled(gate.name, gate.command + (f"  ({ADVISORY})" if gate.advisory else ""))
+        yield from labelled(gate.name, gate.command)
+        if gate.advisory:
+            yield from labelled("", ADVISORY, indent=2)
         yield from _reason(detection.reasons.get(gate.name))
     for note in detection.notes:
         yield from labelled("note", note)
@@ -46,21 +45,14 @@ def result_lines(result: GateTrial) -> Iterator[str]:
         yield from labelled("", f"the whole output: {result.log}")
 
 
-def labelled(label: str, text: str) -> Iterator[str]:
+def labelled(label: str, text: str, indent: int = 0) -> Iterator[str]:
     """Yield a label and a text, whose lines fit the terminal and begin in the same column; one line in a pipe."""
-    head = f"  {label:<{LABEL - 1}} "
-    lines = _wrapped(text, len(head))
+    head = f"  {label:<{LABEL - 1}} {' ' * indent}"
+    lines = fitted(text, len(head))
     yield f"{head}{lines[0]}" if lines else head.rstrip()
     yield from (f"{' ' * len(head)}{line}" for line in lines[1:])
 
 
 def _reason(reason: Reason | None) -> Iterator[str]:
     if reason is not None:
-        yield from labelled("", f"  {reason.text}")
-
-
-def _wrapped(text: str, indent: int) -> Sequence[str]:
-    if not is_terminal(sys.stdout):
-        return [printable(" ".join(text.splitlines()))]
-    columns = shutil.get_terminal_size((WIDTH, 24)).columns
-    return wrap_text(text, max(20, columns - indent), break_words=False)
+        yield from labelled("", reason.text, indent=2)

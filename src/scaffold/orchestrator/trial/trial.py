@@ -28,9 +28,13 @@ from scaffold.verify.environment.provisioning import forget_copies, provision_ch
 from scaffold.verify.gates.detection import DetectedGates, drop_unavailable_gates
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.readiness import NotReady
+from scaffold.verify.regression.baseline import missing_dependency
 
 LOGS = "scaffold/logs/trial"
 """The folder of the logs of gates that cannot judge, in the git directory."""
+
+
+NO_ENVIRONMENT = "it was not run, because its environment could not be prepared"
 
 
 class TrialRequest(Struct, frozen=True, kw_only=True):
@@ -59,13 +63,18 @@ async def try_gates(place: TrialPlace, request: TrialRequest) -> Trial:
     """Return what each gate gives at the commit; the user's checkout is not written."""
     async with guarded(place, request.cleaner):
         results = await _tried(place, request)
-    problem = "" if not isinstance(results, NotReady) else f"{results.what}; {results.fix}"
-    gates = _untried(request, results.what) if isinstance(results, NotReady) else tuple(results)
+    problem = _problem(results) if isinstance(results, NotReady) else ""
+    gates = _untried(request) if isinstance(results, NotReady) else tuple(results)
     return Trial(commit=request.commit, at=request.clock.now(), gates=gates, problem=problem, setup=request.gates.setup)
 
 
-def _untried(request: TrialRequest, why: str) -> tuple[GateTrial, ...]:
-    found = tuple(_unavailable(gate, f"nothing was run, because {why}") for gate in request.gates.gates)
+def _problem(found: NotReady) -> str:
+    missing = missing_dependency(found.detail)
+    return f"{found.what}{f' ({missing})' if missing else ''}; {found.fix}"
+
+
+def _untried(request: TrialRequest) -> tuple[GateTrial, ...]:
+    found = tuple(_unavailable(gate, NO_ENVIRONMENT) for gate in request.gates.gates)
     for each in found:
         request.on_result(each)
     return found

@@ -27,6 +27,7 @@ MAX_PROJECTS = 20
 MAX_DEPTH = 3
 """How deep to search for projects if the top of the repository is none."""
 
+MODULE = "-m"
 BINARIES = "node_modules/.bin"
 """Scripts of package.json search this folder before PATH."""
 PYTHON_TOOLS = frozenset({"ruff", "flake8", "pylint", "mypy", "pyright", "basedpyright", "stubtest", "ty"})
@@ -200,6 +201,21 @@ def drop_unavailable_gates(
     )
     kept = tuple(gate for gate in detection.gates if gate.name not in missing)
     return structs.replace(detection, gates=kept, notes=(*detection.notes, *notes))
+
+
+def missing_tool(gate: Gate, detection: DetectedGates, top: Path, path: str) -> str | None:
+    """Return the program or Python module that a test gate requires and that is not in `path`; None if it is there.
+
+    Nothing is run: a module counts as installed if its program is there, or if it is beside the interpreter's others.
+    """
+    program, _, module = detection.tools.get(gate.name, "").partition(f" {MODULE} ")
+    if not program or _lacking(program, (top / gate.folder, top), {"PATH": path}, ()) is not None:
+        return program or None
+    if not module or shutil.which(module, path=path):
+        return None
+    python = Path(shutil.which(program, path=path) or program)
+    packages = python.parent.parent.glob(f"lib/python*/site-packages/{module}")
+    return None if any(packages) else module
 
 
 def _lacking(tool: str, folders: tuple[Path, ...], environ: Mapping[str, str], own: Sequence[str]) -> str | None:

@@ -24,6 +24,7 @@ from scaffold.host.process.command import run_command
 from scaffold.host.sandbox.bubblewrap import FOLDERS
 from scaffold.host.sandbox.level import level_limits
 from scaffold.host.user_dirs import user_dirs
+from scaffold.orchestrator.trial.workspace import dead_trials
 from scaffold.policy.trust import TrustStatus
 from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location
@@ -211,6 +212,9 @@ async def _worktrees(repository: Repository, runs: Mapping[RunId, str]) -> Docto
     except GitError as failed:
         return DoctorCheck("worktrees", "fail", failed.what, failed.fix)
     stale = [each for each in ours if not each.path.exists()]
+    if trials := dead_trials(repository, user_dirs().cache):
+        what = f"{count_of(len(trials), 'trial')} of gates left behind by a killed command, e.g. {trials[0].checkout}"
+        return DoctorCheck("worktrees", "warn", what, "`scaffold doctor --fix` removes them.")
     left = [each for each in ours if each not in stale and runs.get(_run_of(each)) != LIVE]
     if stale:
         what = f"{len(stale)} with missing folders, e.g. {stale[0].path}"

@@ -1,21 +1,27 @@
 """`doctor`: check the machine and the repository, and show how to fix problems."""
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from scaffold.cli.commands.doctor.checks import DoctorCheck, check_machine, check_repository, prune_worktrees
 from scaffold.cli.commands.doctor.endpoints import check_endpoints, lift_parked
+from scaffold.cli.commands.doctor.gates import check_gates
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.style import print_json, status_mark
+from scaffold.cli.render.style import print_json, status_mark, text_columns
+from scaffold.cli.wiring import dirs
 from scaffold.core.errors import NotInRepository, RepositoryError
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.process.async_runner import run_async
-from scaffold.views.text_format import WIDTH, clip, wrap_text
+from scaffold.orchestrator.trial.workspace import remove_dead_trials
+from scaffold.views.text_format import clip, wrap_text
 
 INDENT = " " * 7
+NAME = 14
+"""Columns of the names."""
 
 
 @click.command()
@@ -24,27 +30,39 @@ INDENT = " " * 7
     is_flag=True,
     help="Remove git's records of Scaffold's worktrees whose folders are missing; ask endpoints again that are down.",
 )
+@click.option(
+    "--gates",
+    is_flag=True,
+    help="Run set-up and each gate once, in a sandbox and a temporary worktree.",
+)
 @json_option
-def doctor(*, fix: bool, as_json: bool) -> int:
-    """Check this machine and this repository, and show how to fix problems.
+def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
+    """Check this machine, this repository and its gates, and show how to fix problems.
 
-    Exit code 0 if nothing fails; warnings are allowed.
+    Runs none of the repository's code without `--gates`. Exit code 0 if nothing fails; warnings are allowed.
     """
-    checks = run_async(_checks(fix=fix))
+    checks = run_async(_checks(fix=fix, gates=gates))
     healthy = not any(check.status == "fail" for check in checks)
     if as_json:
         print_json({"healthy": healthy, "checks": checks})
     else:
         for check in checks:
-            click.echo(
-                f"{status_mark(check.status)} {check.status:<4} {check.name:<13} {clip(check.message, WIDTH - 21)}"
-            )
-            for line in wrap_text(check.fix, WIDTH - len(INDENT)):
-                click.echo(f"{INDENT}{line}")
+            click.echo("\n".join(_lines(check)))
     return 0 if healthy else 1
 
 
-async def _checks(*, fix: bool) -> Sequence[DoctorCheck]:
+def _lines(check: DoctorCheck) -> Iterator[str]:
+    """Yield a check and its fix; what follows the colon of a message that does not fit comes below it."""
+    head = f"{status_mark(check.status)} {check.status:<4} {check.name:<{NAME}} "
+    room = text_columns(NAME + 8)
+    what, colon, rest = check.message.partition(": ")
+    whole = clip(check.message, sys.maxsize) == clip(check.message, room) or not colon
+    yield head + clip(check.message if whole else f"{what}:", room)
+    for text in (check.fix,) if whole else (rest, check.fix):
+        yield from (f"{INDENT}{line}" for line in wrap_text(text, text_columns(len(INDENT))))
+
+
+async def _checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
     if fix:
         for name in lift_parked():
             click.echo(f"{name} may be asked again", err=True)
@@ -55,7 +73,13 @@ async def _checks(*, fix: bool) -> Sequence[DoctorCheck]:
     if fix:
         for path in await prune_worktrees(repository):
             click.echo(f"removed the record of the worktree {path}, whose folder is missing", err=True)
-    return [*machine, *await check_repository(repository, os.environ)]
+        for place in await remove_dead_trials(repository, dirs().cache):
+            click.echo(f"removed {place.checkout}, which a killed command had left", err=True)
+    return [
+        *machine,
+        *await check_repository(repository, os.environ),
+        *await check_gates(repository, os.environ, attempt=gates),
+    ]
 
 
 async def _repository() -> Repository | DoctorCheck:

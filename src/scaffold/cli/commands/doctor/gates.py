@@ -1,0 +1,140 @@
+"""The gates of the repository: whether each can judge work here, by its latest trial or by what is installed."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from scaffold.cli.commands.doctor.checks import DoctorCheck
+from scaffold.cli.execution.trial import run_trial
+from scaffold.config.folder_trust import folder_trust
+from scaffold.config.run_settings import environment_settings, gate_settings
+from scaffold.config.settings import load_settings
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.gates import Gate
+from scaffold.core.ids import Commit
+from scaffold.git.refs import resolve
+from scaffold.git.repository import Repository
+from scaffold.orchestrator.trial.result import GateTrial, Trial
+from scaffold.orchestrator.trial.stored import latest_trial
+from scaffold.orchestrator.trial.trial import unavailable_gates
+from scaffold.policy.secret.environment import command_environment
+from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, installed_folders
+from scaffold.verify.environment.preparation import SetupPlan, plan_setup
+from scaffold.verify.gates.detection import (
+    DetectedGates,
+    apply_gate_settings,
+    detect_at_commit,
+    drop_unavailable_gates,
+    missing_tool,
+)
+from scaffold.verify.gates.runner_detection import missing_programs
+
+TRY = "`scaffold doctor --gates` tries it."
+NETWORK_NOTE = "Set-up needs the network; checks run without it."
+
+
+class RepositoryGates(Struct, frozen=True):
+    """The gates that a run from the current commit would use, and how it would prepare their environment."""
+
+    commit: Commit
+    detection: DetectedGates
+    plan: SetupPlan
+    trial: Trial | None
+    """The latest trial, if it was one of this commit or of another one."""
+
+
+async def check_gates(repository: Repository, environ: Mapping[str, str], *, attempt: bool) -> Sequence[DoctorCheck]:
+    """Return a check for the set-up and for each gate; with `attempt` each gate is run once. Empty without gates."""
+    try:
+        found = await _gates(repository, environ)
+    except ScaffoldError:
+        return []  # the other checks report it
+    if found is None or not found.detection.gates:
+        return []
+    if attempt:
+        trial = await run_trial(repository, found.commit, found.detection, on_result=lambda _: None)
+        found = structs.replace(found, trial=trial)
+    return [*_setup(found, environ), *_each(found, repository.root, environ)]
+
+
+async def _gates(repository: Repository, environ: Mapping[str, str]) -> RepositoryGates | None:
+    """Return the gates of the current commit with the user's settings; None before the first commit."""
+    head = await resolve(repository.git, "HEAD")
+    if head is None:
+        return None
+    settings, trust = load_settings(repository.root, environ, {}), folder_trust(repository.root)
+    gates, configured = gate_settings(settings), environment_settings(settings, trust).setup
+    detection = apply_gate_settings(await detect_at_commit(repository.git, head), gates.given, gates.off)
+    setup = detection.setup if configured is None else configured
+    there = await installed_folders(repository.git, ignored=True)
+    plan = plan_setup(setup, there, trusted=trust.trusted)
+    return RepositoryGates(head, structs.replace(detection, setup=setup), plan, latest_trial(repository))
+
+
+def _setup(found: RepositoryGates, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
+    """Yield how the environment of the gates is prepared, unless nothing has to be installed."""
+    commands = found.plan.run or found.plan.left_out
+    if found.trial is not None and found.trial.problem and found.trial.commit == found.commit:
+        yield DoctorCheck("gate set-up", "warn", found.trial.problem, NETWORK_NOTE)
+    elif missing := missing_programs(commands, command_environment(environ)["PATH"]):
+        named = ", ".join(missing)
+        yield DoctorCheck(
+            "gate set-up", "warn", f"{named} not installed", f"It is needed for `{' && '.join(commands)}`."
+        )
+    elif found.plan.left_out:
+        fix = f"`scaffold trust` lets `{' && '.join(commands)}` run. {NETWORK_NOTE}"
+        yield DoctorCheck("gate set-up", "warn", "not done, as this folder is not trusted", fix)
+    elif commands:
+        yield DoctorCheck("gate set-up", "ok", " && ".join(commands))
+
+
+def _each(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
+    tried = {(each.name, each.command): each for each in found.trial.gates} if found.trial else {}
+    missing = _missing(found, root, environ)
+    for gate in found.detection.gates:
+        result = tried.get((gate.name, gate.command))
+        if result is not None and found.trial is not None:
+            yield _by_trial(gate, result, found.trial, found.commit)
+        elif gate.name in missing:
+            yield DoctorCheck(f"gate {gate.name}", "warn", f"cannot judge here: {missing[gate.name]}", _fix(gate))
+        else:
+            yield DoctorCheck(f"gate {gate.name}", "ok", f"`{gate.command}`, not tried yet", TRY)
+    if not any(gate.kind == "test" for gate in found.detection.gates):
+        fix = "Give the actions of your plans contracts with checks."
+        yield DoctorCheck("gate test", "warn", "no tests were found", fix)
+
+
+def _by_trial(gate: Gate, result: GateTrial, trial: Trial, commit: Commit) -> DoctorCheck:
+    when = f"{trial.at:%Y-%m-%d %H:%M} UTC"
+    older = "" if trial.commit == commit else f" at {trial.commit[:8]}, an older commit"
+    name = f"gate {gate.name}"
+    if result.judges:
+        again = TRY if older else ""
+        return DoctorCheck(name, "ok", f"{result.summary} (tried{older} {when})", again)
+    log = f" Its output: {result.log}." if result.log else ""
+    fix = "Its environment comes first." if trial.problem else _fix(gate)
+    return DoctorCheck(name, "warn", result.summary, f"{fix}{log} Tried{older} {when}.")
+
+
+def _fix(gate: Gate) -> str:
+    return f"Make `{gate.command}` work in a clean checkout, or set `quality_gates.{gate.kind}` (`off` for none)."
+
+
+def _missing(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what is not installed, by the name of the gate; nothing is known before set-up has run."""
+    if found.plan.run:
+        return {}
+    own = [str(root / VENV / "bin")] if found.plan.borrow else []
+    if (root / NODE_MODULES).is_dir():
+        own.append(str(root / NODE_MODULES / ".bin"))
+    variables = command_environment(environ)
+    path = os.pathsep.join([*own, variables["PATH"]])
+    usable = drop_unavailable_gates(found.detection, root, {**variables, "PATH": path}, own)
+    tests = {
+        gate.name: f"{tool} is not installed"
+        for gate in usable.gates
+        if gate.kind == "test" and (tool := missing_tool(gate, found.detection, root, path))
+    }
+    return {**unavailable_gates(found.detection, usable), **tests}
