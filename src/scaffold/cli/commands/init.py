@@ -15,9 +15,10 @@ from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.execution.trial import run_trial
+from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.render.configuration_text import HEADER, configuration_text
 from scaffold.cli.render.init_text import found_lines, labelled, result_lines
-from scaffold.cli.render.style import heading, is_terminal, print_json
+from scaffold.cli.render.style import fitted, heading, is_terminal, print_json
 from scaffold.config.file import read_text
 from scaffold.config.permissions import detect_sandbox_level
 from scaffold.config.settings import PROJECT_FILES
@@ -40,6 +41,8 @@ AGENT_PROGRAMS = ("claude", "codex")
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 CONFIGURATION = PROJECT_FILES[0]
 NOTES = "NOTES.md"
+ANOTHER_COMMAND = "another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`"
+NO_TESTS = "no tests were found: give the actions of your plans contracts with checks"
 NOT_COMMITTED = "these checks are in files that are not committed: commit them first, because runs start from a commit"
 DIFFERENT = "your uncommitted changes would change this; a run starts from the last commit"
 NOTHING_RUN = "nothing was run: `scaffold init --yes` tries these commands once, in a sandbox and a temporary worktree"
@@ -106,7 +109,7 @@ goals:
 @click.option("--force", is_flag=True, help="Replace an existing configuration.")
 @click.option("--dry-run", is_flag=True, help="Run nothing and write nothing.")
 @json_option
-def init(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) -> None:
+def init(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) -> int:
     r"""Find this repository's checks, try them once, and write `.scaffold.yaml`.
 
     Shows each check and set-up command with the file and line that says so. After a yes they run once, in a sandbox and
@@ -119,6 +122,15 @@ def init(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) -> None:
       scaffold init --dry-run       # only look
       scaffold init --yes --json    # for scripts
     """
+    try:
+        _init(agreed=agreed, force=force, dry_run=dry_run, as_json=as_json)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("\ninterrupted: the configuration was not written, and nothing else is left", err=True)
+        return INTERRUPTED
+    return OK
+
+
+def _init(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) -> None:
     found = run_async(_examine())
     if not as_json:
         click.echo("\n".join(_summary(found)))
@@ -158,11 +170,11 @@ def _summary(found: Examination) -> list[str]:
     for program in _missing(found.detection):
         lines += labelled("missing", f"`{program}` is not installed, or not on PATH")
     if findings.gates:
-        lines.append("  another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`")
+        lines += (f"  {line}" for line in fitted(ANOTHER_COMMAND, 2))
     if "test" not in findings.gates:
-        lines.append("  no tests were found: give the actions of your plans contracts with checks")
-    lines.append(f"  agents     {', '.join(findings.agents) or 'no other agent program on PATH'}")
-    lines.append(f"  keys       {', '.join(findings.keys) or 'no API key of a provider in the environment'}")
+        lines += (f"  {line}" for line in fitted(NO_TESTS, 2))
+    lines += labelled("agents", ", ".join(findings.agents) or "no other agent program on PATH")
+    lines += labelled("keys", ", ".join(findings.keys) or "no API key of a provider in the environment")
     return lines + [line for note in found.notes for line in labelled("note", note)]
 
 
@@ -194,7 +206,8 @@ def _trial(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> 
 def _question(head: Commit) -> str:
     level = run_async(detect_sandbox_level()).level
     where = f"in a sandbox ({level})" if level != "none" else "WITHOUT a sandbox, as this machine has none,"
-    return f"Run these commands once, {where} and in a temporary worktree of {head[:8]}? Set-up may use the network."
+    asked = f"Run these commands once, {where} and in a temporary worktree of {head[:8]}? Set-up may use the network."
+    return "\n".join(fitted(asked, len(" [y/N]: ")))
 
 
 def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:

@@ -57,10 +57,18 @@ def _gate_lines(detection: DetectedGates, trial: Trial | None) -> Iterator[str]:
     for gate in detection.gates:
         kinds.setdefault(gate.kind, []).append(gate)
     blocks = [(_counts(gates, results), tuple(_kind_lines(detection, gates, results))) for gates in kinds.values()]
-    # A mapping without entries would be invalid.
-    yield "quality_gates:" if any(counts for counts, _ in blocks) else "# quality_gates:"
+    if not any(counts for counts, _ in blocks):
+        # A mapping without entries would be invalid.
+        yield from ("# quality_gates:", *(f"# {line}" for _, lines in blocks for line in lines))
+        return
+    yield "quality_gates:"
     for counts, lines in blocks:
-        yield from (line if counts else f"# {line}" for line in lines)
+        yield from lines if counts else map(_commented, lines)
+
+
+def _commented(line: str) -> str:
+    """Return a line of a mapping as a comment in the same column; comments stay as they are."""
+    return line if line.startswith("  #") else f"  # {line.removeprefix('  ')}"
 
 
 def _counts(gates: Sequence[Gate], results: Mapping[str, GateTrial]) -> bool:

@@ -116,8 +116,9 @@ def _passed(run: GateRun) -> str:
 def _failed(run: GateRun, failed: Sequence[str]) -> str:
     if run.gate.runner == "findings":
         return count_of(sum(run.counts.get(name, 1) for name in failed), "finding")
-    named = f"{_counts(run)}: {join_limited(failed, MAX_NAMED)}"
-    return f"{named}; {describe_refused(run.refused)}" if run.refused else named
+    own = [name for name in failed if name not in run.refused]
+    parts = [_counts(run)] + ([f"fails: {join_limited(own, MAX_NAMED)}"] if own else [])
+    return "; ".join([*parts, describe_refused(run.refused)] if run.refused else parts)
 
 
 def _counts(run: GateRun) -> str:

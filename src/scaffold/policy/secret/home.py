@@ -23,7 +23,7 @@ TOOLCHAINS = (
     *(".rvm", ".rye", ".sbt", ".sdkman", ".stack", ".swiftly", ".tfenv", ".venv*", ".virtualenvs", ".volta", ".yarn"),
     *(".local/bin", ".local/include", ".local/lib", ".local/lib64", ".local/opt", ".local/pipx", ".local/state/nix"),
     *(f".local/share/{name}" for name in ("R", "coursier", "fnm", "gem", "mise", "nvm", "pdm", "pipx", "pnpm")),
-    *(f".local/share/{name}" for name in ("python", "pyenv", "rtx", "uv", "virtualenv*")),
+    *(f".local/share/{name}" for name in ("pypoetry", "python", "pyenv", "rtx", "uv", "virtualenv*")),
     *(f".cache/{name}" for name in ("Cypress", "bazel*", "coursier", "ms-playwright", "pnpm", "pre-commit")),
     *(f".cache/{name}" for name in ("puppeteer", "pypoetry/virtualenvs", "torch", "huggingface/hub")),
 )

@@ -73,18 +73,16 @@ def needed_names(
     `given` are the names of those that are installed in any case.
     """
     chosen = [name for name in found if name in TEST_NAMES or name in given]
-    missing = frozenset(tools) - frozenset().union(*(_names(found[name]) for name in chosen))
-    while found and missing:
-        name = max(found, key=lambda name: (len(missing & _names(found[name])), -len(found[name])))
-        if missing.isdisjoint(_names(found[name])):
+    # A group with the name of a tool is there for it, even if it comes with another distribution.
+    listed = {name: {name, *map(requirement_name, requirements)} for name, requirements in found.items()}
+    missing = frozenset(tools).difference(*(listed[name] for name in chosen))
+    while listed and missing:
+        name = max(listed, key=lambda name: (len(missing & listed[name]), -len(listed[name])))
+        if missing.isdisjoint(listed[name]):
             break
         chosen.append(name)
-        missing -= _names(found[name])
+        missing -= listed[name]
     return tuple(name for name in chosen if name not in given)
-
-
-def _names(requirements: Sequence[str]) -> frozenset[str]:
-    return frozenset(map(requirement_name, requirements))
 
 
 def requirement_name(requirement: str) -> str:

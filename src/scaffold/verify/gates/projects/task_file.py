@@ -16,7 +16,7 @@ TARGETS: Mapping[GateKind, tuple[str, ...]] = {
 }
 """The names of targets by the kind of gate that they are, the preferred ones first."""
 
-_TARGET = re.compile(r"^@?(?P<names>[\w][\w. -]*?)(?: +[\w*+=\"'-]+)*\s*:(?!=)", re.MULTILINE)
+_TARGET = re.compile(r"^@?(?P<names>\w[^:=#\n]*?)\s*:(?![=:])", re.MULTILINE)
 
 
 def read_task_file(files: ProjectFiles) -> Project:
@@ -25,7 +25,7 @@ def read_task_file(files: ProjectFiles) -> Project:
     if name is None:
         return Project()
     program = "just" if "just" in name.casefold() else "make"
-    lines = _targets(files.text(name))
+    lines = _targets(files.text(name), only_first=program == "just")
     gates, reasons = [], dict[str, Reason]()
     for kind, targets in TARGETS.items():
         target = next((each for each in targets if each in lines), None)
@@ -36,10 +36,11 @@ def read_task_file(files: ProjectFiles) -> Project:
     return Project(gates=tuple(gates), tools={gate.name: program for gate in gates}, reasons=reasons)
 
 
-def _targets(text: str) -> Mapping[str, int]:
-    """Return the targets with the line of each."""
+def _targets(text: str, *, only_first: bool) -> Mapping[str, int]:
+    """Return the targets with the line of each; with `only_first` the words after the first are its parameters."""
     found = dict[str, int]()
     for match in _TARGET.finditer(text):
-        for name in match["names"].split():
+        names = match["names"].split()
+        for name in names[:1] if only_first else names:
             found.setdefault(name, text.count("\n", 0, match.start()) + 1)
     return found
