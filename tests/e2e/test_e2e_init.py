@@ -105,9 +105,7 @@ def test_the_json_tells_where_each_command_is_from_and_what_it_gave(scenario):
 @pytest.mark.slow
 def test_a_gate_that_cannot_judge_says_what_is_missing(scenario):
     """AL-28: no tests, a missing program; both stay comments in the configuration, and `doctor` repeats them."""
-    (scenario.repo / "tests" / "test_calc.py").write_text(
-        "import calc\n\nX = 'def test'\n"
-    )
+    (scenario.repo / "tests" / "test_calc.py").write_text("import calc\n\nX = 'def test'\n")
     (scenario.repo / "conftest.py").write_text("")
     (scenario.repo / "Makefile").write_text("lint:\n\tno-such-program\n")
     scenario.commit("No tests left")

@@ -46,18 +46,23 @@ def tried(kind="test", runner="pytest", **found):
             False,
         ),
         (
+            tried(problem="error", exit_code=4, detail="the runner exited with code 4.\n\nE   old is gone\n\n"),
+            "cannot judge here: the runner exited with code 4: E   old is gone",
+            False,
+        ),
+        (
             tried(problem="error", exit_code=127, detail="/bin/sh: 1: just: not found"),
             "cannot judge here: the program `just` was not found",
             False,
         ),
         (
-            tried("build", "exit", problem="error", exit_code=1, detail="Could not resolve host: index.crates.io"),
-            "cannot judge here: it needs the network: it asks for index.crates.io",
+            tried("build", "exit", problem="error", exit_code=1, detail="Could not resolve host: crates.example.org"),
+            "cannot judge here: it needs the network: it asks for crates.example.org",
             False,
         ),
         (
-            tried(outcomes={"a": "failed"}, detail="E   ConnectionError: Failed to resolve 'pypi.org'"),
-            "cannot judge here: it needs the network: it asks for pypi.org",
+            tried(outcomes={"a": "failed"}, detail="E   ConnectionError: Failed to resolve 'files.example.org'"),
+            "cannot judge here: it needs the network: it asks for files.example.org",
             False,
         ),
     ],

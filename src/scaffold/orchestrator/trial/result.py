@@ -11,12 +11,13 @@ from scaffold.core.gates import EXIT_OUTCOME, GateKind, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.verify.gates.refusals import describe_refused
-from scaffold.verify.regression.baseline import UNINFORMATIVE, gate_problem
+from scaffold.verify.regression.baseline import UNINFORMATIVE, gate_problem, missing_dependency
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 
 TrialVerdict = Literal["passes", "fails", "ran_nothing", "cannot_judge", "not_tried"]
 """`fails`: on the base commit, without any work; it can judge nevertheless, unless `informative` is False."""
 MAX_NAMED = 3
+MAX_LINE_CHARS = 200
 WORDS: Mapping[TrialVerdict, str] = {
     "passes": "passes",
     "fails": "fails on the base",
@@ -90,7 +91,7 @@ def _verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
     if run.problem == "vacuous":
         return "ran_nothing", _nothing(run), False
     if problem := gate_problem(run):
-        return "cannot_judge", problem, False
+        return "cannot_judge", f"{problem}{_last_line(run)}", False
     failed = [name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES]
     if not failed:
         return "passes", _passed(run), True
@@ -99,6 +100,13 @@ def _verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
         why = f"exit code {run.exit_code}" + ("" if informative else f"; it {UNINFORMATIVE}")
         return "fails", why, informative
     return "fails", _failed(run, failed), True
+
+
+def _last_line(run: GateRun) -> str:
+    """Return the last line that an error printed, which mostly is its cause, unless what is missing is known."""
+    lines = [line.strip() for line in run.detail.splitlines() if line.strip()]
+    known = run.problem != "error" or missing_dependency(run.detail) is not None
+    return "" if known or len(lines) < 2 else f": {lines[-1][:MAX_LINE_CHARS]}"
 
 
 def _nothing(run: GateRun) -> str:
