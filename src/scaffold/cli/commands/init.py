@@ -14,13 +14,12 @@ import click
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.execution.trial import run_trial
+from scaffold.cli.execution.trial import confinement_text, run_trial
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.render.configuration_text import HEADER, configuration_text
 from scaffold.cli.render.init_text import found_lines, labelled, result_lines
 from scaffold.cli.render.style import fitted, heading, is_terminal, print_json
 from scaffold.config.file import read_text
-from scaffold.config.permissions import detect_sandbox_level
 from scaffold.config.settings import PROJECT_FILES
 from scaffold.core.errors import UsageError
 from scaffold.core.gates import GateKind
@@ -186,12 +185,13 @@ def _trial(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> 
     """Try the commands found if the user agrees; None if nothing was run."""
     if found.head is None or not found.can_be_tried:
         return None
-    if not agreed and not (asking and click.confirm(f"\n{_question(found.head)}", err=True)):
-        if not as_json:
-            click.echo(NOTHING_RUN, err=True)
+    if not agreed and not asking:
+        click.echo(NOTHING_RUN, err=True)
         return None
-    if not as_json:
-        click.echo("")
+    where = run_async(confinement_text(found.repository))
+    if not agreed and not click.confirm(f"\n{_question(found.head, where)}", err=True):
+        return None
+    click.echo(f"\nrunning each command once, {where}", err=True)
 
     def show(result: GateTrial) -> None:
         if not as_json:
@@ -203,9 +203,7 @@ def _trial(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> 
     return trial
 
 
-def _question(head: Commit) -> str:
-    level = run_async(detect_sandbox_level()).level
-    where = f"in a sandbox ({level})" if level != "none" else "WITHOUT a sandbox, as this machine has none,"
+def _question(head: Commit, where: str) -> str:
     asked = f"Run these commands once, {where} and in a temporary worktree of {head[:8]}? Set-up may use the network."
     return "\n".join(fitted(asked, len(" [y/N]: ")))
 

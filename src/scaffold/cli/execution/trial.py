@@ -6,7 +6,7 @@ from collections.abc import Callable
 import click
 
 from scaffold.cli.wiring import PROGRAM, dirs
-from scaffold.config.permissions import sandbox_settings
+from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
 from scaffold.config.run_settings import gate_settings
 from scaffold.config.settings import load_settings
 from scaffold.core.ids import Commit
@@ -46,6 +46,15 @@ async def run_trial(
     trial = await try_gates(trial_place(repository, cache), request)
     keep_trial(repository, trial)
     return trial
+
+
+async def confinement_text(repository: Repository) -> str:
+    """Return where commands of a trial run, after the words "run them": `in a sandbox (bubblewrap)`."""
+    mode = sandbox_settings(load_settings(repository.root, os.environ, {})).mode
+    found = await detect_sandbox_level()
+    if mode != "off" and found.level != "none":
+        return f"in a sandbox ({found.level})"
+    return "WITHOUT a sandbox (" + ("it is off" if mode == "off" else "this machine has none") + ")"
 
 
 def _tell(command: str) -> None:

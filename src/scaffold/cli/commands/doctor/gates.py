@@ -108,7 +108,7 @@ def _each(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Ite
 
 def _by_trial(gate: Gate, result: GateTrial, trial: Trial, commit: Commit) -> DoctorCheck:
     when = f"{trial.at:%Y-%m-%d %H:%M} UTC"
-    older = "" if trial.commit == commit else f" at {trial.commit[:8]}, an older commit"
+    older = "" if trial.commit == commit else f" at {trial.commit[:8]}, another commit,"
     name = f"gate {gate.name}"
     if result.judges:
         again = TRY if older else ""
