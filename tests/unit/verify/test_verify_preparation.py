@@ -11,6 +11,7 @@ from scaffold.verify.environment.dependencies import (
     toolchain_lines,
     with_venv_creation,
 )
+from scaffold.verify.environment.golden import installed_programs
 from scaffold.verify.environment.preparation import SetupPlan, plan_setup
 
 
@@ -114,3 +115,18 @@ def test_a_different_interpreter_gives_a_different_key(tmp_path):
     assert first != second
     (tmp_path / "1" / "node").chmod(0o644)
     assert toolchain_lines(str(tmp_path / "1")) == ()
+
+
+@pytest.mark.parametrize(
+    ("installed", "folders"),
+    [
+        ((".venv", "node_modules"), ["{top}/.venv/bin", "{top}/node_modules/.bin"]),
+        (("api/.venv", "web/node_modules"), ["{top}/api/.venv/bin"]),
+        (("a/.venv", "b/.venv"), []),
+        ((".venv", "b/.venv"), ["{top}/.venv/bin"]),
+        (("x.egg-info",), []),
+    ],
+)
+def test_programs_come_from_the_top_or_from_the_only_python_project_below_it(installed, folders):
+    """AL-10: the tests of a project in a folder run with what was installed for it."""
+    assert list(installed_programs(installed)) == folders

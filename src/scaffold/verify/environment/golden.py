@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -226,16 +226,25 @@ def _environment(folder: Path, made: GoldenRecord, commands: tuple[str, ...]) ->
         CopiedFolder(source=str(folder / "files" / target), target=target, made_for=made.made_for)
         for target in made.targets
     )
-    programs = {VENV: f"{TOP_PLACEHOLDER}/{VENV}/bin", NODE_MODULES: f"{TOP_PLACEHOLDER}/{NODE_MODULES}/.bin"}
     return CheckEnvironment(
         fingerprint="",
-        path=tuple(programs[target] for target in made.targets if target in programs),
+        path=tuple(installed_programs(made.targets)),
         variables=_check_variables(folder, made, commands),
         copies=copies,
         files=_copied(folder, made.generated.versions),
         built=_copied(folder, made.generated.built),
         shown=(str(folder),),
     )
+
+
+def installed_programs(targets: tuple[str, ...]) -> Iterator[str]:
+    """Yield the folders of the programs that were installed at the top, or in the only Python project below it."""
+    nested = [target for target in targets if target.rpartition("/")[2] == VENV]
+    for target in targets:
+        if target == VENV or nested == [target]:
+            yield f"{TOP_PLACEHOLDER}/{target}/bin"
+        elif target == NODE_MODULES:
+            yield f"{TOP_PLACEHOLDER}/{target}/.bin"
 
 
 def _copied(folder: Path, names: tuple[str, ...]) -> tuple[CopiedFile, ...]:
