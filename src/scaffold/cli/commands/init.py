@@ -109,17 +109,11 @@ goals:
 @click.option("--dry-run", is_flag=True, help="Run nothing and write nothing.")
 @json_option
 def init(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) -> int:
-    r"""Find this repository's checks, try them once, and write `.scaffold.yaml`.
+    """Find this repository's checks, try them once, and write `.scaffold.yaml`.
 
     Shows each check and set-up command with the file and line that says so. After a yes they run once, in a sandbox and
     a temporary worktree; your checkout is not touched. After a second yes the configuration is written. Without a
     terminal and without `--yes` nothing is run, and the configuration consists of comments.
-
-    \b
-    Examples:
-      scaffold init                 # look, ask, try, ask, write
-      scaffold init --dry-run       # only look
-      scaffold init --yes --json    # for scripts
     """
     try:
         _init(agreed=agreed, force=force, dry_run=dry_run, as_json=as_json)

@@ -15,7 +15,7 @@ from scaffold.git.command import Git
 from scaffold.verify.gates.fitted_gates import fit_gates
 from scaffold.verify.gates.projects.go_project import go_workspace_modules, read_go
 from scaffold.verify.gates.projects.node_project import read_node
-from scaffold.verify.gates.projects.own_commands import tests_run_by_kind
+from scaffold.verify.gates.projects.own_commands import OwnCommand, own_commands, tests_run_by_kind
 from scaffold.verify.gates.projects.project import Project, ProjectKind, Reason, RequiredTools
 from scaffold.verify.gates.projects.project_files import MANIFESTS, ProjectFiles, files_at_commit, files_in_folder
 from scaffold.verify.gates.projects.python_project import read_python
@@ -91,8 +91,9 @@ def detect_gates(files: ProjectFiles) -> DetectedGates:
     """Return the gates of a repository with these files."""
     kinds = _kinds(files)
     if kinds:
-        read = [(fit_gates(PROJECT_READERS[kind](files), files), "") for kind in _most_tested_first(kinds, files)]
-        return _merged(kinds[0], read)
+        own = own_commands(files)
+        ordered = _most_tested_first(kinds, own)
+        return _merged(kinds[0], [(fit_gates(PROJECT_READERS[kind](files), own, files), "") for kind in ordered])
     modules = go_workspace_modules(files)
     folders = modules or [each for each in files.folders_of(*MANIFESTS) if each.count("/") < MAX_DEPTH]
     outer = [each for each in folders if not any(each.startswith(f"{other}/") for other in folders)]
@@ -109,11 +110,9 @@ def detect_gates(files: ProjectFiles) -> DetectedGates:
     return structs.replace(found, kind=known.pop()) if len(known) == 1 else found
 
 
-def _most_tested_first(kinds: Sequence[ProjectKind], files: ProjectFiles) -> Sequence[ProjectKind]:
+def _most_tested_first(kinds: Sequence[ProjectKind], own: Sequence[OwnCommand]) -> Sequence[ProjectKind]:
     """Return the kinds of project at the top, those first whose tests the project's own set-up runs most often."""
-    if len(kinds) == 1:
-        return kinds
-    times = tests_run_by_kind(files)
+    times = tests_run_by_kind(own)
     return sorted(kinds, key=lambda kind: -times[kind])
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.gates import Gate, GateKind
 from scaffold.policy.path.globs import matches
-from scaffold.verify.gates.projects.own_commands import OwnCommand, own_commands, program_key
+from scaffold.verify.gates.projects.own_commands import OwnCommand, program_key
 from scaffold.verify.gates.projects.project import Project
 from scaffold.verify.gates.projects.project_files import ProjectFiles
 from scaffold.verify.paths.conventions import is_test
@@ -50,9 +50,9 @@ class Fitted(Struct, frozen=True):
     own: OwnCommand | None = None
 
 
-def fit_gates(project: Project, files: ProjectFiles) -> Project:
-    """Return the project with its gates fitted to the commands that its own files run."""
-    own = [command for command in own_commands(files) if program_key(command.words) in CHECKERS]
+def fit_gates(project: Project, commands: Sequence[OwnCommand], files: ProjectFiles) -> Project:
+    """Return the project with its gates fitted to the `commands` that its own files run."""
+    own = [command for command in commands if program_key(command.words) in CHECKERS]
     if not own:
         return project
     fitted = [_fitted(gate, own, files) for gate in project.gates]

@@ -119,10 +119,10 @@ def own_commands(files: ProjectFiles) -> tuple[OwnCommand, ...]:
     return tuple(found[:MAX_COMMANDS])
 
 
-def tests_run_by_kind(files: ProjectFiles) -> Counter[ProjectKind]:
+def tests_run_by_kind(commands: Sequence[OwnCommand]) -> Counter[ProjectKind]:
     """Return how often the project's own set-up runs the tests of each kind of project."""
     found = Counter[ProjectKind]()
-    for command in own_commands(files):
+    for command in commands:
         program = program_key(command.words)
         if program in PACKAGE_MANAGERS:
             # Scripts of package.json that call each other say nothing about the other languages.
