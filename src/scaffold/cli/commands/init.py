@@ -17,7 +17,7 @@ from scaffold.cli.commands.options import json_option
 from scaffold.cli.execution.trial import confinement_text, run_trial
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.render.configuration_text import HEADER, configuration_text
-from scaffold.cli.render.init_text import found_lines, labelled, result_lines
+from scaffold.cli.render.init_text import found_lines, labelled, problem_lines, result_lines
 from scaffold.cli.render.style import fitted, heading, is_terminal, print_json
 from scaffold.config.file import read_text
 from scaffold.config.settings import PROJECT_FILES
@@ -193,7 +193,7 @@ def _trial(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> 
 
     trial = run_async(run_trial(found.repository, found.head, found.detection, on_result=show))
     if trial.problem and not as_json:
-        click.echo("\n".join(labelled("problem", trial.problem)))
+        click.echo("\n".join(problem_lines(trial)))
     return trial
 
 
@@ -271,6 +271,7 @@ def _report(found: Examination, trial: Trial | None) -> dict[str, object]:
         ],
         "tried": trial is not None,
         "problem": trial.problem if trial else "",
+        "output": trial.output if trial else "",
         "notes": [*detection.notes, *found.notes],
         "plan": first_plan(found.findings),
     }

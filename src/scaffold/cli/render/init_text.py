@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Mapping
 
 from scaffold.cli.render.style import fitted, status_mark
-from scaffold.orchestrator.trial.result import GateTrial, TrialVerdict
+from scaffold.orchestrator.trial.result import GateTrial, Trial, TrialVerdict
 from scaffold.verify.gates.detection import DetectedGates
 from scaffold.verify.gates.projects.project import Reason
 from scaffold.views.text_format import format_seconds
 
 LABEL = 11
 """Columns of the labels."""
+OUTPUT_LINES = 8
+"""Lines at the end of the output of a failed set-up that are shown."""
 ADVISORY = "only warns: your own checks never run it"
 MARKS: Mapping[TrialVerdict, str] = {
     "passes": "pass",
@@ -43,6 +45,13 @@ def result_lines(result: GateTrial) -> Iterator[str]:
     yield from rest
     if result.log:
         yield from labelled("", f"the whole output: {result.log}")
+
+
+def problem_lines(trial: Trial) -> Iterator[str]:
+    """Yield why nothing could be tried, and the end of what the set-up printed."""
+    yield from labelled("problem", trial.problem)
+    for line in [line for line in trial.output.splitlines() if line.strip()][-OUTPUT_LINES:]:
+        yield from labelled("", line, indent=2)
 
 
 def labelled(label: str, text: str, indent: int = 0) -> Iterator[str]:

@@ -64,6 +64,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     gates: tuple[GateTrial, ...]
     problem: str = ""
     """Why nothing could be tried, with what to do; empty if the gates ran."""
+    output: str = ""
+    """The end of what the set-up printed, if that is the problem."""
     setup: tuple[str, ...] = ()
     """The set-up commands that prepare a checkout."""
 

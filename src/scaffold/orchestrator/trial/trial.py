@@ -63,14 +63,17 @@ async def try_gates(place: TrialPlace, request: TrialRequest) -> Trial:
     """Return what each gate gives at the commit; the user's checkout is not written."""
     async with guarded(place, request.cleaner):
         results = await _tried(place, request)
-    problem = _problem(results) if isinstance(results, NotReady) else ""
-    gates = _untried(request) if isinstance(results, NotReady) else tuple(results)
-    return Trial(commit=request.commit, at=request.clock.now(), gates=gates, problem=problem, setup=request.gates.setup)
+    trial = Trial(commit=request.commit, at=request.clock.now(), gates=(), setup=request.gates.setup)
+    if isinstance(results, NotReady):
+        found = {"problem": _problem(results), "output": results.detail}
+        return structs.replace(trial, gates=_untried(request), **found)
+    return structs.replace(trial, gates=tuple(results))
 
 
 def _problem(found: NotReady) -> str:
     missing = missing_dependency(found.detail)
-    return f"{found.what}{f' ({missing})' if missing else ''}; {found.fix}"
+    fix = f"{found.fix[:1].upper()}{found.fix[1:].rstrip('.')}."
+    return f"{found.what}{f' ({missing})' if missing else ''}. {fix}"
 
 
 def _untried(request: TrialRequest) -> tuple[GateTrial, ...]:
