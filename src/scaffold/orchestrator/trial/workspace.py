@@ -92,16 +92,19 @@ async def remove_after_death(place: TrialPlace) -> None:
         await asyncio.sleep(PAUSE_S)
 
 
-def dead_trials(repository: Repository, cache: Path) -> tuple[TrialPlace, ...]:
-    """Return the places of this repository's trials whose processes are dead, and that still exist."""
+async def dead_trials(repository: Repository, cache: Path) -> tuple[TrialPlace, ...]:
+    """Return the places of this repository's trials whose processes are dead, and of which anything is left."""
     ours = repository_name(repository)[-12:]
     names = {path.name for part in (TRIALS, TEMPORARY) for path in (cache / part).glob(f"{ours}.by-*")}
+    # Git may still have the record of a worktree whose folder is gone.
+    folder = (cache / TRIALS).resolve()  # noqa: ASYNC240 - as fast as the other disk reads here
+    names |= {each.path.name for each in await worktree.list_worktrees(repository) if each.path.parent == folder}
     return tuple(TrialPlace(repository, cache, name) for name in sorted(names) if made_by_dead_process(name))
 
 
 async def remove_dead_trials(repository: Repository, cache: Path) -> tuple[TrialPlace, ...]:
     """Remove what killed trials of this repository left, and return their places."""
-    found = dead_trials(repository, cache)
+    found = await dead_trials(repository, cache)
     for place in found:
         await remove_after_death(place)
     return found

@@ -212,7 +212,7 @@ async def _worktrees(repository: Repository, runs: Mapping[RunId, str]) -> Docto
     except GitError as failed:
         return DoctorCheck("worktrees", "fail", failed.what, failed.fix)
     stale = [each for each in ours if not each.path.exists()]
-    if trials := dead_trials(repository, user_dirs().cache):
+    if trials := await dead_trials(repository, user_dirs().cache):
         what = f"{count_of(len(trials), 'trial')} of gates left behind by a killed command, e.g. {trials[0].checkout}"
         return DoctorCheck("worktrees", "warn", what, "`scaffold doctor --fix` removes them.")
     left = [each for each in ours if each not in stale and runs.get(_run_of(each)) != LIVE]

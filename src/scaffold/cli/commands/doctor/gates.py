@@ -14,6 +14,7 @@ from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.gates import Gate
 from scaffold.core.ids import Commit
+from scaffold.core.printable_text import count_of
 from scaffold.git.refs import resolve
 from scaffold.git.repository import Repository
 from scaffold.orchestrator.trial.result import GateTrial, Trial
@@ -84,10 +85,14 @@ def _setup(found: RepositoryGates, environ: Mapping[str, str]) -> Iterator[Docto
             "gate set-up", "warn", f"{named} not installed", f"It is needed for `{' && '.join(commands)}`."
         )
     elif found.plan.left_out:
-        fix = f"`scaffold trust` lets `{' && '.join(commands)}` run. {NETWORK_NOTE}"
+        fix = f"`scaffold trust` lets these run: {_quoted(commands)}. {NETWORK_NOTE}"
         yield DoctorCheck("gate set-up", "warn", "not done, as this folder is not trusted", fix)
     elif commands:
-        yield DoctorCheck("gate set-up", "ok", " && ".join(commands))
+        yield DoctorCheck("gate set-up", "ok", f"{count_of(len(commands), 'command')}: {_quoted(commands)}")
+
+
+def _quoted(commands: Sequence[str]) -> str:
+    return ", ".join(f"`{command}`" for command in commands)
 
 
 def _each(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
