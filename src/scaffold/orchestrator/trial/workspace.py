@@ -97,7 +97,7 @@ async def dead_trials(repository: Repository, cache: Path) -> tuple[TrialPlace, 
     ours = repository_name(repository)[-12:]
     names = {path.name for part in (TRIALS, TEMPORARY) for path in (cache / part).glob(f"{ours}.by-*")}
     # Git may still have the record of a worktree whose folder is gone.
-    folder = (cache / TRIALS).resolve()  # noqa: ASYNC240 - as fast as the other disk reads here
+    folder = (cache / TRIALS).resolve()
     names |= {each.path.name for each in await worktree.list_worktrees(repository) if each.path.parent == folder}
     return tuple(TrialPlace(repository, cache, name) for name in sorted(names) if made_by_dead_process(name))
 
