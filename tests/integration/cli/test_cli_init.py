@@ -1,10 +1,12 @@
 """`init`: findings from files alone, a configuration of comments, a first plan that works."""
 
 import os
+import shutil
 
 import pytest
 import yaml
 
+from builders import git
 from scaffold.cli.commands.init import first_plan, scan_project
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.text.file_format import read_plan
@@ -158,3 +160,36 @@ def test_outside_a_repository_init_says_so(tmp_path, home, monkeypatch, scaffold
     answer = scaffold("init")
     assert answer.code == 64
     assert "git init" in answer.err
+
+
+def test_what_is_not_committed_is_shown_but_said_not_to_count(repository, scaffold):
+    """AL-28: a run starts from the last commit, so what it would use is found there."""
+    lay_out(repository, {"pyproject.toml": "[project]\nname = 'x'\n", **TESTS})
+    assert "  note       these checks are in files that are not committed" in scaffold("init", "--dry-run").out
+    git(repository, "add", "-A")
+    git(repository, "commit", "--quiet", "--message", "Tests")
+    assert "  note" not in scaffold("init", "--dry-run").out
+    (repository / "ruff.toml").write_text("")
+    answer = scaffold("init", "--dry-run")
+    assert "  note       your uncommitted changes would change this" in answer.out
+    assert "ruff" not in answer.out
+    assert scaffold("init", "--dry-run", "--json").json["commit"] == git(repository, "rev-parse", "HEAD").strip()
+
+
+def test_missing_programs_are_named_before_anything_is_asked(repository, scaffold, monkeypatch):
+    """AL-28: instead of failing later."""
+    lay_out(repository, {"package.json": '{"scripts": {"lint": "x"}}', "pnpm-lock.yaml": ""})
+    (repository.parent / "bin").mkdir()
+    (repository.parent / "bin" / "git").symlink_to(shutil.which("git"))
+    monkeypatch.setenv("PATH", str(repository.parent / "bin"))
+    answer = scaffold("init", "--dry-run")
+    assert "  missing    `pnpm` is not installed, or not on PATH\n" in answer.out
+
+
+def test_a_repository_without_a_commit_is_examined_all_the_same(tmp_path, home, monkeypatch, scaffold):
+    git(tmp_path, "init", "--quiet")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test_a.py").write_text("def test_a(): pass\n")
+    answer = scaffold("init", "--yes", "--json")
+    assert (answer.code, answer.json["commit"], answer.json["tried"]) == (0, None, False)
+    assert answer.json["checks"][0]["from"] == {"path": "test_a.py", "says": "has tests for pytest", "line": 1}

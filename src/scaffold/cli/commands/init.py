@@ -38,6 +38,8 @@ from scaffold.verify.gates.runner_detection import missing_programs
 CommandsByKind = Mapping[Literal["setup"] | GateKind, str]
 AGENT_PROGRAMS = ("claude", "codex")
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+CHANGES = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
+"""Lists what differs from the commit; git does not enter submodules, whose configuration it would obey."""
 CONFIGURATION = PROJECT_FILES[0]
 NOTES = "NOTES.md"
 ANOTHER_COMMAND = "another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`"
@@ -150,7 +152,9 @@ async def _examine() -> Examination:
     if at_head is None or not (at_head.gates or at_head.setup):
         notes = (NOT_COMMITTED,) if in_files.gates or in_files.setup else ()
         return Examination(repository=repository, head=head, detection=in_files, committed=False, notes=notes)
-    same = (at_head.gates, at_head.setup) == (in_files.gates, in_files.setup)
+    same = (at_head.gates, at_head.setup) == (in_files.gates, in_files.setup) or not (
+        await repository.git(*CHANGES)
+    ).out
     return Examination(
         repository=repository, head=head, detection=at_head, committed=True, notes=() if same else (DIFFERENT,)
     )
