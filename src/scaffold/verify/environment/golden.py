@@ -212,7 +212,12 @@ def _with_network(sandbox: SandboxSpec | None, folder: Path) -> SandboxSpec | No
 
 
 def _installer_environment(folder: Path) -> CheckEnvironment:
-    store = {"npm_config_store_dir": str(folder / "store"), "UV_PYTHON_INSTALL_DIR": str(folder / "python")}
+    store = {
+        **dict.fromkeys(("npm_config_store_dir", "pnpm_config_store_dir"), str(folder / "store")),
+        # Yarn 2 and later writes there even without a global cache.
+        "YARN_GLOBAL_FOLDER": str(folder / "store" / "yarn"),
+        "UV_PYTHON_INSTALL_DIR": str(folder / "python"),
+    }
     return CheckEnvironment(
         fingerprint="",
         path=(f"{TOP_PLACEHOLDER}/{VENV}/bin", f"{TOP_PLACEHOLDER}/{NODE_MODULES}/.bin"),
