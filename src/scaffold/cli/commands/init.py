@@ -152,12 +152,10 @@ async def _examine() -> Examination:
     if at_head is None or not (at_head.gates or at_head.setup):
         notes = (NOT_COMMITTED,) if in_files.gates or in_files.setup else ()
         return Examination(repository=repository, head=head, detection=in_files, committed=False, notes=notes)
-    same = (at_head.gates, at_head.setup) == (in_files.gates, in_files.setup) or not (
-        await repository.git(*CHANGES)
-    ).out
-    return Examination(
-        repository=repository, head=head, detection=at_head, committed=True, notes=() if same else (DIFFERENT,)
-    )
+    changes = (await repository.git(*CHANGES)).out
+    differs = changes and (at_head.gates, at_head.setup) != (in_files.gates, in_files.setup)
+    notes = (DIFFERENT,) if differs else ()
+    return Examination(repository=repository, head=head, detection=at_head, committed=True, notes=notes)
 
 
 def _summary(found: Examination) -> list[str]:
@@ -219,6 +217,8 @@ def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:
         before = read_text(path)
     except UsageError:
         before = ""
+    if before == text:
+        return False
     changes = "".join(difflib.unified_diff(before.splitlines(keepends=True), text.splitlines(keepends=True), n=0))
     click.echo(f"\n{printable(changes)}", err=True)
     return click.confirm(f"{path} exists. Replace it, as shown?", err=True)
