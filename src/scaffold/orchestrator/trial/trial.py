@@ -115,7 +115,7 @@ async def _results(request: TrialRequest, tree: Tree, environment: CheckEnvironm
         if gate.name in missing:
             result = _unavailable(gate, missing[gate.name])
         else:
-            request.tell(gate.command)
+            request.tell(f"cd {gate.folder} && {gate.command}" if gate.folder else gate.command)
             await restore_tracked_files(tree)
             async with request.slots.taken():
                 run = await run_gate(
