@@ -57,7 +57,7 @@ COMMANDS: Mapping[str, str] = {
     "permissions": "scaffold.cli.commands.permissions:permissions",
     "ralph": "scaffold.cli.commands.ralph.command:ralph",
 }
-HIDDEN = frozenset({"chat", "background", "worker", "supervisor", "zygote", "subagent"})
+HIDDEN = frozenset({"chat", "background", "worker", "supervisor", "zygote", "subagent", "trial-cleaner"})
 VISIBLE = tuple(name for name in COMMANDS if name not in HIDDEN)
 """The commands for people, the most needed first."""
 
