@@ -1,6 +1,6 @@
 # Everything runs from a fresh clone: each target first builds .venv from the hashed lock if it is missing or outdated.
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage bench soak check format lock clean broken
+.PHONY: help demo test coverage bench soak check format docs release lock clean broken
 
 unexport PYTHONDONTWRITEBYTECODE  # without cached bytecode every pytest process would rewrite the assertions of all tests
 
@@ -41,6 +41,12 @@ format: $(READY) ## Format the code and apply the linter's fixes
 	@$(HERE) ruff format .
 	@$(HERE) ruff check --fix .
 
+docs: $(READY) ## Build the documentation as a site in site/; warnings are errors
+	@$(HERE) mkdocs build --quiet --strict
+
+release: check docs ## Build and check what a release uploads, and say how to upload it; uploads nothing
+	@$(HERE) sh .ci/release
+
 lock: ## Update the locks, with hashes (needs uv)
 	@command -v uv >/dev/null || { echo "make lock: uv is not installed; install it first" >&2; exit 1; }
 	@$(LOCK) --output-file requirements/run.txt
@@ -50,7 +56,7 @@ lock: ## Update the locks, with hashes (needs uv)
 	@echo "make lock: if genai-prices changed, regenerate the price table: .venv/bin/python tests/support/price_table.py"
 
 clean: ## Remove everything that was built
-	rm -rf .venv .venv-peers .venv-servers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build .coverage*
+	rm -rf .venv .venv-peers .venv-servers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build site .coverage*
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt pyproject.toml $(if $(SOUND),,broken)
