@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from support.documents import blocks
 from support.scenario import Scenario
 
+DEMO_FOLDER = "/tmp/scaffold-demo-XXXXXX"
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -29,7 +31,7 @@ def test_an_example_plan_lands_completely_on_its_replies(example, tmp_path):
 
 @pytest.mark.slow
 def test_the_demo_lands_everything_and_its_last_line_says_so(tmp_path):
-    """BX-14, AL-28: no key, no server; a conflict and two failures on the way."""
+    """BX-14, AL-28: no key, no server; a conflict and two failures on the way; README.md says how to look at it."""
     scenario = Scenario(tmp_path)
     scenario.configure()
     sample = tmp_path / "sample"
@@ -47,6 +49,12 @@ def test_the_demo_lands_everything_and_its_last_line_says_so(tmp_path):
     assert "conflict" in done.stdout
     assert "contract_failed" in done.stdout
     assert scenario.processes() == []
+    [look] = [block for block in blocks("README.md") if DEMO_FOLDER in block.text]
+    run = json.loads(scenario.scaffold("-C", str(sample), "runs", "--json").stdout)["runs"][0]["id"]
+    script = look.text.replace(DEMO_FOLDER, str(sample)).replace("RUN", run)
+    looked = scenario.call(["bash", "-euo", "pipefail", "-c", script])
+    assert looked.returncode == 0, looked.stdout + looked.stderr
+    assert (sample / "turnstile" / "headers.py").is_file()
     refused = subprocess.run(
         [sys.executable, "-m", "scaffold", "demo", "--dir", str(sample)],
         env=scenario.environ,

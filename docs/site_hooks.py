@@ -1,0 +1,13 @@
+"""What mkdocs cannot be told in mkdocs.yml: the design decisions are a folder, to which any change may add one."""
+
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+
+DECISIONS = Path(__file__).parent / "design"
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Add the design decisions to the end of the navigation, in their order."""
+    pages = [f"design/{path.name}" for path in sorted(DECISIONS.glob("*.md"))]
+    config.nav = [*(config.nav or []), {"Design decisions": pages}]

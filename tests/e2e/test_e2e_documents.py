@@ -1,0 +1,108 @@
+"""The commands of README.md and docs/ work as they are written, in a repository with a finished run.
+
+Each block has a copy of that repository of its own. Words in capitals stand for names, and
+/tmp for a folder of the test.
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from support.documents import PAGES, ROOT, Block, blocks
+from support.scenario import Scenario, calls_entry, create_actions, text_entry, write
+
+pytestmark = pytest.mark.slow
+
+EXPECTED = r"""
+waits_for_you='^scaffold (-C [^ ]+ )?run '
+trap 'code=$?; [[ $code == 3 && $BASH_COMMAND =~ $waits_for_you && $BASH_COMMAND != *--yes* ]] || exit $code' ERR
+"""
+"""Each command has to succeed; without a terminal, a `run` without --yes plans, saves the plan, and exits with 3."""
+CONTRACT = '```json\n{"intent": "the notes exist", "commands": ["test -f NOTES.md"]}\n```'
+FILES = {
+    "spec.md": "# Notes\n\nWrite NOTES.md.\n",
+    "tasks.json": '[{"description": "Write NOTES.md", "files": ["NOTES.md"]}]\n',
+    "error.log": "ImportError: cannot import name 'api'\n",
+    "calls.jsonl": '{"id": 1, "tool": "shell", "args": {"command": "git status"}}\n',
+}
+
+
+class Prepared(NamedTuple):
+    """A repository in which the plan of examples/shortener has landed, and what its names are."""
+
+    folder: Path
+    environ: Mapping[str, str]
+    names: Mapping[str, str]
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """Land the example; set a model that can plan and do any small task."""
+    folder = tmp_path_factory.mktemp("documents")
+    scenario = Scenario(folder)
+    scenario.configure()
+    scenario.git("config", "--global", "user.name", "Ada")
+    scenario.git("config", "--global", "user.email", "ada@example.invalid")
+    shutil.copytree(ROOT / "examples", scenario.repo / "examples")
+    for path in (ROOT / "examples" / "shortener").iterdir():
+        shutil.copy(path, scenario.repo)
+    for name, text in FILES.items():
+        (scenario.repo / name).write_text(text)
+    scenario.commit("files that the pages mention")
+    done = scenario.scaffold("run", "--plan", "plan.yaml", "--model", "cassette:replies.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    notes = {"key": "notes", "description": "Write NOTES.md", "effects": ["notes_written"], "files": ["NOTES.md"]}
+    goal = {"name": "notes", "description": "Notes", "goal_state": ["notes_written"]}
+    model = scenario.replies(
+        calls_entry("planner", {"name": "goap_create_goal", "args": goal}, create_actions("notes", notes), turn=1),
+        text_entry("planner", "One goal with one action."),
+        text_entry("drafter", CONTRACT),
+        text_entry("critic", "Good.\n\nTotal: 9/9\nDONE"),
+        calls_entry("implementation", write("NOTES.md", "notes\n"), turn=1),
+        {"when": {}, "text": "Done."},
+        name="any-task.yaml",
+    )
+    priced = yaml.safe_load(model.read_text())
+    model.write_text(yaml.safe_dump(priced | {"prices": {"input_per_mtok": 1.0, "output_per_mtok": 1.0}}))
+    run = scenario.status()["run"]["id"]
+    environ = scenario.environ | {"SCAFFOLD_MODEL": f"cassette:{model}"}
+    return Prepared(folder, environ, {"RUN": run, "ACTION": "store", "GOAL": "shortener"})
+
+
+def script(block: Block, names: Mapping[str, str], folder: Path) -> str:
+    """Return what bash executes for a block."""
+    text = block.text.replace("/tmp/", f"{folder}/")
+    for name, value in names.items():
+        text = re.sub(rf"\b{name}\b", value, text)
+    return f"{EXPECTED}{text}exit 0\n"
+
+
+def to_run(page: str) -> list[Block]:
+    """Return the blocks of commands of a page that are not marked as not run."""
+    return [block for block in blocks(page) if block.language == "sh" and block.reason is None]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if to_run(page)])
+def test_the_commands_of_a_page_work_as_they_are_written(page: str, prepared: Prepared, tmp_path: Path) -> None:
+    """Every block of commands that is not marked as not run, each in a copy of its own."""
+    for number, block in enumerate(to_run(page)):
+        folder = tmp_path / str(number)
+        shutil.copytree(prepared.folder, folder, symlinks=True)
+        done = subprocess.run(
+            ["bash", "-uo", "pipefail", "-c", script(block, prepared.names, folder)],
+            cwd=folder / "repo",
+            env={**prepared.environ, "HOME": str(folder / "home"), "SCAFFOLD_HOME": str(folder / "home" / "scaffold")},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block.place} ended with {done.returncode}\n{block.text}\n{done.stdout}"
