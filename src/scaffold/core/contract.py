@@ -77,6 +77,9 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     """None for file constraints and for commands killed by a signal or a timeout."""
     detail: str = ""
     """The end of the output, or what was expected and what was found."""
+    log: str = ""
+    """The file with the whole output of a check that did not pass, if `detail` has only a part of it; relative to the
+    user's checkout if it is there."""
     duration_s: float = 0.0
     output_hash: str | None = None
     """SHA-256 of the whole standard output; None for file constraints."""

@@ -147,7 +147,8 @@ class GateRun(Struct, frozen=True, kw_only=True):
     detail: str = ""
     """The end of the output, with secrets removed."""
     log: str = ""
-    """The file with the whole output, if the run cannot judge work; relative to the user's checkout if it is there."""
+    """The file with the whole output, if the run cannot judge work or something failed in it; relative to the user's
+    checkout if it is there."""
     duration_s: float = 0.0
     output_hash: str | None = None
     """SHA-256 of the whole standard output."""
@@ -178,7 +179,7 @@ class GateResult(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     detail: str = ""
     log: str = ""
-    """The file with the whole output of a gate that could not judge; empty for others."""
+    """The file with the whole output, as in its run; empty if there is none."""
     duration_s: float = 0.0
     output_hash: str | None = None
 

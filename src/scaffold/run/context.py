@@ -110,7 +110,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
         return self._journals / safe_file_name(goal) / f"{safe_file_name(action)}.jsonl"
 
     def gate_logs(self, run_id: RunId) -> Path:
-        """Return the folder of the logs of gates that could not judge."""
+        """Return the folder of the logs of checks and gates: of those that failed or could not judge."""
         return self._journals / "gates" / run_id
 
     def report_places(self, run_id: RunId) -> tuple[Path, Path]:

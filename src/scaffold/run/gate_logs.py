@@ -1,4 +1,4 @@
-"""The whole output of gates that could not judge, kept for people to read."""
+"""The whole output of gates that could not judge, and of failed checks and gates, kept for people to read."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -25,9 +25,14 @@ def write_gate_log(folder: Path, name: str, text: str, root: Path) -> str:
         write_atomic(path, text[-MAX_CHARS:].encode(errors="replace"))
         for old in _oldest_first(folder)[:-MAX_LOGS]:
             old.unlink(missing_ok=True)
-        return str(path.relative_to(root) if path.is_relative_to(root) else path)
+        return shown_path(root, path)
     return ""
 
 
 def _oldest_first(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime_ns)
+
+
+def shown_path(root: Path, path: Path) -> str:
+    """Return a path as it is shown: relative to the checkout's `root` if it is there."""
+    return str(path.relative_to(root) if path.is_relative_to(root) else path)

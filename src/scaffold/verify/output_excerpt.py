@@ -23,6 +23,11 @@ def output_excerpt(output: str, limit: int) -> str:
     return f"{picked}{OMITTED} {end}"
 
 
+def deciding_line(output: str) -> str:
+    """Return the first line that says what is wrong; empty if none does."""
+    return next((line for line in output.splitlines() if _DECIDING.search(line[:MAX_LINE_CHARS])), "")
+
+
 def _deciding_lines(text: str, limit: int) -> str:
     """Return the first deciding lines of a text within a limit, each one ending in a line break."""
     shown = ""

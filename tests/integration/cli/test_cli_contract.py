@@ -48,6 +48,7 @@ def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, sca
                     "verdict": "pass",
                     "exit_code": 0,
                     "detail": "exit 0\n3 passed",
+                    "log": "",
                     "duration_s": 0.0,
                     "output_hash": None,
                 }

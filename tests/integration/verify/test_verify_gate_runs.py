@@ -1,13 +1,16 @@
 """Other gates on real programs: unittest, linters, commands with only an exit code, missing tools."""
 
 import os
+from pathlib import Path
 
 import pytest
 from msgspec import structs
 
 from integration.verify.builders import run_gate_once, tree_in, write_files
+from scaffold.core.contract import Check
 from scaffold.core.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
+from scaffold.verify.contract.checks import run_check
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.regression.comparison import compare_gate_runs
 
@@ -266,7 +269,7 @@ async def test_assertions_that_a_unittest_replaced_are_recorded(tmp_path):
 
 
 async def test_of_a_gate_that_cannot_judge_the_last_lines_are_shown_and_all_of_it_is_kept(tmp_path):
-    """AL-10: 30 lines, and the path of the log; nothing is kept of gates that judge."""
+    """AL-10: 30 lines, and the path of the log; nothing is kept of gates that pass."""
     kept = {}
 
     def keep(name, text):
@@ -277,12 +280,33 @@ async def test_of_a_gate_that_cannot_judge_the_last_lines_are_shown_and_all_of_i
     many = Gate(kind="build", command="seq 100; exit 127")
     broken = await run_gate(many, tree, environment="here", timeout_s=60)
     assert broken.detail.splitlines()[1:] == [str(number) for number in range(71, 101)]
-    name = f"build-{tree.commit[:12]}"
-    assert (broken.log, kept[name]) == (
-        f"logs/{name}.log",
-        "\n".join(["$ seq 100; exit 127", *map(str, range(1, 101)), ""]),
-    )
+    ((name, text),) = kept.items()
+    assert name.startswith(f"build-{tree.commit[:12]}-")
+    assert text == "\n".join(["$ seq 100; exit 127", *map(str, range(1, 101)), ""])
+    assert broken.log == f"logs/{name}.log"
     assert compare_gate_runs(None, broken).log == broken.log
     kept.clear()
-    judged = await run_gate(Gate(kind="build", command="exit 1"), tree, environment="here", timeout_s=60)
-    assert (judged.log, kept) == ("", {})
+    passed = await run_gate(Gate(kind="build", command="seq 100"), tree, environment="here", timeout_s=60)
+    assert (passed.log, kept) == ("", {})
+
+
+async def test_the_whole_output_of_a_failed_gate_and_of_a_long_failed_check_is_kept(tmp_path):
+    """AL-10, SC-19: each in a file of its own, so that a later run does not replace it."""
+    kept = {}
+
+    def keep(name, text):
+        kept[name] = text
+        return f"logs/{name}.log"
+
+    tree = structs.replace(tree_in(write_files(tmp_path, {"a": ""})), keep_log=keep)
+    gate = await run_gate(Gate(kind="build", command="echo no; exit 1"), tree, environment="here", timeout_s=60)
+    long = await run_check(Check(command="seq 9000; exit 1"), tree)
+    again = await run_check(Check(command="seq 8000; exit 1"), tree)
+    short = await run_check(Check(command="seq 9; exit 1"), tree)
+    passed = await run_check(Check(command="seq 9000"), tree)
+    assert [kept[Path(each.log).stem] for each in (gate, long, again)] == [
+        "$ echo no; exit 1\nno\n",
+        *("\n".join([f"$ seq {n}; exit 1", *map(str, range(1, n + 1)), ""]) for n in (9000, 8000)),
+    ]
+    assert (short.log, passed.log, len(kept)) == ("", "", 3)
+    assert short.detail.endswith("\n".join(map(str, range(1, 10))))

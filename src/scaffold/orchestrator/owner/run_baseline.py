@@ -65,8 +65,7 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
         return
     result = await _captured(context, run)
     if isinstance(result, NotReady):
-        log = f" (the whole log: {result.log})" if result.log else ""
-        reason = context.redactor.clean(f"{NOT_READY}: {result.what}{log}")
+        reason = context.redactor.clean(f"{NOT_READY}: {result.what}{_log_note(result.log)}")
         fail_run(context.store, run, reason)
         retry = f"then `scaffold retry {run.id}` and `scaffold resume {run.id}`, or a new run if that took a commit"
         fix = f"{result.fix[:1].upper()}{result.fix[1:].rstrip('.')}, {retry}."
@@ -102,7 +101,11 @@ def regression_reason(results: Iterable[GateResult]) -> str | None:
     broken = [result for result in results if result.blocks]
     if not broken:
         return None
-    return f"gates: {'; '.join(map(_describe_failure, broken))}"
+    return f"gates: {'; '.join(f'{_describe_failure(each)}{_log_note(each.log)}' for each in broken)}"
+
+
+def _log_note(log: str) -> str:
+    return f" (the whole log: {log})" if log else ""
 
 
 def _describe_failure(result: GateResult) -> str:

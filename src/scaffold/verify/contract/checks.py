@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import assert_never
 
 from msgspec import Struct, structs
@@ -66,7 +67,7 @@ class Tree(Struct, frozen=True, kw_only=True):
     observer: CheckObserver | None = None
     """Sees which changed lines contract checks execute, and how tests end; None to run the checks plainly."""
     keep_log: Callable[[str, str], str] = keep_no_log
-    """Keeps the whole output of a gate that cannot judge under a name, and returns its path; empty if it cannot."""
+    """Keeps the whole output of a check or gate under a name, and returns its path; empty if it cannot."""
 
 
 CheckRunner = Callable[[Check, Tree], Awaitable[CheckResult]]
@@ -189,11 +190,15 @@ async def run_check(check: Check, tree: Tree) -> CheckResult:
         verdict, why = "error", tamper_message(written)
     if verdict != "pass" and not check.required:
         verdict = "warn"
+    printed = tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
+    # Of a shorter output the detail has all.
+    log = kept_log("check", check.command, tree, printed) if verdict != "pass" and len(printed) > DETAIL_CHARS else ""
     return CheckResult(
         name=check.command,
         verdict=verdict,
         exit_code=finished.exit_code,
-        detail=result_detail(why, tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())),
+        detail=result_detail(why, printed),
+        log=log,
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
@@ -259,6 +264,13 @@ def _meets_expectation(check: Check, finished: CommandResult) -> tuple[bool, str
             return found and finished.exit_code == 0, f"`{text}` in the output and exit code 0"
         case _:
             assert_never(check.expect)
+
+
+def kept_log(name: str, command: str, tree: Tree, printed: str) -> str:
+    """Keep the whole output of a command and return the path of the log; no other output has the same one."""
+    text = f"$ {command}\n{printed}\n"
+    # A command can run several times at one commit: for some of its tests, or on changed files.
+    return tree.keep_log(f"{name}-{tree.commit[:12]}-{sha256(text.encode(errors='replace')).hexdigest()[:8]}", text)
 
 
 def result_detail(why: str, output: str) -> str:

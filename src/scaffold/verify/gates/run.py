@@ -14,6 +14,7 @@ from scaffold.verify.contract.checks import (
     COMMAND_NOT_EXECUTABLE,
     COMMAND_NOT_FOUND,
     Tree,
+    kept_log,
     restore_tracked_files,
     result_detail,
 )
@@ -114,7 +115,7 @@ async def observe_gate(
         refused=_refused(result, tree, env),
         replaced=result.replaced,
         detail=_detail(result, printed),
-        log=_kept_log(gate, tree, printed) if _cannot_judge(gate, result, env) else "",
+        log=kept_log(gate.name, gate.command, tree, printed) if _is_worth_keeping(gate, result, env) else "",
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
@@ -210,9 +211,9 @@ def _cannot_judge(gate: Gate, result: RunnerResult, env: RunnerEnv) -> bool:
     return PASSING_OUTCOMES.isdisjoint(result.outcomes.values())
 
 
-def _kept_log(gate: Gate, tree: Tree, printed: str) -> str:
-    """Keep the whole output of a run that cannot judge, and return the path of the log."""
-    return tree.keep_log(f"{gate.name}-{tree.commit[:12]}", f"$ {gate.command}\n{printed}\n")
+def _is_worth_keeping(gate: Gate, result: RunnerResult, env: RunnerEnv) -> bool:
+    """Return True if the run cannot judge, or if something failed in it."""
+    return _cannot_judge(gate, result, env) or not {"failed", "error"}.isdisjoint(result.outcomes.values())
 
 
 def _printed(result: RunnerResult, finished: CommandResult) -> str:

@@ -57,7 +57,7 @@ def changed_tests_runner(baseline: Baseline | None, tests: Sequence[str], slots:
         if run.problem is not None:
             return await run_check(check, tree)
         failed = not FAILING_OUTCOMES.isdisjoint(run.outcomes.values())
-        return CheckResult(name=check.command, verdict="fail" if failed else "pass", detail=run.detail)
+        return CheckResult(name=check.command, verdict="fail" if failed else "pass", detail=run.detail, log=run.log)
 
     return run_changed
 
@@ -114,6 +114,7 @@ class SharedChecks:
             verdict=verdict,
             exit_code=finished.exit_code,
             detail=detail,
+            log=run.log,
             duration_s=run.duration_s,
             output_hash=finished.stdout_sha256,
         )
