@@ -1,5 +1,6 @@
 """The real `ralph` in a pseudo-terminal, whose screen is read as a person would."""
 
+import os
 import re
 import signal
 import sys
@@ -119,6 +120,18 @@ class Screen:
             self.child.kill(signal.SIGKILL)
             self.child.wait()
         self.close()
+
+
+def printed_lines(args, *, cwd, columns, **environ):
+    """Return the lines that `scaffold` prints in a terminal, without colors, before the terminal wraps them."""
+    own = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    env = {**own, "TERM": "xterm", "NO_COLOR": "1", **environ}
+    screen = Screen([sys.executable, "-m", "scaffold", *args], cwd=cwd, env=env, columns=columns)
+    try:
+        screen.wait_for_exit()
+    finally:
+        screen.stop()
+    return screen.raw.replace("\r\n", "\n").splitlines()
 
 
 def ralph(scenario, *args, columns=80, rows=24, **environ):

@@ -8,10 +8,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.printable_text import count_of, printable
-from scaffold.views.text_format import clip, format_cost
+from scaffold.core.printable_text import printable
+from scaffold.verify.output_excerpt import deciding_line
+from scaffold.views.text_format import brief, clip, format_cost
 
 LINE_CELLS = 200
+NAME_CELLS = 40
+FAILED, DONE = "failed: ", "  -> "
 ACTIVITY_KINDS = frozenset({"text", "tool_call", "notice", "news", "prompt"})
 """Types of entries that show what an agent is doing."""
 TAIL_SIZES = (16_384, 131_072, 1_048_576)
@@ -46,20 +49,62 @@ def activity_text(entry: JournalEntry) -> str:
 
 
 def entry_lines(fields: Fields) -> Sequence[str]:
-    """Return an entry as lines that are safe to print: messages of the model in full, outputs as their first line."""
+    """Return an entry as lines that are safe to print: messages of the model in full, outputs as their first line.
+
+    Of an output that tells of a failure, the line that decided follows.
+    """
     text = str(fields.get("text", ""))
     match fields.get("type"):
         case "text" | "notice":
             return printable(text).splitlines()
         case "tool_call":
-            words = f"{clip(str(fields.get('name')), 40)}: {_arguments(fields.get('args'))}"
+            return [f"{_name(fields)}: {brief(_telling_argument(fields.get('args')), LINE_CELLS)}"]
         case "tool_result":
-            words = _brief("failed: " if fields.get("failed") else "  -> ", str(fields.get("content", "")))
+            content = str(fields.get("content", ""))
+            if fields.get("failed"):
+                return _with_deciding_line(FAILED, content, or_last=True)
+            return [f"{DONE}{brief(content, LINE_CELLS)}"]
+        case "usage":
+            return [_usage(fields)]
+        case kind:
+            return _with_deciding_line(f"{clip(str(kind), NAME_CELLS)}: ", text)
+
+
+def whole_entry_lines(fields: Fields) -> Sequence[str]:
+    """Return an entry as lines that are safe to print: arguments and results of tools, and all texts, in full."""
+    text = str(fields.get("text", ""))
+    match fields.get("type"):
+        case "text" | "notice":
+            words = text
+        case "tool_call":
+            args = fields.get("args")
+            named = args.items() if isinstance(args, dict) else [("args", args)]
+            words = "\n".join([f"{_name(fields)}:", *(_named_value(name, value) for name, value in named)])
+        case "tool_result":
+            words = f"{FAILED if fields.get('failed') else DONE}{fields.get('content', '')}"
         case "usage":
             words = _usage(fields)
         case kind:
-            words = _brief(f"{clip(str(kind), 40)}: ", text)
-    return [words]
+            words = f"{kind}: {text}"
+    return printable(words).split("\n")
+
+
+def _name(fields: Fields) -> str:
+    return clip(str(fields.get("name")), NAME_CELLS)
+
+
+def _named_value(name: str, value: object) -> str:
+    shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    begin, *more = shown.split("\n")
+    return "\n".join([f"  {name}: {begin}", *(f"    {line}" for line in more)])
+
+
+def _with_deciding_line(head: str, text: str, *, or_last: bool = False) -> list[str]:
+    """Return the first line, and of the others the one that says what is wrong, if one does, else the last one."""
+    further = text.strip().splitlines()[1:]
+    decided = deciding_line("\n".join(further)) or (further[-1] if further and or_last else "")
+    first = f"{head}{brief(text, LINE_CELLS)}"
+    return [first, f"  {clip(decided, LINE_CELLS)}"] if decided else [first]
 
 
 def _usage(fields: Fields) -> str:
@@ -68,19 +113,14 @@ def _usage(fields: Fields) -> str:
     return f"{printable(tokens)}, {format_cost(cost if isinstance(cost, int | float) else None)}"
 
 
-def _brief(head: str, text: str) -> str:
-    more = text.strip().count("\n")
-    return f"{head}{clip(text, LINE_CELLS)}" + (f" (+{count_of(more, 'line')})" if more else "")
-
-
-def _arguments(args: object) -> str:
+def _telling_argument(args: object) -> str:
     """Return the argument that says most about a tool call: the command, the path, or the only one."""
     if not isinstance(args, dict) or not args:
         return ""
     telling = next((args[name] for name in ("command", "path", "pattern", "query") if name in args), None)
     if telling is None:
         telling = next(iter(args.values())) if len(args) == 1 else msgspec.json.encode(args).decode()
-    return clip(str(telling), LINE_CELLS)
+    return str(telling)
 
 
 class Activity(Struct, frozen=True):

@@ -25,6 +25,7 @@ from scaffold.core.states import (
     reason_of,
 )
 from scaffold.plan.worker_deaths import TELL_AFTER, must_ask
+from scaffold.views.text_format import local_time
 
 ENDING: Mapping[HaltRequest, str] = {"pause": "pausing", "stop": "stopping", "cancel": "cancelling"}
 
@@ -69,7 +70,7 @@ def goal_reason(goal: Goal, now: datetime) -> str | None:
     if must_ask(of_goal=goal.deaths, of_action=0):
         return f"waits for you: {died}"
     if goal.rest is not None and goal.rest.includes(now):
-        return f"waits: {died}; it is tried again at {goal.rest.until:%Y-%m-%d %H:%M:%S} UTC"
+        return f"waits: {died}; it is tried again at {local_time(goal.rest.until, now)}"
     return f"{died}; it is tried again"
 
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from rich.cells import cell_len, chop_cells, set_cell_size, split_text
@@ -9,17 +10,17 @@ from rich.cells import cell_len, chop_cells, set_cell_size, split_text
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import count_of, format_usd, printable
 
-WIDTH = 80
-"""Columns that every line for people fits into."""
+TAB_CELLS = 2
+"""Columns that a tab is shown as; it has no width of its own, so that lines could not be cut at a column."""
 
-_WORD = re.compile(r"(?:`[^`\n]*`|\S)+")
-"""A word, or a command in backticks with what adjoins it."""
+_WORD = re.compile(r"(\s*)((?:`[^`\n]*`|\S)+)")
+"""A word, or a command in backticks with what adjoins it; before it the space that separates it."""
+_PART = re.compile(r"(\s*)(\S+)")
 
 
 def clip(text: str, width: int) -> str:
     """Return the first line of `text` that is not blank, safe to print, cut with `…` to at most `width` columns."""
-    # A tab has no width of its own, so lines could not be cut at a column.
-    line = printable(text.strip().partition("\n")[0].expandtabs(2))
+    line = printable(text.strip().partition("\n")[0].expandtabs(TAB_CELLS))
     if cell_len(line) <= width:
         return line
     return f"{chop_cells(line, width - 1)[0]}…" if width > 1 else "…"
@@ -35,6 +36,13 @@ def clip_middle(text: str, width: int) -> str:
     return clip(line, width - cell_len(end)) + end
 
 
+def brief(text: str, width: int) -> str:
+    """Return the same line as `clip`, and how many lines follow it, in at most `width` columns."""
+    more = text.strip().count("\n")
+    rest = f" (+{count_of(more, 'line')})" if more else ""
+    return f"{clip(text, max(1, width - len(rest)))}{rest}"
+
+
 def waiting_text(seconds: float) -> str:
     """Return what happens before a request is sent again after `seconds`."""
     return f"waiting {seconds:.0f} s" if seconds else "asking again"
@@ -45,21 +53,39 @@ def pad(text: str, width: int) -> str:
     return set_cell_size(clip(text, width), width)
 
 
-def wrap_text(text: str, width: int, *, break_words: bool = False) -> list[str]:
-    """Return `text`, safe to print, in lines of at most `width` columns.
+def fill(text: str, width: int) -> str:
+    """Return `text`, safe to print, filled to `width` columns if it has fewer."""
+    shown = printable(text)
+    return f"{shown}{' ' * (width - cell_len(shown))}"
 
-    Words and `commands in backticks` stay whole, even if they are wider, unless `break_words`.
+
+def wrap_text(text: str, width: int, *, first: int | None = None, break_words: bool = False) -> list[str]:
+    """Return `text`, safe to print, in lines of at most `width` columns; the first one of at most `first`.
+
+    It is broken at spaces, which stay as they are elsewhere; a line break is a space. Words and `commands in backticks`
+    stay whole, even if they are wider, unless `break_words`. The first line is empty if nothing fits into it.
     """
-    words = _WORD.findall(printable(text))
-    if break_words:
-        words = [piece for word in words for piece in chop_cells(word, width)]
-    lines: list[str] = []
-    for word in words:
-        if lines and cell_len(f"{lines[-1]} {word}") <= width:
-            lines[-1] += f" {word}"
+    lines = [] if first is None else [""]
+    for gap, word in _pieces(printable(text).strip(), width, break_words=break_words):
+        room = width if first is None or len(lines) > 1 else first
+        joined = f"{lines[-1]}{gap}{word}" if lines and lines[-1] else word
+        if lines and cell_len(joined) <= room:
+            lines[-1] = joined
         else:
             lines.append(word)
     return lines
+
+
+def _pieces(text: str, width: int, *, break_words: bool) -> Iterator[tuple[str, str]]:
+    """Yield the pieces that lines consist of, each with the space before it; with `break_words` none is too wide."""
+    for gap, word in _WORD.findall(" ".join(text.splitlines())):
+        if not break_words or cell_len(word) <= width:
+            yield gap, word
+            continue
+        for space, part in _PART.findall(f"{gap}{word}"):
+            begin, *rest = chop_cells(part, max(1, width))
+            yield space, begin
+            yield from (("", each) for each in rest)
 
 
 def format_duration(length: timedelta) -> str:
@@ -87,9 +113,17 @@ def short_duration(length: timedelta) -> str:
     return f"{seconds} s"
 
 
-def clock_time(at: datetime) -> str:
-    """Return the local time of day, e.g. `12:03:04`."""
-    return f"{at.astimezone():%H:%M:%S}"
+def ago(length: timedelta) -> str:
+    """Return how long ago something was, in the largest unit alone: `3 m ago`."""
+    return f"{short_duration(length)} ago"
+
+
+def local_time(at: datetime, now: datetime) -> str:
+    """Return a moment in local time: `12:03:04` today, `Nov 24 12:03:04` this year, else `2025-11-24 12:03:04`."""
+    here, today = at.astimezone(), now.astimezone()
+    if here.date() == today.date():
+        return f"{here:%H:%M:%S}"
+    return f"{here:%b %d %H:%M:%S}" if here.year == today.year else f"{here:%Y-%m-%d %H:%M:%S}"
 
 
 def format_cost(cost_usd: float | None) -> str:

@@ -7,6 +7,7 @@ import pytest
 from builders import begin, make_run, submit, work
 from scaffold.agent.journal import JournalFile
 from scaffold.cli.render.goals_tasks_agents import agents_text, format_goals, format_tasks, goals_text, tasks_text
+from scaffold.cli.render.layout import Layout
 from scaffold.core.model import InboxItem, PlanningTurn, ProcessIdentity, Usage
 from scaffold.core.states import Pending, blocked_on_inbox
 from scaffold.host.identity import own_identity
@@ -92,7 +93,6 @@ def test_every_process_is_listed_with_its_activity(context, plan, scaffold, jour
     assert lines[2].endswith("pid 1, exited")
     assert lines[4].startswith("▶ implementation store#1 running, executing  pid ")
     assert lines[5].endswith(" ago: shell: make test")
-    assert max(map(len, lines)) <= 80
 
 
 def test_a_worker_that_submitted_its_candidate_waits_in_the_merge_queue(context, plan, scaffold):
@@ -171,7 +171,7 @@ def test_a_planner_that_died_with_its_owner_is_not_shown_as_running(context, pla
 def test_goals_and_tasks_of_an_unplanned_run_say_so(context, plan, scaffold):
     """SC-19: and not nothing."""
     picture = msgspec.structs.replace(read_run_view(context, make_run(context, plan)), goals=())
-    assert format_goals(picture) == format_tasks(picture, ()) == "There is no plan yet."
+    assert format_goals(picture, Layout()) == format_tasks(picture, (), Layout()) == "There is no plan yet."
 
 
 def test_without_a_run_there_are_no_agents(repository, scaffold):
@@ -183,9 +183,9 @@ def test_without_a_run_there_are_no_agents(repository, scaffold):
 def test_slash_commands_use_the_same_words(context, plan, scaffold):
     """SC-19: goals, tasks and agents need no model."""
     run = begin(context, make_run(context, plan))
-    assert click.unstyle(goals_text(context, run)) == scaffold("goals").out.rstrip("\n")
-    assert click.unstyle(tasks_text(context, run)) == scaffold("tasks").out.rstrip("\n")
-    assert click.unstyle(agents_text(context, run)).splitlines()[0] == scaffold("agents").out.splitlines()[0]
+    assert click.unstyle(goals_text(context, run, Layout())) == scaffold("goals").out.rstrip("\n")
+    assert click.unstyle(tasks_text(context, run, Layout())) == scaffold("tasks").out.rstrip("\n")
+    assert click.unstyle(agents_text(context, run, Layout())).splitlines()[0] == scaffold("agents").out.splitlines()[0]
 
 
 def test_the_last_activity_is_read_past_torn_and_long_lines(context, plan, journal):

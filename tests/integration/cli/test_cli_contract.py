@@ -6,9 +6,12 @@ from contextlib import closing
 import msgspec
 
 from builders import begin, fail, land, make_run, work
+from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.report import report
 from scaffold.core.contract import ChangeReview, ExecutedLines, Verification
 from scaffold.core.review import Citation, Review
 from scaffold.verify.contract.exercised import not_executed
+from scaffold.views.run_view import read_run_view
 
 
 def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, scaffold):
@@ -178,3 +181,29 @@ def test_files_granted_on_request_are_shown_beside_those_of_the_plan(context, pl
         "  docs/  added by rule, except what judges the work: to document it",
         "  conftest.py  added by a human: a fixture",
     ]
+
+
+def test_each_failed_attempt_says_why_in_full_and_where_the_whole_output_is(context, plan, scaffold):
+    """AL-10, SC-19: messages about failed checks name this command."""
+    run = begin(context, make_run(context, plan, attempts=2))
+    fail(context, run, "store", {}, error="The check `make test` failed.\n" + "noise\n" * 9 + "ValueError: no shop")
+    fail(context, run, "store", {"store.py": "x = 1\n"})
+    logs = context.gate_logs(run.id)
+    logs.mkdir(parents=True)
+    out = scaffold("contract", "store").out
+    assert "Attempt 1: contract_failed\n  The check `make test` failed.\n  noise\n" in out
+    assert f"  ValueError: no shop\n  the whole output, if it is longer: .scaffold/logs/gates/{run.id}\n" in out
+    assert "Attempt 2, checked at " in out
+
+
+def test_a_message_about_a_failed_check_has_the_line_that_decided_and_names_this_command(context, plan, scaffold):
+    """SC-19: in the status and in the report."""
+    run = begin(context, make_run(context, plan))
+    error = "The check `make test` failed.\n" + "noise\n" * 9 + "ValueError: no shop\nmore"
+    fail(context, run, "store", {"store.py": "x = 1\n"}, error=error)
+    view = read_run_view(context, context.store.runs.get(run.id))
+    status, told = scaffold("status").out, report(view, context.repository.root, Layout())
+    for text in (status, told):
+        assert "contract_failed" in text
+        assert "        ValueError: no shop\n      " in text
+        assert " more lines: `scaffold contract store`\n" in text

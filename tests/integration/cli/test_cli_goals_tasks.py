@@ -57,7 +57,7 @@ def test_facts_are_shown_with_evidence_and_results_with_their_first_line(context
         f"  ✓ completed store (implementation, done) landed as {landed}",
         "      ✓ holds store_works",
         f"          make test, exit 0 at {landed}",
-        "      result: Did store.",
+        "      result: Did store. (+1 line)",
     ]
     assert scaffold("goals").out.splitlines() == [
         "shop: active",
@@ -239,4 +239,4 @@ def test_each_kind_of_evidence_is_described_on_one_line(kind, command, exit_code
     """BX-1: commands by their exit code, all others by their text."""
     then = datetime(2030, 1, 1, tzinfo=UTC)
     evidence = Evidence(kind=kind, command=command, exit_code=exit_code, commit="c" * 40, at=then, detail=detail)
-    assert evidence_line(evidence, 200) == line
+    assert evidence_line(evidence) == line

@@ -32,7 +32,8 @@ def journal(context):
 
 
 def local(seconds):
-    return f"{(NOON + timedelta(seconds=seconds)).astimezone():%H:%M:%S}"
+    """Return the time of an entry, which was on another day."""
+    return f"{(NOON + timedelta(seconds=seconds)).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def test_an_entry_is_one_readable_line(context, plan, scaffold, journal):
@@ -54,6 +55,7 @@ def test_an_entry_is_one_readable_line(context, plan, scaffold, journal):
         "    Second line.",
         f"{head} shell: python -m unittest",
         f"{head} failed: exit code 1 (+1 line)",
+        "      boom",
         f"{head} read_file: a.py",
         f"{head}   -> ok",
         f"{head} used 900 tokens in, 100 out, $0.50",
@@ -126,6 +128,53 @@ def test_an_unknown_action_gets_a_suggestion(context, plan, scaffold):
     assert answer.code == 64
     assert "Did you mean `store`?" in answer.err
     assert "scaffold tasks" in answer.err
+
+
+LONG_OUTPUT = "exit code 1\n" + "noise\n" * 40 + "E   assert 1 == 2\n" + "noise\n" * 40
+
+
+def test_of_a_failed_command_the_line_that_decided_is_shown(context, plan, scaffold, journal):
+    """SC-19: wherever it is in the output; likewise of a refusal, which its agent gets as a prompt."""
+    book = journal(make_run(context, plan), "store")
+    book.note("tool_result", id="1", name="shell", content=LONG_OUTPUT, failed=True)
+    book.note("tool_result", id="2", name="shell", content=LONG_OUTPUT, failed=False)
+    book.note("prompt", text=f"It does not pass yet.\n\n{LONG_OUTPUT}")
+    head = f"{local(0)} store#1"
+    assert scaffold("logs", "store").out.splitlines() == [
+        f"{head} failed: exit code 1 (+81 lines)",
+        "      E   assert 1 == 2",
+        f"{head}   -> exit code 1 (+81 lines)",
+        f"{head} prompt: It does not pass yet. (+83 lines)",
+        "      E   assert 1 == 2",
+    ]
+
+
+def test_arguments_and_results_are_shown_whole_if_asked_for(context, plan, scaffold, journal):
+    """SC-19: as they are, also empty lines and what is indented."""
+    book = journal(make_run(context, plan), "store")
+    args = {"path": "a.py", "content": "def f():\n\n    return 1\n", "times": 3}
+    book.note("tool_call", id="1", name="write_file", args=args)
+    book.note("tool_result", id="1", name="write_file", content=f"{'x' * 500}\n  y", failed=True)
+    book.note("prompt", text="# Goal\n\nbuild it")
+    book.note("tool_call", id="2", name="odd", args="not a mapping")
+    head = f"{local(0)} store#1"
+    assert scaffold("logs", "store", "--full").out.splitlines() == [
+        f"{head} write_file:",
+        "      path: a.py",
+        "      content: def f():",
+        "",
+        "            return 1",
+        "",
+        "      times: 3",
+        f"{head} failed: {'x' * 500}",
+        "      y",
+        f"{head} prompt: # Goal",
+        "",
+        "    build it",
+        f"{head} odd:",
+        "      args: not a mapping",
+    ]
+    assert scaffold("logs", "--full", "--json").code == 64
 
 
 def test_without_a_run_there_is_nothing_to_show(repository, scaffold):

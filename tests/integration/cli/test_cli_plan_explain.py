@@ -3,9 +3,12 @@
 import os
 import subprocess  # noqa: TID251 - the same answer is wanted from another process
 import sys
+from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
+
+from support.terminal import printed_lines
 
 PLAN = """\
 version: 1
@@ -47,15 +50,12 @@ Goal shop
   spare: from api for no action
 
 Agents
-  1 agent, because no two actions can run in parallel. Predicted times by
-    number of agents: 1: 12 m 03 s.
+  1 agent, because no two actions can run in parallel. Predicted times by number of agents: 1: 12 m 03 s.
 
 Weak spots
   unused-effect: nothing needs the effect `spare` of action `api`
-    Add it to the goal state or to the preconditions of an action that should
-      wait for it.
-  no-contract: action `api` has no contract: the only check is that it changed
-    something
+    Add it to the goal state or to the preconditions of an action that should wait for it.
+  no-contract: action `api` has no contract: the only check is that it changed something
     Add a command that shows its effects.
 """)
 
@@ -83,7 +83,8 @@ def test_an_explanation_is_available_as_json(file, scaffold):
     assert [set(prediction) for prediction in explained["advice"]["predictions"]] == [{"agents", "makespan_s"}]
 
 
-def test_a_long_explanation_is_shortened_and_fits_the_screen(file, scaffold):
+def test_a_long_explanation_is_shortened_and_fits_the_screen(file):
+    """BX-7."""
     actions = "".join(
         f"      - {{key: a{i}, effects: [f{i}], preconditions: [g{i % 35}, {'x' * 50}]}}\n" for i in range(40)
     )
@@ -92,8 +93,10 @@ def test_a_long_explanation_is_shortened_and_fits_the_screen(file, scaffold):
     )
     spare = f"      - {{key: spare, effects: [{'x' * 50}]}}\n"
     text = f"version: 1\ngoals:\n  - name: g\n    goal_state: {[f'f{i}' for i in range(40)]}\n    actions:\n"
-    out = scaffold("plan", "explain", file(text + spare + links + actions)).out
-    assert max(map(len, out.splitlines())) <= 80
+    path = file(text + spare + links + actions)
+    lines = printed_lines(["plan", "explain", path], cwd=Path.cwd(), columns=80)
+    assert max(map(len, lines)) <= 80
+    out = "\n".join(lines)
     assert "  ... and 6 more" in out
     assert " and 10 more for" not in out
     assert "a29 and " not in out
@@ -173,8 +176,8 @@ def test_a_simulated_run_is_drawn_over_time(file, scaffold):
     answer = scaffold("plan", "simulate", file(), "--agents", "1")
     assert answer.code == 0
     assert answer.out.splitlines() == [
-        "store                █████████████████·                 0 s - 6 m 53 s",
-        "api                                   █████████████████ 6 m 53 s - 13 m 28 s",
+        "store █████████████████████████·                        0 s - 6 m 53 s",
+        "api                            ████████████████████████ 6 m 53 s - 13 m 28 s",
         "█ works  x fails  · waits to land",
         "",
         "1 agent, seed 0, failure rate 0",
@@ -187,19 +190,30 @@ def test_failures_are_drawn_and_counted(file, scaffold):
     """OR-3: after three failures the goal is unreachable; the command itself succeeds."""
     answer = scaffold("plan", "simulate", file(), "--failure-rate", "1")
     assert answer.code == 0
-    assert answer.out.startswith(f"{'store':20} {'x' * 34} 0 s - ")
+    assert answer.out.startswith(f"store {'x' * 49} 0 s - ")
     assert "3 attempts, 0 landings\ngoal shop: failed after " in answer.out
     assert "  `store_works` cannot be reached: `store` failed permanently\n" in answer.out
 
 
-def test_many_long_and_short_actions_fit_the_screen(file, scaffold):
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_many_long_and_short_actions_fit_the_screen(file, columns):
+    """BX-7."""
     actions = "".join(f"      - {{key: {'k' * 30}{i}, effects: [f{i}]}}\n" for i in range(60))
     head = f"version: 1\ngoals:\n  - name: {'g' * 90}\n    goal_state: {[f'f{i}' for i in range(60)]}\n"
     text = f"{head}    actions:\n{actions}"
-    out = scaffold("plan", "simulate", file(text)).out
-    assert max(map(len, out.splitlines())) <= 80
-    assert "... and 20 more" in out
-    assert "█·" in out
+    lines = printed_lines(["plan", "simulate", file(text)], cwd=Path.cwd(), columns=columns)
+    assert max(map(len, lines)) <= columns
+    assert "... and 20 more" in lines
+    assert "█·" in "".join(lines)
+    assert "g" * 90 in "".join(line.strip() for line in lines)
+
+
+def test_in_a_pipe_the_keys_of_a_simulation_are_whole(file, scaffold):
+    """BX-7."""
+    action = f"{{key: {'k' * 120}, effects: [done]}}"
+    head = "version: 1\ngoals:\n  - name: g\n    goal_state: [done]\n"
+    out = scaffold("plan", "simulate", file(f"{head}    actions:\n      - {action}\n")).out
+    assert out.startswith(f"{'k' * 120} █")
 
 
 def test_a_simulation_depends_only_on_file_and_flags(file, scaffold):

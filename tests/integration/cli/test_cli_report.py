@@ -3,6 +3,7 @@
 import pytest
 
 from builders import begin, land, make_run
+from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.report import report
 from scaffold.core.contract import Doubt
 from scaffold.core.model import Evidence
@@ -26,6 +27,10 @@ def show(context, plan):
     return again
 
 
+def reported(context, run, layout=Layout()):  # noqa: B008 - a value
+    return report(read_run_view(context, context.store.runs.get(run.id)), context.repository.root, layout)
+
+
 @pytest.mark.parametrize(
     ("kind", "detail", "expected"),
     [
@@ -36,7 +41,9 @@ def show(context, plan):
 )
 def test_the_report_names_the_evidence_of_a_fact(context, show, kind, detail, expected):
     """AL-8, BX-1: not only its kind."""
-    assert f"        {expected}\n" in report(read_run_view(context, show(kind, detail)), context.repository.root)
+    assert f"        {expected}\n" in report(
+        read_run_view(context, show(kind, detail)), context.repository.root, Layout()
+    )
 
 
 @pytest.mark.parametrize(("reviewed", "strength"), [(False, "weak"), (True, "reviewed")])
@@ -53,7 +60,9 @@ def test_a_fact_that_is_not_proven_is_marked_with_its_reason_wherever_it_is_show
     assert f"store_works, {strength}: {doubt.text}" in scaffold("goals").out
     assert f"store_works, {strength}: {doubt.text}" in scaffold("tasks").out
     assert f"store_works holds ({strength}), shown by" in scaffold("contract", "store").out
-    assert f"        {strength}: {doubt.text}\n" in report(read_run_view(context, run), context.repository.root)
+    assert f"        {strength}: {doubt.text}\n" in report(
+        read_run_view(context, run), context.repository.root, Layout()
+    )
 
 
 def test_the_report_lists_what_is_weak_first_then_what_is_reviewed_then_what_is_proven(context, plan):
@@ -74,7 +83,7 @@ def test_the_report_lists_what_is_weak_first_then_what_is_reviewed_then_what_is_
         shown = {"commit": landed, "paths": ("store.py",), "evidence": (review,)}
         context.store.facts.record(goal.id, "seen", doubts=doubts, reviewed=True, **shown)
         context.store.facts.record(goal.id, "unseen", doubts=doubts, **shown)
-    text = report(read_run_view(context, context.store.runs.get(run.id)), context.repository.root)
+    text = reported(context, run)
     assert (
         "\n"
         "  1 fact weak:\n"
@@ -90,5 +99,5 @@ def test_the_report_of_proven_facts_alone_lists_no_reasons(context, plan):
     """BX-1."""
     run = begin(context, make_run(context, plan))
     land(context, run, "store", {"store.py": "x = 1\n"})
-    text = report(read_run_view(context, context.store.runs.get(run.id)), context.repository.root)
+    text = reported(context, run)
     assert "Evidence" not in text

@@ -7,6 +7,7 @@ import pytest
 
 from builders import make_context, make_repository, make_run, with_settings
 from scaffold.cli.render.cost_terms import billing_note, planning_terms
+from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.run_preview import MAX_ACTIONS, RunPreview, sandbox_summary
 from scaffold.host.sandbox.level import DetectedLevel, level_limits
 from scaffold.orchestrator.planning.apply_plan import stored_plan
@@ -45,7 +46,7 @@ def priced(offer, model):
 
 def test_it_shows_goals_and_a_tree_of_actions_with_their_effects(context):
     """SC-8: a plan can be judged before it starts."""
-    lines = offered(context, agents=4, budget_usd=2.5).text().splitlines()
+    lines = offered(context, agents=4, budget_usd=2.5).text(Layout()).splitlines()
     assert lines[:5] == [
         "shop: sold",
         "  store (compound) -> stored",
@@ -63,13 +64,13 @@ def test_it_shows_goals_and_a_tree_of_actions_with_their_effects(context):
 
 def test_it_gives_no_advice_for_a_limit_other_than_the_runs(context):
     """SC-22: the user sets the number of agents of a goal."""
-    assert "worth" not in offered(context, goal_agents=5).text()
+    assert "worth" not in offered(context, goal_agents=5).text(Layout())
 
 
 def test_a_long_plan_is_shortened_and_says_so(context):
     actions = "".join(f"      - {{key: a{n}, effects: [e{n}]}}\n" for n in range(100))
     text = f"version: 1\ngoals:\n  - name: g\n    goal_state: [e0]\n    actions:\n{actions}"
-    output = offered(context, text, plan_path="/plan.yaml").text()
+    output = offered(context, text, plan_path="/plan.yaml").text(Layout())
     assert f"and {100 - MAX_ACTIONS} more actions" in output
     assert output.count(" -> e") == MAX_ACTIONS
 
@@ -77,7 +78,7 @@ def test_a_long_plan_is_shortened_and_says_so(context):
 def test_the_estimate_grows_with_the_plan_or_says_that_there_is_none(context):
     """SC-8: the cost is shown before the work, and who pays."""
     offer = priced(offered(context), "anthropic:claude-sonnet-4-5")
-    (line,) = (line for line in offer.text().splitlines() if line.startswith("  roughly"))
+    (line,) = (line for line in offer.text(Layout()).splitlines() if line.startswith("  roughly"))
     low, high = (float(amount.strip("$")) for amount in line.removeprefix("  roughly ").partition(";")[0].split(" to "))
     assert 0 < low < high
     for model, words in (
@@ -86,7 +87,7 @@ def test_the_estimate_grows_with_the_plan_or_says_that_there_is_none(context):
         ("codex:gpt-5", "no cost"),
         ("openai:nobody-knows-it", "cost unknown"),
     ):
-        assert f"\n  {words}; " in priced(offer, model).text()
+        assert f"\n  {words}; " in priced(offer, model).text(Layout())
 
 
 def test_before_the_plan_its_price_is_told_and_the_budget_that_holds(context):
@@ -121,7 +122,7 @@ def test_no_escape_sequence_of_a_plan_reaches_the_terminal(context):
     offer = offered(context)
     shouted = msgspec.structs.replace(offer.plan.goals[0], name="\x1b[31mshop")
     run = msgspec.structs.replace(offer.run, base_branch="\x1b[31mmain")
-    text = RunPreview(run, msgspec.structs.replace(offer.plan, goals=(shouted,))).text()
+    text = RunPreview(run, msgspec.structs.replace(offer.plan, goals=(shouted,))).text(Layout())
     assert "shop: sold" in text
     assert "main at" in text
     assert "\x1b" not in text

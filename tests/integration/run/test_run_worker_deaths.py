@@ -18,6 +18,7 @@ from scaffold.store.database import Store
 from scaffold.views.run_json import run_view_json
 from scaffold.views.run_view import read_run_view
 from scaffold.views.state_labels import goal_reason
+from scaffold.views.text_format import local_time
 from support.harness import act, goal
 
 DIED = AttemptEnd("lost", "the worker exited with signal 9", died=True)
@@ -100,7 +101,7 @@ async def test_from_the_third_death_on_the_goal_says_that_it_waits_and_until_whe
         clock.skip(pause_s(deaths - 1))
         await dies(harness, run)
     now = goal_of(harness, run)
-    told = f"waits: 3 workers died in a row; it is tried again at {now.rest.until:%Y-%m-%d %H:%M:%S} UTC"
+    told = f"waits: 3 workers died in a row; it is tried again at {local_time(now.rest.until, clock.now())}"
     assert goal_reason(now, clock.now()) == told
     assert "g waits: 3 workers died in a row, the last at a." in notices(harness, run)[-1]
     shown = run_view_json(read_run_view(harness.context, run))["goals"][0]

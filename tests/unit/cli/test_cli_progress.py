@@ -6,11 +6,11 @@ from scaffold.core.ids import ActionKey
 
 
 def test_a_failed_action_is_one_line_whatever_its_checks_printed():
-    """AL-6: the failure first; `scaffold contract` shows the rest."""
+    """AL-6: the failure first, then the command that shows the rest."""
     event = ActionStatusChanged(
         ActionKey("store"), "failed", "gate_failed in attempt 2 of 3: test\n- a::b: new failure\nFF  [100%]"
     )
-    assert event_sentence(event) == "failed   store: gate_failed in attempt 2 of 3: test"
+    assert event_sentence(event) == "failed   store: gate_failed in attempt 2 of 3: test (more: `scaffold status`)"
 
 
 def test_a_waiting_action_without_a_reason_shows_none():

@@ -1,13 +1,25 @@
 """Text formats for a terminal."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import click
 import pytest
 
 from scaffold.cli.render.style import STATUS_MARKS, heading, paint, status_mark
 from scaffold.core.states import COMPOUND_TRANSITIONS, PRIMITIVE_TRANSITIONS
-from scaffold.views.text_format import clip, clip_middle, format_cost, format_duration, pad, short_duration, wrap_text
+from scaffold.views.text_format import (
+    ago,
+    brief,
+    clip,
+    clip_middle,
+    fill,
+    format_cost,
+    format_duration,
+    local_time,
+    pad,
+    short_duration,
+    wrap_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +69,26 @@ def test_lines_are_measured_in_columns_and_long_words_may_be_broken():
     assert wrap_text("漢字漢字漢字 ab", 5, break_words=True) == ["漢字", "漢字", "漢字", "ab"]
 
 
+def test_a_command_that_is_too_wide_is_broken_at_its_spaces_and_spaces_inside_a_line_stay():
+    assert wrap_text("run `git  log -p --stat` now", 12, break_words=True) == ["run `git", "log -p", "--stat` now"]
+    assert wrap_text("a  b\nc", 20) == ["a  b c"]
+
+
+def test_the_first_line_may_have_less_room():
+    assert wrap_text("one two three", 9, first=4) == ["one", "two three"]
+    assert wrap_text("three two", 9, first=4) == ["", "three two"]
+
+
+def test_the_first_line_stands_for_a_text_with_the_number_of_the_others():
+    assert brief("one\ntwo\nthree\n", 40) == "one (+2 lines)"
+    assert brief("a long line\ntwo", 15) == "a lo… (+1 line)"
+    assert brief("one", 2) == "o…"
+
+
+def test_text_is_filled_to_columns_but_not_cut():
+    assert (fill("漢", 4), fill("abcdef", 4), fill("\x07", 6)) == ("漢  ", "abcdef", r"\x07  ")
+
+
 def test_text_is_padded_to_columns():
     assert pad("漢", 4) == "漢  "
     assert pad("abcdef", 4) == "abc…"
@@ -79,6 +111,15 @@ def test_text_is_padded_to_columns():
 )
 def test_durations_are_formatted_in_common_units(seconds, shown):
     assert format_duration(timedelta(seconds=seconds)) == shown
+
+
+def test_a_moment_is_told_in_local_time_with_its_date_if_that_is_another_day():
+    """BX-12."""
+    now = datetime(2026, 11, 26, 8, 0, 5).astimezone()
+    assert local_time(now.replace(hour=7), now) == "07:00:05"
+    assert local_time(now - timedelta(days=2), now) == "Nov 24 08:00:05"
+    assert local_time(now.replace(year=2025), now) == "2025-11-26 08:00:05"
+    assert (ago(timedelta(minutes=3, seconds=50)), ago(timedelta(0))) == ("3 m ago", "0 s ago")
 
 
 def test_an_unknown_cost_is_shown_as_such():

@@ -1,12 +1,14 @@
 """`agents`: every process of a run."""
 
 import os
+import sys
 from pathlib import Path
 
 import click
 
 from scaffold.cli.commands.options import json_option, run_option
 from scaffold.cli.render.goals_tasks_agents import format_agents
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import print_json
 from scaffold.views.run_json import agent_json
@@ -28,7 +30,7 @@ def agents(run_name: str | None, *, as_json: bool) -> None:
         if as_json:
             print_json({"run": run.id, "agents": [agent_json(row) for row in rows]})
         else:
-            click.echo(format_agents(rows, reader.clock.now()))
+            click.echo(format_agents(rows, reader.clock.now(), layout_for(sys.stdout)))
 
 
 def _show_nothing(*, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """`approve`, `reject`, `answer`: decide items of the inbox."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -9,12 +10,13 @@ from typing import TypeVar
 
 import click
 
+from scaffold.cli.render.layout import UNLIMITED, layout_for
 from scaffold.core.errors import UsageError
 from scaffold.core.model import DecisionScope, InboxVerdict
 from scaffold.core.printable_text import utf8_safe
 from scaffold.orchestrator.owner.inbox import DecidedItem, InboxDecision, decide_items
 from scaffold.views.store_reader import StoreReader, display_status, is_executed, store_reader_if_any
-from scaffold.views.text_format import WIDTH, clip
+from scaffold.views.text_format import brief
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -96,14 +98,16 @@ def _reader() -> Iterator[StoreReader]:
 
 def _apply_decision(reader: StoreReader, names: Sequence[str], decision: InboxDecision) -> None:
     decided = decide_items(reader.store, names, decision)
-    click.echo("\n".join([*map(_decided_text, decided), *_next(reader, decided)]))
+    layout = layout_for(sys.stdout)
+    told = (line for each in decided for line in layout.prose("", _decided_text(each), hang=2))
+    click.echo("\n".join([*told, *_next(reader, decided)]))
 
 
 def _decided_text(decided: DecidedItem) -> str:
     item = decided.item
     if decided.repeated:
         return f"{item.kind} {item.id} was already {item.state}"
-    return f"{item.state} {item.id}: {clip(item.text, WIDTH - len(item.state) - len(item.id) - 3)}"
+    return f"{item.state} {item.id}: {brief(item.text, UNLIMITED)}"
 
 
 def _next(reader: StoreReader, decided: Sequence[DecidedItem]) -> Iterator[str]:

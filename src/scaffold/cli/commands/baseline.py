@@ -1,6 +1,7 @@
 """`baseline`: the gate results before a run's work; show or reset them."""
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import get_args
 import click
 
 from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.render.check_output import output_lines
+from scaffold.cli.render.layout import Layout, layout_for
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import heading, print_json, status_mark
 from scaffold.cli.wiring import open_context
@@ -20,7 +23,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_baseline import reset_baseline
 from scaffold.verify.regression.baseline import ADVISORY, gate_summary, uninformative_reason
 from scaffold.views.store_reader import find_run, find_run_if_any, store_reader_if_any
-from scaffold.views.text_format import WIDTH, clip, clip_middle, pad, wrap_text
+from scaffold.views.text_format import fill, pad
 
 MOST_SHOWN = 10
 """Limit for the names of tests that did not pass; `--json` has them all."""
@@ -46,7 +49,7 @@ def baseline(operation: str, run_name: str | None, *, as_json: bool) -> None:
     elif run is None:
         click.echo(no_run_text())
     else:
-        click.echo("\n".join(_lines(run, found)))
+        click.echo("\n".join(_lines(run, found, layout_for(sys.stdout))))
 
 
 def _baseline_json(run: Run | None, found: Baseline | None) -> dict[str, object]:
@@ -59,13 +62,13 @@ def _baseline_json(run: Run | None, found: Baseline | None) -> dict[str, object]
     }
 
 
-def _lines(run: Run, found: Baseline | None) -> Iterator[str]:
+def _lines(run: Run, found: Baseline | None, layout: Layout) -> Iterator[str]:
     if found is None:
-        yield f"Run {run.id} has no baseline: {_why_none(run)}"
+        yield from layout.prose("", f"Run {run.id} has no baseline: {_why_none(run)}", hang=2)
         return
     yield heading(f"Baseline of run {run.id} at {run.base_sha[:8]}")
     for shown in found.runs:
-        yield from _gate_lines(shown)
+        yield from _gate_lines(shown, layout)
     kinds = {shown.gate.kind for shown in found.runs}
     yield from (
         f"  {status_mark('skipped')} {pad(kind, 10)} not applicable" for kind in get_args(GateKind) if kind not in kinds
@@ -82,24 +85,22 @@ def _why_none(run: Run) -> str:
     )
 
 
-def _gate_lines(shown: GateRun) -> Iterator[str]:
+def _gate_lines(shown: GateRun, layout: Layout) -> Iterator[str]:
     broken = sorted(name for name, outcome in shown.outcomes.items() if outcome in {"failed", "error", "flaky"})
     sign = status_mark("error" if shown.problem else "warn" if broken else "pass")
-    head = f"{pad(shown.gate.name, 10)} {_gate_summary(shown)}"
-    yield f"  {sign} {clip(head, WIDTH - 4)}"
-    yield f"      $ {clip(shown.gate.command, WIDTH - 8)}"
+    yield from layout.prose(f"  {sign} {fill(shown.gate.name, 10)} ", _gate_summary(shown))
+    yield from layout.wrap("      $ ", shown.gate.command)
     if shown.gate.advisory:
         yield f"      only warns: {ADVISORY}"
     if shown.problem:
-        yield from (f"      {clip(line, WIDTH - 6)}" for line in shown.detail.splitlines()[1:] if line.strip())
-        yield from [f"      the whole log: {shown.log}"] if shown.log else []
+        yield from output_lines(shown.detail.partition("\n")[2], shown.log, layout)
     if why := uninformative_reason(shown):
-        yield from (f"      {line}" for line in wrap_text(why, WIDTH - 6, break_words=True))
+        yield from layout.prose("      ", why)
         return
     for name in broken[:MOST_SHOWN]:
-        yield f"      {pad(shown.outcomes[name], 7)} {clip_middle(name, WIDTH - 14)}"
+        yield from layout.wrap(f"      {pad(shown.outcomes[name], 7)} ", name)
         if reason := shown.refused.get(name):
-            yield from (f"{' ' * 14}{line}" for line in wrap_text(f"not checkable here: {reason}", WIDTH - 14))
+            yield from layout.prose(" " * 14, f"not checkable here: {reason}")
     if len(broken) > MOST_SHOWN:
         yield f"      and {len(broken) - MOST_SHOWN} more; `--json` lists them all"
 

@@ -1,5 +1,6 @@
 """`contract`: the checks of an action and their latest results."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -8,26 +9,28 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.render.check_output import INDENT, output_lines
 from scaffold.cli.render.goals_tasks_agents import evidence_line, format_score
+from scaffold.cli.render.layout import Layout, layout_for
 from scaffold.cli.render.status_text import strength_suffix
 from scaffold.cli.render.style import heading, print_json, status_mark
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.contract import ChangeReview, CheckResult, Contract, SealedContract, Verification
 from scaffold.core.gates import GateResult, TestFate
 from scaffold.core.model import Action, Attempt, Fact, FileGrant
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import count_of, printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.plan.text.file_format import expectation_text, full_contract_document
+from scaffold.run.gate_logs import shown_path
 from scaffold.verify.contract.review import is_review_role, review_text
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.base_tests import shown_name
 from scaffold.verify.regression.baseline import ADVISORY, UNINFORMATIVE
 from scaffold.views.lookup import find_action
 from scaffold.views.run_json import fact_json, grant_json
-from scaffold.views.text_format import WIDTH, clip, wrap_text
 
-UNCLIPPED = 10_000
-"""Columns for text that must not be cut off."""
+MAX_TESTS = 20
+"""Limit for the names of tests that did not pass."""
 FATES: Mapping[TestFate, str] = {
     "lost": "gone, and failing as it was",
     "removed": "removed with what it tested",
@@ -47,7 +50,7 @@ def contract(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(_contract_json(held))
     else:
-        click.echo("\n\n".join("\n".join(part) for part in _sections(held)))
+        click.echo("\n\n".join("\n".join(part) for part in _sections(held, layout_for(sys.stdout))))
 
 
 class ContractView(Struct, frozen=True, kw_only=True):
@@ -59,6 +62,9 @@ class ContractView(Struct, frozen=True, kw_only=True):
     seals: tuple[SealedContract, ...]
     checked: Attempt | None
     """The latest attempt whose work was checked."""
+    attempts: tuple[Attempt, ...]
+    logs: str
+    """The folder of whole outputs of its run's checks and gates; empty if there is none."""
     facts: tuple[Fact, ...]
     drafter: bool
     """Whether an agent drafts contracts in its run."""
@@ -81,6 +87,8 @@ async def _read(name: str, run_name: str | None) -> ContractView:
             grants=context.store.file_grants.of_action(action.id),
             seals=context.store.seals.of_action(action.id),
             checked=next((each for each in reversed(attempts) if each.verification is not None), None),
+            attempts=attempts,
+            logs=shown_path(context.repository.root, logs) if (logs := context.gate_logs(run.id)).is_dir() else "",
             facts=tuple(fact for fact in facts if fact.assertion in action.effects),
             drafter=run.settings.planning.drafter,
         )
@@ -119,48 +127,63 @@ def _contract_json(about: ContractView) -> dict[str, Any]:
     }
 
 
-def _sections(about: ContractView) -> Iterator[Sequence[str]]:
-    title = f"Contract of {clip(about.action.key, 60)}"
+def _sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str]]:
+    title = f"Contract of {about.action.key}"
     if about.seals:
         title = f"{title} ({about.phase}, sealed as {about.seals[-1].sha256[:12]})"
-    yield [heading(title), *_contract_lines(about)]
+    yield [*map(heading, layout.wrap("", title, hang=2)), *_contract_lines(about, layout)]
     if about.action.files or about.grants:
-        yield [heading("Files it may change"), *_file_lines(about)]
+        yield [heading("Files it may change"), *_file_lines(about, layout)]
     checked = about.checked
+    yield from _refusals(about, layout)
     if checked is not None and checked.verification is not None:
-        yield from _check_lines(checked, checked.verification)
+        yield from _check_lines(checked, checked.verification, layout)
     else:
         yield ["No check has run yet."]
     for fact in about.facts:
-        shown = [f"  {evidence_line(evidence, UNCLIPPED)}" for evidence in fact.evidence]
+        shown = [line for evidence in fact.evidence for line in layout.wrap("  ", evidence_line(evidence), hang=4)]
         held = f"{fact.assertion} {fact.state}{strength_suffix(fact)}, shown by"
-        yield [f"{status_mark(fact.state)} {clip(held, WIDTH - 2)}", *shown]
+        yield [*layout.wrap(f"{status_mark(fact.state)} ", held), *shown]
 
 
-def _check_lines(attempt: Attempt, verification: Verification) -> Iterator[Sequence[str]]:
+def _refusals(about: ContractView, layout: Layout) -> Iterator[Sequence[str]]:
+    """Yield in full why attempts failed, besides the one whose failed checks are shown with their output."""
+    for attempt in about.attempts:
+        told = attempt is about.checked and attempt.verification is not None and not attempt.verification.passed
+        if attempt.error and not told:
+            lines = [heading(f"Attempt {attempt.number}: {attempt.outcome}"), *layout.prose("  ", attempt.error)]
+            by_checks = attempt.outcome in {"contract_failed", "gate_failed"} and about.logs
+            yield [*lines, f"  the whole output, if it is longer: {about.logs}"] if by_checks else lines
+
+
+def _check_lines(attempt: Attempt, verification: Verification, layout: Layout) -> Iterator[Sequence[str]]:
     about = f"Attempt {attempt.number}, checked at {verification.commit[:8]}"
-    doubts = [f"  {verification.strength}: {printable(doubt.text)}" for doubt in verification.doubts]
+    doubts = [
+        line
+        for doubt in verification.doubts
+        for line in layout.prose("  ", f"{verification.strength}: {doubt.text}", hang=4)
+    ]
     lines = verification.executed_lines
     executed = [f"  changed lines: {lines.total}, executed by checks: {lines.executed}"] if lines else []
-    results = [line for result in verification.results for line in _result(result, verification.failed_on_base)]
+    results = [line for result in verification.results for line in _result(result, verification.failed_on_base, layout)]
     critic = [] if attempt.score is None else [f"  critic: {format_score(attempt.score)}"]
-    yield [heading(about), *doubts, *executed, *results, *critic, *_second_review(verification.review)]
+    yield [heading(about), *doubts, *executed, *results, *critic, *_second_review(verification.review, layout)]
     if verification.gates:
-        yield [heading("Gates"), *(line for gate in verification.gates for line in _gate(gate))]
+        yield [heading("Gates"), *(line for gate in verification.gates for line in _gate(gate, layout))]
 
 
-def _second_review(review: ChangeReview | None) -> Iterator[str]:
+def _second_review(review: ChangeReview | None, layout: Layout) -> Iterator[str]:
     """Yield the second reviewer's verdict, its summary, and a line per citation."""
     if review is not None:
         yield f"  second review by {printable(review.model)}: {review.review.verdict}"
-        yield from (f"      {line}" for line in printable(review_text(review.review)).splitlines())
+        yield from layout.prose(INDENT, review_text(review.review))
 
 
-def _file_lines(about: ContractView) -> Iterator[str]:
+def _file_lines(about: ContractView, layout: Layout) -> Iterator[str]:
     yield from (f"  {printable(path)}" for path in about.action.files)
     for grant in about.grants:
         by = "by rule, except what judges the work" if grant.by == "rule" else f"by a {grant.by}"
-        yield f"  {printable(grant.path)}  added {by}: {clip(grant.reason, UNCLIPPED)}"
+        yield from layout.prose("  ", f"{grant.path}  added {by}: {grant.reason}", hang=4)
 
 
 def _without_checks(about: ContractView) -> str:
@@ -171,61 +194,51 @@ def _without_checks(about: ContractView) -> str:
     return "No checks: any change that lands is enough, and its facts are marked weak."
 
 
-def _contract_lines(about: ContractView) -> Iterator[str]:
+def _contract_lines(about: ContractView, layout: Layout) -> Iterator[str]:
     held = about.action.contract
     if held is None or held.empty:
         yield f"  {_without_checks(about)}"
         return
     if held.intent:
-        yield f"  {_indented(held.intent)}"
+        yield from layout.prose("  ", held.intent)
     for check in held.commands:
         need = "" if check.required else " (optional)"
         yield f"  $ {_indented(check.command)}"
-        yield f"      {_indented(expectation_text(check.expect))}{need}"
+        yield from layout.wrap(INDENT, f"{expectation_text(check.expect)}{need}")
     for name in ("must_exist", "must_not_exist", "must_not_change"):
         yield from (f"  {name}: {printable(glob)}" for glob in getattr(held, name))
 
 
 def _indented(text: str) -> str:
-    """Return the complete text, ready to be copied; further lines are indented like the first."""
+    """Return a command as it is, ready to be copied: the terminal wraps it. Further lines are indented."""
     return printable(text).rstrip("\n").replace("\n", "\n      ")
 
 
-def _result(result: CheckResult, red: Sequence[str]) -> Iterator[str]:
+def _result(result: CheckResult, red: Sequence[str], layout: Layout) -> Iterator[str]:
     before = " (failed before the work)" if result.name in red else ""
-    yield f"  {status_mark(result.verdict)} {result.verdict} {clip(result.name, UNCLIPPED)}{before}"
+    yield from layout.wrap(f"  {status_mark(result.verdict)} {result.verdict} ", f"{result.name}{before}")
     if result.verdict != "pass":
-        yield from _excerpt(result.detail)
+        yield from output_lines(result.detail, result.log, layout)
 
 
-def _gate(gate: GateResult) -> Iterator[str]:
+def _gate(gate: GateResult, layout: Layout) -> Iterator[str]:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in gate.counts.items() if count)
     scope = " (focused)" if gate.focused else ""
     summary = f"{gate.gate.name}: {gate.verdict}{f', {counts}' if counts else ''}{scope}"
     mark = "fail" if gate.blocks else "warn" if gate.warns else "pass"
-    yield f"  {status_mark(mark)} {clip(summary, UNCLIPPED)}"
+    yield from layout.wrap(f"  {status_mark(mark)} ", summary)
     if gate.warns:
         yield f"      it only warns: {ADVISORY}"
     if gate.verdict == "pre_existing" and gate.gate.runner == "exit":
-        yield f"      it {UNINFORMATIVE}"
+        yield from layout.prose(INDENT, f"it {UNINFORMATIVE}")
     if gate.refused:
-        yield from (f"      {line}" for line in wrap_text(describe_refused(gate.refused), WIDTH - 6, break_words=True))
+        yield from layout.prose(INDENT, describe_refused(gate.refused))
     for fate, words in FATES.items():
         names = ", ".join(shown_name(gate.gate, name) for name, given in gate.base_tests.items() if given == fate)
-        yield from (f"      {line}" for line in wrap_text(f"{words}: {names}", WIDTH - 6) if names)
+        yield from layout.wrap(INDENT, f"{words}: {names}") if names else ()
     if gate.blocks or gate.warns:
-        yield from (f"      {verdict} {clip(name, WIDTH - 20)}" for name, verdict in list(gate.tests.items())[:20])
-        yield from _excerpt(gate.detail) if gate.verdict == "new_failure" else _last_lines(gate)
-
-
-def _last_lines(gate: GateResult) -> Iterator[str]:
-    """Yield what a gate that could not judge printed last, and where all of it is."""
-    yield from (f"      {clip(line, WIDTH - 6)}" for line in gate.detail.splitlines() if line.strip())
-    if gate.log:
-        yield f"      the whole log: {gate.log}"
-
-
-def _excerpt(detail: str) -> Iterator[str]:
-    lines = [line for line in detail.splitlines() if line.strip()]
-    shown = lines if len(lines) <= 8 else [lines[0], "…", *lines[-6:]]
-    yield from (f"      {clip(line, WIDTH - 6)}" for line in shown)
+        for name, verdict in list(gate.tests.items())[:MAX_TESTS]:
+            yield from layout.wrap(f"{INDENT}{verdict} ", name)
+        if len(gate.tests) > MAX_TESTS:
+            yield f"{INDENT}and {count_of(len(gate.tests) - MAX_TESTS, 'more test')}; `--json` lists them all"
+        yield from output_lines(gate.detail, gate.log, layout)

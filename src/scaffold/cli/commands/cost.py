@@ -16,7 +16,10 @@ from scaffold.views.run_costs import CostLine, RunCosts, run_costs
 from scaffold.views.run_json import Json
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
-from scaffold.views.text_format import format_cost, format_usage, pad
+from scaffold.views.text_format import fill, format_cost, format_usage
+
+MAX_NAME_CELLS = 40
+"""The widest column of names; a longer one is whole, beside it."""
 
 
 @click.command()
@@ -88,9 +91,9 @@ def _table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:
         return
     yield ""
     yield heading(title)
-    wide = max(cell_len(printable(line.name)) for line in lines)
+    wide = min(MAX_NAME_CELLS, max(cell_len(printable(line.name)) for line in lines))
     for line in lines:
         usage = line.usage
         cached = f"{usage.cached_input_tokens / usage.input_tokens:.0%} cached" if usage.input_tokens else ""
         amounts = f"{format_cost(usage.cost_usd):>12}  {usage.input_tokens:>11,} in  {usage.output_tokens:>9,} out"
-        yield f"  {pad(line.name, wide)}{amounts}  {cached}".rstrip()
+        yield f"  {fill(line.name, wide)}{amounts}  {cached}".rstrip()

@@ -1,12 +1,14 @@
 """`goals` and `tasks`: the goals and actions of a run with their evidence."""
 
 import os
+import sys
 from pathlib import Path
 
 import click
 
 from scaffold.cli.commands.options import json_option, run_option
 from scaffold.cli.render.goals_tasks_agents import format_goals, format_tasks
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import print_json
 from scaffold.core.model import Goal
@@ -28,7 +30,7 @@ def goals(run_name: str | None, *, as_json: bool) -> None:
     elif view is None:
         click.echo(no_run_text())
     else:
-        click.echo(format_goals(view))
+        click.echo(format_goals(view, layout_for(sys.stdout)))
 
 
 @click.command()
@@ -43,7 +45,7 @@ def tasks(goal_name: str | None, run_name: str | None, *, as_json: bool) -> None
     elif view is None:
         click.echo(no_run_text())
     else:
-        click.echo(format_tasks(view, chosen))
+        click.echo(format_tasks(view, chosen, layout_for(sys.stdout)))
 
 
 def _tasks_json(view: RunView | None, chosen: tuple[Goal, ...]) -> Json:

@@ -1,6 +1,7 @@
 """`inbox`: items of all runs that wait for a human."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.inbox import item_text
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.style import print_json
 from scaffold.core.model import Action, InboxItem
 from scaffold.views.run_view import RequestersByItem, requesters_by_item
@@ -32,7 +34,8 @@ def inbox(*, everything: bool, as_json: bool) -> None:
         elif reader is None or not items:
             click.echo(NOTHING_EVER if everything else NOTHING)
         else:
-            click.echo("\n\n".join(item_text(item, who[item.id], reader.clock.now()) for item in items))
+            now, layout = reader.clock.now(), layout_for(sys.stdout)
+            click.echo("\n\n".join(item_text(item, who[item.id], now, layout) for item in items))
 
 
 def _actions(reader: StoreReader | None, items: Sequence[InboxItem]) -> tuple[Action, ...]:

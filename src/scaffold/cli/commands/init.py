@@ -18,7 +18,8 @@ from scaffold.cli.execution.trial import confinement_text, run_trial
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.render.configuration_text import HEADER, configuration_text
 from scaffold.cli.render.init_text import found_lines, labelled, problem_lines, result_lines
-from scaffold.cli.render.style import fitted, heading, is_terminal, print_json
+from scaffold.cli.render.layout import Layout, layout_for
+from scaffold.cli.render.style import heading, is_terminal, print_json
 from scaffold.config.file import read_text
 from scaffold.config.settings import PROJECT_FILES
 from scaffold.core.errors import UsageError
@@ -159,15 +160,15 @@ async def _examine() -> Examination:
 
 
 def _summary(found: Examination) -> list[str]:
-    findings, root = found.findings, found.repository.root
+    findings, root, layout = found.findings, found.repository.root, layout_for(sys.stdout)
     at = f" at {found.head[:8]}" if found.head and found.committed else ""
     lines = [heading(printable(f"{root.name}: {findings.type} project{at}")), *found_lines(found.detection)]
     for program in _missing(found.detection):
         lines += labelled("missing", f"`{program}` is not installed, or not on PATH")
     if findings.gates:
-        lines += (f"  {line}" for line in fitted(ANOTHER_COMMAND, 2))
+        lines += layout.prose("  ", ANOTHER_COMMAND)
     if "test" not in findings.gates:
-        lines += (f"  {line}" for line in fitted(NO_TESTS, 2))
+        lines += layout.prose("  ", NO_TESTS)
     lines += labelled("agents", ", ".join(findings.agents) or "no other agent program on PATH")
     lines += labelled("keys", ", ".join(findings.keys) or "no API key of a provider in the environment")
     return lines + [line for note in found.notes for line in labelled("note", note)]
@@ -201,7 +202,8 @@ def _trial(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> 
 
 def _question(head: Commit, where: str) -> str:
     asked = f"Run these commands once, {where} and in a temporary worktree of {head[:8]}? Set-up may use the network."
-    return "\n".join(fitted(asked, len(" [y/N]: ")))
+    # The last line leaves room for the answers.
+    return "\n".join(Layout(layout_for(sys.stderr).columns - len(" [y/N]: ")).prose("", asked))
 
 
 def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:

@@ -1,25 +1,31 @@
 """`logs`: the replies and tool calls of agents."""
 
 import os
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
 from heapq import merge
 from pathlib import Path
 
 import click
 
 from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.style import paint
 from scaffold.cli.wiring import context_with_run
+from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Run
 from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.run.context import RunContext
-from scaffold.views.journal import Fields, JournalEntry, entry_lines, read_entry
+from scaffold.views.journal import Fields, JournalEntry, entry_lines, read_entry, whole_entry_lines
 from scaffold.views.lookup import find_action
 from scaffold.views.store_reader import is_executed
-from scaffold.views.text_format import clock_time
+from scaffold.views.text_format import local_time
 
 POLL_S = 0.3
+INDENT = "    "
 BLOCK = 65_536
 """Bytes read from a file at once, unless a line is longer."""
 
@@ -64,21 +70,28 @@ class FileTail:
 @click.command()
 @click.argument("action_name", metavar="[ACTION]", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Continue until the run has ended.")
+@click.option("--full", is_flag=True, help="Show the arguments and results of tools whole.")
 @run_option
 @json_option
-def logs(action_name: str | None, run_name: str | None, *, follow: bool, as_json: bool) -> None:
+def logs(action_name: str | None, run_name: str | None, *, follow: bool, full: bool, as_json: bool) -> None:
     """Show the replies and tool calls of the agents of ACTION, or of all actions in order of time.
 
-    With `--json`, print the journal entries as they are, one JSON object a line.
+    Arguments and results of tools are shortened, unless `--full`; of a command that failed the line that decided is
+    shown. With `--json`, print the journal entries as they are, one JSON object a line.
     """
+    if full and as_json:
+        raise UsageError("`--full` is about text", "Leave it out: the JSON has everything.")
+    show = _show_as_json if as_json else partial(_show, lines_of=whole_entry_lines if full else entry_lines)
     try:
-        run_async(_logs(action_name, run_name, follow=follow, as_json=as_json))
+        run_async(_logs(action_name, run_name, show, follow=follow))
     except KeyboardInterrupt:
         if not follow:
             raise
 
 
-async def _logs(action_name: str | None, run_name: str | None, *, follow: bool, as_json: bool) -> None:
+async def _logs(
+    action_name: str | None, run_name: str | None, show: Callable[[JournalEntry, datetime], None], *, follow: bool
+) -> None:
     async with context_with_run(run_name) as (context, run):
         only = find_action(context, run, action_name) if action_name else None
         tails: dict[Path, FileTail] = {}
@@ -87,7 +100,7 @@ async def _logs(action_name: str | None, run_name: str | None, *, follow: bool, 
             # Asked before reading, so that the last round still shows what was written up to the end.
             going_on = _is_running(context, run)
             for entry in _new_entries(context, run, only, tails):
-                click.echo(entry.line if as_json else format_entry(entry))
+                show(entry, context.clock.now())
                 seen = True
             if not (follow and going_on):
                 break
@@ -141,11 +154,14 @@ REVIEWER_ROLES = frozenset({"critic", "drafter"})
 """Roles that judge or prepare an attempt and do none of its work."""
 
 
-def format_entry(entry: JournalEntry) -> str:
-    """Return an entry as text, e.g. `12:03:04 store#1 shell: python -m pytest -q`."""
-    head = f"{clock_time(entry.at)} {paint(printable(_who(entry.fields)), 'cyan')}"
-    first, *rest = entry_lines(entry.fields) or [""]
-    return "\n".join([f"{head} {first}", *(f"    {line}" for line in rest)])
+def _show_as_json(entry: JournalEntry, _: datetime) -> None:
+    click.echo(entry.line)
+
+
+def _show(entry: JournalEntry, now: datetime, *, lines_of: Callable[[Fields], Sequence[str]]) -> None:
+    """Print an entry, e.g. `12:03:04 store#1 shell: python -m pytest -q`."""
+    head = f"{local_time(entry.at, now)} {paint(printable(_who(entry.fields)), 'cyan')} "
+    click.echo("\n".join(layout_for(sys.stdout).wrap(head, "\n".join(lines_of(entry.fields)), hang=len(INDENT))))
 
 
 def _who(fields: Fields) -> str:

@@ -1,12 +1,14 @@
 """`runs` and `queue`: the runs of a repository, and the candidates of one that wait to land."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.runs import queue_text, runs_text
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import print_json
@@ -32,7 +34,9 @@ def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
         elif reader is None or (not found and not statuses):
             click.echo(no_run_text())
         else:
-            click.echo(runs_text(found, reader.clock.now()) if found else "No run has this status.")
+            click.echo(
+                runs_text(found, reader.clock.now(), layout_for(sys.stdout)) if found else "No run has this status."
+            )
 
 
 @click.command()
@@ -48,4 +52,4 @@ def queue(run_name: str | None, *, as_json: bool) -> None:
         elif view is None:
             click.echo(no_run_text())
         else:
-            click.echo(queue_text(view) if view.queue else "Nothing waits to land.")
+            click.echo(queue_text(view, layout_for(sys.stdout)) if view.queue else "Nothing waits to land.")

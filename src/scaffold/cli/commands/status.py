@@ -8,6 +8,7 @@ from threading import Event
 import click
 
 from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.status_text import no_run_text, status_text
 from scaffold.cli.render.style import can_redraw, is_terminal, print_json
 from scaffold.cli.render.watch_view import print_frames, redraw_frames
@@ -77,7 +78,8 @@ def _watch(reader: StoreReader, run: Run) -> None:
 def _show(reader: StoreReader, run: Run) -> None:
     latest = latest_run(reader.store)
     is_latest = latest is not None and latest.id == run.id
-    click.echo(status_text(read_run_view(reader, run), find_report(Path.cwd(), run.id), latest=is_latest))
+    page = find_report(Path.cwd(), run.id)
+    click.echo(status_text(read_run_view(reader, run), layout_for(sys.stdout), page, latest=is_latest))
 
 
 def _show_nothing(*, as_json: bool) -> None:

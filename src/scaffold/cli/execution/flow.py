@@ -1,5 +1,6 @@
 """Continue a run: plan it if it has no plan yet, then execute it here or in the background."""
 
+import sys
 from collections.abc import Mapping
 from functools import partial
 
@@ -17,6 +18,7 @@ from scaffold.cli.execution.foreground import (
 from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, WAITING
 from scaffold.cli.render.cost_terms import planning_terms
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.progress import JsonEventLines, TextEventLines
 from scaffold.cli.render.run_preview import RunPreview, sandbox_summary
 from scaffold.cli.render.style import print_findings
@@ -86,11 +88,9 @@ async def ensure_planned(context: RunContext, run_id: RunId, *, as_json: bool = 
 async def print_preview(context: RunContext, run_id: RunId) -> None:
     """Print what a planned run will do, with which settings and which sandbox, on standard error."""
     run = require_run(context.store, run_id)
-    click.echo(
-        f"{RunPreview(run, stored_plan(context.store, run)).text()}\n"
-        f"{sandbox_summary(await detect_sandbox_level(), run.settings)}",
-        err=True,
-    )
+    layout = layout_for(sys.stderr)
+    sandbox = layout.prose("", sandbox_summary(await detect_sandbox_level(), run.settings), hang=2)
+    click.echo("\n".join([RunPreview(run, stored_plan(context.store, run)).text(layout), *sandbox]), err=True)
     names = run.settings.environment.variables
     if notice := left_out_notice(context.environ, names, told=context.cache / TOLD_VARIABLES):
         click.echo(notice, err=True)
@@ -116,7 +116,7 @@ async def run_planning(
     click.echo(planning_terms(require_run(context.store, run_id).settings, context.clock.now()), err=True)
     show_step = _ignore_step if as_json else _step_printer(err=err)
     phase = await begin_planning(context, run_id, show_step=show_step, capture_baseline=capture_baseline)
-    sink = JsonEventLines() if as_json else TextEventLines(err=err)
+    sink = JsonEventLines() if as_json else TextEventLines(context.clock.now, err=err)
     try:
         handle_interrupts(partial(phase.stop, "stopped"))
         async with showing_events(context, phase.run, sink, since=since):

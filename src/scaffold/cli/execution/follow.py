@@ -1,11 +1,13 @@
 """Follow a run that another process executes, and end with its exit code."""
 
+import sys
 from collections.abc import Callable, Mapping
 
 import click
 
 from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, INVALID, LIMIT, OK, WAITING
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.live_screen import event_sink_for
 from scaffold.cli.render.report import report
 from scaffold.core.model import Run
@@ -55,7 +57,7 @@ def print_end(context: RunContext, run: Run, *, as_json: bool) -> int:
     print_result(context, run.id, as_json=as_json)
     if not as_json:
         page = find_report(context.repository.root, run.id)
-        click.echo(report(read_run_view(context, run), context.repository.root, page))
+        click.echo(report(read_run_view(context, run), context.repository.root, layout_for(sys.stdout), page))
     match run.state:
         case Completed():
             return OK

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,6 +12,7 @@ import click
 
 from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.live_screen import event_sink_for
 from scaffold.cli.render.report import report
 from scaffold.cli.render.style import print_json, print_note
@@ -59,7 +61,8 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
         raise
     page = write_end_report(context, run_id)
     if not as_json:
-        click.echo(report(read_run_view(context, require_run(context.store, run_id)), context.repository.root, page))
+        view = read_run_view(context, require_run(context.store, run_id))
+        click.echo(report(view, context.repository.root, layout_for(sys.stdout), page))
     print_result(context, run_id, as_json=as_json)
     return exit_code_of(ending)
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import assert_never
 
-from rich.cells import cell_len
-
+from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.status_text import action_note
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import ActionId, Assertion
@@ -17,10 +16,9 @@ from scaffold.views.agent_list import AgentRow
 from scaffold.views.run_view import RunView, read_processes, read_run_view
 from scaffold.views.state_labels import goal_reason, task_state
 from scaffold.views.store_reader import StoreAccess
-from scaffold.views.text_format import WIDTH, clip, format_cost, format_duration
+from scaffold.views.text_format import ago, format_cost, format_duration
 
 INDENT = "  "
-NAME_CELLS = 40
 NO_PROCESSES = "No process is running."
 NO_PLAN = "There is no plan yet."
 STATE_MARKS: Mapping[str, str] = {
@@ -30,73 +28,73 @@ STATE_MARKS: Mapping[str, str] = {
 """For agent states that are not a status: the status with the same mark."""
 
 
-def goals_text(reader: StoreAccess, run: Run) -> str:
+def goals_text(reader: StoreAccess, run: Run, layout: Layout) -> str:
     """Return the goals of a run with what holds, its evidence, and what is missing."""
-    return format_goals(read_run_view(reader, run))
+    return format_goals(read_run_view(reader, run), layout)
 
 
-def tasks_text(reader: StoreAccess, run: Run, goal: Goal | None = None) -> str:
+def tasks_text(reader: StoreAccess, run: Run, layout: Layout, goal: Goal | None = None) -> str:
     """Return the actions of a run, or of one goal, as a tree."""
     view = read_run_view(reader, run)
-    return format_tasks(view, [each for each in view.goals if goal is None or each.id == goal.id])
+    return format_tasks(view, [each for each in view.goals if goal is None or each.id == goal.id], layout)
 
 
-def agents_text(reader: StoreAccess, run: Run) -> str:
+def agents_text(reader: StoreAccess, run: Run, layout: Layout) -> str:
     """Return every process of a run with its state, its last activity and its cost."""
-    return format_agents(read_processes(reader, run), reader.clock.now())
+    return format_agents(read_processes(reader, run), reader.clock.now(), layout)
 
 
-def format_goals(view: RunView) -> str:
+def format_goals(view: RunView, layout: Layout) -> str:
     """Return the goals of a view as text."""
-    return "\n\n".join("\n".join(_goal(view, goal)) for goal in view.goals) or NO_PLAN
+    return "\n\n".join("\n".join(_goal(view, goal, layout)) for goal in view.goals) or NO_PLAN
 
 
-def format_tasks(view: RunView, goals: Sequence[Goal]) -> str:
+def format_tasks(view: RunView, goals: Sequence[Goal], layout: Layout) -> str:
     """Return the trees of actions of these goals as text."""
-    return "\n\n".join("\n".join(_tree(view, goal)) for goal in goals) or NO_PLAN
+    return "\n\n".join("\n".join(_tree(view, goal, layout)) for goal in goals) or NO_PLAN
 
 
-def format_agents(rows: Sequence[AgentRow], now: datetime) -> str:
+def format_agents(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> str:
     """Return processes as text, two lines each."""
-    return "\n".join(line for row in rows for line in _process(row, now)) or NO_PROCESSES
+    return "\n".join(line for row in rows for line in _process(row, now, layout)) or NO_PROCESSES
 
 
-def _process(row: AgentRow, now: datetime) -> Iterator[str]:
+def _process(row: AgentRow, now: datetime, layout: Layout) -> Iterator[str]:
     pid = "no process" if row.pid is None else f"pid {row.pid}{'' if row.alive else ', exited'}"
     text = f"{row.name} {row.state}" + (f", {row.phase}" if row.phase != row.state else "")
-    yield f"{status_mark(STATE_MARKS.get(row.state, row.state))} {clip(text, WIDTH - len(pid) - 4)}  {pid}"
+    yield from layout.wrap(f"{status_mark(STATE_MARKS.get(row.state, row.state))} ", f"{text}  {pid}")
     facts = [f"{format_duration(now - row.since)}"] if row.since else []
     if row.usage.requests or row.usage.tokens:
         facts += [f"{row.usage.tokens:,} tokens", format_cost(row.usage.cost_usd)]
     if row.waits_on:
         facts.append(f"waits for {row.waits_on}")
     if row.last_activity is not None:
-        facts.append(f"{format_duration(now - row.last_activity.at)} ago: {row.last_activity.text}")
+        facts.append(f"{ago(now - row.last_activity.at)}: {row.last_activity.text}")
     if facts:
-        yield f"    {clip(', '.join(facts), WIDTH - 4)}"
+        yield f"{INDENT * 2}{layout.cut(', '.join(facts), len(INDENT) * 2)}"
 
 
-def _goal(view: RunView, goal: Goal) -> Iterator[str]:
-    yield _title(view, goal)
+def _goal(view: RunView, goal: Goal, layout: Layout) -> Iterator[str]:
+    yield from _title(view, goal, layout)
     if goal.description and goal.description != goal.name:
-        yield f"  {clip(goal.description, WIDTH - 2)}"
+        yield from layout.prose(INDENT, goal.description)
     facts = {fact.assertion: fact for fact in view.facts[goal.id]}
     for assertion in goal.desired:
-        yield from _effect(assertion, facts, INDENT)
+        yield from _effect(assertion, facts, INDENT, layout)
     others = sorted(name for name in view.holding(goal) if name not in goal.desired)
     for assertion in others:
-        yield from _effect(assertion, facts, INDENT)
+        yield from _effect(assertion, facts, INDENT, layout)
 
 
-def _title(view: RunView, goal: Goal) -> str:
+def _title(view: RunView, goal: Goal, layout: Layout) -> list[str]:
     reason = goal_reason(goal, view.summary.at)
     state = status_of(goal.state) + (f": {reason}" if reason else "")
-    name = clip(goal.name, NAME_CELLS)
-    return f"{heading(name)}: {clip(state, WIDTH - cell_len(name) - 2)}"
+    *names, last = layout.wrap("", goal.name)
+    return [*map(heading, names), *layout.prose(f"{heading(last)}: ", state, hang=len(INDENT))]
 
 
-def _tree(view: RunView, goal: Goal) -> Iterator[str]:
-    yield _title(view, goal)
+def _tree(view: RunView, goal: Goal, layout: Layout) -> Iterator[str]:
+    yield from _title(view, goal, layout)
     actions = view.actions_of(goal)
     if actions:
         words = Counter(task_state(action.state) for action in actions)
@@ -111,21 +109,22 @@ def _tree(view: RunView, goal: Goal) -> Iterator[str]:
     while stack:
         action, depth = stack.pop()
         note = action_note(view, action, holding, by_id)
-        yield from _action(action, facts, note, INDENT * depth)
+        yield from _action(action, facts, note, INDENT * depth, layout)
         yield from _score_line(view.attempts_of(action), INDENT * (depth + 2))
         stack += [(child, depth + 1) for child in reversed(children.get(action.id, []))]
 
 
-def _action(action: Action, facts: Mapping[Assertion, Fact], note: str, indent: str) -> Iterator[str]:
+def _action(action: Action, facts: Mapping[Assertion, Fact], note: str, indent: str, layout: Layout) -> Iterator[str]:
     status = status_of(action.state)
     kind = ", compound" if action.kind == "compound" else ""
     word = f", {task}" if (task := task_state(action.state)) != status else ""
     text = f"{status} {action.key} ({action.role}{kind}{word}) {note}"
-    yield f"{indent}{status_mark(status)} {clip(text, WIDTH - len(indent) - 2)}"
+    yield from layout.wrap(f"{indent}{status_mark(status)} ", text)
     for effect in action.effects:
-        yield from _effect(effect, facts, indent + INDENT * 2)
+        yield from _effect(effect, facts, indent + INDENT * 2, layout)
     if action.result:
-        yield f"{indent}{INDENT * 2}{clip(f'result: {action.result}', WIDTH - len(indent) - 4)}"
+        own = indent + INDENT * 2
+        yield f"{own}{layout.cut(f'result: {action.result}', len(own))}"
 
 
 def _score_line(attempts: Sequence[Attempt], indent: str) -> Iterator[str]:
@@ -141,25 +140,24 @@ def format_score(score: CriticScore) -> str:
     return f"{score.total}/9{f' ({known})' if known else ''}, {score.threshold} required"
 
 
-def _effect(assertion: Assertion, facts: Mapping[Assertion, Fact], indent: str) -> Iterator[str]:
-    """Yield an assertion with its state, and below it a line for each piece of evidence."""
+def _effect(assertion: Assertion, facts: Mapping[Assertion, Fact], indent: str, layout: Layout) -> Iterator[str]:
+    """Yield an assertion with its state, and below it each piece of evidence."""
     fact = facts.get(assertion)
     state = "missing" if fact is None else fact.state
     standing = "" if fact is None or fact.strength == "proven" else f", {fact.strength}: {_doubts_text(fact)}"
-    yield f"{indent}{status_mark(state)} {clip(f'{state} {assertion}{standing}', WIDTH - len(indent) - 2)}"
+    yield from layout.prose(f"{indent}{status_mark(state)} ", f"{state} {assertion}{standing}")
     for evidence in fact.evidence if fact is not None else ():
-        yield f"{indent}{INDENT * 2}{evidence_line(evidence, WIDTH - len(indent) - 4)}"
+        yield from layout.wrap(indent + INDENT * 2, evidence_line(evidence))
 
 
 def _doubts_text(fact: Fact) -> str:
     return printable("; ".join(doubt.text for doubt in fact.doubts))
 
 
-def evidence_line(evidence: Evidence, width: int) -> str:
+def evidence_line(evidence: Evidence) -> str:
     """Return evidence on one line: its source, the exit code, and the short commit."""
     ended = "" if evidence.exit_code is None else f", exit {evidence.exit_code}"
-    end = f"{ended} at {evidence.commit[:8]}"
-    return f"{clip(evidence_source(evidence), width - len(end))}{end}"
+    return f"{evidence_source(evidence)}{ended} at {evidence.commit[:8]}"
 
 
 def evidence_source(evidence: Evidence) -> str:

@@ -5,36 +5,40 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from rich.cells import chop_cells
+
+from scaffold.cli.render.layout import UNLIMITED, Layout
 from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.render.style import heading
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.views.run_view import RequestersByItem, decision_commands
-from scaffold.views.text_format import WIDTH, clip, format_duration, wrap_text
+from scaffold.views.text_format import TAB_CELLS, ago, brief, format_duration
 
 MAX_CHARACTERS = 20_000
 """How many characters of one argument are shown."""
 BAR = "    │ "
+CONTINUED_BAR = "    ┆ "
 
 
-def brief_lines(items: Sequence[InboxItem], who: RequestersByItem, *, most: int) -> Iterator[str]:
-    """Yield a line for each item, and one for the commands that decide about it."""
+def brief_lines(items: Sequence[InboxItem], who: RequestersByItem, layout: Layout, *, most: int) -> Iterator[str]:
+    """Yield the beginning of each item, and a line for the commands that decide about it."""
     for item in items[:most]:
-        yield f"  {clip(f'{item.id}  {_named(who[item.id])}: {item.text}', WIDTH - 2)}"
+        yield from layout.prose(f"  {item.id}  ", brief(f"{_named(who[item.id])}: {item.text}", UNLIMITED))
         yield f"      {' | '.join(decision_commands(item))}"
     if len(items) > most:
         yield f"  and {len(items) - most} more"
 
 
-def item_text(item: InboxItem, who: Sequence[ActionKey], now: datetime) -> str:
+def item_text(item: InboxItem, who: Sequence[ActionKey], now: datetime, layout: Layout) -> str:
     """Return everything a human needs to decide: which action asks, for what, why, until when, how to answer.
 
     Control characters in a model's text are shown as escapes.
     """
-    age = format_duration(now - item.created_at)
-    title = clip(f"{item.kind} {item.id}: {_named(who)}, in run {item.run_id}, {age} ago", WIDTH)
-    lines = [heading(title), *_subject(item), *_reason(item), *_decision_lines(item, now)]
+    title = f"{item.kind} {item.id}: {_named(who)}, in run {item.run_id}, {ago(now - item.created_at)}"
+    lines = [*map(heading, layout.wrap("", title, hang=2)), *_subject(item, layout), *_reason(item, layout)]
+    lines += _decision_lines(item, now, layout)
     if item.state == "open":
         lines += [f"  {command}" for command in decision_commands(item)]
     return "\n".join(lines)
@@ -44,27 +48,27 @@ def _named(keys: Sequence[ActionKey]) -> str:
     return join_limited(keys, 1) or "the run"
 
 
-def _subject(item: InboxItem) -> Iterator[str]:
+def _subject(item: InboxItem, layout: Layout) -> Iterator[str]:
     """Yield what is asked, with all arguments of a call, or all files or tests of a change: a decision is for all."""
     if item.kind != "approval":
-        yield from _quoted(item.text)
-        yield from (f"  - {printable(str(option))}" for option in item.detail.get("options", ()))
+        yield from _quoted(item.text, layout)
+        yield from (line for option in item.detail.get("options", ()) for line in layout.prose("  - ", str(option)))
         return
-    yield f"  {printable(mark_lookalikes(item.text))}"
+    yield from layout.wrap("  ", mark_lookalikes(item.text))
     for name in ("protected", "lost"):
         if entries := item.detail.get(name):
             yield f"  {name}:"
-            yield from _quoted("\n".join(map(str, entries)))
+            yield from _quoted("\n".join(map(str, entries)), layout)
             return
     if files := item.detail.get("files"):
         yield "  files:"
-        yield from _quoted("\n".join(map(str, files)))
+        yield from _quoted("\n".join(map(str, files)), layout)
         yield "  what they judge:"
-        yield from _quoted("\n".join(map(str, item.detail.get("judging", ()))))
+        yield from _quoted("\n".join(map(str, item.detail.get("judging", ()))), layout)
         return
     for name, value in _arguments(item.detail.get("args", "")).items():
         yield f"  {printable(name)}:"
-        yield from _quoted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        yield from _quoted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), layout)
 
 
 def _arguments(text: str) -> Mapping[str, Any]:
@@ -75,19 +79,23 @@ def _arguments(text: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {"args": text}
 
 
-def _quoted(text: str) -> Iterator[str]:
+def _quoted(text: str, layout: Layout) -> Iterator[str]:
+    """Yield the lines of a text behind a bar; the rest of a line that is too wide follows behind another one."""
     shown = text[:MAX_CHARACTERS]
-    yield from (f"{BAR}{printable(mark_lookalikes(line))}" for line in shown.split("\n"))
+    for line in shown.split("\n"):
+        # Broken at a column instead of at a space: a decision is about every character.
+        rows = chop_cells(printable(mark_lookalikes(line)).expandtabs(TAB_CELLS), layout.columns - len(BAR)) or [""]
+        yield from (f"{BAR if number == 0 else CONTINUED_BAR}{row}".rstrip() for number, row in enumerate(rows))
     if len(text) > len(shown):
         yield f"    {count_of(len(text) - len(shown), 'more character')}: `scaffold inbox --json` shows them"
 
 
-def _reason(item: InboxItem) -> Iterator[str]:
+def _reason(item: InboxItem, layout: Layout) -> Iterator[str]:
     if reason := item.detail.get("reason"):
-        yield from (f"  {line}" for line in wrap_text(f"It asks because {reason}.", WIDTH - 2))
+        yield from layout.prose("  ", f"It asks because {reason}.")
 
 
-def _decision_lines(item: InboxItem, now: datetime) -> Iterator[str]:
+def _decision_lines(item: InboxItem, now: datetime, layout: Layout) -> Iterator[str]:
     if item.state == "open":
         if item.expires_at is not None:
             yield f"  expires in {format_duration(item.expires_at - now)}"
@@ -97,4 +105,4 @@ def _decision_lines(item: InboxItem, now: datetime) -> Iterator[str]:
     if item.state in {"approved", "rejected"} and item.valid_until is not None:
         left = f"for {format_duration(item.valid_until - now)} more" if item.valid_until > now else "no more"
         held = f", holds for {'one call' if item.scope == 'call' else f'the {item.scope}'} {left}"
-    yield f"  {clip(f'{item.state}{answer}', WIDTH - 2 - len(held))}{held}"
+    yield from layout.prose("  ", f"{item.state}{answer}{held}")

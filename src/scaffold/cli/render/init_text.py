@@ -1,8 +1,10 @@
 """What `init` shows: the checks and set-up commands that it found, why, and what each gave."""
 
+import sys
 from collections.abc import Iterator, Mapping
 
-from scaffold.cli.render.style import fitted, status_mark
+from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.style import status_mark
 from scaffold.orchestrator.trial.result import GateTrial, Trial, TrialVerdict
 from scaffold.verify.gates.detection import DetectedGates
 from scaffold.verify.gates.projects.project import Reason
@@ -57,9 +59,7 @@ def problem_lines(trial: Trial) -> Iterator[str]:
 def labelled(label: str, text: str, indent: int = 0) -> Iterator[str]:
     """Yield a label and a text, whose lines fit the terminal and begin in the same column; one line in a pipe."""
     head = f"  {label:<{LABEL - 1}} {' ' * indent}"
-    lines = fitted(text, len(head))
-    yield f"{head}{lines[0]}" if lines else head.rstrip()
-    yield from (f"{' ' * len(head)}{line}" for line in lines[1:])
+    yield from layout_for(sys.stdout).prose(head, " ".join(text.split()))
 
 
 def _reason(reason: Reason | None) -> Iterator[str]:

@@ -6,14 +6,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from scaffold.cli.render.progress import JsonEventLines, TextEventLines, event_sentence
+from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.progress import JsonEventLines, TextEventLines, event_lines
 from scaffold.cli.render.watch_view import agent_lines
 from scaffold.core.events import StoredEvent
 from scaffold.core.model import Run
-from scaffold.core.printable_text import printable
 from scaffold.run.context import RunContext
 from scaffold.views.event_tail import EventSink
 from scaffold.views.run_view import read_summary
+from scaffold.views.text_format import local_time
 
 REDRAW_S = 1.0
 STYLES = {
@@ -41,10 +42,11 @@ class LiveScreen:
 
     def show(self, recorded: StoredEvent) -> None:
         """Print the event above the rows, unless only machines need it."""
-        line = event_sentence(recorded.event)
-        if line is not None:
-            text = Text(f"{recorded.at.astimezone():%H:%M:%S}  {printable(line)}")
-            text.stylize(STYLES.get(line.split(" ", 1)[0], ""), 10)
+        now = self._context.clock.now()
+        lines = event_lines(recorded, now, Layout(self._console.size.width))
+        if lines:
+            text, start = Text("\n".join(lines)), len(local_time(recorded.at, now)) + 2
+            text.stylize(STYLES.get(lines[0][start:].split(" ", 1)[0], ""), start)
             self._console.print(text)
 
     def tick(self) -> None:
@@ -69,4 +71,4 @@ def event_sink_for(context: RunContext, run: Run, *, as_json: bool) -> EventSink
     """Return what shows events: JSON for programs, a live screen on a terminal, else lines of text."""
     if as_json:
         return JsonEventLines()
-    return LiveScreen(context, run) if sys.stdout.isatty() else TextEventLines()
+    return LiveScreen(context, run) if sys.stdout.isatty() else TextEventLines(context.clock.now)

@@ -1,11 +1,15 @@
 """The events of a run as lines of text or JSON."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from shlex import quote
 from typing import assert_never
 
 import click
 import msgspec
 
+from scaffold.cli.render.layout import Layout, layout_for
 from scaffold.cli.render.style import print_json
 from scaffold.core.events import (
     ActionLanded,
@@ -35,10 +39,12 @@ from scaffold.core.events import (
 )
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import FileGrantor
-from scaffold.core.printable_text import count_of, join_limited, printable
+from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import WAITS_FOR_PREFIX
+from scaffold.views.text_format import local_time
 
 MAX_PATHS = 3
+WORD_CELLS = 9
 GRANTORS: Mapping[FileGrantor, str] = {"rule": "rule", "reviewer": "the reviewer", "human": "you"}
 
 
@@ -60,15 +66,16 @@ class JsonEventLines:
 class TextEventLines:
     """A line for each event people want to know; events only machines need are left out."""
 
-    def __init__(self, *, err: bool = False) -> None:
+    def __init__(self, now: Callable[[], datetime], *, err: bool = False) -> None:
         """Print to standard error if `err`."""
+        self._now = now
         self._err = err
 
     def show(self, recorded: StoredEvent) -> None:
         """Print the event, unless only machines need it."""
-        line = event_sentence(recorded.event)
-        if line is not None:
-            click.echo(f"{recorded.at.astimezone():%H:%M:%S}  {printable(line)}", err=self._err)
+        lines = event_lines(recorded, self._now(), layout_for(sys.stderr if self._err else sys.stdout))
+        if lines:
+            click.echo("\n".join(lines), err=self._err)
 
     def tick(self) -> None:
         """Do nothing: a line never changes."""
@@ -77,8 +84,17 @@ class TextEventLines:
         """Do nothing: every line is printed already."""
 
 
+def event_lines(recorded: StoredEvent, now: datetime, layout: Layout) -> Sequence[str]:
+    """Return an event as lines that fit, with its local time; none if only machines need it."""
+    sentence = event_sentence(recorded.event)
+    if sentence is None:
+        return ()
+    head = f"{local_time(recorded.at, now)}  {sentence[:WORD_CELLS]}"
+    return layout.wrap(head, " ".join(sentence[WORD_CELLS:].split()))
+
+
 def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one line a case
-    """Return an event as a line for people; None if only machines need it."""
+    """Return an event as a line for people, its first word in WORD_CELLS columns; None if only machines need it."""
     match event:
         case RunCreated(session_branch=branch, goals=0):
             return f"plan     none yet, landing on {branch}"
@@ -91,7 +107,7 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
         case ActionStatusChanged(action=action, status="blocked", reason=reason):
             return _blocked(action, reason or "")
         case ActionStatusChanged(action=action, status="failed" | "skipped" as status, reason=reason):
-            return f"{status:<8} {action}{_reason_suffix(_first_line(reason))}"
+            return f"{status:<8} {action}{_reason_suffix(_first_line(reason, 'scaffold status'))}"
         case AttemptQueued(action=action, number=number, base_sha=base):
             return f"start    {action} (attempt {number}, on {base[:8]})"
         case AttemptPhaseChanged(action=action, phase="verifying"):
@@ -99,7 +115,8 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
         case AttemptEnded(action=action, outcome="recorded"):
             return f"approved {action}"
         case AttemptEnded(action=action, number=number, outcome=outcome, error=error) if outcome != "landed":
-            return f"ended    {action}: attempt {number}, {outcome}{_reason_suffix(_first_line(error))}"
+            why = _first_line(error, f"scaffold contract {quote(action)}")
+            return f"ended    {action}: attempt {number}, {outcome}{_reason_suffix(why)}"
         case ActionLanded(action=action, commit=commit):
             return f"landed   {action} as {commit[:8]}"
         case PlanExtended(goal=goal, actions=()):
@@ -109,7 +126,7 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
         case PlanningTurnStarted(event=about, goal=goal, action=action):
             return f"think    {about}" + "".join(f" {name}" for name in (goal, action) if name)
         case PlanningTurnEnded(event=about, outcome="refused" | "failed" | "lost" as outcome, error=error):
-            return f"think    {about} {outcome}{_reason_suffix(_first_line(error))}"
+            return f"think    {about} {outcome}{_reason_suffix(error)}"
         case SupervisorEnded(goal=goal, code=code) if code != 0:
             return f"warning  the supervisor of {goal} exited with {code}"
         case FactStateChanged(assertion=assertion, state=state, commit=commit):
@@ -139,7 +156,8 @@ def _verification_sentence(event: ContractSealed | BaselineCaptured | CritiqueRe
             return f"critic   {action}: {score}/9 after iteration {iteration}"
         case VerificationFailed(action=action, iterations=iterations, summary=summary):
             tries = count_of(iterations, "iteration")
-            return f"failed   {action}: not proven after {tries}{_reason_suffix(_first_line(summary))}"
+            why = _first_line(summary, f"scaffold contract {quote(action)}")
+            return f"failed   {action}: not proven after {tries}{_reason_suffix(why)}"
         case _:
             assert_never(event)
 
@@ -154,5 +172,7 @@ def _reason_suffix(reason: str | None) -> str:
     return f": {reason}" if reason else ""
 
 
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0][:160]
+def _first_line(text: str | None, command: str) -> str:
+    """Return the first line, and if there are more the command that shows them."""
+    first, _, rest = (text or "").strip().partition("\n")
+    return f"{first} (more: `{command}`)" if rest else first

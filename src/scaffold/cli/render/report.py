@@ -2,19 +2,28 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 
 from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.inbox import brief_lines
-from scaffold.cli.render.status_text import MAX_ITEMS, ActionsById, page_hint, status_reason, strength_suffix
+from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.status_text import (
+    MAX_ITEMS,
+    ActionsById,
+    failure_lines,
+    page_hint,
+    status_reason,
+    strength_suffix,
+)
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.contract import Strength
 from scaffold.core.ids import Assertion
-from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal
+from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Completed, Failed, Paused, Saved, reason_of, status_of
 from scaffold.landing.evidence import describe_gate
 from scaffold.views.run_view import RunView
-from scaffold.views.text_format import WIDTH, clip, format_cost, format_duration
+from scaffold.views.text_format import format_cost, format_duration
 
 SUCCESSFUL_OUTCOMES = frozenset({"landed", "recorded"})
 """Outcomes of attempts whose effects are facts; a review is recorded without landing a commit."""
@@ -24,9 +33,10 @@ AGREEMENTS = frozenset({"review", "human"})
 """Kinds of evidence for an agreement: a reviewer or a human approved the work."""
 NARRATIVE_EVIDENCE = frozenset({"change", "review", "human"})
 """Kinds of evidence that are words instead of a command."""
+EVIDENCE_INDENT = " " * 8
 
 
-def report(view: RunView, root: Path, page: Path | None = None) -> str:
+def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) -> str:
     """Return the report of a run; its last line is `landed N actions, M facts with evidence`.
 
     `root` is the repository's checkout, `page` the report as an HTML page if it was written.
@@ -36,10 +46,10 @@ def report(view: RunView, root: Path, page: Path | None = None) -> str:
     facts = sum(fact.state == "holds" for own in view.facts.values() for fact in own)
     parts = [
         "",
-        _head(view, len(attempts)),
-        *_standing(view),
-        *(_goal(view, goal) for goal in view.goals),
-        *_needs_you(view),
+        _head(view, len(attempts), layout),
+        *_standing(view, layout),
+        *(_goal(view, goal, layout) for goal in view.goals),
+        *_needs_you(view, layout),
         "\n".join(_next(view, root, page)),
         # This form is fixed, because scripts read it: plural even for one.
         f"landed {landed} actions, {facts} facts with evidence",
@@ -47,16 +57,24 @@ def report(view: RunView, root: Path, page: Path | None = None) -> str:
     return "\n\n".join(parts)
 
 
-def _head(view: RunView, attempts: int) -> str:
+def _head(view: RunView, attempts: int, layout: Layout) -> str:
     run, usage = view.run, view.summary.spent
     took = format_duration(run.updated_at - run.created_at)
     spent = f"{count_of(usage.requests, 'request')}, {count_of(usage.tokens, 'token')}, {format_cost(usage.cost_usd)}"
     status = status_of(run.state)
-    title = heading(clip(f"run {run.id} {status}{_reason_suffix(reason_of(run.state))}", WIDTH - 2))
-    return f"{status_mark(status)} {title}\n  {took}, {count_of(attempts, 'attempt')}, {spent}"
+    return "\n".join(
+        [
+            *_titled(f"{status_mark(status)} {heading(f'run {run.id} {status}')}", reason_of(run.state), layout),
+            *layout.wrap("  ", f"{took}, {count_of(attempts, 'attempt')}, {spent}"),
+        ]
+    )
 
 
-def _standing(view: RunView) -> Iterator[str]:
+def _titled(title: str, reason: str | None, layout: Layout) -> list[str]:
+    return layout.prose(f"{title}: ", reason, hang=2) if reason else [title]
+
+
+def _standing(view: RunView, layout: Layout) -> Iterator[str]:
     """Yield how much the evidence of the facts says: first those that are weak, then those reviewed, each with why."""
     holding = [fact for goal in view.goals for fact in view.facts[goal.id] if fact.state == "holds"]
     by_strength = {strength: [each for each in holding if each.strength == strength] for strength in STRENGTHS}
@@ -64,72 +82,81 @@ def _standing(view: RunView) -> Iterator[str]:
     for strength, facts in by_strength.items():
         if facts:
             lines.append(f"  {count_of(len(facts), 'fact')} {strength}{'' if strength == 'proven' else ':'}")
-        lines += _reasons(facts) if strength != "proven" else []
+        lines += _reasons(facts, layout) if strength != "proven" else []
     if by_strength["weak"] or by_strength["reviewed"]:
         yield "\n".join([heading("Evidence"), *lines])
 
 
-def _reasons(facts: Sequence[Fact]) -> Iterator[str]:
+def _reasons(facts: Sequence[Fact], layout: Layout) -> Iterator[str]:
     """Yield a line for each fact with its doubts, and below it who agreed in spite of them."""
     for fact in facts:
-        yield _line(4, f"{fact.assertion}: {'; '.join(doubt.text for doubt in fact.doubts)}")
+        yield from layout.prose("    ", f"{fact.assertion}: {'; '.join(doubt.text for doubt in fact.doubts)}", hang=6)
         agreed = [each for each in fact.evidence if each.kind in AGREEMENTS] if fact.reviewed else []
-        yield from (_line(6, evidence_source(each)) for each in agreed)
+        yield from (line for each in agreed for line in layout.prose(" " * 6, evidence_source(each)))
 
 
-def _needs_you(view: RunView) -> Iterator[str]:
+def _needs_you(view: RunView, layout: Layout) -> Iterator[str]:
     if view.summary.inbox:
-        yield "\n".join([heading("Needs you"), *brief_lines(view.summary.inbox, view.requesters, most=MAX_ITEMS)])
+        items = brief_lines(view.summary.inbox, view.requesters, layout, most=MAX_ITEMS)
+        yield "\n".join([heading("Needs you"), *items])
 
 
-def _goal(view: RunView, goal: Goal) -> str:
+def _goal(view: RunView, goal: Goal, layout: Layout) -> str:
     facts = {fact.assertion: fact for fact in view.facts[goal.id]}
-    lines = [heading(clip(f"{goal.name}: {status_of(goal.state)}{_reason_suffix(reason_of(goal.state))}", WIDTH))]
+    *names, last = layout.wrap("", f"{goal.name}: {status_of(goal.state)}")
+    lines = [*map(heading, names), *_titled(heading(last), reason_of(goal.state), layout)]
     actions = {action.id: action for action in view.actions_of(goal)}
     for action in actions.values():
         if action.kind == "primitive" or isinstance(action.state, Failed):
-            lines += _action(action, view.attempts_of(action), facts, actions)
+            lines += _action(action, view.attempts_of(action), facts, actions, layout)
     return "\n".join(lines)
 
 
 def _action(
-    action: Action, attempts: Sequence[Attempt], facts: Mapping[Assertion, Fact], actions: ActionsById
+    action: Action,
+    attempts: Sequence[Attempt],
+    facts: Mapping[Assertion, Fact],
+    actions: ActionsById,
+    layout: Layout,
 ) -> Iterator[str]:
     status = status_of(action.state)
     done = next((attempt for attempt in attempts if attempt.outcome in SUCCESSFUL_OUTCOMES), None)
-    where = (
-        f"{done.outcome} as {(done.head_sha or '')[:8]}"
-        if done
-        else f"{status}{_reason_suffix(status_reason(action, actions))}"
-    )
-    yield f"  {status_mark(status)} {clip(f'{action.key}  {where}', WIDTH - 4)}"
+    reason, command = status_reason(action, actions), f"scaffold contract {quote(action.key)}"
+    if any(attempt.error and attempt.error in reason for attempt in attempts):
+        reason = ""  # told below
+    where = f"{done.outcome} as {(done.head_sha or '')[:8]}" if done else f"{status}{_reason_suffix(reason)}"
+    yield from layout.prose(f"  {status_mark(status)} ", f"{action.key}  {where}", hang=6)
     for attempt in attempts:
         if attempt.outcome not in SUCCESSFUL_OUTCOMES:
-            yield _line(6, f"attempt {attempt.number}: {attempt.outcome}{_reason_suffix(attempt.error)}")
+            error = f"attempt {attempt.number}: {attempt.outcome}{_reason_suffix(attempt.error)}"
+            yield from failure_lines(error, [attempt], command, layout, most=1)
     if done and done.verification:
-        warned = [gate for gate in done.verification.gates if gate.warns]
-        yield from (_line(6, f"{status_mark('warn')} {describe_gate(gate)}, which only warns") for gate in warned)
+        where = f"which only warns: `{command}`"
+        for gate in done.verification.gates:
+            if gate.warns:
+                yield from layout.prose(f"      {status_mark('warn')} ", f"{describe_gate(gate)}, {where}")
     for effect in action.effects if done else ():
         if effect in facts:
-            yield from _fact(facts[effect])
+            yield from _fact(facts[effect], layout)
 
 
-def _fact(fact: Fact) -> Iterator[str]:
-    yield _line(6, f"{fact.assertion} {fact.state}{strength_suffix(fact)}, shown by")
-    yield from (_line(8, f"{fact.strength}: {doubt.text}") for doubt in fact.doubts)
+def _fact(fact: Fact, layout: Layout) -> Iterator[str]:
+    yield from layout.wrap(" " * 6, f"{fact.assertion} {fact.state}{strength_suffix(fact)}, shown by")
+    for doubt in fact.doubts:
+        yield from layout.prose(EVIDENCE_INDENT, f"{fact.strength}: {doubt.text}")
     gates = [each for each in fact.evidence if each.kind == "gate"]
     others = [each for each in fact.evidence if each.kind != "gate"]
     judged = [each for each in others if each.kind in NARRATIVE_EVIDENCE]
     rules = [each for each in others if each.exit_code is None and each.kind not in NARRATIVE_EVIDENCE]
-    yield from (_shown(each) for each in others if each.exit_code is not None and each.kind not in NARRATIVE_EVIDENCE)
-    yield from (_line(8, evidence_source(each)) for each in judged)
-    yield from (_line(8, f"gate    {each.detail}") for each in gates)
+    for each in others:
+        if each.exit_code is not None and each.kind not in NARRATIVE_EVIDENCE:
+            yield from layout.wrap(f"{EVIDENCE_INDENT}exit {each.exit_code}  ", each.command or each.kind)
+    for each in judged:
+        yield from layout.prose(EVIDENCE_INDENT, evidence_source(each))
+    for each in gates:
+        yield from layout.wrap(f"{EVIDENCE_INDENT}gate    ", each.detail)
     if rules:
-        yield _line(8, join_limited([each.command or each.kind for each in rules], 1))
-
-
-def _shown(evidence: Evidence) -> str:
-    return _line(8, f"exit {evidence.exit_code}  {evidence.command}")
+        yield from layout.wrap(EVIDENCE_INDENT, join_limited([each.command or each.kind for each in rules], 1))
 
 
 def _next(view: RunView, root: Path, page: Path | None) -> Iterator[str]:
@@ -155,10 +182,6 @@ def _next(view: RunView, root: Path, page: Path | None) -> Iterator[str]:
             yield "  scaffold status"
     if page is not None:
         yield f"  {page_hint(view.run.id, page)}"
-
-
-def _line(indent: int, text: str) -> str:
-    return " " * indent + clip(text, WIDTH - indent)
 
 
 def _reason_suffix(reason: str | None) -> str:

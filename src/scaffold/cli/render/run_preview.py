@@ -1,10 +1,11 @@
 """A run before it starts: its goals and actions, a recommended number of agents, its estimated cost."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
 from scaffold.cli.render.cost_terms import run_terms
+from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.style import format_finding
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import Run
@@ -15,7 +16,6 @@ from scaffold.host.sandbox.level import DetectedLevel, level_limits
 from scaffold.plan.analysis.agent_count import advise_agent_count
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.simulation.simulated_goal import WORKER_CAP
-from scaffold.views.text_format import WIDTH, clip
 
 MAX_ACTIONS = 40
 """How many actions of a goal are listed; the rest are counted."""
@@ -27,56 +27,56 @@ class RunPreview(Struct, frozen=True):
     run: Run
     plan: Plan
 
-    def text(self) -> str:
+    def text(self, layout: Layout) -> str:
         """Return the preview as text."""
-        return printable("\n".join([*self._goals(), *self._findings(), *self._shape(), *self._terms()]))
+        parts = [*self._goals(layout), *self._findings(layout), *self._shape(layout), *self._terms(layout)]
+        return printable("\n".join(parts))
 
-    def _goals(self) -> Iterator[str]:
+    def _goals(self, layout: Layout) -> Iterator[str]:
         for goal in self.plan.goals:
-            yield clip(f"{goal.name}: {', '.join(goal.goal_state)}", WIDTH)
-            lines = list(_tree(goal))
-            yield from lines[:MAX_ACTIONS]
-            if len(lines) > MAX_ACTIONS:
-                yield f"  and {count_of(len(lines) - MAX_ACTIONS, 'more action')}"
+            yield from layout.wrap("", f"{goal.name}: {', '.join(goal.goal_state)}", hang=4)
+            actions = list(_tree(goal))
+            for indent, text in actions[:MAX_ACTIONS]:
+                yield from layout.wrap(indent, text, hang=len(indent) + 4)
+            if len(actions) > MAX_ACTIONS:
+                yield f"  and {count_of(len(actions) - MAX_ACTIONS, 'more action')}"
 
-    def _findings(self) -> Iterator[str]:
+    def _findings(self, layout: Layout) -> Iterator[str]:
         if self.run.settings.planning.plan_path:
             return  # printed when the file was read
         for finding in lint(self.plan).findings:
-            yield format_finding(finding, "plan")
+            yield from layout.prose("", format_finding(finding, "plan"), hang=0)
 
-    def _shape(self) -> Iterator[str]:
+    def _shape(self, layout: Layout) -> Iterator[str]:
         actions, goals, agents = len(self.plan.actions), len(self.plan.goals), self.run.settings.tier.agents
         yield f"{count_of(actions, 'action')} in {count_of(goals, 'goal')}, up to {count_of(agents, 'agent')} at once"
         if actions > 1:
             report = lint(self.plan)
-            yield f"  at most {report.width} in parallel, longest chain {_chain(report.critical_path)}"
-            yield from self._advice()
+            chain = " -> ".join(report.critical_path) or "none"
+            yield from layout.wrap("  ", f"at most {report.width} in parallel, longest chain {chain}", hang=4)
+            yield from self._advice(layout)
 
-    def _advice(self) -> Iterator[str]:
+    def _advice(self, layout: Layout) -> Iterator[str]:
         """Yield the recommended number of agents, unless the run's cap differs from the one the advice assumes."""
         if self.run.settings.limits.goal_agents == WORKER_CAP:
             advice = advise_agent_count(self.plan)
-            yield f"  {count_of(advice.agents, 'agent')} recommended: {advice.why}"
+            yield from layout.prose("  ", f"{count_of(advice.agents, 'agent')} recommended: {advice.why}", hang=4)
 
-    def _terms(self) -> Iterator[str]:
+    def _terms(self, layout: Layout) -> Iterator[str]:
         run = self.run
-        yield from run_terms(run.settings, self.plan.actions, run.created_at)
-        yield f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
+        for line in run_terms(run.settings, self.plan.actions, run.created_at):
+            yield from layout.prose("", line)
+        base = f"{run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
+        yield from layout.wrap("", f"lands on {run.session_branch}, from {base}", hang=2)
 
 
-def _chain(keys: Sequence[ActionKey]) -> str:
-    return clip(" -> ".join(keys), WIDTH - 40) or "none"
+def _tree(goal: GoalSpec) -> Iterator[tuple[str, str]]:
+    """Yield the indentation and the text of each action, children below their compound."""
 
-
-def _tree(goal: GoalSpec) -> Iterator[str]:
-    """Yield the actions, children indented below their compound."""
-
-    def below(parent: ActionKey | None, indent: str) -> Iterable[str]:
+    def below(parent: ActionKey | None, indent: str) -> Iterable[tuple[str, str]]:
         for action in goal.actions:
             if action.parent == parent:
-                line = f"{action.key}{_kind(action)} -> {', '.join(action.effects) or 'nothing'}"
-                yield indent + clip(line, WIDTH - len(indent))
+                yield indent, f"{action.key}{_kind(action)} -> {', '.join(action.effects) or 'nothing'}"
                 yield from below(action.key, f"{indent}  ")
 
     yield from below(None, "  ")

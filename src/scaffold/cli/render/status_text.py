@@ -7,6 +7,7 @@ from shlex import quote
 from rich.cells import cell_len
 
 from scaffold.cli.render.inbox import brief_lines
+from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.runs import queue_text
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import ActionId, Assertion, RunId
@@ -21,9 +22,10 @@ from scaffold.core.states import (
     reason_of,
     status_of,
 )
+from scaffold.verify.output_excerpt import deciding_line
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import goal_reason
-from scaffold.views.text_format import WIDTH, clip, format_cost, format_duration, pad, wrap_text
+from scaffold.views.text_format import fill, format_cost, format_duration, pad
 
 MAX_ACTIONS = 40
 """How many actions of a goal are shown; those that run, failed or are blocked come first."""
@@ -31,10 +33,11 @@ MAX_NAMES = 12
 MAX_ITEMS = 10
 """How many inbox items are shown."""
 REASON_LINES = 4
+"""How many lines of the output of a failed check are shown."""
 
 STATUS_CELLS = max(map(len, PRIMITIVE_TRANSITIONS))
-KEY_CELLS = 26
-NOTE_CELLS = WIDTH - STATUS_CELLS - KEY_CELLS - 8
+MAX_KEY_CELLS = 40
+"""The widest column of keys without a limit of the line's width; otherwise it takes at most a third."""
 DEPENDENCY_FAILED = "dependency_failed:"
 
 ActionsById = Mapping[ActionId, Action]
@@ -47,27 +50,28 @@ def no_run_text() -> str:
         'scaffold run "TASK"': "plan a task and execute it",
         "scaffold demo": "watch a complete run on a sample project",
     }
-    return "\n".join(["There is no run in this repository yet.", *_commands(commands)])
+    return "\n".join(["There is no run in this repository yet.", *_commands(commands, Layout())])
 
 
-def status_text(view: RunView, page: Path | None = None, *, latest: bool = True) -> str:
-    """Return the screen of a run, at most 80 columns wide; `page` is its report as an HTML page, if it was written.
+def status_text(view: RunView, layout: Layout, page: Path | None = None, *, latest: bool = True) -> str:
+    """Return the screen of a run; `page` is its report as an HTML page, if it was written.
 
     `latest` is whether commands without a name are about this run.
     """
     failed = [action for action in view.actions if status_of(action.state) == "failed"]
+    commands, of = next_commands(view, lasting=not latest), "" if latest else f" --run {view.run.id}"
     parts = [
-        _head(view, named=bool(failed)),
-        *([_needs_you(view)] if view.summary.inbox else []),
-        *([_failed_actions(failed)] if failed else []),
-        *(_goal(view, goal) for goal in view.goals),
-        *([_queue(view)] if view.queue else []),
-        "\n".join([heading("Next"), *_commands(next_commands(view, lasting=not latest)), *_page(view, page)]),
+        _head(view, layout, named=bool(failed)),
+        *([_needs_you(view, layout)] if view.summary.inbox else []),
+        *([_failed_actions(view, failed, layout, of=of)] if failed else []),
+        *(_goal(view, goal, layout) for goal in view.goals),
+        *([_queue(view, layout)] if view.queue else []),
+        "\n".join([heading("Next"), *_commands(commands, layout), *_page(view, page)]),
     ]
     return "\n\n".join(parts)
 
 
-def _head(view: RunView, *, named: bool) -> str:
+def _head(view: RunView, layout: Layout, *, named: bool) -> str:
     """Return the run's first lines; with its reason, unless it failed by actions that are `named` below."""
     run, settings = view.run, view.run.settings
     title = f"run {run.id} {view.status}"
@@ -81,18 +85,17 @@ def _head(view: RunView, *, named: bool) -> str:
         f"{took}; tier {settings.tier.name}, {settings.tier.agents} at once",
     ]
     if (reason := view.summary.reason) is not None and not (named and view.status == "failed"):
-        why = wrap_text(reason, WIDTH - 2, break_words=True)
-        lines[:0] = [*why[:REASON_LINES], *(["…"] if len(why) > REASON_LINES else [])]
+        lines.insert(0, reason)
     elif ending := view.summary.ending:
         lines.insert(0, ending)
     elif waits_for := view.summary.waits_for:
-        lines[:0] = wrap_text(f"waits for {waits_for}", WIDTH - 2, break_words=True)
+        lines.insert(0, f"waits for {waits_for}")
     if backlog := view.landing_backlog:
         lines.append(
             f"landing holds the run back: {count_of(backlog, 'candidate')} {'waits' if backlog == 1 else 'wait'}"
         )
-    first = f"{status_mark(view.status)} {heading(title)}: {clip(run.request, WIDTH - len(title) - 4)}"
-    return "\n".join([first, *(f"  {clip(line, WIDTH - 2)}" for line in lines)])
+    first = f"{status_mark(view.status)} {heading(title)}: {layout.cut(run.request, len(title) + 4)}"
+    return "\n".join([first, *(shown for line in lines for shown in layout.prose("  ", line))])
 
 
 def _page(view: RunView, page: Path | None) -> Iterator[str]:
@@ -106,19 +109,39 @@ def page_hint(run_id: RunId, page: Path) -> str:
     return printable(f"scaffold open {run_id}  the report as a page: {place}")
 
 
-def _needs_you(view: RunView) -> str:
-    return "\n".join([heading("Needs you"), *brief_lines(view.summary.inbox, view.requesters, most=MAX_ITEMS)])
+def _needs_you(view: RunView, layout: Layout) -> str:
+    return "\n".join([heading("Needs you"), *brief_lines(view.summary.inbox, view.requesters, layout, most=MAX_ITEMS)])
 
 
-def _failed_actions(failed: Sequence[Action]) -> str:
+def _failed_actions(view: RunView, failed: Sequence[Action], layout: Layout, *, of: str) -> str:
     lines = [heading("Needs attention")]
     for action in failed[:MAX_ACTIONS]:
-        lines.append(f"  {status_mark('failed')} {clip(action.key, WIDTH - 12)} failed")
-        reason = [line for line in (reason_of(action.state) or "").splitlines() if line.strip()]
-        lines += [f"      {clip(line, WIDTH - 6)}" for line in reason[:REASON_LINES]]
+        lines += layout.wrap(f"  {status_mark('failed')} ", f"{action.key} failed", hang=4)
+        command = f"scaffold contract {quote(action.key)}{of}"
+        lines += failure_lines(reason_of(action.state), view.attempts_of(action), command, layout)
     if len(failed) > MAX_ACTIONS:
         lines.append(f"  and {len(failed) - MAX_ACTIONS} more")
     return "\n".join(lines)
+
+
+def failure_lines(
+    reason: str | None, attempts: Sequence[Attempt], command: str, layout: Layout, *, most: int = REASON_LINES
+) -> Iterator[str]:
+    """Yield why an action failed: all of it; of checks the first `most` lines, the one that decided, where the rest is.
+
+    `attempts` are those that the reason is about; `command` shows the rest.
+    """
+    lines = [line for line in (reason or "").splitlines() if line.strip()]
+    if not any(attempt.verification for attempt in attempts):
+        most = len(lines)
+    further = lines[most:]
+    decided = deciding_line("\n".join(further))
+    yield from (
+        layout.prose(" " * 6, "\n".join([*lines[:most], *([decided] if decided else [])]), hang=8) if lines else ()
+    )
+    if further:
+        more = count_of(len(further) - bool(decided), "more line")
+        yield f"      {more}: `{command}`"
 
 
 def strength_suffix(fact: Fact) -> str:
@@ -126,34 +149,35 @@ def strength_suffix(fact: Fact) -> str:
     return "" if fact.strength == "proven" else f" ({fact.strength})"
 
 
-def _goal(view: RunView, goal: Goal) -> str:
+def _goal(view: RunView, goal: Goal, layout: Layout) -> str:
     holding = view.holding(goal)
     held = [name for name in goal.desired if name in holding]
     missing = [name for name in goal.desired if name not in holding]
     score = f"{status_of(goal.state)}, {len(held)} of {len(goal.desired)} hold"
-    lines = [f"{heading(clip(goal.name, WIDTH - len(score) - 2))}: {score}"]
+    *names, last = layout.wrap("", goal.name)
+    lines = [*map(heading, names), *layout.wrap(f"{heading(last)}: ", score, hang=2)]
     reason = goal_reason(goal, view.summary.at)
     if reason is not None and reason != reason_of(view.run.state):
-        lines.append(f"  {clip(reason, WIDTH - 2)}")
+        lines += layout.prose("  ", reason)
     suffixes = {fact.assertion: strength_suffix(fact) for fact in view.facts[goal.id]}
     shown_held = [f"{name}{suffixes.get(name, '')}" for name in held]
-    lines += [*_assertion_lines("holds", shown_held), *_assertion_lines("missing", missing)]
+    lines += [*_assertion_lines("holds", shown_held, layout), *_assertion_lines("missing", missing, layout)]
     actions = view.actions_of(goal)
     shown = _most_relevant(actions)
     by_id = {action.id: action for action in actions}
-    lines += [_action(view, action, holding, by_id) for action in shown]
+    wide = max((cell_len(printable(action.key)) for action in shown), default=0)
+    key_cells = min(wide, layout.columns // 3 if layout.is_limited else MAX_KEY_CELLS)
+    for action in shown:
+        lines += _action(action, action_note(view, action, holding, by_id), key_cells, layout)
     if len(shown) < len(actions):
         lines.append(f"    and {len(actions) - len(shown)} more: `scaffold tasks`")
     return "\n".join(lines)
 
 
-def _assertion_lines(status: str, names: Sequence[str]) -> Iterator[str]:
-    if not names:
-        return
-    indent = STATUS_CELLS + 5
-    first, *rest = wrap_text(join_limited(names, MAX_NAMES), WIDTH - indent, break_words=True)
-    yield f"  {status_mark(status)} {pad(status, STATUS_CELLS)} {first}"
-    yield from (" " * indent + line for line in rest)
+def _assertion_lines(status: str, names: Sequence[str], layout: Layout) -> Iterator[str]:
+    if names:
+        head = f"  {status_mark(status)} {pad(status, STATUS_CELLS)} "
+        yield from layout.wrap(head, join_limited(names, MAX_NAMES))
 
 
 def _most_relevant(actions: Sequence[Action]) -> Sequence[Action]:
@@ -162,10 +186,13 @@ def _most_relevant(actions: Sequence[Action]) -> Sequence[Action]:
     return sorted(first, key=lambda action: action.position)
 
 
-def _action(view: RunView, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
+def _action(action: Action, note: str, key_cells: int, layout: Layout) -> list[str]:
     status = status_of(action.state)
-    note = clip(action_note(view, action, holding, actions), NOTE_CELLS)
-    return f"  {status_mark(status)} {pad(status, STATUS_CELLS)} {pad(action.key, KEY_CELLS)}  {note}".rstrip()
+    head = f"  {status_mark(status)} {pad(status, STATUS_CELLS)} "
+    if (used := cell_len(printable(action.key))) > key_cells:
+        fits = STATUS_CELLS + used + cell_len(note) + 7 <= layout.columns
+        return layout.wrap(head, f"{action.key}{'  ' if fits else chr(10)}{note}")
+    return layout.wrap(f"{head}{fill(action.key, key_cells)}  ", note)
 
 
 def action_note(view: RunView, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
@@ -271,8 +298,8 @@ def status_reason(action: Action, actions: ActionsById) -> str:
     return reason
 
 
-def _queue(view: RunView) -> str:
-    return f"{heading('Waits to land')}\n{queue_text(view)}"
+def _queue(view: RunView, layout: Layout) -> str:
+    return f"{heading('Waits to land')}\n{queue_text(view, layout)}"
 
 
 def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
@@ -315,9 +342,10 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
             }
 
 
-def _commands(commands: Mapping[str, str]) -> Iterator[str]:
+def _commands(commands: Mapping[str, str], layout: Layout) -> Iterator[str]:
+    """Yield commands to copy, none of them broken, each with its purpose where that fits beside it."""
     wide = min(44, max(map(cell_len, commands)))
     for command, purpose in commands.items():
         shown = printable(command)
         line = f"  {shown}{' ' * (wide - cell_len(shown))}  {purpose}"
-        yield line if cell_len(line) <= WIDTH else f"  {shown}"
+        yield line if cell_len(line) <= layout.columns else f"  {shown}"

@@ -1,7 +1,6 @@
 """What commands print: marks and colors, JSON, notes, findings; no colors with NO_COLOR or without a terminal."""
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TextIO
@@ -11,7 +10,6 @@ import msgspec
 
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import json_escaped, printable
-from scaffold.views.text_format import WIDTH, wrap_text
 
 STATUS_MARKS = {
     "completed": ("✓", "green"),
@@ -41,26 +39,9 @@ STATUS_MARKS = {
 """A mark and a color for each status; the word is always printed next to them."""
 
 
-MIN_WIDTH = 20
-"""Columns that a text gets even on a narrower terminal."""
-
-
 def is_terminal(*streams: TextIO | None) -> bool:
     """Return whether all streams are terminals; None is one that was closed before the process began."""
     return all(stream is not None and stream.isatty() for stream in streams)
-
-
-def fitted(text: str, indent: int) -> list[str]:
-    """Return a text, safe to print, in lines that fit the terminal after `indent` columns; in a pipe it is one line."""
-    if not is_terminal(sys.stdout):
-        return [line] if (line := printable(" ".join(text.split()))) else []
-    return wrap_text(text, text_columns(indent))
-
-
-def text_columns(indent: int) -> int:
-    """Return how many columns a text gets after `indent` ones: up to the terminal's edge, or to 80 columns."""
-    columns = shutil.get_terminal_size((WIDTH, 24)).columns if is_terminal(sys.stdout) else WIDTH
-    return max(MIN_WIDTH, columns - indent)
 
 
 def can_redraw(environ: Mapping[str, str]) -> bool:

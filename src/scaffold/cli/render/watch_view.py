@@ -1,6 +1,7 @@
 """A watched run: its goals in numbers and a row for each agent, as many as fit, drawn again when they change."""
 
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TextIO
@@ -8,11 +9,12 @@ from typing import Any, TextIO
 import click
 from rich.cells import cell_len
 
+from scaffold.cli.render.layout import UNLIMITED, layout_for
 from scaffold.cli.render.style import heading, status_mark
-from scaffold.core.printable_text import count_of
+from scaffold.core.printable_text import count_of, printable
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.run_view import GoalProgress, RunSummary
-from scaffold.views.text_format import WIDTH, clip, clip_middle, format_cost, format_duration, pad, short_duration
+from scaffold.views.text_format import ago, clip, clip_middle, format_cost, format_duration, pad
 
 MAX_GOALS = 4
 NAME_CELLS, PHASE_CELLS, AGE_CELLS, COST_CELLS = 20, 10, 8, 6
@@ -108,15 +110,20 @@ def _idle(view: RunSummary, width: int) -> str:
 
 
 def _row(row: AgentRow, now: datetime, width: int) -> str:
-    """Return one agent's row: name, phase, what it waits for or did last, how long ago, and the cost if it fits."""
-    name_cells = WIDE_NAME_CELLS if width >= WIDE else max(NARROW_NAME_CELLS, min(NAME_CELLS, width - 40))
+    """Return one agent's row: name, phase, what it waits for or did last, how long ago, and the cost if it fits.
+
+    Without a limit of the width nothing is cut, and there are no columns.
+    """
     cost = format_cost(row.usage.cost_usd) if row.usage.cost_usd is not None else "$?"
-    room = max(MIN_CELLS, width - name_cells - PHASE_CELLS - AGE_CELLS - max(COST_CELLS, len(cost)) - 6)
-    age = "" if row.last_activity is None and row.since is None else _ago(now, row)
+    sign = status_mark("blocked" if row.needs_you else "landing" if row.waits_on else "running")
     name = f"{row.action}#{row.attempt}" if row.attempt is not None else row.name
+    age = "" if row.last_activity is None and row.since is None else _ago(now, row)
+    if width == UNLIMITED:
+        return f"{sign} {printable('  '.join(filter(None, (name, row.phase, _doing(row), age, cost))))}"
+    name_cells = WIDE_NAME_CELLS if width >= WIDE else max(NARROW_NAME_CELLS, min(NAME_CELLS, width - 40))
+    room = max(MIN_CELLS, width - name_cells - PHASE_CELLS - AGE_CELLS - max(COST_CELLS, len(cost)) - 6)
     who = pad(clip_middle(name, name_cells), name_cells)
     line = f"{who} {pad(row.phase, PHASE_CELLS)} {pad(_doing(row), room)} {age:>{AGE_CELLS}}"
-    sign = status_mark("blocked" if row.needs_you else "landing" if row.waits_on else "running")
     with_cost = f"{line} {cost:>{COST_CELLS}}"
     return f"{sign} {clip(with_cost if cell_len(with_cost) <= width - 2 else line, width - 2)}"
 
@@ -129,7 +136,7 @@ def _doing(row: AgentRow) -> str:
 
 def _ago(now: datetime, row: AgentRow) -> str:
     at = row.last_activity.at if row.last_activity is not None else row.since or now
-    return f"{short_duration(now - at)} ago"
+    return ago(now - at)
 
 
 def _truncated(lines: Sequence[str], width: int, height: int) -> list[str]:
@@ -146,7 +153,7 @@ def print_frames() -> ShowFrame:
     def show(view: RunSummary | None) -> None:
         if view is not None and (now := view.without_ages()) not in shown:
             shown[:] = [now]
-            click.echo("\n".join([*frame_lines(view, WIDTH), ""]))
+            click.echo("\n".join([*frame_lines(view, layout_for(sys.stdout).columns), ""]))
 
     return show
 

@@ -1,11 +1,13 @@
 """The REPL of `scaffold`: plans are refined with the user, and executed in the background."""
 
+import sys
 from collections.abc import Callable, Sequence
 
 import click
 
 from scaffold.cli.execution.background_start import start_in_background
 from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, tasks_text
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import print_note
 from scaffold.cli.repl.loop import Repl, ReplProfile
@@ -61,17 +63,18 @@ class RunControl:
 
     def goals(self, _: str) -> str:
         """Return the goals of the run."""
-        return self._shown(lambda run: goals_text(self.context, run))
+        return self._shown(lambda run: goals_text(self.context, run, layout_for(sys.stdout)))
 
     def tasks(self, goal: str) -> str:
         """Return the actions of the run, or of one goal; ScaffoldError if there is no such goal."""
+        layout = layout_for(sys.stdout)
         return self._shown(
-            lambda run: tasks_text(self.context, run, find_goal(self.context, run, goal) if goal else None)
+            lambda run: tasks_text(self.context, run, layout, find_goal(self.context, run, goal) if goal else None)
         )
 
     def agents(self, _: str) -> str:
         """Return the processes of the run."""
-        return self._shown(lambda run: agents_text(self.context, run))
+        return self._shown(lambda run: agents_text(self.context, run, layout_for(sys.stdout)))
 
     def follow_hint(self, _: ConversationId | None) -> str:
         """Return how to follow the run of this REPL; empty if it has none."""
@@ -114,7 +117,7 @@ class RunControl:
         question = ApprovalQuestion(
             tool="start",
             category="subagent",
-            subject=RunPreview(run, stored_plan(self.context.store, run)).text(),
+            subject=RunPreview(run, stored_plan(self.context.store, run)).text(layout_for(sys.stdout)),
             why="agents start working on it, in the background",
             always=None,  # each start is asked for
         )

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,13 +11,13 @@ from scaffold.cli.commands.doctor.checks import DoctorCheck, check_machine, chec
 from scaffold.cli.commands.doctor.endpoints import check_endpoints, lift_parked
 from scaffold.cli.commands.doctor.gates import check_gates
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.style import print_json, status_mark, text_columns
+from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.style import print_json, status_mark
 from scaffold.cli.wiring import dirs
 from scaffold.core.errors import NotInRepository, RepositoryError
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.trial.workspace import remove_dead_trials
-from scaffold.views.text_format import clip, wrap_text
 
 INDENT = " " * 7
 NAME = 14
@@ -46,20 +46,12 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
     if as_json:
         print_json({"healthy": healthy, "checks": checks})
     else:
+        layout = layout_for(sys.stdout)
         for check in checks:
-            click.echo("\n".join(_lines(check)))
+            head = f"{status_mark(check.status)} {check.status:<4} {check.name:<{NAME}} "
+            advice = layout.prose(INDENT, check.fix) if check.fix else []
+            click.echo("\n".join([*layout.prose(head, check.message), *advice]))
     return 0 if healthy else 1
-
-
-def _lines(check: DoctorCheck) -> Iterator[str]:
-    """Yield a check and its fix; what follows the colon of a message that does not fit comes below it."""
-    head = f"{status_mark(check.status)} {check.status:<4} {check.name:<{NAME}} "
-    room = text_columns(NAME + 8)
-    what, colon, rest = check.message.partition(": ")
-    whole = clip(check.message, sys.maxsize) == clip(check.message, room) or not colon
-    yield head + clip(check.message if whole else f"{what}:", room)
-    for text in (check.fix,) if whole else (rest, check.fix):
-        yield from (f"{INDENT}{line}" for line in wrap_text(text, text_columns(len(INDENT))))
 
 
 async def _checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:

@@ -9,6 +9,7 @@ from scaffold.core.throttling import ThrottleState, cooldown_left_s, is_unavaila
 from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
 from scaffold.store.user_store import UserStore, user_database
+from scaffold.views.text_format import local_time
 
 LIFTS = "`scaffold doctor --fix` lets the next request ask at once."
 
@@ -43,9 +44,7 @@ def _warning(name: str, state: ThrottleState) -> DoctorCheck:
     now = SystemClock().now()
     until = now + timedelta(seconds=cooldown_left_s(state, now.timestamp()))
     why = "does not answer" if is_unavailable(state) else "is rate limited"
-    return DoctorCheck(
-        "endpoint", "warn", f"{name} {why}", f"It is asked again at {until:%Y-%m-%d %H:%M:%S} UTC. {LIFTS}"
-    )
+    return DoctorCheck("endpoint", "warn", f"{name} {why}", f"It is asked again at {local_time(until, now)}. {LIFTS}")
 
 
 def _open() -> UserStore:

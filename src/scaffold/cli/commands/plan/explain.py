@@ -1,5 +1,6 @@
 """`plan explain`: the order of actions, providers, a number of agents, and weak spots."""
 
+import sys
 from collections.abc import Iterator, Sequence
 
 import click
@@ -7,6 +8,7 @@ from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.plan.source import CheckedPlan, check_plan_file, print_invalid
+from scaffold.cli.render.layout import Layout, layout_for
 from scaffold.cli.render.style import heading, print_json
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
@@ -14,7 +16,7 @@ from scaffold.core.printable_text import count_of, join_limited
 from scaffold.plan.analysis.agent_count import AgentCountAdvice
 from scaffold.plan.analysis.explain import AssertionProviders, GoalExplanation
 from scaffold.plan.analysis.explain import explain as explained
-from scaffold.views.text_format import WIDTH, format_seconds, wrap_text
+from scaffold.views.text_format import format_seconds
 
 MAX_SHOWN = 30
 """Limit for levels, assertions and weaknesses in the text; JSON has all."""
@@ -56,7 +58,7 @@ def explain(file: str, *, as_json: bool) -> int:
     if as_json:
         print_json(whole)
     else:
-        click.echo("\n".join(_explanation_lines(whole, examined.name)))
+        click.echo("\n".join(_explanation_lines(whole, examined.name, layout_for(sys.stdout))))
     return 0
 
 
@@ -65,32 +67,32 @@ def _parse_warnings(examined: CheckedPlan) -> Iterator[Finding]:
     yield from (finding for finding in examined.report.findings if finding.code == "unknown-key")
 
 
-def _explanation_lines(whole: PlanExplanation, name: str) -> Iterator[str]:
-    yield from wrap_text(f"{name}: {count_of(whole.actions, 'action')}, at most {whole.width} in parallel", WIDTH)
+def _explanation_lines(whole: PlanExplanation, name: str, layout: Layout) -> Iterator[str]:
+    yield from layout.wrap("", f"{name}: {count_of(whole.actions, 'action')}, at most {whole.width} in parallel")
     for goal in whole.goals:
         yield ""
-        yield from _goal(goal)
+        yield from _goal(goal, layout)
     yield ""
     yield heading("Agents")
-    yield from _indented(_advice_text(whole.advice))
+    yield from layout.prose("  ", _advice_text(whole.advice), hang=4)
     if whole.weaknesses:
         yield ""
         yield heading("Weak spots")
         for weakness in whole.weaknesses[:MAX_SHOWN]:
-            yield from _indented(f"{weakness.code}: {weakness.message}")
-            yield from _indented(weakness.fix, 4)
+            yield from layout.prose("  ", f"{weakness.code}: {weakness.message}", hang=4)
+            yield from layout.prose("    ", weakness.fix, hang=6)
         yield from _rest(whole.weaknesses)
 
 
-def _goal(goal: GoalExplanation) -> Iterator[str]:
-    yield from (heading(line) for line in wrap_text(f"Goal {goal.name}", WIDTH))
+def _goal(goal: GoalExplanation, layout: Layout) -> Iterator[str]:
+    yield from map(heading, layout.wrap("", f"Goal {goal.name}"))
     for number, level in enumerate(goal.levels[:MAX_SHOWN], 1):
-        yield from _indented(f"{number}. {_names(level)}")
+        yield from layout.wrap("  ", f"{number}. {_names(level)}", hang=4)
     yield from _rest(goal.levels)
     chain = " -> ".join(goal.critical_path)
-    yield from _indented(f"longest chain: {chain} (no faster than {format_seconds(goal.bound_s)})")
+    yield from layout.wrap("  ", f"longest chain: {chain} (no faster than {format_seconds(goal.bound_s)})", hang=4)
     for supply in goal.supplies[:MAX_SHOWN]:
-        yield from _indented(_supply(supply))
+        yield from layout.wrap("  ", _supply(supply), hang=4)
     yield from _rest(goal.supplies)
 
 
@@ -111,9 +113,3 @@ def _names(keys: Sequence[ActionKey]) -> str:
 def _rest(things: Sequence[object]) -> Iterator[str]:
     if len(things) > MAX_SHOWN:
         yield f"  ... and {len(things) - MAX_SHOWN} more"
-
-
-def _indented(text: str, columns: int = 2) -> Iterator[str]:
-    """Yield the wrapped lines of the text, indented; all but the first one further."""
-    for number, line in enumerate(wrap_text(text, WIDTH - columns - 2)):
-        yield " " * (columns + 2 * (number > 0)) + line

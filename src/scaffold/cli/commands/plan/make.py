@@ -11,6 +11,7 @@ import msgspec
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.directory_option import add_directory_option
 from scaffold.cli.execution.flow import run_planning
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import print_note
 from scaffold.cli.request import read_request
@@ -66,7 +67,7 @@ async def _make(request: str, flags: RunFlags, place: Path | None, *, as_json: b
         code = await run_planning(context, run.id, err=True, capture_baseline=False)
         if code is None:
             plan = stored_plan(context.store, run)
-            click.echo(RunPreview(run, plan).text(), err=True)
+            click.echo(RunPreview(run, plan).text(layout_for(sys.stderr)), err=True)
             _write_output(plan, place, as_json=as_json)
         return code or 0
     finally:

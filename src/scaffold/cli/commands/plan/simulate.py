@@ -1,23 +1,26 @@
 """`plan simulate`: a simulated execution of a plan, drawn as bars over time."""
 
+import sys
 from collections.abc import Iterator, Sequence
 
 import click
+from rich.cells import cell_len
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.plan.source import check_plan_file, print_invalid
+from scaffold.cli.render.layout import Layout, layout_for
 from scaffold.cli.render.style import print_json
-from scaffold.core.printable_text import count_of
+from scaffold.core.printable_text import count_of, printable
 from scaffold.plan.simulation.simulate import SimulatedAction, Simulation
 from scaffold.plan.simulation.simulate import simulate as simulated
-from scaffold.views.text_format import WIDTH, clip, format_seconds, pad, wrap_text
+from scaffold.views.text_format import clip_middle, fill, format_seconds
 
 ROWS = 40
 """Limit for the actions drawn; JSON has all."""
 
-LABEL = 20
 TIMES = 24
-BARS = WIDTH - LABEL - TIMES - 2
+MIN_BARS = 4
+MAX_BARS = 100
 WORK, FAILED, WAIT = "█", "x", "·"
 
 
@@ -54,16 +57,21 @@ def simulate(file: str, *, agents: int, seed: int, failure_rate: float, as_json:
     if as_json:
         print_json(simulation)
     else:
-        click.echo("\n".join((*_chart(simulation), *_summary_lines(simulation))))
+        layout = layout_for(sys.stdout)
+        click.echo("\n".join((*_chart(simulation, layout), *_summary_lines(simulation, layout))))
     return 0
 
 
-def _chart(simulation: Simulation) -> Iterator[str]:
+def _chart(simulation: Simulation, layout: Layout) -> Iterator[str]:
     begun = sorted((action for action in simulation.actions if action.attempts), key=_start)
+    columns = layout.drawing_columns
+    label = min(columns // 4, max((cell_len(printable(action.key)) for action in begun[:ROWS]), default=0))
+    bars = max(MIN_BARS, min(MAX_BARS, columns - label - TIMES - 2))
     for action in begun[:ROWS]:
         times = f"{format_seconds(_start(action))} - {format_seconds(_end(action))}"
-        bars = "".join(_bars(action, max(1, simulation.makespan_s)))
-        yield f"{pad(action.key, LABEL)} {bars} {times}".rstrip()
+        key = clip_middle(action.key, label) if layout.is_limited else action.key
+        drawn = "".join(_bars(action, max(1, simulation.makespan_s), bars))
+        yield f"{fill(key, label)} {drawn} {times}"
     if len(begun) > ROWS:
         yield f"... and {len(begun) - ROWS} more"
     yield f"{WORK} works  {FAILED} fails  {WAIT} waits to land"
@@ -78,9 +86,9 @@ def _end(action: SimulatedAction) -> int:
     return action.attempts[-1].end_s if action.landed_s is None else action.landed_s
 
 
-def _bars(action: SimulatedAction, makespan_s: int) -> Sequence[str]:
+def _bars(action: SimulatedAction, makespan_s: int, bars: int) -> Sequence[str]:
     """Return one cell a column; attempts are drawn over the wait that follows them."""
-    cells = [" "] * BARS
+    cells = [" "] * bars
     if action.landed_s is not None:
         _fill(cells, action.attempts[-1].end_s, action.landed_s, makespan_s, WAIT)
     for attempt in action.attempts:
@@ -89,20 +97,23 @@ def _bars(action: SimulatedAction, makespan_s: int) -> Sequence[str]:
 
 
 def _fill(cells: list[str], start_s: int, end_s: int, makespan_s: int, sign: str) -> None:
-    first = min(start_s * BARS // makespan_s, BARS - 1)
-    last = max(first + 1, -(-end_s * BARS // makespan_s))
+    bars = len(cells)
+    first = min(start_s * bars // makespan_s, bars - 1)
+    last = max(first + 1, -(-end_s * bars // makespan_s))
     cells[first:last] = sign * (last - first)
 
 
-def _summary_lines(simulation: Simulation) -> Iterator[str]:
+def _summary_lines(simulation: Simulation, layout: Layout) -> Iterator[str]:
     rate = f"failure rate {simulation.failure_rate:g}"
     yield f"{count_of(simulation.agents, 'agent')}, seed {simulation.seed}, {rate}"
     attempts = sum(len(action.attempts) for action in simulation.actions)
-    yield (
+    yield from layout.prose(
+        "",
         f"{format_seconds(simulation.makespan_s)} in total, at best {format_seconds(simulation.bound_s)}; agents busy"
         f" {simulation.utilization:.0%}; {count_of(attempts, 'attempt')},"
-        f" {count_of(len(simulation.landings), 'landing')}"
+        f" {count_of(len(simulation.landings), 'landing')}",
+        hang=2,
     )
     for goal in simulation.goals:
-        yield clip(f"goal {goal.name}: {goal.status} after {format_seconds(goal.ended_s)}", WIDTH)
-        yield from (f"  {line}" for line in wrap_text(goal.reason or "", WIDTH - 2))
+        yield from layout.wrap("", f"goal {goal.name}: {goal.status} after {format_seconds(goal.ended_s)}", hang=2)
+        yield from layout.prose("  ", goal.reason) if goal.reason else ()

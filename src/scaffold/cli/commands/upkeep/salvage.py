@@ -1,6 +1,7 @@
 """`salvage`: list unlanded work, and make branches of it."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,16 +9,18 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.upkeep.cleanup import dry_run_option
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_if_any
 from scaffold.core.errors import GitError, UsageError
-from scaffold.core.printable_text import count_of, printable
+from scaffold.core.printable_text import count_of
 from scaffold.git.command import Git
 from scaffold.git.commits import DIFF_OPTIONS
 from scaffold.git.repository import open_repository
+from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.unlanded import UnlandedWork, create_salvage_branch, list_unlanded, select_unlanded
-from scaffold.views.text_format import clip
+from scaffold.views.text_format import local_time
 
 
 @click.command()
@@ -62,11 +65,12 @@ def _list(found: Sequence[UnlandedWork], *, as_json: bool) -> None:
     if as_json:
         print_json({"unlanded": [_unlanded_json(work) for work in found]})
         return
+    now, layout = SystemClock().now(), layout_for(sys.stdout)
     for work in found:
-        when = f"{work.at.astimezone():%Y-%m-%d %H:%M}" if work.at else "not ended"
-        click.echo(printable(f"{work.attempt}  {work.action or '?'}  run {work.run or '?'}  {when}"))
-        click.echo(f"    {count_of(len(work.files), 'file')}: {clip(', '.join(work.files), 60)}")
-        click.echo(f"    {clip(work.why, 76)}")
+        when = local_time(work.at, now) if work.at else "not ended"
+        head = layout.wrap("", f"{work.attempt}  {work.action or '?'}  run {work.run or '?'}  {when}", hang=4)
+        files = layout.cut(f"{count_of(len(work.files), 'file')}: {', '.join(work.files)}", 4)
+        click.echo("\n".join([*head, f"    {files}", *layout.prose("    ", work.why)]))
     click.echo("make a branch of one with `scaffold salvage ATTEMPT`" if found else "no unlanded work")
 
 

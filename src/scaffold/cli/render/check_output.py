@@ -1,0 +1,15 @@
+"""What a check or gate printed, as `contract` and `baseline` show it."""
+
+from collections.abc import Iterator
+
+from scaffold.cli.render.layout import Layout
+
+INDENT = " " * 6
+
+
+def output_lines(output: str, log: str, layout: Layout) -> Iterator[str]:
+    """Yield the lines of an output as far as it is stored, and where all of it is if that is more."""
+    if output.strip():
+        yield from layout.wrap(INDENT, output)
+    if log:
+        yield f"{INDENT}the whole log: {log}"

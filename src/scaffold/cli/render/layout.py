@@ -1,0 +1,102 @@
+"""How text fits where it goes: as wide as the terminal, without a limit in a pipe or a file."""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TextIO
+
+import click
+from msgspec import Struct
+from rich.cells import cell_len
+
+from scaffold.cli.render.style import is_terminal
+from scaffold.core.printable_text import printable
+from scaffold.views.text_format import TAB_CELLS, brief, wrap_text
+
+UNLIMITED = sys.maxsize
+MIN_COLUMNS = 40
+"""A narrower terminal wraps the lines itself."""
+ASSUMED_COLUMNS = 80
+"""The width of a terminal that does not tell its own, and of drawings in a pipe or a file."""
+PROSE_COLUMNS = 100
+"""Sentences are hard to read in longer lines."""
+MIN_ROOM = 16
+"""The further lines of a text are less indented where less than this is left beside what stands before it."""
+NESTED = 4
+"""How many columns they are indented then."""
+
+
+class Layout(Struct, frozen=True):
+    """The width of the place that text goes to."""
+
+    columns: int = UNLIMITED
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether lines have a limit: True for terminals."""
+        return self.columns < UNLIMITED
+
+    @property
+    def drawing_columns(self) -> int:
+        """Return how wide a drawing is, which has no width of its own."""
+        return self.columns if self.is_limited else ASSUMED_COLUMNS
+
+    def cut(self, text: str, used: int = 0) -> str:
+        """Return the first line of `text`, cut with `…` to the columns that `used` ones leave, and a count of the rest.
+
+        For what another command shows in full; without a limit the line is whole.
+        """
+        return brief(text, max(1, self.columns - used))
+
+    def wrap(self, head: str, text: str, *, hang: int | None = None) -> list[str]:
+        """Return `text`, safe to print, in lines that fit; nothing of it is lost.
+
+        The first one follows `head`, which may have colors; the others are indented by `hang` columns, or as far as
+        `head` is wide. Each line of `text` begins on a line of its own and keeps its indentation.
+        """
+        return self._wrapped(head, text, hang, self.columns)
+
+    def prose(self, head: str, text: str, *, hang: int | None = None) -> list[str]:
+        """Return sentences as `wrap` does, in lines of at most PROSE_COLUMNS where there is a limit."""
+        return self._wrapped(head, text, hang, min(self.columns, PROSE_COLUMNS) if self.is_limited else UNLIMITED)
+
+    def _wrapped(self, head: str, text: str, hang: int | None, columns: int) -> list[str]:
+        plain = click.unstyle(head)
+        used = cell_len(plain)
+        if hang is None:
+            hang = used if columns - used >= MIN_ROOM else _indent(plain) + NESTED
+        lines: list[str] = []
+        for number, line in enumerate(printable(text).strip("\n").split("\n")):
+            start = " " * hang if number else head
+            lines += self._folded(start, used if number == 0 else hang, line.rstrip(), hang, columns)
+        return lines
+
+    def _folded(self, start: str, used: int, line: str, hang: int, columns: int) -> list[str]:
+        """Return one line after `start`, which is `used` columns wide; its indentation counts for all that follow."""
+        if not self.is_limited:
+            return [f"{start}{line}".rstrip()]
+        line = line.expandtabs(TAB_CELLS)
+        own = " " * min(_indent(line), columns // 3)
+        room = max(MIN_ROOM, columns - hang - len(own))
+        first, *rest = wrap_text(line, room, first=columns - used - len(own), break_words=True)
+        return [f"{start}{own}{first}".rstrip(), *(f"{' ' * hang}{own}{each}" for each in rest)]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def layout_for(stream: TextIO | None, environ: Mapping[str, str] = os.environ) -> Layout:
+    """Return the layout of a stream as it is now: COLUMNS, else the terminal's own width; no limit if it is none."""
+    if stream is None or not is_terminal(stream):
+        return Layout()
+    told = environ.get("COLUMNS", "")
+    columns = int(told) if told.isdecimal() else 0
+    return Layout(max(MIN_COLUMNS, columns or _terminal_columns(stream) or ASSUMED_COLUMNS))
+
+
+def _terminal_columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):  # a stand-in for a terminal
+        return 0
