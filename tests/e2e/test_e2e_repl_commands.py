@@ -80,6 +80,6 @@ def test_what_is_typed_during_a_turn_takes_effect_in_that_order(scenario, termin
         screen.type_line(words)
         screen.wait_for(f"queued: {words}")
     (scenario.repo / "gate").touch()
-    screen.wait_for("^c$")
-    shown = [screen.text.index(f"\n{words}") for words in ("a\n", "new conversation", "b\n", "c\n")]
+    text = screen.wait_for("^c$")
+    shown = [re.search(line, text, re.MULTILINE).start() for line in ("^a$", "^new conversation", "^b$", "^c$")]
     assert shown == sorted(shown)
