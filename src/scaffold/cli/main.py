@@ -178,7 +178,7 @@ def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug
 
 
 def _drop_output() -> int:
-    """Discard what standard output still buffers, because nobody reads it, and return the exit code for that."""
+    """Discard buffered output after its reader has gone, and return the exit code for a broken pipe."""
     # Otherwise Python fails again when it exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE

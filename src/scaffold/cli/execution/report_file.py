@@ -23,15 +23,15 @@ Content = tuple[RunView, RunHistory, RunCosts]
 
 
 def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
-    """Write the report of a run that this process does not execute any more; return its path.
+    """Write the report of a run that this process no longer executes, and return its path.
 
-    None if another process goes on with the run, and will write it, or if it could not be written: then a note says
-    why, and the end of the run is what it is. `scaffold open` writes a report at any time.
+    Return None if another process executes the run and will write the report, or if writing fails. A failure is printed
+    as a note and does not change how the run ended. `scaffold open` writes a report at any time.
     """
     try:
         run = require_run(context.store, run_id)
         return None if is_executed(run) else write_report(context, run)
-    # A boundary: the run has ended, and no full disk and no fault of the page may make another end of it.
+    # A boundary: the run has ended, and neither a full disk nor a bug in the page may change its exit code.
     except Exception as error:  # noqa: BLE001
         print_note(f"the report of run {run_id} was not written ({error}); try `scaffold open {run_id}`")
         return None

@@ -26,7 +26,7 @@ CLEANER = (*PROGRAM, "trial-cleaner")
 async def run_trial(
     repository: Repository, commit: Commit, detection: DetectedGates, *, on_result: Callable[[GateTrial], None]
 ) -> Trial:
-    """Try the gates at the commit and return what they gave; what is running is told on standard error."""
+    """Try the gates at the commit and return their results; print each command on standard error as it starts."""
     settings = load_settings(repository.root, os.environ, {})
     gates, cache = gate_settings(settings), dirs().cache
     await remove_dead_trials(repository, cache)

@@ -8,7 +8,7 @@ INDENT = " " * 6
 
 
 def output_lines(output: str, log: str, layout: Layout) -> Iterator[str]:
-    """Yield the lines of an output as far as it is stored, and where all of it is if that is more."""
+    """Yield the stored lines of an output, then the path of its log if `log` names one."""
     if output.strip():
         yield from layout.wrap(INDENT, output)
     if log:

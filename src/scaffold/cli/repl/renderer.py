@@ -91,7 +91,7 @@ class Renderer(Struct, frozen=True, kw_only=True):
         return self.draw(Padding(Text(self._safe(text), style), (0, 0, 0, indent)))
 
     def quoted(self, text: str) -> str:
-        """Return a text of somebody else with all its spaces, so marked that no line passes for one of the program."""
+        """Return text from a model or tool, spaces kept, with a bar before each line so that none passes for ours."""
         bar = "    " if self.plain else "  │ "
         room = max(10, self.width) - len(bar)
         lines = [part for line in self._safe(text).split("\n") for part in chop_cells(line.expandtabs(4), room) or [""]]

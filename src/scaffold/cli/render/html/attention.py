@@ -25,7 +25,7 @@ def inbox_section(view: RunView) -> Node:
     if not items:
         return None
     cards = [_item(item, [str(key) for key in view.requesters[item.id]]) for item in items[:MAX_ROWS]]
-    return section("inbox", "Waits for you", *cards, note="Other work goes on meanwhile, as far as it can.")
+    return section("inbox", "Waits for you", *cards, note="Work that does not depend on these continues.")
 
 
 def _item(item: InboxItem, keys: Sequence[str]) -> Element:

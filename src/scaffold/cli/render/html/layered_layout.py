@@ -32,7 +32,7 @@ class Line(Struct, frozen=True):
     points: tuple[Point, ...]
 
 
-class Layout(Struct, frozen=True, kw_only=True):
+class GraphLayout(Struct, frozen=True, kw_only=True):
     """Where each box is, by the coordinates of its top left corner."""
 
     size: Size
@@ -42,7 +42,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     """False if dependencies are not drawn, because they would close a circle."""
 
 
-def layered_layout(sizes: Sequence[Size], edges: Sequence[Edge], width: float) -> Layout:
+def layered_layout(sizes: Sequence[Size], edges: Sequence[Edge], width: float) -> GraphLayout:
     """Return the layout of boxes given in plan order; it is wider than `width` only if a box or many lines need it."""
     order, kept = _acyclic(len(sizes), set(edges))
     is_whole = len(kept) == len(set(edges))
@@ -55,7 +55,7 @@ def layered_layout(sizes: Sequence[Size], edges: Sequence[Edge], width: float) -
     corners = [(centers[index] - size.width / 2, at[index]) for index, size in enumerate(sizes)]
     lines = [Line(edge, tuple(rows.points(edge, centers, tops))) for edge in kept]
     height = max((top + size.height for top, size in zip(at, sizes, strict=True)), default=0.0)
-    return Layout(size=Size(rows.width, height), corners=tuple(corners), lines=tuple(lines), is_whole=is_whole)
+    return GraphLayout(size=Size(rows.width, height), corners=tuple(corners), lines=tuple(lines), is_whole=is_whole)
 
 
 def _acyclic(count: int, edges: set[Edge]) -> tuple[list[int], list[Edge]]:
@@ -65,7 +65,7 @@ def _acyclic(count: int, edges: set[Edge]) -> tuple[list[int], list[Edge]]:
     for source, target in edges:
         before[target].add(source)
     while left:
-        # In a circle none is ready; then the first in plan order goes on without what it still waits for.
+        # In a cycle no node is ready; the first in plan order is placed before its predecessors.
         ready = [index for index in left if before[index] <= placed] or left[:1]
         order += ready
         placed.update(ready)

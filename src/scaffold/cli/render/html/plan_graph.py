@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.cli.render.html.layered_layout import Edge, Layout, Line, Point, Size, layered_layout
+from scaffold.cli.render.html.layered_layout import Edge, GraphLayout, Line, Point, Size, layered_layout
 from scaffold.cli.render.html.markup import Element, Node, element
 from scaffold.cli.render.html.parts import References, mark_of, scrolling, tone_of
 from scaffold.core.ids import ActionId, Assertion
@@ -37,7 +37,7 @@ class PlannedBox(Struct, frozen=True):
     action: Action
     size: Size
     children: tuple["PlannedBox", ...] = ()
-    layout: Layout | None = None
+    layout: GraphLayout | None = None
     """Where the children are; None without any."""
 
 
@@ -86,7 +86,7 @@ class PlanGraph:
         size = Size(max(BOX.width, layout.size.width + 2 * PAD), HEADER + layout.size.height + PAD)
         return PlannedBox(action, size, children, layout)
 
-    def _layout(self, nodes: Sequence[PlannedBox], width: float) -> Layout:
+    def _layout(self, nodes: Sequence[PlannedBox], width: float) -> GraphLayout:
         indexes = {node.action.id: index for index, node in enumerate(nodes)}
         edges: list[Edge] = [
             (indexes[source], indexes[target])
@@ -95,7 +95,7 @@ class PlanGraph:
         ]
         return layered_layout([node.size for node in nodes], edges, width)
 
-    def _inside(self, nodes: Sequence[PlannedBox], layout: Layout) -> Iterator[Element]:
+    def _inside(self, nodes: Sequence[PlannedBox], layout: GraphLayout) -> Iterator[Element]:
         for line in layout.lines:
             source, target = (nodes[index].action.id for index in line.edge)
             yield self._line(line, self._edges[source, target])

@@ -196,7 +196,7 @@ def _bar(bar: Bar, scale: TimeScale, y: float) -> Element:
         x = LEFT + scale.at(span.start)
         width = LEFT + scale.at(span.end) - x
         words.append(f"{PHASES.get(span.phase, span.phase)} {format_duration(span.end - span.start)}")
-        # A part that nobody can see is left out, but each attempt has at least one.
+        # Parts too narrow to see are left out, but each attempt keeps its longest.
         if width >= 0.5 or span is longest:
             rects.append(element("rect", x=x, y=y, width=max(width, 1.5), height=BAR, class_=f"phase-{span.phase}"))
     room = int((right - left - 6) / KEY_WIDTH)
