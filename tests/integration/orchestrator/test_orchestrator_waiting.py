@@ -9,7 +9,8 @@ import pytest
 
 from builders import with_settings
 from scaffold.core.errors import UsageError
-from scaffold.core.states import Cancelled, Completed, Failed, Paused, awaited_inbox_id
+from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, awaited_inbox_id
+from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.owner.control import halt_run, retry_action
 from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
@@ -227,6 +228,21 @@ async def test_a_run_pauses_for_a_human_only_while_an_item_is_open(harness):
     decide(harness)
     assert not pause_if_waiting(harness.store, run_owner.run)
     assert (await run_owner.execute()).state == Completed()
+
+
+async def test_a_run_does_not_pause_for_a_human_over_an_attempt_queued_in_the_same_moment(harness):
+    """BX-13: other work continues, also when its supervisor queues it just before the pause."""
+    run = await harness.open_run(goal("g", act("a")), goal("h", act("b")), **ASKING)
+    await harness.run_to_end(run, **commands("a", "b"))
+    run_owner = await harness.recover_owner(run, commands("a", "b"))
+    run_owner._activate()
+    (of_b,) = (item for item in harness.store.inbox.open() if item.action_id == harness.action(run, "b").id)
+    with harness.store.transaction():
+        harness.store.inbox.decide(of_b.id, "approved")
+    action = harness.action(run, "b")
+    assert await queue_attempt(harness.context, run_owner.run, action.goal_id, action.id)
+    assert not pause_if_waiting(harness.store, run_owner.run)
+    assert isinstance(harness.store.runs.get(run.id).state, Active)
 
 
 async def test_a_run_stopped_while_it_pauses_is_released(harness):

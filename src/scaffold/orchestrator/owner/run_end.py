@@ -98,8 +98,10 @@ def pause_if_waiting(store: Store, run: Run) -> bool:
         # An item that has expired releases its action to ask again, so the run is not waiting for it.
         store.inbox.expire(run.id)
         goals = [goal for goal in store.goals.of_run(run.id) if isinstance(goal.state, Active | Paused)]
-        planning = bool(store.turns.open_of_run(run.id))
-        busy = planning or any(store.actions.ready(goal.id, 1) for goal in store.goals.resting(run.id))
+        # An open attempt may make actions ready that need no human. Only here is it certain that there is none: a
+        # supervisor queues one whenever it likes.
+        busy = bool(store.attempts.open_of_run(run.id) or store.turns.open_of_run(run.id))
+        busy = busy or any(store.actions.ready(goal.id, 1) for goal in store.goals.resting(run.id))
         idle = not busy and not any(decide(read_goal_view(store, run, goal)) for goal in goals)
         waiting = idle and any(store.actions.waiting(goal.id) for goal in goals)
         if waiting:

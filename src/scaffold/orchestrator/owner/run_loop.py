@@ -362,22 +362,24 @@ class RunOwner:
                 if await self._is_finished(verdict):
                     return
                 continue
-            working, candidates = self._open_attempts()
             if self._model_away and self._cause == "done":
                 await event.wait()
                 continue
+            with store.snapshot():  # an attempt that is queued between two of these reads must not be missed
+                working, candidates = self._open_attempts()
+                held = self._branch_held and not working and not can_start(store, self.run)
+                paused = not (working or candidates) and self._all_goals_paused()
             # A candidate can wait for a held branch for days; it stays pinned and lands when the run is resumed.
             planning = bool(store.turns.open_of_run(self.run.id))
             if not self._dispatching() and not (working or planning or (candidates and not self._branch_held)):
                 self._stopping.set()  # from now on a pause cannot be withdrawn
                 return
-            if self._branch_held and not working and not can_start(store, self.run):
+            if held:
                 self.request_stop("held")
                 return
-            if not (working or candidates) and self._all_goals_paused():
+            if paused:
                 self.request_stop("paused")
                 return
-            # Only without open attempts: one that runs may make actions ready that need no human.
             if not (working or candidates) and pause_if_waiting(store, self.run):
                 self.request_stop("waiting")
                 return
