@@ -121,6 +121,7 @@ def test_work_that_never_passes_fails_with_the_reason_and_does_not_land(scenario
     assert done.returncode == 1, done.stdout + done.stderr
     lines = [line.partition("  ")[2] for line in done.stdout.splitlines() if "not proven after" in line]
     why = "The check `grep -q three never.txt` failed. Expected exit code 0, but got exit code 1."
+    why += " (more: `scaffold contract never`)"
     assert lines == [f"failed   never: not proven after 2 iterations: {why}"] * 3
     assert "critic " not in done.stdout
     status = scenario.status()

@@ -22,6 +22,8 @@ NEEDED = (
     "scaffold/cli/demo_files/project/README.md.txt",
 )
 """Files that are no code and that the product needs: examples of each kind, so that the comparison is not empty."""
+MOST_LINES = 10
+"""How many files are named for one fault; a whole environment in the sdist would be thousands."""
 
 
 def build(folder: Path) -> tuple[Path, Path]:
@@ -78,8 +80,14 @@ def findings(sdist: Path, wheel: Path) -> list[str]:
 
 
 def _difference(name: str, found: set[str], wanted: set[str]) -> list[str]:
-    lacking = [f"{name} lacks {path}" for path in sorted(wanted - found)]
-    return [*lacking, *(f"{name} has {path}, which is not part of it" for path in sorted(found - wanted))]
+    return [
+        *_limited([f"{name} lacks {path}" for path in sorted(wanted - found)]),
+        *_limited([f"{name} has {path}, which is not part of it" for path in sorted(found - wanted)]),
+    ]
+
+
+def _limited(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"... and {len(lines) - MOST_LINES} more"]
 
 
 def _without_sql(in_wheel: set[str]) -> list[str]:

@@ -334,7 +334,7 @@ def test_watching_without_a_terminal_prints_one_frame_per_change_without_escapes
         first = frame_of(watching.stdout)
         assert first[-1] == "  No agent is working."
         work(context, run, "store")
-        assert frame_of(watching.stdout)[-1].startswith("▶ store#1              executing ")
+        assert frame_of(watching.stdout)[-1].startswith("▶ store#1  executing  ")
         with context.store.transaction():
             context.store.runs.move(run.id, Paused("enough"))
         rest = watching.stdout.read().decode()
