@@ -73,7 +73,7 @@ def test_git_that_fails_for_seconds_costs_only_time(scenario, tmp_path):
 
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
     with meanwhile(trouble):
-        assert running.wait(timeout=100) == 0, scenario.status()
+        assert running.wait(timeout=100) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
 
 
@@ -88,7 +88,7 @@ def test_worktrees_that_are_removed_cost_only_time(scenario):
 
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
     with meanwhile(trouble):
-        assert running.wait(timeout=100) == 0, scenario.status()
+        assert running.wait(timeout=100) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
     assert "lost" in outcomes(scenario)
 
@@ -98,7 +98,7 @@ def test_a_cache_folder_that_is_removed_costs_only_time(scenario):
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
     wait_until(lambda: next(scenario.cache.glob("runs/*/*/attempts/*/README.md"), None), 30)
     shutil.rmtree(scenario.cache, ignore_errors=True)
-    assert running.wait(timeout=100) == 0, scenario.status()
+    assert running.wait(timeout=100) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
 
 
@@ -128,7 +128,7 @@ def test_a_full_disk_costs_only_time(small_disk):
             file.write(b"x" * 65_536)
     time.sleep(8)
     (small_disk / "filling").unlink()
-    assert running.wait(timeout=100) == 0, scenario.status()
+    assert running.wait(timeout=100) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
     assert scenario.processes() == [], "a process was left behind"
 
@@ -137,7 +137,7 @@ def test_objects_collected_in_the_middle_cost_nothing(scenario):
     """AL-27, BX-10: `git gc --prune=now` by the user, all the time."""
     running = scenario.start(scenario.run_command("--yes", "--agents", "3"))
     with meanwhile(lambda: scenario.call(["git", "gc", "--quiet", "--prune=now"])):
-        assert running.wait(timeout=100) == 0, scenario.status()
+        assert running.wait(timeout=100) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
     assert scenario.git("fsck", "--no-dangling") == ""
 
@@ -155,6 +155,6 @@ def test_a_database_that_restarts_costs_only_time(scenario, postgres_url):
 
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
     with meanwhile(trouble):
-        assert running.wait(timeout=100) == 0, scenario.status()
+        assert running.wait(timeout=100) == 0, scenario.said()
     assert [each["status"] for each in scenario.status()["actions"]] == ["completed"] * 6
     assert {len(each["attempts"]) for each in scenario.status()["actions"]} <= {1, 2, 3}

@@ -112,6 +112,7 @@ class Scenario:
         self.repo = folder / "repo"
         self.cache = self.home / "scaffold" / "cache"
         self.out = self.repo / "out"
+        self._background = folder / "background.txt"
         self.home.mkdir()
         self.environ = {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -197,16 +198,21 @@ class Scenario:
         return self.call(self.run_command(*flags))
 
     def start(self, argv: list[str]) -> subprocess.Popen:
-        """Start a command in the background and discard its output."""
-        return subprocess.Popen(
-            argv,
-            cwd=self.repo,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        """Start a command in the background; `said` returns what it printed."""
+        with self._background.open("a") as log:
+            return subprocess.Popen(
+                argv,
+                cwd=self.repo,
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def said(self) -> str:
+        """Return what the commands in the background have printed so far."""
+        return self._background.read_text(errors="replace")
 
     def call(self, argv: list[str]) -> subprocess.CompletedProcess:
         """Run a command to its end."""
