@@ -127,15 +127,22 @@ async def run_planning(
     finally:
         restore_interrupts()
     if stopped is not None:
-        why = reason_of(require_run(context.store, run_id).state) if stopped == "unavailable" else stopped
-        again = "" if stopped == "cancelled" else f"; `scaffold resume {run_id}` plans again"
-        click.echo(f"{why} before there was a plan{again}", err=True)
+        click.echo(_stopped_note(context, run_id, stopped), err=True)
         return EXIT_CODE_BY_STOP[stopped]
     if not as_json:
         click.echo(
             f"planned by {phase.run.settings.model.name}: {format_usage(context.store.runs.spent(run_id))}", err=True
         )
     return None
+
+
+def _stopped_note(context: RunContext, run_id: RunId, stopped: StopCause) -> str:
+    """Return the line about planning that did not lead to a start, and what to do next."""
+    if context.store.goals.of_run(run_id):
+        return f"{stopped} with its plan; `scaffold resume {run_id}` starts it"
+    why = reason_of(require_run(context.store, run_id).state) if stopped == "unavailable" else stopped
+    again = "" if stopped == "cancelled" else f"; `scaffold resume {run_id}` plans again"
+    return f"{why} before there was a plan{again}"
 
 
 def _step_printer(*, err: bool) -> ShowStep:

@@ -70,6 +70,8 @@ class PlanningPhase:
         self._show_step = show_step
         self._capture_baseline = capture_baseline
         self._stop_cause: StopCause | None = None
+        self._agent_works = False
+        """Whether the planner's agent is in its turn, which a pause lets it finish."""
         self._turn: asyncio.Task[PlanningResult] | None = None
         self._models = ModelWatch(context, self.run, lambda: None)
 
@@ -83,6 +85,8 @@ class PlanningPhase:
 
     async def run_to_end(self) -> StopCause | None:
         """Plan the run and return None, or why planning was stopped: the run is paused or cancelled, and released.
+
+        A pause lets the planner finish its turn; a run that is paused then has its plan.
 
         Raises PlanInvalid with the findings if the plan was rejected, ModelError if the model gave no usable reply,
         EnvironmentNotReady before the first model request: the run has failed. Raises BudgetExceeded if the budget is
@@ -144,12 +148,19 @@ class PlanningPhase:
         limit = TimeLimit(self._context.clock, settings.tier.timeout_s)
         patience = Patience(settings.limits.model_wait_s, limit.paused)
         async with connect_run_model(settings.model, patience=patience) as model:
-            return await plan_run(self._context, self.run, model, watch=self._with_progress, limit=limit)
+            self._agent_works = True
+            try:
+                return await plan_run(self._context, self.run, model, watch=self._with_progress, limit=limit)
+            finally:
+                self._agent_works = False
 
     async def _watch_control_requests(self) -> None:
         while True:
             request = self._context.store.runs.control_request(self.run.id)
-            if request is not None and request != "resume":  # a pause ends the turn at once, so none is withdrawn
+            if request == "resume":  # it withdraws a pause, which has ended nothing yet
+                with owner_transaction(self._context.store, self.run, durable=True):
+                    self._context.store.runs.ask(self.run.id, None)
+            elif request is not None and not (request == "pause" and self._agent_works):
                 self.stop(STOP_BY_REQUEST[request])
             await self._context.clock.sleep(REQUEST_POLL_S)
 
@@ -173,7 +184,7 @@ class PlanningPhase:
         run_id = self.run.id
         match ending:
             case PlanWritten():
-                return None
+                return self._pause_if_asked()
             case PlanRejected(findings=findings, why=why):
                 self._fail(f"the plan was rejected: {why}")
                 raise PlanInvalid(
@@ -193,6 +204,13 @@ class PlanningPhase:
                 raise BudgetExceeded(f"run {run_id} has no plan yet: {error}", more)
             case _:
                 assert_never(ending)
+
+    def _pause_if_asked(self) -> StopCause | None:
+        """Pause the planned run if a pause was asked for during the planner's turn, and return whether."""
+        if self._context.store.runs.control_request(self.run.id) != "pause":
+            return None
+        finish_run(self._context.store, self.run, "paused")
+        return "paused"
 
     def _fail(self, reason: str) -> None:
         store, run = self._context.store, self.run
