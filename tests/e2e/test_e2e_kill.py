@@ -198,7 +198,8 @@ def test_another_terminal_can_stop_a_run_and_cancel_it(scenario):
 @pytest.mark.slow
 def test_two_orchestrators_never_execute_the_same_run(scenario):
     """A run that is being executed keeps its owner and its settings, in the foreground and in the background."""
-    busy_plan(scenario)
+    scenario.plan(plan_of(g=[action("a", effects=["x"], check="test -f a")]))
+    scenario.cassette(a=[shell("until [ -e go ]; do sleep 0.1; done; mv go a")])
     running = scenario.start(scenario.run_command("--yes"))
     assert wait_until(scenario.commands, TIMEOUT_S)
     name, before = scenario.status()["run"]["id"], stored_settings(scenario)
@@ -206,6 +207,7 @@ def test_two_orchestrators_never_execute_the_same_run(scenario):
         second = scenario.scaffold("resume", name, *more)
         assert (second.returncode, "is executing run" in second.stderr) == (1, True), second.stderr
     assert stored_settings(scenario) == before
+    Path(scenario.scaffold("path", "a").stdout.strip(), "go").touch()
     assert running.wait(TIMEOUT_S) == 0
 
 
