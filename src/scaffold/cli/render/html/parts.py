@@ -93,14 +93,14 @@ class LongTexts:
         return block(text)
 
 
-class Row(Struct, frozen=True):
+class TableRow(Struct, frozen=True):
     """A row of a table; its first cell is its heading."""
 
     cells: Sequence[Node]
     anchor: str | None = None
 
 
-def table(heads: Sequence[str], rows: Iterable[Row], *, label: str, numbers: int = 0) -> Element:
+def table(heads: Sequence[str], rows: Iterable[TableRow], *, label: str, numbers: int = 0) -> Element:
     """Return a table that can be scrolled sideways; the last `numbers` columns have numbers."""
     first = len(heads) - numbers
     kinds = ["number" if at >= first else None for at in range(len(heads))]

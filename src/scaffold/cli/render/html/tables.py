@@ -8,7 +8,7 @@ from scaffold.cli.render.html.parts import (
     MAX_ROWS,
     LongTexts,
     References,
-    Row,
+    TableRow,
     badge,
     commit,
     section,
@@ -37,7 +37,7 @@ def action_table(view: RunView, refs: References, texts: LongTexts) -> Element:
     by_id = {action.id: action for action in view.actions}
     holding = {goal.id: view.holding(goal) for goal in view.goals}
     rows = [
-        Row(
+        TableRow(
             (
                 _name(action, depth, refs, texts),
                 element("span", badge(status_of(action.state)), *_outcome(view, action, by_id)),
@@ -105,7 +105,7 @@ def attempt_table(view: RunView, history: RunHistory) -> Element:
     """Return all attempts with how long they took in which phases, in the order they were queued."""
     keys = {action.id: action for action in view.actions}
     attempts = sorted((each for own in view.attempts.values() for each in own), key=lambda each: each.queued_at)
-    rows = [Row(tuple(_attempt(keys[each.action_id], each, history))) for each in attempts[:MAX_ROWS]]
+    rows = [TableRow(tuple(_attempt(keys[each.action_id], each, history))) for each in attempts[:MAX_ROWS]]
     heads = ("Attempt", "Outcome", "Model", "Waited", "Worked", "Checked", "Landing", "Tokens", "Cost")
     shown = table(heads, rows, label="Attempts", numbers=6)
     more = (
@@ -150,7 +150,7 @@ def cost_section(costs: RunCosts) -> Node:
 def _cost_table(title: str, lines: Sequence[CostLine]) -> Element:
     total = sum(line.usage.cost_usd or 0.0 for line in lines)
     rows = [
-        Row(
+        TableRow(
             (
                 element("span", line.name, class_="name"),
                 _share(line.usage.cost_usd, total),
