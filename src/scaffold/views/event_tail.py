@@ -35,17 +35,19 @@ async def tail_events(context: RunContext, run: Run, sink: EventSink, *, since: 
     What is recorded while the store cannot be read is shown later, unless it is `done` first.
     """
     seq, ending = since, False
-    while True:
-        with suppress(StoreUnavailable):
-            # `done` is asked before the events are read, so that the last round still shows what the end itself
-            # recorded.
-            ending = done()
-            for recorded in context.store.events.since(run.id, seq):
-                sink.show(recorded)
-                seq = recorded.seq
-        if ending:
-            sink.close()
-            return
-        with suppress(StoreUnavailable):
-            sink.tick()
-        await asyncio.sleep(POLL_S)
+    try:
+        while True:
+            with suppress(StoreUnavailable):
+                # `done` is asked before the events are read, so that the last round still shows what the end itself
+                # recorded.
+                ending = done()
+                for recorded in context.store.events.since(run.id, seq):
+                    sink.show(recorded)
+                    seq = recorded.seq
+            if ending:
+                return
+            with suppress(StoreUnavailable):
+                sink.tick()
+            await asyncio.sleep(POLL_S)
+    finally:
+        sink.close()

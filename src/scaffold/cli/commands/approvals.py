@@ -14,13 +14,12 @@ from scaffold.cli.render.layout import UNLIMITED, layout_for
 from scaffold.core.errors import UsageError
 from scaffold.core.model import DecisionScope, InboxVerdict
 from scaffold.core.printable_text import utf8_safe
-from scaffold.orchestrator.owner.inbox import DecidedItem, InboxDecision, decide_items
+from scaffold.orchestrator.owner.inbox import DECISION_HOURS, DecidedItem, InboxDecision, decide_items
 from scaffold.views.store_reader import StoreReader, display_status, is_executed, store_reader_if_any
 from scaffold.views.text_format import brief
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
-DEFAULT_HOURS = 24
 MAX_HOURS = 24 * 365
 
 ids_argument = click.argument("names", metavar="ID...", nargs=-1, required=True)
@@ -42,7 +41,7 @@ def scope_option(default: DecisionScope) -> Callable[[Command], Command]:
 hours_option = click.option(
     "--hours",
     type=click.IntRange(1, MAX_HOURS),
-    default=DEFAULT_HOURS,
+    default=DECISION_HOURS,
     show_default=True,
     help="How long the decision applies.",
 )

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 
 import click
 
+from scaffold.cli.execution.asking_screen import event_sink_for
 from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, INVALID, LIMIT, OK, WAITING
 from scaffold.cli.render.layout import layout_for
-from scaffold.cli.render.live_screen import event_sink_for
 from scaffold.cli.render.report import report
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed, reason_of

@@ -10,10 +10,10 @@ from functools import partial
 
 import click
 
+from scaffold.cli.execution.asking_screen import event_sink_for
 from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
 from scaffold.cli.render.layout import layout_for
-from scaffold.cli.render.live_screen import event_sink_for
 from scaffold.cli.render.report import report
 from scaffold.cli.render.style import print_json, print_note
 from scaffold.cli.wiring import processes_of
@@ -52,7 +52,7 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
     try:
         async with own_run(context, run_id, partial(processes_of, context), notice=print_note) as owner:
             handle_interrupts(partial(_stop, owner))
-            sink = event_sink_for(context, owner.run, as_json=as_json)
+            sink = event_sink_for(context, owner.run, as_json=as_json, stopping=lambda: owner.is_ending)
             async with showing_events(context, owner.run, sink, since=since):
                 ending = await owner.execute()
     except EnvironmentNotReady:

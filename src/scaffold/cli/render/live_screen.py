@@ -1,18 +1,15 @@
 """The live screen of `run` and `attach`: a line for each event, and below them a row for each agent."""
 
-import sys
-
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from scaffold.cli.render.layout import Layout
-from scaffold.cli.render.progress import JsonEventLines, TextEventLines, event_lines
+from scaffold.cli.render.progress import event_lines
 from scaffold.cli.render.watch_view import agent_lines
 from scaffold.core.events import StoredEvent
 from scaffold.core.model import Run
 from scaffold.run.context import RunContext
-from scaffold.views.event_tail import EventSink
 from scaffold.views.run_view import read_summary
 from scaffold.views.text_format import local_time
 
@@ -35,10 +32,9 @@ class LiveScreen:
         self._context = context
         self._run = run
         self._console = Console(highlight=False)
-        self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        self._due = 0.0
         self._view = read_summary(context, run)
-        self._live.start()
+        self._due = 0.0
+        self.resume()
 
     def show(self, recorded: StoredEvent) -> None:
         """Print the event above the rows, unless only machines need it."""
@@ -57,18 +53,22 @@ class LiveScreen:
             self._view = read_summary(self._context, self._run)
             self._live.update(self._now(), refresh=True)
 
+    def pause(self) -> None:
+        """Erase the rows until `resume`; the lines stay."""
+        self._live.stop()
+
+    def resume(self) -> None:
+        """Draw rows again from the next tick on."""
+        # A new one: it would first move up by the height of the rows that it drew before.
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live.start()
+        self._due = 0.0
+
     def close(self) -> None:
         """Erase the rows; the lines stay."""
-        self._live.stop()
+        self.pause()
 
     def _now(self) -> Text:
         size = self._console.size
         lines = agent_lines(self._view, size.width, max(2, size.height - 2))
         return Text.from_ansi("\n".join(lines), no_wrap=True)
-
-
-def event_sink_for(context: RunContext, run: Run, *, as_json: bool) -> EventSink:
-    """Return what shows events: JSON for programs, a live screen on a terminal, else lines of text."""
-    if as_json:
-        return JsonEventLines()
-    return LiveScreen(context, run) if sys.stdout.isatty() else TextEventLines(context.clock.now)

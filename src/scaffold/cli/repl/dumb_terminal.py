@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from scaffold.cli.approval_answers import ANSWERS
 from scaffold.cli.repl.renderer import Renderer
-from scaffold.cli.repl.user_input import ANSWERS, InputSubmitted, InterruptPressed, PostEvent, QuitRequested
+from scaffold.cli.repl.user_input import InputSubmitted, InterruptPressed, PostEvent, QuitRequested
 from scaffold.cli.repl.view import ReplView, status_sentence
 from scaffold.core.ids import ConversationId
 from scaffold.core.printable_text import printable

@@ -1,33 +1,19 @@
 """User input: the events a terminal posts, the meaning of keys, and messages that wait for a busy agent."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from scaffold.core.conversation import Image, Text
-from scaffold.policy.permission.approval_gate import ApprovalAnswer, DenyBecause
 
 EXIT_WARNING_S = 2.0
 """How long the warning holds that another Ctrl-C leaves."""
-MIN_IDLE_S = 0.5
-"""How long no key may have been pressed before one counts as an answer: earlier keys were typed for something else."""
 
 InterruptEffect = Literal["deny", "stop", "end", "clear", "warn", "leave"]
 EnterEffect = Literal["send", "continue", "ignore"]
-ANSWERS: dict[str, ApprovalAnswer] = {
-    "y": "allow",
-    "yes": "allow",
-    "n": "deny",
-    "no": "deny",
-    "a": "always",
-    "always": "always",
-}
-"""The answers to a question, in lower case; the whole line must match."""
 REASON_KEY = "r"
 """Begins the reason of a denial, where keys answer."""
-_REASONED = re.compile(r"no?,? because:?\s+(?P<reason>\S.*)", re.IGNORECASE | re.DOTALL)
 
 
 class InputSubmitted(Struct, frozen=True):
@@ -97,21 +83,6 @@ def on_enter(before_cursor: str, after_cursor: str) -> EnterEffect:
     if before_cursor.endswith("\\") and not after_cursor.strip():
         return "continue"
     return "send" if (before_cursor + after_cursor).strip() else "ignore"
-
-
-def parse_answer(words: str) -> ApprovalAnswer | None:
-    """Return the answer that a key or a line stands for, `no, because ...` included; None if it is none."""
-    if reasoned := _REASONED.fullmatch(words.strip()):
-        return DenyBecause(reasoned["reason"])
-    return ANSWERS.get(words.strip().lower())
-
-
-def counts_as_answer(*, shown_s: float | None, last_key_s: float, now_s: float) -> bool:
-    """Return whether a key may answer: the question is shown, and no key was pressed for a while before.
-
-    A user in the middle of a word has not read the question.
-    """
-    return shown_s is not None and now_s - max(shown_s, last_key_s) >= MIN_IDLE_S
 
 
 class PendingInput:

@@ -1,7 +1,7 @@
 """Record what a human decides about items of the inbox."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
@@ -11,6 +11,10 @@ from scaffold.core.printable_text import printable
 from scaffold.store.database import Store
 from scaffold.store.run.inbox import DECISIONS
 from scaffold.views.run_view import decision_commands
+
+DECISION_HOURS = 24
+"""How long an approval or a rejection holds unless the user says otherwise."""
+DECISION_LIFETIME = timedelta(hours=DECISION_HOURS)
 
 
 class InboxDecision(Struct, frozen=True, kw_only=True):

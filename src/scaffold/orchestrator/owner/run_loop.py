@@ -108,6 +108,11 @@ class RunOwner:
         self._why = ""
         self._stopping = asyncio.Event()
 
+    @property
+    def is_ending(self) -> bool:
+        """Return whether running work ends at once."""
+        return self._stopping.is_set()
+
     def request_stop(self, cause: EndCause, why: str = "") -> None:
         """Start nothing new and end: at once for `stopped` and `cancelled`, else once running work has finished."""
         # The first cause stays, except that stopping and cancelling are stronger than waiting for running work.

@@ -1,0 +1,33 @@
+"""Answers to the question whether a call may run: as words, as keys, and when they count."""
+
+import re
+
+from scaffold.policy.permission.approval_gate import ApprovalAnswer, DenyBecause
+
+MIN_IDLE_S = 0.5
+"""How long no key may have been pressed before one counts as an answer: earlier keys were typed for something else."""
+ANSWERS: dict[str, ApprovalAnswer] = {
+    "y": "allow",
+    "yes": "allow",
+    "n": "deny",
+    "no": "deny",
+    "a": "always",
+    "always": "always",
+}
+"""The answers to a question, in lower case; the whole line must match."""
+_REASONED = re.compile(r"no?,? because:?\s+(?P<reason>\S.*)", re.IGNORECASE | re.DOTALL)
+
+
+def parse_answer(words: str) -> ApprovalAnswer | None:
+    """Return the answer that a key or a line stands for, `no, because ...` included; None if it is none."""
+    if reasoned := _REASONED.fullmatch(words.strip()):
+        return DenyBecause(reasoned["reason"])
+    return ANSWERS.get(words.strip().lower())
+
+
+def counts_as_answer(*, shown_s: float | None, last_key_s: float, now_s: float) -> bool:
+    """Return whether a key may answer: the question is shown, and no key was pressed for a while before.
+
+    A user in the middle of a word has not read the question.
+    """
+    return shown_s is not None and now_s - max(shown_s, last_key_s) >= MIN_IDLE_S

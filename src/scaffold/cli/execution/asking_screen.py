@@ -1,0 +1,171 @@
+"""The screen of a run that asks the questions of its agents, one at a time."""
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from scaffold.cli.approval_answers import counts_as_answer
+from scaffold.cli.execution.inbox_answers import answer_choices, decision_of
+from scaffold.cli.execution.terminal_lines import TerminalLines
+from scaffold.cli.render.inbox import item_text
+from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.live_screen import LiveScreen
+from scaffold.cli.render.progress import JsonEventLines, TextEventLines
+from scaffold.cli.render.style import is_terminal
+from scaffold.cli.wiring import repository_context
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.events import StoredEvent
+from scaffold.core.model import InboxItem, Run
+from scaffold.core.printable_text import count_of, printable
+from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
+from scaffold.run.context import RunContext
+from scaffold.views.event_tail import EventSink
+from scaffold.views.run_view import requesters_by_item
+
+BELL = "\a"
+
+
+def never() -> bool:
+    """Return False."""
+    return False
+
+
+def event_sink_for(context: RunContext, run: Run, *, as_json: bool, stopping: Callable[[], bool] = never) -> EventSink:
+    """Return what shows events: JSON for programs, a screen that asks on a terminal, else lines of text.
+
+    While the run is `stopping`, nothing is asked.
+    """
+    if as_json:
+        return JsonEventLines()
+    if not is_terminal(sys.stdout):
+        return TextEventLines(context.clock.now)
+    screen = LiveScreen(context, run)
+    if not is_terminal(sys.stdin):
+        return screen
+    return AskingScreen(repository_context(context.repository), run, screen, stopping=stopping)
+
+
+class AskingScreen:
+    """Shows events, and below them what agents ask the human, as `scaffold inbox` does.
+
+    While a question is shown, nothing else is: what happens meanwhile follows after the answer. A question that is
+    decided elsewhere disappears; one that is left stays in the inbox.
+    """
+
+    def __init__(self, context: RunContext, run: Run, screen: LiveScreen, *, stopping: Callable[[], bool]) -> None:
+        """`context` is closed with the screen. It is not the owner's, so that a decision is news to the owner."""
+        self._context = context
+        self._run = run
+        self._screen = screen
+        self._stopping = stopping
+        self._lines = TerminalLines(sys.stdin.fileno())
+        self._asked: InboxItem | None = None
+        self._shown_s = 0.0
+        self._left: set[str] = set()
+        """The items that the user leaves for later."""
+        self._held: list[StoredEvent] = []
+
+    def show(self, recorded: StoredEvent) -> None:
+        """Show the event, once no question is open."""
+        if self._asked is None:
+            self._screen.show(recorded)
+        else:
+            self._held.append(recorded)
+
+    def tick(self) -> None:
+        """Ask what is new in the inbox, end a question that needs no answer any more, else refresh the screen."""
+        waiting = self._waiting()
+        asked = self._asked
+        if asked is not None and asked.id not in {item.id for item in waiting}:
+            self._end(_ending(self._context.store.inbox.get(asked.id) or asked))
+        if self._asked is None and waiting:
+            self._ask(waiting[0], others=len(waiting) - 1)
+        if self._asked is None:
+            self._screen.tick()
+
+    def close(self) -> None:
+        """End: a question that is still open stays in the inbox."""
+        if self._asked is not None:
+            self._end(_ending(self._asked))
+        self._screen.close()
+        self._context.store.close()
+
+    def _waiting(self) -> list[InboxItem]:
+        """Return what to ask, the oldest first; nothing while the terminal belongs to another job."""
+        if self._stopping() or not self._lines.is_ours:
+            return []
+        items = self._context.store.inbox.open_of_run(self._run.id)
+        return [item for item in items if item.kind != "notice" and item.id not in self._left]
+
+    def _ask(self, item: InboxItem, *, others: int) -> None:
+        self._asked = item
+        self._screen.pause()
+        who = requesters_by_item([item], self._context.store.actions.of_run(self._run.id))
+        more = f"\n{count_of(others, 'question')} after this one" if others else ""
+        shown = item_text(item, who[item.id], self._context.clock.now(), layout_for(sys.stdout))
+        click.echo(f"{BELL}\n{shown}\n\n{answer_choices(item)}{more}")
+        self._prompt()
+        self._lines.start(self._take)
+        self._shown_s = self._context.clock.monotonic()
+
+    def _prompt(self) -> None:
+        click.echo("answer: ", nl=False)
+
+    def _take(self, words: str | None) -> None:
+        """Take what was sent: an answer, or None for Ctrl-D."""
+        item, now_s = self._asked, self._context.clock.monotonic()
+        if item is None:
+            return
+        if words is None:
+            click.echo()
+            self._leave(item)
+        # A line that was sent too soon cannot be meant for this question.
+        elif not counts_as_answer(shown_s=self._shown_s, last_key_s=0.0, now_s=now_s):
+            self._prompt()
+        else:
+            self._answer(item, words)
+
+    def _answer(self, item: InboxItem, words: str) -> None:
+        match decision_of(item, words, self._context.clock.now()):
+            case None:
+                if words.strip():
+                    click.echo(f"That is no answer. Choose one of:\n{answer_choices(item)}")
+                self._prompt()
+            case "later":
+                self._leave(item)
+            case decision:
+                self._decide(item, decision)
+
+    def _leave(self, item: InboxItem) -> None:
+        self._left.add(item.id)
+        self._end(f"{item.kind} {item.id} stays in the inbox: `scaffold inbox`")
+
+    def _decide(self, item: InboxItem, decision: InboxDecision) -> None:
+        try:
+            decide_items(self._context.store, [item.id], decision)
+        except ScaffoldError as error:
+            # Decided elsewhere in this moment, or the store is away: what it is now is seen at the next tick.
+            click.echo(printable(error.in_full))
+            self._prompt()
+        else:
+            self._end(f"{item.kind} {item.id}: {decision.to}")
+
+    def _end(self, note: str) -> None:
+        """End the question with a note, and show what happened meanwhile."""
+        self._lines.stop()
+        self._asked = None
+        click.echo(f"{printable(note)}\n")
+        self._screen.resume()
+        held, self._held = self._held, []
+        for recorded in held:
+            self._screen.show(recorded)
+
+
+def _ending(item: InboxItem) -> str:
+    """Return the note about a question that ends without an answer here, below the line of the prompt."""
+    if item.state == "open":
+        return f"\n{item.kind} {item.id} stays in the inbox: `scaffold inbox`"
+    if item.state in {"expired", "withdrawn"}:
+        return f"\n{item.kind} {item.id} no longer needs an answer"
+    return f"\n{item.kind} {item.id} was {item.state} elsewhere"

@@ -1,0 +1,259 @@
+"""A run in a real pseudo-terminal, where its agents' questions are asked and answered."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from scaffold.cli.approval_answers import MIN_IDLE_S
+from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.terminal import CTRL_C, CTRL_D, ENTER, Screen
+
+pytestmark = pytest.mark.slow
+MAKE = "echo made > made.txt"
+NO_SANDBOX = ("--yes", "--sandbox", "off")
+PROMPT = r"^answer:\Z"
+"""The prompt as the last line of the screen, with nothing typed."""
+WAITS, STOPPED = 3, 130
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    made.configure(inbox={"wait_s": 60})
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+@pytest.fixture
+def terminal(scenario):
+    """Return a function that starts a command in a terminal."""
+    started = []
+
+    def start(argv, **environ):
+        env = {**scenario.environ, "TERM": "xterm-256color", **environ}
+        started.append(Screen(argv, cwd=scenario.repo, env=env, rows=50))
+        return started[-1]
+
+    yield start
+    for screen in started:
+        screen.stop()
+
+
+def one_that_asks(scenario, *steps):
+    scenario.plan(plan_of(g=[action("make", effects=["made"], check="test -s made.txt")]))
+    scenario.cassette(make=[*(steps or (shell(MAKE),))])
+
+
+def ask(question, *options):
+    return {"name": "ask_human", "args": {"question": question, "options": list(options)}}
+
+
+def reply(screen, words):
+    """Answer the question once it counts."""
+    screen.wait_for(PROMPT)
+    time.sleep(MIN_IDLE_S)
+    before = screen.text
+    screen.send(words)
+    # Its echo is enough: a line that is no answer may be followed by the next prompt at once.
+    assert wait_until(lambda: screen.read() and screen.text != before)
+
+
+def inbox_states(scenario):
+    return [each["state"] for each in inbox(scenario, "--all")]
+
+
+def inbox(scenario, *flags):
+    return json.loads(scenario.scaffold("inbox", "--json", *flags).stdout)["inbox"]
+
+
+def test_an_approval_is_asked_in_the_run_and_given_there(scenario, terminal):
+    """BX-13: as `scaffold inbox` shows it; the same attempt continues."""
+    one_that_asks(scenario)
+    screen = terminal(scenario.run_command(*NO_SANDBOX))
+    reply(screen, "y" + ENTER)
+    assert screen.wait_for_exit() == 0, screen.text
+    assert f"│ {MAKE}" in screen.text
+    assert "approved" in screen.text
+    assert [each["outcome"] for each in scenario.status()["actions"][0]["attempts"]] == ["landed"]
+    assert [(each["state"], each["scope"]) for each in inbox(scenario, "--all")] == [("approved", "call")]
+
+
+@pytest.mark.parametrize("word", ["action", "goal", "run"])
+def test_an_approval_can_hold_for_a_part_of_the_run(scenario, terminal, word):
+    """BX-13: the second equal request is not asked."""
+    one_that_asks(scenario, shell(MAKE), shell(MAKE))
+    screen = terminal(scenario.run_command(*NO_SANDBOX))
+    reply(screen, word + ENTER)
+    assert screen.wait_for_exit() == 0, screen.text
+    assert [(each["state"], each["scope"]) for each in inbox(scenario, "--all")] == [("approved", word)]
+
+
+def test_a_rejection_with_its_reason_reaches_the_agent(scenario, terminal):
+    """BX-13."""
+    one_that_asks(scenario, shell(MAKE), write("made.txt", "written\n"))
+    screen = terminal(scenario.run_command(*NO_SANDBOX))
+    reply(screen, "no, because: use the file tools" + ENTER)
+    assert screen.wait_for_exit() == 0, screen.text
+    assert "a human rejected it: use the file tools" in scenario.journal("g", "make")
+
+
+def test_questions_are_asked_one_after_another(scenario, terminal):
+    """BX-13: what else happens is shown after the answer, and text of an agent cannot draw."""
+    keys = ("left", "right")
+    scenario.plan(plan_of(g=[action(key, effects=[f"{key}_made"], check=f"test -s {key}.txt") for key in keys]))
+    said = "Which \x1b[31m\u202eword?"
+    scenario.cassette(**{key: [ask(f"{said} {key}"), write(f"{key}.txt", "x\n")] for key in keys})
+    screen = terminal(scenario.run_command("--yes"))
+    assert wait_until(lambda: screen.read() and len(inbox(scenario)) == len(keys), 20)
+    screen.wait_for(PROMPT)
+    assert screen.text.count("Type your answer") == 1
+    reply(screen, "the first" + ENTER)
+    screen.wait_for("Type your answer", times=2)
+    reply(screen, "the second" + ENTER)
+    assert screen.wait_for_exit() == 0, screen.text
+    assert "\\x1b[31m\\x202eword?" in screen.text
+    assert "\u202e" not in screen.raw
+    assert sorted(each["answer"] for each in inbox(scenario, "--all")) == ["the first", "the second"]
+
+
+def test_pasted_lines_are_one_answer(scenario, terminal):
+    """BX-13: the second line does not answer the next question."""
+    one_that_asks(scenario, ask("Which words?"), shell(MAKE))
+    screen = terminal(scenario.run_command(*NO_SANDBOX))
+    reply(screen, "made" + ENTER + "y" + ENTER)
+    reply(screen, "y" + ENTER)
+    assert screen.wait_for_exit() == 0, screen.text
+    assert [each["answer"] for each in inbox(scenario, "--all")] == ["made\ny", None]
+
+
+def test_what_is_typed_before_the_question_is_no_answer(scenario, terminal):
+    """BX-13."""
+    one_that_asks(scenario)
+    screen = terminal(scenario.run_command(*NO_SANDBOX))
+    screen.wait_for("start    make")
+    screen.send("y" + ENTER)
+    screen.wait_for(PROMPT)
+    screen.send("y" + ENTER)
+    screen.wait_for("^answer: y\n(.*\n)?answer:$")
+    assert inbox_states(scenario) == ["open"]
+    reply(screen, "nonsense" + ENTER)
+    screen.wait_for("That is no answer")
+    reply(screen, "y" + ENTER)
+    assert screen.wait_for_exit() == 0, screen.text
+
+
+@pytest.mark.parametrize("keys", [CTRL_D, "later" + ENTER])
+def test_a_question_is_left_for_later(scenario, terminal, keys):
+    """BX-13: it stays in the inbox and is not asked again here."""
+    scenario.configure(inbox={"wait_s": 2})
+    one_that_asks(scenario)
+    screen = terminal(scenario.run_command(*NO_SANDBOX))
+    reply(screen, keys)
+    assert screen.wait_for_exit() == WAITS, screen.text
+    assert screen.text.count("yes, once") == 1
+    assert inbox_states(scenario) == ["open"]
+
+
+def test_a_question_that_is_decided_elsewhere_disappears(scenario, terminal):
+    """BX-13: with a note; what was typed so far is gone."""
+    one_that_asks(scenario)
+    screen = terminal(scenario.run_command(*NO_SANDBOX))
+    screen.wait_for(PROMPT)
+    screen.send("no, beca")
+    (item,) = inbox(scenario)
+    assert scenario.scaffold("approve", item["id"]).returncode == 0
+    screen.wait_for(f"approval {item['id']} was approved elsewhere")
+    assert screen.wait_for_exit() == 0, screen.text
+
+
+def test_attach_asks_too(scenario, terminal):
+    """BX-13, AL-27: of two terminals the first answer counts, the other one says so; Ctrl-C stops only the asking."""
+    one_that_asks(scenario)
+    assert scenario.run("--sandbox", "off", "--yes", "--detach").returncode == 0
+    screens = [terminal(scenario.command("attach")) for _ in range(3)]
+    for screen in screens:
+        screen.wait_for(PROMPT)
+    screens[0].send(CTRL_C)
+    assert screens[0].wait_for_exit() == 0
+    assert "stays in the inbox" in screens[0].text
+    reply(screens[1], "y" + ENTER)
+    screens[2].wait_for("was approved elsewhere")
+    assert [screen.wait_for_exit() for screen in screens[1:]] == [0, 0]
+    assert wait_until(lambda: scenario.processes() == [], 20)
+
+
+def test_ctrl_c_stops_the_run_as_without_a_question(scenario, terminal):
+    """BX-13, RA-19: the question stays in the inbox."""
+    one_that_asks(scenario)
+    screen = terminal(scenario.run_command(*NO_SANDBOX))
+    screen.wait_for(PROMPT)
+    screen.send("no, " + CTRL_C)
+    assert screen.wait_for_exit() == STOPPED, screen.text
+    assert "stopping: nothing new starts" in screen.text
+    assert "stays in the inbox" in screen.text
+    assert scenario.status()["run"]["status"] == "paused"
+
+
+def test_a_terminal_that_is_closed_leaves_the_question_open(scenario, terminal):
+    """BX-13, BX-15: the run is paused, the question stays."""
+    one_that_asks(scenario)
+    screen = terminal(scenario.run_command(*NO_SANDBOX))
+    screen.wait_for(PROMPT)
+    screen.close()
+    assert wait_until(lambda: scenario.processes() == [], 20)
+    assert inbox_states(scenario) == ["open"]
+
+
+def test_a_terminal_without_escape_sequences_gets_none(scenario, terminal):
+    """BX-13, RA-18."""
+    one_that_asks(scenario)
+    screen = terminal(scenario.run_command(*NO_SANDBOX), TERM="dumb", NO_COLOR="1")
+    reply(screen, "y" + ENTER)
+    assert screen.wait_for_exit() == 0, screen.text
+    assert "\x1b" not in screen.raw
+
+
+def test_nothing_is_asked_of_a_program(scenario, terminal):
+    """BX-13: neither with `--json` nor with standard input or output redirected."""
+    scenario.configure(inbox={"wait_s": 1})
+    one_that_asks(scenario)
+    argv = scenario.run_command(*NO_SANDBOX, "--json")
+    screen = terminal(argv)
+    assert screen.wait_for_exit() == WAITS
+    assert "answer:" not in screen.text
+    for more in ("</dev/null", "| cat"):
+        screen = terminal(["sh", "-c", f"{' '.join(scenario.command('resume'))} {more}"])
+        screen.wait_for_exit()
+        assert "answer:" not in screen.text
+
+
+def test_a_job_in_the_background_does_not_touch_the_terminal(scenario, terminal):
+    """BX-13: it is not stopped by the shell; in the foreground it asks."""
+    one_that_asks(scenario)
+    screen = terminal(["bash", "--norc", "-i"], PS1="$ ")
+    screen.wait_for(r"\$$")
+    screen.send(" ".join(scenario.run_command(*NO_SANDBOX)) + " &" + ENTER)
+    assert wait_until(lambda: screen.read() and inbox(scenario), 20)
+    screen.send("echo fre''e" + ENTER)
+    screen.wait_for("^free$")
+    assert "yes, once" not in screen.text
+    screen.send("fg" + ENTER)
+    reply(screen, "y" + ENTER)
+    screen.wait_for("landed 1 action")
+    screen.send("exit" + ENTER)
+    screen.wait_for_exit()
+
+
+def test_a_kill_during_a_question_loses_nothing(scenario, terminal):
+    """BX-13, BX-15: `resume` asks the same item."""
+    one_that_asks(scenario)
+    screen = terminal(scenario.run_command(*NO_SANDBOX))
+    screen.wait_for(PROMPT)
+    screen.child.kill(signal.SIGKILL)
+    assert wait_until(lambda: scenario.processes() == [], 20)
+    screen = terminal(scenario.command("resume"))
+    reply(screen, "y" + ENTER)
+    assert screen.wait_for_exit() == 0, screen.text
+    assert inbox_states(scenario) == ["approved"]
