@@ -146,14 +146,32 @@ def test_what_is_typed_before_the_question_is_no_answer(scenario, terminal):
 
 @pytest.mark.parametrize("keys", [CTRL_D, "later" + ENTER])
 def test_a_question_is_left_for_later(scenario, terminal, keys):
-    """BX-13: it stays in the inbox and is not asked again here."""
-    scenario.configure(inbox={"wait_s": 2})
+    """BX-13: it stays in the inbox and is not asked again here; another `resume` asks it, and the run goes on."""
+    scenario.configure(inbox={"wait_s": 1})
     one_that_asks(scenario)
     screen = terminal(scenario.run_command(*NO_SANDBOX))
     reply(screen, keys)
     assert screen.wait_for_exit() == WAITS, screen.text
     assert screen.text.count("yes, once") == 1
     assert inbox_states(scenario) == ["open"]
+    screen = terminal(scenario.command("resume"))
+    reply(screen, "y" + ENTER)
+    assert screen.wait_for_exit() == 0, screen.text
+
+
+def test_a_worker_waits_while_its_question_is_asked(scenario, terminal):
+    """BX-13, BX-17: longer than `inbox.wait_s` and than its own time; a terminal that was killed holds nothing."""
+    scenario.configure(inbox={"wait_s": 1}, tiers={"quick": {"timeout_min": 0.1}})
+    one_that_asks(scenario)
+    assert scenario.run("--sandbox", "off", "--yes", "--tier", "quick", "--detach").returncode == 0
+    screen = terminal(scenario.command("attach"))
+    screen.wait_for(PROMPT)
+    wait_until(lambda: screen.read() and False, 8)
+    assert scenario.status()["actions"][0]["status"] == "running"
+    screen.child.kill(signal.SIGKILL)
+    assert wait_until(lambda: scenario.status()["run"]["status"] == "paused", 20)
+    assert [each["outcome"] for each in scenario.status()["actions"][0]["attempts"]] == ["waiting"]
+    assert wait_until(lambda: scenario.processes() == [], 20)
 
 
 def test_a_question_that_is_decided_elsewhere_disappears(scenario, terminal):

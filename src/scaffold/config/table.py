@@ -272,7 +272,7 @@ _ROWS = (
     _own("notify", "a command for `/bin/sh` that receives notifications", parsers.command),
     Setting(
         "inbox.wait_s",
-        "how many seconds a worker waits for your decision before it pins its work and ends",
+        "how many seconds a worker waits for your decision before it pins its work and ends, if no terminal asks",
         positive("seconds"),
         _whole(_PERMISSIONS.inbox_wait_s),
     ),

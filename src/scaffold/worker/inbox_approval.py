@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -26,10 +26,13 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.assignment import Assignment
 from scaffold.run.context import RunContext
+from scaffold.run.terminals import asked_items
 from scaffold.worker.activity import ActivityClock
 
 QUESTION_LIFETIME = timedelta(days=7)
 """How long a question stays open; an older one may no longer match the situation."""
+TERMINAL_POLL_S = 1.0
+"""How often a worker looks whether the item that it waits for is still asked at a terminal."""
 SHUTDOWN_RESERVE_S = 0.5
 """Seconds of an attempt's time reserved to stop it, so that it does not time out while it waits for a human."""
 WORKTREE_PLACEHOLDER = "<worktree>"
@@ -80,7 +83,8 @@ def worker_gate(
 class InboxApprover:
     """Asks the human for one attempt, by the run's inbox.
 
-    A decision made before is reused. If no answer comes in time, HumanDecisionRequired stops the attempt.
+    A decision made before is reused. If no answer comes in time, HumanDecisionRequired stops the attempt; while the
+    item is asked at a terminal, there is time.
     """
 
     def __init__(self, context: RunContext, task: Assignment, activity: ActivityClock) -> None:
@@ -150,25 +154,24 @@ class InboxApprover:
     async def _decided(self, item: InboxItem) -> InboxItem:
         """Wait for a decision about `item` and return it; HumanDecisionRequired if none comes in time."""
         store, asked = self._context.store, item
-        poller = StorePoller(store.data_version)
+        poller, now = StorePoller(store.data_version), asyncio.get_running_loop().time
         tick = poller.tick()
-        try:
-            with self._activity.waiting():
-                async with asyncio.timeout(self._wait_s()):
-                    # The store is asked before the first wait: a human may have
-                    # decided the same for an earlier attempt.
-                    while (decided := store.inbox.in_force(item, self._used)) is None:
-                        # True for an item that was never added, and for one that expired
-                        # or was withdrawn while this worker waits.
-                        if not store.inbox.is_open(asked.id):
-                            asked = self._ask(item)
-                        tick = await poller.past(tick)
-        except TimeoutError:
-            raise _waiting_error(asked) from None
+        give_up_at = now() + self._task.run.settings.permissions.inbox_wait_s
+        # The store is asked before the first wait: a human may have decided the same for an earlier attempt.
+        while (decided := store.inbox.in_force(item, self._used)) is None:
+            # True for an item that was never added, and for one that expired or was withdrawn while this worker waits.
+            if not store.inbox.is_open(asked.id):
+                asked = self._ask(item)
+            is_asked = asked.id in asked_items(store, self._task.run.id)
+            if not is_asked and (now() >= give_up_at or self.left_s <= 0):
+                raise _waiting_error(asked)
+            # The end of a terminal's process is no change of the store.
+            wait_s = TERMINAL_POLL_S if is_asked else min(TERMINAL_POLL_S, give_up_at - now(), self.left_s)
+            # While somebody is asked, the attempt's time stands still.
+            with self._activity.parked() if is_asked else self._activity.waiting(), suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    tick = await poller.past(tick)
         return decided
-
-    def _wait_s(self) -> float:
-        return min(self._task.run.settings.permissions.inbox_wait_s, self.left_s)
 
     def _ask(self, item: InboxItem) -> InboxItem:
         """Add the item to the inbox; also used again if it was closed without a decision."""

@@ -10,6 +10,7 @@ import pytest
 from builders import with_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, awaited_inbox_id
+from scaffold.host.identity import own_identity
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.owner.control import halt_run, retry_action
 from scaffold.orchestrator.owner.open_run import reconfigure_run
@@ -55,6 +56,28 @@ async def test_a_run_in_which_only_a_human_can_help_pauses_and_continues_after_t
     assert (await harness.run_to_end(run, **commands("a", "b"))).state == Completed()
     assert item_states(harness) == ["approved", "approved"]
     assert [each.outcome for each in harness.attempts(run, "a")] == ["waiting", "landed"]
+
+
+async def test_a_run_whose_question_is_asked_at_a_terminal_waits_for_the_answer(harness):
+    """BX-13: although its worker has ended; once the terminal is left, it pauses."""
+    run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])), **ASKING)
+    assert await harness.run_to_end(run, **commands("a", "b")) == WAITS
+    with harness.store.transaction():
+        harness.store.inbox.ask_at_terminal([harness.store.inbox.open()[0].id], own_identity())
+    running = asyncio.create_task(harness.run_to_end(run, **commands("a", "b")))
+    await poll_until(lambda: harness.status(run) == "active")
+    await asyncio.wait([running], timeout=1.5)
+    assert not running.done()
+    decide(harness)
+    assert await running == WAITS, "the second question is asked nowhere"
+    assert [each.outcome for each in harness.attempts(run, "a")] == ["waiting", "landed"]
+    with harness.store.transaction():
+        harness.store.inbox.ask_at_terminal([harness.store.inbox.open()[0].id], own_identity())
+    running = asyncio.create_task(harness.run_to_end(run, **commands("a", "b")))
+    await poll_until(lambda: harness.status(run) == "active")
+    with harness.store.transaction():
+        harness.store.inbox.ask_at_terminal([], own_identity())
+    assert await running == WAITS
 
 
 async def test_other_rules_withdraw_open_approvals_and_other_settings_do_not(harness):

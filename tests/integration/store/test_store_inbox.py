@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from builders import a_goal, a_run, an_action, an_attempt, events_of, store_run
 from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.events import NoticeRaised
-from scaffold.core.model import Action, InboxItem
+from scaffold.core.model import Action, InboxItem, ProcessIdentity
 from scaffold.core.states import Running, blocked_on_inbox, status_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
@@ -326,3 +326,25 @@ def test_approvals_of_an_action_can_be_found_again(store: Store, item: InboxItem
     (found,) = store.inbox.approved(an_action("a").id)
     assert (found.id, found.answer) == ("yes", "because")
     assert store.inbox.approved(an_action("b").id) == ()
+
+
+def test_items_are_asked_at_terminals_while_they_are_open(store: Store, item: InboxItem) -> None:
+    """BX-13: each terminal says what it asks; a decision ends that everywhere."""
+    here, there = ProcessIdentity(1, "start", "boot"), ProcessIdentity(2, "start", "boot")
+    for item_id in ("one", "two"):
+        ask(store, replace(item, id=item_id, text=item_id))
+    with store.transaction():
+        store.inbox.ask_at_terminal(["one", "two", "unknown"], here)
+        store.inbox.ask_at_terminal(["two"], there)
+    assert store.inbox.terminals("run-1") == {"one": [here], "two": [here, there]}
+    assert store.inbox.terminals("run-2") == {}
+    with store.transaction():
+        store.inbox.decide("two", "approved")
+        store.inbox.ask_at_terminal(["one", "two"], there)
+    assert store.inbox.terminals("run-1") == {"one": [here, there]}
+    with store.transaction():
+        store.inbox.ask_at_terminal([], there)
+    assert store.inbox.terminals("run-1") == {"one": [here]}
+    with store.transaction():
+        store.inbox.withdraw("run-1")
+    assert store.inbox.terminals("run-1") == {}

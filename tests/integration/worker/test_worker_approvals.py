@@ -8,6 +8,7 @@ from builders import sandbox_or_skip
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.core.errors import HumanDecisionRequired, StaleFence
 from scaffold.core.states import Blocked, Pending, blocked_on_inbox
+from scaffold.host.identity import own_identity
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
@@ -87,6 +88,28 @@ async def test_an_attempt_that_times_out_while_it_waits_has_not_failed(harness):
     assert ending == AttemptEnd("waiting", ending.error, item.id)
     assert harness.action(run, "a").state == blocked_on_inbox(item.id)
     assert harness.store.actions.failures(harness.action(run, "a").id) == 0
+
+
+@pytest.mark.slow
+async def test_while_it_is_asked_at_a_terminal_a_worker_waits_and_its_time_stands_still(harness):
+    """BX-13, BX-17: until the terminal is left; a process that is dead asks nothing."""
+    run = await begin(harness, attempt_timeout_s=2.0)
+
+    async def sit_there():
+        await poll_until(harness.store.inbox.open)
+        (item,) = items(harness)
+        for terminal in (own_identity(), DEAD_PROCESS):
+            with harness.store.transaction():
+                harness.store.inbox.ask_at_terminal([item.id], terminal)
+        await asyncio.sleep(4.0)
+        assert harness.attempts(run, "a")[0].status == "claimed"
+        with harness.store.transaction():
+            harness.store.inbox.ask_at_terminal([], own_identity())
+
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(harness.work(run, "a", DEED))
+        tasks.create_task(sit_there())
+    assert work.result().outcome == "waiting"
 
 
 async def test_work_done_before_the_question_is_pinned(harness):

@@ -1,7 +1,8 @@
 """The screen of a run that asks the questions of its agents, one at a time."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 
 import click
 
@@ -14,11 +15,12 @@ from scaffold.cli.render.live_screen import LiveScreen
 from scaffold.cli.render.progress import JsonEventLines, TextEventLines
 from scaffold.cli.render.style import is_terminal
 from scaffold.cli.wiring import repository_context
-from scaffold.core.errors import ScaffoldError
+from scaffold.core.errors import ScaffoldError, StoreUnavailable
 from scaffold.core.events import StoredEvent
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.printable_text import count_of, printable
-from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
+from scaffold.host.identity import own_identity
+from scaffold.orchestrator.owner.inbox import InboxDecision, ask_at_terminal, decide_items
 from scaffold.run.context import RunContext
 from scaffold.views.event_tail import EventSink
 from scaffold.views.run_view import requesters_by_item
@@ -65,6 +67,10 @@ class AskingScreen:
         self._left: set[str] = set()
         """The items that the user leaves for later."""
         self._held: list[StoredEvent] = []
+        self._process = own_identity()
+        self._registered: frozenset[str] = frozenset()
+        # Before the run goes on: what it waits for already is asked, too.
+        self._register(self._waiting())
 
     def show(self, recorded: StoredEvent) -> None:
         """Show the event, once no question is open."""
@@ -76,6 +82,7 @@ class AskingScreen:
     def tick(self) -> None:
         """Ask what is new in the inbox, end a question that needs no answer any more, else refresh the screen."""
         waiting = self._waiting()
+        self._register(waiting)
         asked = self._asked
         if asked is not None and asked.id not in {item.id for item in waiting}:
             self._end(_ending(self._context.store.inbox.get(asked.id) or asked))
@@ -86,10 +93,13 @@ class AskingScreen:
 
     def close(self) -> None:
         """End: a question that is still open stays in the inbox."""
-        if self._asked is not None:
-            self._end(_ending(self._asked))
-        self._screen.close()
-        self._context.store.close()
+        with ExitStack() as closing:
+            closing.callback(self._context.store.close)
+            closing.callback(self._screen.close)
+            if self._asked is not None:
+                self._end(_ending(self._asked))
+            with suppress(StoreUnavailable):  # then the end of this process says it
+                self._register([])
 
     def _waiting(self) -> list[InboxItem]:
         """Return what to ask, the oldest first; nothing while the terminal belongs to another job."""
@@ -97,6 +107,13 @@ class AskingScreen:
             return []
         items = self._context.store.inbox.open_of_run(self._run.id)
         return [item for item in items if item.kind != "notice" and item.id not in self._left]
+
+    def _register(self, waiting: Sequence[InboxItem]) -> None:
+        """Store what is asked here, shown or next: its worker waits, and the run goes on."""
+        items = frozenset(item.id for item in waiting)
+        if items != self._registered:
+            ask_at_terminal(self._context.store, items, self._process)
+            self._registered = items
 
     def _ask(self, item: InboxItem, *, others: int) -> None:
         self._asked = item

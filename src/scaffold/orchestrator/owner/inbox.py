@@ -1,12 +1,12 @@
 """Record what a human decides about items of the inbox."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 
 from scaffold.core.errors import IllegalTransition, UsageError
-from scaffold.core.model import DecisionScope, InboxItem, InboxVerdict
+from scaffold.core.model import DecisionScope, InboxItem, InboxVerdict, ProcessIdentity
 from scaffold.core.printable_text import printable
 from scaffold.store.database import Store
 from scaffold.store.run.inbox import DECISIONS
@@ -44,6 +44,12 @@ def decide_items(store: Store, names: Sequence[str], decision: InboxDecision) ->
     with store.transaction(durable=True):
         ids = dict.fromkeys(_find(store, name).id for name in names)
         return tuple(_decide(store, _require_item(store, item_id), decision) for item_id in ids)
+
+
+def ask_at_terminal(store: Store, items: Collection[str], terminal: ProcessIdentity) -> None:
+    """Store which open items a process asks at its terminal, in place of earlier ones; the run waits for them."""
+    with store.transaction():
+        store.inbox.ask_at_terminal(items, terminal)
 
 
 def _find(store: Store, name: str) -> InboxItem:

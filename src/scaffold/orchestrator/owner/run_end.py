@@ -26,6 +26,7 @@ from scaffold.plan.decide import decide
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.run.terminals import asked_items
 from scaffold.store.database import Store
 
 FinalGateStatus = Literal["proven", "unproven"] | Failed
@@ -89,10 +90,15 @@ def _final_state(
 def pause_if_waiting(store: Store, run: Run) -> bool:
     """Pause the run, without releasing it, if nothing can happen before a human decides; return whether it was paused.
 
+    It is not paused while a question of it is asked at a terminal.
+
     One transaction: a decision comes either before it and is seen, or after it and finds the run paused.
     """
     # Most runs do not wait for a human; the transaction below would take the write lock at every wake-up.
     if not any(store.actions.waiting(goal.id) for goal in store.goals.of_run(run.id)):
+        return False
+    # Somebody is in front of the question.
+    if asked_items(store, run.id):
         return False
     with owner_transaction(store, run, durable=True):
         # An item that has expired releases its action to ask again, so the run is not waiting for it.

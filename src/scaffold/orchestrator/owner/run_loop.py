@@ -295,7 +295,7 @@ class RunOwner:
     async def _end_overdue_workers(self) -> None:
         while True:
             await self._exits.end_overdue()
-            if any((self._exits.expire_inbox(), self._supervisors.wake_rested())):
+            if any((self._exits.watch_inbox(), self._supervisors.wake_rested())):
                 self._wakeup.notify_all()
             await self._context.clock.sleep(OVERDUE_POLL_S)
 

@@ -5,7 +5,7 @@ actions that wait for it back to pending, in the same transaction.
 """
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, assert_never
 
@@ -14,8 +14,8 @@ from msgspec.json import encode
 from scaffold.core.errors import IllegalTransition
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionId, AttemptId, RunId
-from scaffold.core.model import DecisionScope, InboxItem, InboxKind, InboxVerdict
-from scaffold.store.driver.columns import OBJECT, TimeSource, format_time, parse_optional_time, parse_time
+from scaffold.core.model import DecisionScope, InboxItem, InboxKind, InboxVerdict, ProcessIdentity
+from scaffold.store.driver.columns import OBJECT, OWNER, TimeSource, format_time, parse_optional_time, parse_time
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.errors import illegal_transition
 from scaffold.store.run.actions import Actions
@@ -75,6 +75,14 @@ WHERE run_id = :run_id AND state = 'open' AND kind <> 'notice'
   AND NOT EXISTS (SELECT 1 FROM action WHERE action.run_id = inbox.run_id AND action.status = 'blocked'
                                          AND action.reason = 'waits_for:' || inbox.id)
 RETURNING id
+"""
+FORGET_TERMINAL = "DELETE FROM inbox_terminal WHERE process = :process"
+FORGET_TERMINALS_OF = "DELETE FROM inbox_terminal WHERE item_id = :item_id"
+ADD_TERMINAL = "INSERT INTO inbox_terminal (item_id, process) VALUES (:item_id, :process)"
+TERMINALS = """
+SELECT item_id, process FROM inbox_terminal JOIN inbox ON inbox.id = item_id
+WHERE run_id = :run_id
+ORDER BY item_id, process
 """
 
 DECISIONS: Mapping[InboxKind, frozenset[InboxVerdict]] = {
@@ -160,6 +168,21 @@ class Inbox(RunTableGateway):
             map(self._item, self._connection.rows(OPEN_OF_RUN, run_id=run_id, now=format_time(self._clock.now())))
         )
 
+    def ask_at_terminal(self, items: Collection[str], terminal: ProcessIdentity) -> None:
+        """Store which open items a process asks at its terminal, in place of what it asked before."""
+        process = OWNER.write(terminal)
+        self._connection.write(FORGET_TERMINAL, process=process)
+        for item_id in items:
+            if self.is_open(item_id):
+                self._connection.write(ADD_TERMINAL, item_id=item_id, process=process)
+
+    def terminals(self, run_id: RunId) -> Mapping[str, Sequence[ProcessIdentity]]:
+        """Return the processes that ask the run's open items at a terminal, by item; one may have died meanwhile."""
+        found: dict[str, list[ProcessIdentity]] = {}
+        for row in self._connection.rows(TERMINALS, run_id=run_id):
+            found.setdefault(row["item_id"], []).append(OWNER.read(row["process"]))
+        return found
+
     def decide(
         self,
         item_id: str,
@@ -190,7 +213,7 @@ class Inbox(RunTableGateway):
             valid_until=format_time(valid_until),
         )
         self._events.append(row["run_id"], NoticeRaised("info", f"{row['kind']} {item_id} is {to}: {row['text']}"))
-        self._actions.release(row["run_id"], item_id)
+        self._release(row["run_id"], item_id)
 
     def overdue(self, run_id: RunId) -> bool:
         """Return whether any open item has expired."""
@@ -214,8 +237,13 @@ class Inbox(RunTableGateway):
     def _closed(self, run_id: RunId, rows: list[Row], level: Literal["info", "warning"], what: str) -> tuple[str, ...]:
         for row in rows:
             self._events.append(run_id, NoticeRaised(level, f"{row['id']} {what}"))
-            self._actions.release(run_id, row["id"])
+            self._release(run_id, row["id"])
         return tuple(row["id"] for row in rows)
+
+    def _release(self, run_id: RunId, item_id: str) -> None:
+        """Let the actions that wait for an item start again; no terminal asks it any more."""
+        self._connection.write(FORGET_TERMINALS_OF, item_id=item_id)
+        self._actions.release(run_id, item_id)
 
     def _item(self, row: Row) -> InboxItem:
         """Return the item; an open one past its time is returned as expired even if not closed yet."""

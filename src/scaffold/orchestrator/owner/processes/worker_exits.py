@@ -14,6 +14,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
 from scaffold.run.sandbox import remove_temporary_folder
+from scaffold.run.terminals import asked_items
 from scaffold.worker.workspace import UNPINNED_PHASES, rescue_and_remove
 
 OVERTIME_S = 120.0
@@ -38,6 +39,8 @@ class WorkerExitHandler:
         self._last_look = -math.inf
         self._looking_since = -math.inf
         """When the present series of looks began: after a pause of ours, missing heartbeats say nothing."""
+        self._asked: frozenset[str] = frozenset()
+        """The items that were asked at a terminal at the last look."""
         self._first_seen: dict[AttemptId, float] = {}
         """Monotonic time at which each attempt was first seen; wall-clock time may jump."""
 
@@ -77,14 +80,20 @@ class WorkerExitHandler:
                 await self._engine.stop_attempt(attempt.id, grace_s=STOP_GRACE_S)
         self._last_look = self._context.clock.monotonic()
 
-    def expire_inbox(self) -> bool:
-        """Expire overdue inbox items, so that their actions can ask again; return whether there were any."""
+    def watch_inbox(self) -> bool:
+        """Expire overdue inbox items, so that their actions can ask again; return whether it changed what may go on.
+
+        That a terminal which asks was left, or has died, is no event, and changes it, too.
+        """
         store = self._context.store
+        asked = asked_items(store, self._run.id)
         overdue = bool(store.inbox.overdue(self._run.id))
         if overdue:
             with owner_transaction(store, self._run):
                 store.inbox.expire(self._run.id)
-        return overdue
+        changed = overdue or asked != self._asked
+        self._asked = asked
+        return changed
 
     def _is_fault_of_machine(self, code: int) -> bool:
         # On a full disk, a write to a mapped file is a signal, and Python cannot flush its output.
