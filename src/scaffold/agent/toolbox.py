@@ -51,9 +51,9 @@ class Toolbox:
             writing=frozenset(tool.name for tool in self.tools if tool.category == "file_write"),
         )
 
-    def batch(self, calls: Sequence[ToolCall]) -> "ToolBatch":
-        """Return a batch of the calls of one reply."""
-        return ToolBatch(self, calls)
+    def batch(self, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> "ToolBatch":
+        """Return a batch of the calls of one reply; those in `ended` are not run again."""
+        return ToolBatch(self, calls, ended)
 
     def read_only(self, call: ToolCall) -> bool:
         """Return whether a call changes nothing."""
@@ -111,11 +111,16 @@ def _unknown_secret(mark: str) -> str:
 class ToolBatch:
     """The calls of one reply and their results so far."""
 
-    def __init__(self, toolbox: Toolbox, calls: Sequence[ToolCall]) -> None:
+    def __init__(self, toolbox: Toolbox, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> None:
         self._toolbox = toolbox
         self._calls = calls
         self._begun: set[str] = set()
-        self._ended: dict[str, ToolResult] = {}
+        self._ended = {result.call_id: result for result in ended}
+
+    @property
+    def ended(self) -> tuple[ToolResult, ...]:
+        """The results of the calls that have ended."""
+        return tuple(self._ended.values())
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
@@ -157,6 +162,8 @@ class ToolBatch:
                 self._copy(calls[first], calls[index])
 
     async def _answer(self, call: ToolCall) -> None:
+        if call.id in self._ended:
+            return
         # Recorded before the call runs: if it is interrupted, its result says that its effects are unknown.
         self._begun.add(call.id)
         self._ended[call.id] = await self._toolbox.result(call)

@@ -16,7 +16,7 @@ from scaffold.agent.context.written_summary import dropped_text, written_words
 from scaffold.agent.journal import Journal
 from scaffold.agent.ports import NO_IO, AgentIO, FixedContext, PromptContext
 from scaffold.agent.prompts import summary_writer_prompt
-from scaffold.agent.toolbox import UNKNOWN_RESULT, Toolbox
+from scaffold.agent.toolbox import UNKNOWN_RESULT, ToolBatch, Toolbox
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
@@ -34,6 +34,7 @@ from scaffold.core.conversation import (
     ToolCallDelta,
     ToolResult,
     UserMessage,
+    WaitingTurn,
 )
 from scaffold.core.errors import BudgetExceeded, ContextOverflow, ModelError, TurnLimitExceeded
 from scaffold.core.model import Usage
@@ -132,6 +133,21 @@ class Agent:
         """That of summaries and failed requests since the last reply; the history stores it with the next one."""
         self._gauge = initial_estimate(brief.system, brief.context.text(), tools)
         self.conversation = conversation or Conversation()
+        self._batch: ToolBatch | None = None
+        """The calls that run now."""
+
+    @property
+    def waiting_turn(self) -> WaitingTurn | None:
+        """The turn as a later `turn` of another process can continue it; None while no tool runs."""
+        if self._batch is None:
+            return None
+        return WaitingTurn(
+            messages=tuple(self.conversation.kept),
+            summary=self.conversation.summary,
+            results=self._batch.ended,
+            requests=self._requests,
+            answered=self._answered,
+        )
 
     @property
     def usage(self) -> Usage:
@@ -166,17 +182,17 @@ class Agent:
         # The correction belongs to the tokenizer of the previous model.
         self._gauge = msgspec.structs.replace(self._gauge, scale=1.0)
 
-    async def turn(self, prompt: str | Sequence[Text | Image]) -> TurnResult:
+    async def turn(self, prompt: str | Sequence[Text | Image] | WaitingTurn) -> TurnResult:
         """Send `prompt`, then alternate model and tools until a reply that ends the turn.
 
-        An empty prompt starts a turn about incoming messages alone. Raises TurnLimitExceeded if the requests are used
+        An empty prompt starts a turn about incoming messages alone; a waiting turn of another process continues with
+        the calls that have no results. Raises TurnLimitExceeded if the requests are used
         up, BudgetExceeded if no further request may start, another ModelError if there is no complete reply. The
         conversation up to that point is kept.
         """
-        self._say(prompt)
+        worked = await self._begin(prompt)
         before, usage, cuts = self._requests, Usage(), 0
-        # A message of a subagent is the result of a call, too.
-        worked, nudges = not prompt, set[str]()
+        nudges = set[str]()
         while True:
             self._take_incoming()
             reply = await self._ask()
@@ -214,12 +230,27 @@ class Agent:
         open_calls = _not_run_results(self.conversation.unanswered, UNKNOWN_RESULT)
         self._hand_in((*open_calls, *(Text(utf8_safe(text)) for text in texts)))
 
-    async def _work(self, calls: Sequence[ToolCall]) -> None:
-        """Run the calls; results that exist before an interruption are kept."""
-        batch = self._toolbox.batch(calls)
+    async def _begin(self, prompt: str | Sequence[Text | Image] | WaitingTurn) -> bool:
+        """Begin or continue a turn; return whether tools have run in it."""
+        if not isinstance(prompt, WaitingTurn):
+            self._say(prompt)
+            # A message of a subagent is the result of a call, too.
+            return not prompt
+        self.conversation = Conversation(prompt.messages, prompt.summary)
+        self._requests, self._answered = prompt.requests, prompt.answered
+        await self._work(self.conversation.unanswered, prompt.results)
+        if prompt.news:
+            self._records.journal.note("news", text=prompt.news)
+            self._hand_in((Text(prompt.news),))
+        return True
+
+    async def _work(self, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> None:
+        """Run the calls that have not `ended`; results that exist before an interruption are kept."""
+        self._batch = batch = self._toolbox.batch(calls, ended)
         try:
             await batch.run()
         finally:
+            self._batch = None
             # Providers refuse a conversation with an unanswered call, so every call gets a result even now.
             self._answer(batch.results)
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from scaffold.core.model import Usage
 from scaffold.core.run_settings import Effort
+from scaffold.core.todo import TodoList
 from scaffold.core.tool import Tool
 
 
@@ -85,6 +86,25 @@ class AssistantMessage(Struct, frozen=True, tag="assistant"):
 
 
 Message = UserMessage | AssistantMessage
+
+
+class WaitingTurn(Struct, frozen=True, kw_only=True):
+    """A turn in which a tool call waits for a human: what another process needs to continue it."""
+
+    messages: tuple[Message, ...]
+    """The last one is the reply with the calls."""
+    summary: str = ""
+    """The summary of the messages before these; empty if there are none."""
+    results: tuple[ToolResult, ...] = ()
+    """Those of the reply's calls that have ended."""
+    requests: int
+    """How many requests the agent has made."""
+    answered: int
+    """How many of them were made before the user last said something."""
+    todos: TodoList = TodoList()
+    news: str = ""
+    """What has changed since, for the agent; empty if nothing."""
+
 
 StopReason = Literal["end", "tool_calls", "max_tokens", "refused", "paused"]
 """Why a reply ended; `paused`: the provider wants to be asked again to go on."""

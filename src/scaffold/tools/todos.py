@@ -52,6 +52,11 @@ class Todos:
         """Return the current entries."""
         return self._list.entries
 
+    @property
+    def saved(self) -> TodoList:
+        """Return the list as it is saved."""
+        return self._list
+
     def watch(self, listener: Callable[[Entries], None]) -> None:
         """Call `listener` with the entries after each change."""
         self._listeners.append(listener)

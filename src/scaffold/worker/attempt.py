@@ -32,6 +32,7 @@ from scaffold.worker.activity import ActivityClock, attempt_activity
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import AttemptRecorder, CandidateReady
 from scaffold.worker.change_loop import make_change
+from scaffold.worker.continued_turn import take_up_turn
 from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
 from scaffold.worker.file_requests import grant_approved_requests
 from scaffold.worker.inbox_approval import InboxApprover
@@ -136,7 +137,8 @@ class Worker:
             await provision_checkout(environment, workspace.path)
             grant_approved_requests(context)
             if is_review_role(task.action.role):
-                return await run_review(context, watched_agent(context, self._model))
+                continued = await take_up_turn(context)
+                return await run_review(context, watched_agent(context, self._model, continued), continued)
             if self._reviewer is no_reviewer:
                 context = msgspec.structs.replace(context, reviewer=declaration_reviewer(context, self._model))
             return await make_change(context, self._model)

@@ -8,6 +8,7 @@ from msgspec import Struct, structs
 
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.contract import CheckResult, Contract, Verification
+from scaffold.core.conversation import WaitingTurn
 from scaffold.core.errors import BudgetExceeded, GitError, HumanDecisionRequired, ModelError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt
@@ -23,6 +24,7 @@ from scaffold.verify.contract.checks import unchanged_result
 from scaffold.verify.guard import PROTECTED_FILES_CHECK
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.continued_turn import take_up_turn
 from scaffold.worker.critic import Critic, critique_prompt, improve_prompt
 from scaffold.worker.critique import (
     Critique,
@@ -92,8 +94,10 @@ async def make_change(context: AttemptContext, model: Model) -> CandidateReady |
     start = IterationResult(
         left=await commits.tree_of(context.workspace.git, base), verification=unchanged_result(base)
     )
+    continued = await take_up_turn(context)
+    agent = watched_agent(context, model, continued)
     judges = Judges(critic=critic, second=_change_judge(context, model))
-    return await ChangeLoop(context, watched_agent(context, model), verifier, judges, start).execute()
+    return await ChangeLoop(context, agent, verifier, judges, start).execute(continued)
 
 
 def _change_judge(context: AttemptContext, model: Model) -> ChangeJudge | None:
@@ -124,14 +128,17 @@ class ChangeLoop:
         self._said = ""
         """The agent's latest answer."""
 
-    async def execute(self) -> CandidateReady | AttemptEnd:
-        """Run iterations until one decides the end; one that changes nothing is the last."""
+    async def execute(self, continued: WaitingTurn | None = None) -> CandidateReady | AttemptEnd:
+        """Run iterations until one decides the end; one that changes nothing is the last.
+
+        The first one finishes the turn that is `continued`, if any.
+        """
         self._context.record.enter("executing")
-        if (before := await restore_waiting_change(self._context)) is not None:
+        if continued is None and (before := await restore_waiting_change(self._context)) is not None:
             ending = await self._hand_in_restored(before)
             if ending is not None:
                 return ending
-        prompt = task_prompt(self._context.task, self._verifier.contract, self._context.declaration)
+        prompt = continued or task_prompt(self._context.task, self._verifier.contract, self._context.declaration)
         for iteration in range(1, self._context.task.run.settings.tier.iterations + 1):
             move = await self._iteration(prompt, iteration)
             match move:
@@ -167,7 +174,7 @@ class ChangeLoop:
         record.enter("executing")
         return None
 
-    async def _iteration(self, prompt: str, iteration: int) -> NextStep | AttemptEnd:
+    async def _iteration(self, prompt: str | WaitingTurn, iteration: int) -> NextStep | AttemptEnd:
         """Run one iteration; once something has passed, stop early enough to hand that in."""
         # Without it, the deadline of the whole attempt would end an improvement
         # and the work that had already passed with it.
@@ -182,7 +189,7 @@ class ChangeLoop:
                 raise
             return AttemptEnd("timeout", "the attempt timed out")
 
-    async def _turn(self, prompt: str) -> TurnResult | AttemptEnd:
+    async def _turn(self, prompt: str | WaitingTurn) -> TurnResult | AttemptEnd:
         try:
             finish = await self._agent.turn(prompt)
         except (BudgetExceeded, ModelError) as error:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from scaffold.agent.messages.poller import StorePoller
+from scaffold.core.conversation import WaitingTurn
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.model import InboxItem, InboxKind
 from scaffold.core.printable_text import utf8_safe
@@ -94,6 +95,11 @@ class InboxApprover:
         self._task = task
         # For this attempt only: the next one, after a crash or a wait, begins again with the same calls.
         self._used: set[str] = set()
+        self._turn: Callable[[], WaitingTurn | None] = _no_turn
+
+    def keeps(self, turn: Callable[[], WaitingTurn | None]) -> None:
+        """Store what `turn` returns whenever a wait begins, until it is over: the next attempt can continue it."""
+        self._turn = turn
 
     async def decide_call(self, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:
         """Return a human's decision about exactly this request, asked for exactly this reason.
@@ -171,13 +177,24 @@ class InboxApprover:
             with self._activity.parked() if is_asked else self._activity.waiting(), suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     tick = await poller.past(tick)
+        self._forget_turn()
         return decided
+
+    def _forget_turn(self) -> None:
+        """Delete the stored turn before anything else happens in it."""
+        store, attempt = self._context.store, self._task.attempt
+        if store.waiting_turns.is_kept(attempt.id):
+            with store.transaction(durable=True):
+                store.attempts.check(attempt.id, fence=attempt.fence)
+                store.waiting_turns.forget(attempt.action_id)
 
     def _ask(self, item: InboxItem) -> InboxItem:
         """Add the item to the inbox; also used again if it was closed without a decision."""
         attempt = self._task.attempt
         with self._context.store.transaction(durable=True):
             self._context.store.attempts.check(attempt.id, fence=attempt.fence)
+            if (turn := self._turn()) is not None:
+                self._context.store.waiting_turns.keep(attempt.id, turn)
             return self._context.store.inbox.ask(msgspec.structs.replace(item, id=new_id()))
 
     def _item(self, kind: InboxKind, text: str, detail: Mapping[str, Any]) -> InboxItem:
@@ -194,6 +211,10 @@ class InboxApprover:
             created_at=now,
             expires_at=now + QUESTION_LIFETIME,
         )
+
+
+def _no_turn() -> None:
+    """Return None: no agent has begun."""
 
 
 def _replace_worktree_path(folder: Path, text: str) -> str:

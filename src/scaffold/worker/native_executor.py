@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from msgspec import structs
+
 from scaffold.agent.files_note import files_note
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import Journal, JournalFile, approval_logger
@@ -12,7 +14,7 @@ from scaffold.agent.ports import AgentIO, MergedIncoming
 from scaffold.agent.prompts import with_instructions, worker_prompt
 from scaffold.agent.todo_reminder import TodoContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
-from scaffold.core.conversation import Caller
+from scaffold.core.conversation import Caller, WaitingTurn
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
 from scaffold.host.identity import own_identity
@@ -25,7 +27,7 @@ from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.human_question import ask_human
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.request_files import request_files
-from scaffold.tools.todos import Todos, todo_read, todo_write
+from scaffold.tools.todos import EMPTY_LIST, Todos, todo_read, todo_write
 from scaffold.tools.workspace import Workspace as ToolRoot
 from scaffold.verify.contract.review import is_review_role
 from scaffold.worker.activity import WaitAwareBudget
@@ -36,11 +38,14 @@ from scaffold.worker.inbox_approval import InboxApprover, worker_gate
 from scaffold.worker.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
 
 
-def watched_agent(context: AttemptContext, model: Model) -> WatchedAgent:
-    """Return a watched agent that works in the attempt's workspace and is paid from the run's budget."""
+def watched_agent(context: AttemptContext, model: Model, continued: WaitingTurn | None = None) -> WatchedAgent:
+    """Return a watched agent that works in the attempt's workspace and is paid from the run's budget.
+
+    `continued` is the turn that it continues, if any.
+    """
     repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
     commands = BackgroundCommands(context.run_context.outputs(context.task.attempt.run_id, context.task.attempt.id))
-    agent = AgentWithoutLeftovers(native_agent(context, model, repeats, commands), commands)
+    agent = AgentWithoutLeftovers(native_agent(context, model, repeats, commands, continued), commands)
     return WatchedAgent(agent, context.activity, repeats, idle_s=context.task.run.settings.limits.idle_s)
 
 
@@ -51,7 +56,7 @@ class AgentWithoutLeftovers:
         self._agent = agent
         self._commands = commands
 
-    async def turn(self, prompt: str, /) -> TurnResult:
+    async def turn(self, prompt: str | WaitingTurn, /) -> TurnResult:
         """Take one turn."""
         try:
             return await self._agent.turn(prompt)
@@ -59,7 +64,13 @@ class AgentWithoutLeftovers:
             await self._commands.end_all()
 
 
-def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard, commands: BackgroundCommands) -> Agent:
+def native_agent(
+    context: AttemptContext,
+    model: Model,
+    repeats: RepeatGuard,
+    commands: BackgroundCommands,
+    continued: WaitingTurn | None = None,
+) -> Agent:
     """Return the agent without its watchdog; `repeats` sees its failing tool calls and can send it a message."""
     run_context, task, attempt = context.run_context, context.task, context.task.attempt
     journal = JournalFile(
@@ -75,9 +86,9 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard, co
         clock=run_context.clock,
         owner=own_identity(),
     )
-    todos, seen = Todos(), SeenFiles()
+    todos, seen = Todos(continued.todos if continued else EMPTY_LIST), SeenFiles()
     tools = _tools(context, journal, todos, commands, seen)
-    return Agent(
+    agent = Agent(
         model=model,
         tools=tuple(map(context.activity.guard, tools)),
         brief=AgentSpec(
@@ -97,6 +108,13 @@ def native_agent(context: AttemptContext, model: Model, repeats: RepeatGuard, co
         ),
         records=AgentRecords(journal=journal, budget=WaitAwareBudget(budget, context.activity)),
     )
+    context.human.keeps(partial(_waiting_turn, agent, todos))
+    return agent
+
+
+def _waiting_turn(agent: Agent, todos: Todos) -> WaitingTurn | None:
+    turn = agent.waiting_turn
+    return None if turn is None else structs.replace(turn, todos=todos.saved)
 
 
 def _system_prompt(context: AttemptContext, journal: Journal) -> str:

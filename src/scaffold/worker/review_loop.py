@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from scaffold.core.contract import Verification
+from scaffold.core.conversation import WaitingTurn
 from scaffold.core.review import Review
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import refs, worktree
@@ -25,9 +26,14 @@ class UnusableVerdict(Struct, frozen=True):
     why: str
 
 
-async def run_review(context: AttemptContext, agent: WatchedAgent) -> CandidateReady | AttemptEnd:
-    """Run the review until its verdict can be used; a rejection fails the action for good."""
-    prompt = task_prompt(context.task)
+async def run_review(
+    context: AttemptContext, agent: WatchedAgent, continued: WaitingTurn | None = None
+) -> CandidateReady | AttemptEnd:
+    """Run the review until its verdict can be used; a rejection fails the action for good.
+
+    It begins with the turn that is `continued`, if any.
+    """
+    prompt = continued or task_prompt(context.task)
     context.record.enter("executing")
     unusable = UnusableVerdict("executor_failed", "the tier allows no iterations")
     for iteration in range(1, context.task.run.settings.tier.iterations + 1):

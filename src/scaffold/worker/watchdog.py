@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scaffold.agent.repeated_failures import FailedCall, RepeatedFailures, call_fingerprint
 from scaffold.agent.turn_loop import TurnResult
-from scaffold.core.conversation import Text, ToolCall
+from scaffold.core.conversation import Text, ToolCall, WaitingTurn
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.core.states import AttemptOutcome
@@ -58,8 +58,8 @@ class NoProgress(Struct, frozen=True):
 class TurnTaker(Protocol):
     """An agent that takes turns."""
 
-    async def turn(self, prompt: str, /) -> TurnResult:
-        """Send `prompt` and return the result."""
+    async def turn(self, prompt: str | WaitingTurn, /) -> TurnResult:
+        """Send `prompt`, or continue a turn, and return the result."""
         ...
 
 
@@ -119,7 +119,7 @@ class WatchedAgent:
         self._idle_s = idle_s
         self._nudged = False
 
-    async def turn(self, prompt: str) -> TurnResult | NoProgress:
+    async def turn(self, prompt: str | WaitingTurn) -> TurnResult | NoProgress:
         """Run the agent's turn; NoProgress if it is idle again after a nudge, or repeats a failing call."""
         finish = await self._until_stuck(prompt)
         # One nudge for the whole attempt, not for each turn: a second timeout shows that it did not help.
@@ -136,7 +136,7 @@ class WatchedAgent:
             "attempt."
         )
 
-    async def _until_stuck(self, prompt: str) -> TurnResult | NoProgress:
+    async def _until_stuck(self, prompt: str | WaitingTurn) -> TurnResult | NoProgress:
         turn = asyncio.create_task(self._agent.turn(prompt))
         idle = asyncio.create_task(self._activity.wait_until_idle())
         repeats = asyncio.create_task(self._repeats.closed())

@@ -212,9 +212,16 @@ async def test_no_other_path_is_taken_for_the_worktree(harness):
     assert (await carried_out(harness, attempt, removing(folder))).outcome == "waiting"
     decide(harness, items(harness)[0].id, "approved")
     for path in ("<worktree>", f"{folder}-2"):
+        begin_anew(harness, run)
         assert (await worked(harness, run, model=removing(path))).outcome == "waiting", path
         decide(harness, harness.store.inbox.open()[0].id, "approved")
     assert len(items(harness)) == 3
+
+
+def begin_anew(harness, run):
+    """Let the next attempt begin with a new conversation, as one does whose model is another."""
+    with harness.store.transaction():
+        harness.store.waiting_turns.forget(harness.action(run, "a").id)
 
 
 async def test_a_decision_for_one_action_does_not_cover_another(harness):
@@ -304,8 +311,9 @@ async def test_a_question_waits_for_its_answer_and_is_asked_once(harness):
     decide(harness, item.id, "answered", answer="sqlite")
     model = RecordingModel(cassette_model(call_entry(1, asking), deed, CassetteEntry(text="done")))
     assert isinstance(await worked(harness, run, model=model), CandidateReady)
-    (result,) = model.requests[1].messages[-1].parts
+    (result, news) = model.requests[0].messages[-1].parts
     assert (result.content, result.failed) == ("sqlite", False)
+    assert news.text.startswith("You waited for a human, and your work was saved meanwhile.")
     assert len(items(harness)) == 1
 
 

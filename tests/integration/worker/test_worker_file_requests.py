@@ -90,12 +90,13 @@ async def test_what_judges_the_work_is_never_granted_by_rule(harness, entry):
 
 
 async def test_a_grant_of_a_human_lets_the_work_change_a_test(harness):
-    """AL-9, BX-13: in the next attempt, even if its agent does not ask again; the plan's files stay as they were."""
+    """AL-9, BX-13: in the next attempt, even if its agent begins anew; the plan's files stay as they were."""
     run = await begin(harness)
     await worked(harness, run, call_entry(1, request("tests/test_it.py")), CassetteEntry(text="done"))
     (item,) = harness.store.inbox.all()
     with harness.store.transaction():
         harness.store.inbox.decide(item.id, "approved", answer="go on", scope="call")
+        harness.store.waiting_turns.forget(item.action_id)
     changed = (call_entry(1, write("tests/test_it.py", TEST + "\n")), CassetteEntry(text="done"))
     ending, _, requests = await worked(harness, run, *changed)
     assert isinstance(ending, CandidateReady)

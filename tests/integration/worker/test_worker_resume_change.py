@@ -71,6 +71,7 @@ async def test_unfinished_work_is_not_taken_for_approved_work(harness):
     assert await pinned(harness, run) == "sample"
     with harness.store.transaction():
         harness.store.inbox.decide(waits.item, "approved")
+        harness.store.waiting_turns.forget(harness.action(run, "a").id)
     again = await run_criticised(harness, run, "a", ["cp list login.sql"], {1: [critique_text(9)]})
     assert "changes protected paths" in again.error
     assert (await pinned(harness, run)).startswith("one")

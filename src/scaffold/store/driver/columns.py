@@ -1,5 +1,7 @@
 """Conversion between values and columns: times as text, structured values as JSON."""
 
+import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
@@ -57,6 +59,9 @@ def usage_of(row: Row) -> Usage:
     return Usage(**{column: row[column] for column in usage_columns(NO_USAGE)})
 
 
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 class JsonColumn(Generic[T]):
     """A column of JSON text for values of one type; None is stored as NULL."""
 
@@ -64,8 +69,12 @@ class JsonColumn(Generic[T]):
         self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
 
     def write(self, value: T) -> str | None:
-        """Return the column's text for `value`."""
-        return None if value is None else msgspec.json.encode(value).decode()
+        r"""Return the column's text for `value`; surrogates, which UTF-8 cannot encode, are written as `\udcNN`."""
+        try:
+            return None if value is None else msgspec.json.encode(value).decode()
+        except UnicodeEncodeError:
+            text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+            return LONE_SURROGATE.sub(lambda lone: rf"\\u{ord(lone[0]):04x}", text)
 
     def read(self, text: str | None) -> T:
         """Return the value; raise StoreError if the text is not valid for the type, e.g. after a manual edit."""

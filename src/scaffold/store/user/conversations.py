@@ -1,10 +1,7 @@
 """Conversations and their messages; only one process at a time may write to a conversation."""
 
-import json
-import re
 from datetime import datetime
 
-import msgspec
 from msgspec import Struct
 
 from scaffold.core.conversation import Message
@@ -22,7 +19,7 @@ from scaffold.store.driver.columns import (
     usage_columns,
     usage_of,
 )
-from scaffold.store.driver.connection import ColumnValue, Row
+from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
 ADD_CONVERSATION = """
@@ -76,7 +73,6 @@ DELETE_IF_EMPTY = "DELETE FROM conversation WHERE id = :id AND messages = 0 AND 
 
 MESSAGE = JsonColumn[Message](Message)
 TODOS = JsonColumn[TodoList](TodoList)
-LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class StoredConversation(Struct, frozen=True, kw_only=True):
@@ -144,7 +140,7 @@ class Conversations(TableGateway):
         """Store the next message and its usage."""
         at = format_time(self._clock.now())
         seq = self._add_usage(conversation_id, usage, at, me, messages=1)
-        self._connection.write(ADD_MESSAGE, id=conversation_id, seq=seq, at=at, body=_body(message))
+        self._connection.write(ADD_MESSAGE, id=conversation_id, seq=seq, at=at, body=MESSAGE.write(message))
 
     def spend(self, conversation_id: ConversationId, usage: Usage, *, me: ProcessIdentity) -> None:
         """Store usage that no message came of."""
@@ -294,12 +290,3 @@ def _conversation(row: Row) -> StoredConversation:
         created_at=parse_time(row["created_at"]),
         updated_at=parse_time(row["updated_at"]),
     )
-
-
-def _body(message: Message) -> ColumnValue:
-    r"""Return the message as JSON; surrogates, which UTF-8 cannot encode, are written as `\udcNN`, as for the model."""
-    try:
-        return MESSAGE.write(message)
-    except UnicodeEncodeError:
-        text = json.dumps(msgspec.to_builtins(message), ensure_ascii=False)
-        return LONE_SURROGATE.sub(lambda lone: rf"\\u{ord(lone[0]):04x}", text)

@@ -1,0 +1,118 @@
+"""The turn in which the action's last attempt waited for a human: the next attempt continues it where it can."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from scaffold.core.conversation import Message, Thinking, WaitingTurn
+from scaffold.core.ids import Commit
+from scaffold.core.model import Attempt
+from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.git import commits, refs
+from scaffold.git.merge import Conflicted, merge_commits
+from scaffold.run.notices import inform
+from scaffold.worker.attempt_context import AttemptContext
+
+MAX_PATHS = 20
+"""How many changed files the agent is told by name."""
+RESTORED = (
+    "You waited for a human, and your work was saved meanwhile. It is restored; background commands have ended, and "
+    "files that git ignores may be gone."
+)
+
+
+async def take_up_turn(context: AttemptContext) -> WaitingTurn | None:
+    """Restore the files of the last attempt if it waited for a human, and return its turn; None to start over.
+
+    Call it before the attempt executes: until then the last attempt counts, whatever happens to this one. If its turn
+    cannot be continued, a notice says why.
+    """
+    store, attempt = context.run_context.store, context.task.attempt
+    before = _last_executed(context)
+    turn = store.waiting_turns.get(before.id) if before else None
+    if before is None or turn is None:
+        return None
+    key = context.task.action.key
+    restored = await _restore(context, before)
+    if isinstance(restored, _Impossible):
+        inform(context.run_context, attempt.run_id, f"{key} starts over after attempt {before.number}: {restored.why}.")
+        with store.transaction():
+            store.waiting_turns.forget(attempt.action_id)
+        return None
+    messages = tuple(_moved(message, before, context) for message in turn.messages)
+    turn = msgspec.structs.replace(turn, messages=messages, news=restored)
+    with store.transaction(durable=True):
+        store.attempts.check(attempt.id, fence=attempt.fence)
+        store.waiting_turns.keep(attempt.id, turn)
+    inform(context.run_context, attempt.run_id, f"{key} continues where attempt {before.number} waited for you.")
+    return turn
+
+
+class _Impossible(msgspec.Struct, frozen=True):
+    why: str
+
+
+def _last_executed(context: AttemptContext) -> Attempt | None:
+    """Return the last earlier attempt whose agent may have begun; None if there is none."""
+    attempt = context.task.attempt
+    earlier = context.run_context.store.attempts.of_action(attempt.action_id)
+    begun = [each for each in earlier if each.number < attempt.number and each.phase != "workspace"]
+    return begun[-1] if begun else None
+
+
+async def _restore(context: AttemptContext, before: Attempt) -> str | _Impossible:
+    """Restore the attempt's work on the present base and return what its agent should know; HEAD does not move."""
+    git, base, now = context.workspace.git, context.workspace.base, context.task.attempt
+    if before.model != now.model:
+        return _Impossible(f"its conversation is with {before.model}, and the model is now {now.model}")
+    head = before.head_sha or await refs.resolve(context.run_context.git, refs.rescue_ref(before.id))
+    if head is not None:
+        if await refs.resolve(context.run_context.git, head) is None:
+            return _Impossible("the repository no longer has its work")
+        tree = await _tree_on(context, before, head)
+        if isinstance(tree, _Impossible):
+            return tree
+        await git("read-tree", "-u", "--reset", tree)
+    if before.base_sha == base:
+        return RESTORED
+    changed = sorted(utf8_safe(path) for path in await commits.changed_paths(git, before.base_sha, base))
+    named = join_limited(changed, MAX_PATHS)
+    return f"{RESTORED} Other work has landed since and is in your files now; read these again: {named}"
+
+
+async def _tree_on(context: AttemptContext, before: Attempt, head: Commit) -> str | _Impossible:
+    """Return the commit or tree with the work on the present base."""
+    base = context.workspace.base
+    if before.base_sha == base:
+        return head
+    merged = await merge_commits(context.run_context.git, base, head)
+    if isinstance(merged, Conflicted):
+        paths = join_limited([utf8_safe(path) for path in merged.paths], MAX_PATHS)
+        return _Impossible(f"its work conflicts with what landed meanwhile in {paths}")
+    return merged.tree
+
+
+def _moved(message: Message, before: Attempt, context: AttemptContext) -> Message:
+    """Return the message with this attempt's worktree in place of the earlier one, except in what a model signed."""
+    old = context.run_context.attempt_folder(before.run_id, before.id)
+    folders = {str(path) for path in (old, old.resolve(), Path(before.worktree or old))}
+    escaped = sorted((re.escape(_escaped(folder)) for folder in folders), key=len, reverse=True)
+    new = _escaped(str(context.workspace.path))
+    pattern = re.compile(rf"(?:{'|'.join(escaped)})(?![\w.-])")
+
+    def moved(part: object) -> object:
+        return part if isinstance(part, Thinking) else _with(part, pattern, new)
+
+    return msgspec.structs.replace(message, parts=tuple(map(moved, message.parts)))
+
+
+def _escaped(path: str) -> str:
+    """Return the path as it stands in JSON."""
+    return msgspec.json.encode(path).decode()[1:-1]
+
+
+def _with(part: object, pattern: re.Pattern[str], new: str) -> object:
+    text = msgspec.json.encode(part).decode()
+    changed = pattern.sub(lambda _: new, text)
+    return part if changed == text else msgspec.json.decode(changed, type=type(part))

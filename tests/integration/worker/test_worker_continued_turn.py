@@ -1,0 +1,163 @@
+"""An attempt that waited for a human: the next one continues its conversation and its work."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from fakes import RecordingModel, call_entry, cassette_model
+from integration.worker.test_worker_approvals import carried_out, decide, worked
+from scaffold.core.conversation import AssistantMessage, Text, ToolResult, UserMessage, WaitingTurn
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.worker.attempt_record import CandidateReady
+from support.harness import act, goal
+
+ASK = ("ask_human", {"question": "Which word?"})
+DONE = CassetteEntry(text="done")
+
+
+def write(path, content):
+    return ("write_file", {"path": path, "content": content})
+
+
+async def begin(harness, *more):
+    plan = goal("g", act("a", check="test -f a"), act("b"), *more)
+    return await harness.own(plan, sandbox="off", allow=("shell:cp",), inbox_wait_s=0.05)
+
+
+async def waited(harness, run, *calls):
+    """Let the first attempt write a file, then make these calls, one of which waits; and answer it."""
+    replies = (call_entry(1, write("a", "first\n")), call_entry(2, *calls))
+    ending = await worked(harness, run, *replies)
+    assert ending.outcome == "waiting", ending.error
+    decide(harness, ending.item, "answered", answer="made")
+
+
+async def continued(harness, run, *replies):
+    model = RecordingModel(cassette_model(*replies, DONE))
+    return await worked(harness, run, model=model), model.requests
+
+
+def notices(harness, run):
+    return [each.event.text for each in harness.store.events.since(run.id, 0) if hasattr(each.event, "text")]
+
+
+async def test_the_conversation_and_the_work_go_on_where_they_waited(harness):
+    """BX-13, BX-3: nothing is paid twice, and no call that has ended runs again."""
+    run = await begin(harness)
+    await waited(harness, run, write("b", "once\n"), ASK, write("c", "after\n"))
+    ending, requests = await continued(harness, run)
+    assert isinstance(ending, CandidateReady)
+    (request,) = requests
+    assert request.caller.turn == 3
+    assert request.caller.attempt == 2
+    *_, reply, last = request.messages
+    assert [call.name for call in reply.tool_calls] == ["write_file", "ask_human", "write_file"]
+    results = [(part.content.partition(":")[0], part.failed) for part in last.parts[:3]]
+    assert results == [("b created", False), ("made", False), ("c created", False)]
+    assert isinstance(last.parts[3], Text)
+    assert [await harness.show(f"{ending.head}:{name}") for name in "abc"] == ["first", "once", "after"]
+    assert "a continues where attempt 1 waited for you." in notices(harness, run)
+    assert harness.store.waiting_turns.get(harness.attempts(run, "a")[0].id) is None
+
+
+async def test_the_paths_of_the_old_worktree_are_those_of_the_new_one(harness):
+    """BX-13, RA-13: also in the call that waits, so that its approval is for it."""
+    run = await begin(harness)
+    attempt = await harness.queue(run, "a")
+    folder = harness.context.attempt_folder(run.id, attempt.id)
+    model = RecordingModel(
+        cassette_model(
+            call_entry(1, write("a", "x\n"), ("python", {"code": f"open({str(folder / 'd')!r}, 'w').write('x')"}))
+        )
+    )
+    ending = await carried_out(harness, attempt, model)
+    decide(harness, ending.item, "approved")
+    ending, requests = await continued(harness, run)
+    assert isinstance(ending, CandidateReady)
+    assert len(harness.store.inbox.all()) == 1
+    assert str(folder) not in repr(requests[0].messages)
+    assert await harness.show(f"{ending.head}:d") == "x"
+
+
+async def test_a_second_wait_is_continued_too(harness):
+    """BX-13: a worker that dies while it waits leaves the conversation, as one that has given up does."""
+    run = await begin(harness)
+    await waited(harness, run, ASK)
+    again = ("ask_human", {"question": "And which next?"})
+    ending, _ = await continued(harness, run, call_entry(3, again))
+    assert ending.outcome == "waiting"
+    decide(harness, ending.item, "answered", answer="next")
+    # As if it had been killed before it began.
+    lost = await harness.queue(run, "a")
+    end_attempt(harness.store, run, lost.id, AttemptEnd("lost", "killed"))
+    ending, requests = await continued(harness, run)
+    assert isinstance(ending, CandidateReady)
+    assert [request.caller.turn for request in requests] == [4]
+    assert await harness.show(f"{ending.head}:a") == "first"
+
+
+async def test_after_other_work_has_landed_the_agent_is_told_which_files_changed(harness):
+    """BX-13: the work is merged with what landed."""
+    run = await begin(harness)
+    await waited(harness, run, ASK)
+    await harness.work(run, "b", "cp README b")
+    await MergeQueue(harness.context, run).step()
+    ending, requests = await continued(harness, run)
+    assert isinstance(ending, CandidateReady)
+    assert requests[0].messages[-1].parts[-1].text.endswith("read these again: b")
+    assert [await harness.show(f"{ending.head}:{name}") for name in "ab"] == ["first", "sample"]
+
+
+async def test_work_that_conflicts_with_what_landed_starts_over(harness):
+    """BX-13: with a notice; its work stays pinned, and the new conversation shows it."""
+    run = await begin(harness)
+    await waited(harness, run, ASK)
+    await harness.work(run, "b", "cp README a")
+    await MergeQueue(harness.context, run).step()
+    ending, requests = await continued(harness, run, call_entry(1, write("a", "second\n")))
+    assert isinstance(ending, CandidateReady)
+    assert requests[0].caller.turn == 1
+    assert "+first" in requests[0].messages[0].parts[0].text
+    said = "a starts over after attempt 1: its work conflicts with what landed meanwhile in a."
+    assert said in notices(harness, run)
+
+
+async def test_with_another_model_it_starts_over(harness):
+    """BX-13: what one model has thought is not sent to another."""
+    run = await begin(harness)
+    await waited(harness, run, ASK)
+    (first,) = harness.attempts(run, "a")
+    with closing(sqlite3.connect(harness.repo / ".git/scaffold/state.db")) as raw, raw:
+        raw.execute("UPDATE attempt SET model = 'another' WHERE id = ?", [first.id])
+    _, requests = await continued(harness, run, call_entry(1, write("a", "x\n")))
+    assert requests[0].caller.turn == 1
+    assert any(
+        "starts over after attempt 1: its conversation is with another" in text for text in notices(harness, run)
+    )
+
+
+@pytest.mark.parametrize("text", ["plain", "\ud800 lone", "\x00\u202e"])
+async def test_a_turn_is_stored_whole(harness, text):
+    """BX-13."""
+    run = await begin(harness)
+    attempt = await harness.queue(run, "a")
+    turn = WaitingTurn(
+        messages=(UserMessage((Text(text),)), AssistantMessage((Text("hm"),), model="m")),
+        results=(ToolResult("1", "shell", "ok"),),
+        requests=2,
+        answered=1,
+    )
+    with harness.store.transaction():
+        harness.store.waiting_turns.keep(attempt.id, turn)
+        harness.store.waiting_turns.keep(attempt.id, turn)
+    found = harness.store.waiting_turns.get(attempt.id)
+    assert found.results == turn.results
+    assert found.messages[1] == turn.messages[1]
+    assert harness.store.waiting_turns.is_kept(attempt.id)
+    with harness.store.transaction():
+        harness.store.waiting_turns.forget(attempt.action_id)
+    assert harness.store.waiting_turns.get(attempt.id) is None
+    assert not harness.store.waiting_turns.is_kept(attempt.id)
