@@ -84,6 +84,8 @@ FAULT_PATTERNS = {
     "another way was found": r"PlanningTurnEnded\(event='replan'.*outcome='done'",
     "a proposal was refused": r"PlanningTurnEnded\(event='\w+'.*outcome='refused'",
     "a planner was killed": r"PlanningTurnEnded\(event='\w+'.*outcome='lost'",
+    "a worker waited for a human and went on": r"AttemptWaitChanged\(.*item=None",
+    "a worker that waited for a human ended": r"AttemptEnded\(.*outcome='waiting'",
     "a goal was reached": r"GoalStatusChanged\(goal='\w+', status='completed'",
     "a goal failed": r"GoalStatusChanged\(goal='\w+', status='failed'",
 }
@@ -117,6 +119,21 @@ PLANTED = {
         "plan/slot_shares.py",
         "[(each.working, each.served, place, each)",
         "[(0, 0, place, each)",
+    ),
+    "a worker that waited goes on without a slot": (
+        "store/run/attempts.py",
+        "return sum(held.values()) < agents and",
+        "return",
+    ),
+    "the slot of a worker that was answered is given away": (
+        "store/run/attempts.py",
+        "COUNT(*) - COUNT(CASE WHEN inbox.state = 'open' THEN 1 END) AS taken",
+        "COUNT(*) - COUNT(attempt.waits_for) AS taken",
+    ),
+    "any number of workers wait": (
+        "store/run/attempts.py",
+        'row["waits_for"] is None and waiting >= most',
+        "False",
     ),
     "attempts start however many candidates wait": (
         "plan/slot_shares.py",

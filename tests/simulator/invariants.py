@@ -9,6 +9,7 @@ from scaffold.core.events import (
     AttemptEnded,
     AttemptPhaseChanged,
     AttemptQueued,
+    AttemptWaitChanged,
     Event,
     FactStateChanged,
     GoalStatusChanged,
@@ -16,7 +17,7 @@ from scaffold.core.events import (
     RunStatusChanged,
     StoredEvent,
 )
-from scaffold.core.ids import Commit, RunId
+from scaffold.core.ids import Commit, GoalId, RunId
 from scaffold.core.model import Attempt, Goal, Run
 from scaffold.core.states import (
     Active,
@@ -93,13 +94,13 @@ class InvariantChecker:
                 yield from caps_are_kept(self._store, run)
                 yield from one_attempt_at_a_time(self._store, run)
                 yield from slots_are_shared_in_turn(self._store, run, event)
-            case AttemptPhaseChanged(phase=phase) if phase in WORKING_PHASES:
-                yield from caps_are_kept(self._store, run)
             case PlanningTurnEnded(event="replan"):
                 yield from replans_are_bounded(self._store, run)
             case AttemptPhaseChanged(action=key, number=number, phase="candidate"):
                 self._submitted.add((key, number))
                 yield from landing_keeps_up(self._store, run)
+            case AttemptWaitChanged() | AttemptPhaseChanged():
+                yield from caps_are_kept(self._store, run)
             case AttemptEnded(action=key, number=number, outcome=outcome) if outcome in OWN_FAILURES:
                 self._own_failures[key] += 1
                 if (key, number) in self._submitted:
@@ -125,10 +126,12 @@ class InvariantChecker:
 
 
 def caps_are_kept(store: Store, run: Run) -> Iterator[str]:
-    """SC-15: no more attempts run at a time than the run and their goal allow."""
-    working = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in WORKING_PHASES]
-    if len(working) > run.settings.tier.agents:
-        yield f"{len(working)} attempts run, but the run allows {run.settings.tier.agents}"
+    """SC-15, BX-13: no more run at a time than the run and their goal allow; as many more may wait for a human."""
+    open_ones = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in WORKING_PHASES]
+    working = [attempt for attempt in open_ones if attempt.waits_for is None]
+    for count, what in ((len(working), "run"), (len(open_ones) - len(working), "wait")):
+        if count > run.settings.tier.agents:
+            yield f"{count} attempts {what}, but the run allows {run.settings.tier.agents}"
     if len(working) < 2:
         return
     goals = Counter(action.goal_id for each in working if (action := store.actions.get(each.action_id)))
@@ -139,7 +142,7 @@ def caps_are_kept(store: Store, run: Run) -> Iterator[str]:
 
 def slots_are_shared_in_turn(store: Store, run: Run, event: AttemptQueued) -> Iterator[str]:
     """SC-15: enough slots are left for all goals with ready work to get as many as the goal had before this one."""
-    working = store.attempts.working(run.id)
+    working = _slots_taken(store, run)
     action = store.actions.by_key(run.id, event.action)
     before = working.get(action.goal_id, 1) - 1 if action else 0
     owed = 0
@@ -148,10 +151,18 @@ def slots_are_shared_in_turn(store: Store, run: Run, event: AttemptQueued) -> It
         ready = sum(each.kind == "primitive" for each in store.actions.ready(goal.id, 99))
         if isinstance(goal.state, Active) and store.goals.unmet(goal.id):
             owed += max(0, min(before, _cap(store, goal), held + ready) - held)
-    agents, busy = run.settings.tier.agents, sum(working.values())
-    free = min(agents - busy, 2 * agents - busy - len(store.attempts.waiting_to_land(run.id)))
+    agents = run.settings.tier.agents
+    free = min(agents - working.total(), 2 * agents - len(store.attempts.open_of_run(run.id)))
     if owed > free:
         yield f"{event.action} takes slot {before + 1} of its goal, but {owed} are owed to others and {free} are free"
+
+
+def _slots_taken(store: Store, run: Run) -> Counter[GoalId]:
+    """Return how many attempts of each goal work, but for those that a human has not answered yet."""
+    asked = {item.id for item in store.inbox.open_of_run(run.id)}
+    working = [each for each in store.attempts.open_of_run(run.id) if each.phase in WORKING_PHASES]
+    actions = (store.actions.get(each.action_id) for each in working if each.waits_for not in asked)
+    return Counter(action.goal_id for action in actions if action is not None)
 
 
 def _cap(store: Store, goal: Goal) -> int:

@@ -1,4 +1,4 @@
-"""Users who control a run at random: they pause, resume, stop, cancel and retry."""
+"""Users who control a run at random: they pause, resume, stop, cancel, retry, and answer when they like."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -7,9 +7,11 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ids import ControlRequestId
 from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal
 from scaffold.core.states import Failed, Paused
+from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.control import retry_action, retry_goal
 from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
+from simulator.worker import QUESTION
 
 if TYPE_CHECKING:
     from simulator.world import Simulation
@@ -54,6 +56,19 @@ def _answer(simulation: "Simulation") -> None:
     for item in store.inbox.open_of_run(simulation.run_id):
         with store.transaction():
             store.inbox.decide(item.id, "answered", answer="again")
+
+
+async def answer_at_random(simulation: "Simulation") -> None:
+    """Let users sit at terminals that ask what workers want to know, answer some of it, and leave."""
+    rng, store = simulation.rng, simulation.context.store
+    while simulation.under_faults:
+        await asyncio.sleep(rng.uniform(0.2, 6.0))
+        asked = [item.id for item in store.inbox.open_of_run(simulation.run_id) if item.text.startswith(QUESTION)]
+        with store.transaction():
+            store.inbox.ask_at_terminal(asked if rng.random() < 0.5 else [], own_identity())
+            for item_id in asked:
+                if rng.random() < 0.4:
+                    store.inbox.decide(item_id, "answered", answer="go on")
 
 
 def _perform(simulation: "Simulation", request: str) -> None:

@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import Literal
 
 from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.errors import BudgetExceeded, ScaffoldError, StaleFence
+from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ScaffoldError, StaleFence
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run, Usage
 from scaffold.git import refs, worktree
+from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
+from scaffold.worker.activity import attempt_activity
 from scaffold.worker.attempt_record import AttemptRecorder
+from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.workspace import rescue_and_remove
 from simulator.faults import FaultInjector
 from simulator.memory_git import Objects
@@ -20,9 +23,10 @@ from simulator.processes import Process
 
 STALE = 3
 COST_USD = 0.1
+QUESTION = "What now in"
 
 Behaviour = Literal[
-    "good", "slow", "twice", "fails", "lies", "idles", "finds", "breaks", "dies", "early", "hangs", "mute"
+    "good", "slow", "twice", "fails", "lies", "idles", "finds", "breaks", "dies", "early", "hangs", "mute", "asks"
 ]
 BEHAVIOURS: tuple[tuple[Behaviour, float], ...] = (
     ("good", 60),
@@ -37,10 +41,11 @@ BEHAVIOURS: tuple[tuple[Behaviour, float], ...] = (
     ("early", 3),
     ("hangs", 0.4),
     ("mute", 0.4),
+    ("asks", 12),
 )
 """Works | takes a long time | submits twice | fails its contract | submits work that violates it | changes nothing |
 finds the work done | has no model | is killed while it works | exits before it starts | never ends | never ends, and
-sends no heartbeat."""
+sends no heartbeat | asks a human."""
 
 
 class SimulatedWorktrees:
@@ -119,6 +124,8 @@ class SimulatedWorker:
             raise
         except BudgetExceeded as spent:
             failure = AttemptEnd("budget", spent.what)
+        except HumanDecisionRequired as waits:
+            failure = AttemptEnd("waiting", waits.what, waits.item)
         except ScaffoldError as error:
             failure = AttemptEnd("executor_failed", error.in_full)
         if failure is None:
@@ -137,7 +144,7 @@ class SimulatedWorker:
         self._worktrees.open(folder, attempt.base_sha)
         record.enter("executing")
         self._pay(run, attempt)
-        await self._make(attempt, action, folder)
+        await self._make(run, attempt, action, folder)
         record.answered(f"made {action.key}", iteration=1)
         head = self._worktrees.commit(folder, attempt.base_sha, f"Work on {action.key}")
         record.enter("verifying")
@@ -154,7 +161,7 @@ class SimulatedWorker:
             record.hand_in(head, Verification(commit=head, results=(passed,)))
         return None
 
-    async def _make(self, attempt: Attempt, action: Action, folder: Path) -> None:
+    async def _make(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> None:
         """Write the action's files one after another, with the faults of its behaviour."""
         await self._work(0.1, 2.0)
         store = self._context.store
@@ -176,10 +183,22 @@ class SimulatedWorker:
                 self._faults.kill(self._process)
             case "slow":
                 await self._work(5.0, 15.0)
+            case "asks":
+                await self._ask(run, attempt, action)
             case "hangs":
                 await self._hang(attempt)
             case "mute":
                 await self._work(10_000.0, 10_000.0)
+
+    async def _ask(self, run: Run, attempt: Attempt, action: Action) -> None:
+        """Ask a human as a real worker does, and go on after the answer."""
+        goal = self._context.store.goals.get(action.goal_id)
+        if goal is None:
+            raise LookupError(action.goal_id)
+        task = Assignment(run=run, goal=goal, action=action, attempt=attempt)
+        human = InboxApprover(self._context, task, attempt_activity(self._context.clock, task))
+        await human.answer(f"{QUESTION} {attempt.id}", ())
+        await self._work(0.1, 1.5)
 
     async def _hang(self, attempt: Attempt) -> None:
         """Send heartbeats forever."""

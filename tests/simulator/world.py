@@ -32,7 +32,7 @@ from simulator.memory_git import MemoryGit, Objects
 from simulator.planner import SimulatedPlanner
 from simulator.plans import plan_at_random
 from simulator.processes import CURRENT, Killed, Process
-from simulator.users import act_at_random
+from simulator.users import act_at_random, answer_at_random
 from simulator.worker import SimulatedWorker, SimulatedWorktrees
 
 KILLED = -9
@@ -94,7 +94,8 @@ class Simulation:
     async def run_to_end(self) -> None:
         """Run until the end, or the first violation."""
         background = [
-            asyncio.create_task(each) for each in (self._end_faults(), self._freeze_processes(), act_at_random(self))
+            asyncio.create_task(each)
+            for each in (self._end_faults(), self._freeze_processes(), act_at_random(self), answer_at_random(self))
         ]
         while not self._over() and not self.has_violation:
             if self.loop.time() > TIMEOUT_S:
@@ -377,6 +378,7 @@ def _lines(simulation: Simulation) -> list[str]:
     )
     for attempt in store.attempts.of_run(simulation.run_id):
         names[attempt.id] = f"{keys[attempt.action_id]}#{attempt.number}"
+    names |= {item.id: f"item {place}" for place, item in enumerate(store.inbox.all())}
     lines = [f"{each.seq} {each.at:%H:%M:%S.%f} {each.event}" for each in simulation.checker.trace]
     for name, readable in names.items():
         lines = [line.replace(name, readable) for line in lines]

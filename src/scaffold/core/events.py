@@ -67,6 +67,15 @@ class AttemptPhaseChanged(Struct, frozen=True, tag="attempt_phase_changed"):
     phase: AttemptPhase
 
 
+class AttemptWaitChanged(Struct, frozen=True, tag="attempt_wait_changed"):
+    """An attempt began to wait for a human, and takes no slot meanwhile; or it has a slot again and goes on."""
+
+    action: ActionKey
+    number: int
+    item: str | None
+    """The inbox item that it waits for; None if it goes on."""
+
+
 class AttemptEnded(Struct, frozen=True, tag="attempt_ended"):
     """An attempt ended."""
 
@@ -208,6 +217,7 @@ Event = (
     | ActionStatusChanged
     | AttemptQueued
     | AttemptPhaseChanged
+    | AttemptWaitChanged
     | AttemptEnded
     | PlanExtended
     | PlanningTurnStarted

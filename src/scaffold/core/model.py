@@ -213,6 +213,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """When its time was over, by the worker's last heartbeat, on the same clock: later if its model was away."""
     iteration: int = 0
     """How many times its work was checked."""
+    waits_for: str | None = None
+    """The inbox item that its worker waits, or waited at its end, for; it holds no slot meanwhile."""
     worktree: str | None = None
     base_sha: Commit
     head_sha: Commit | None = None

@@ -46,7 +46,8 @@ OUTCOMES: Mapping[AttemptOutcome, str] = {
 def free_slots(store: Store, run: Run, goal: Goal) -> int:
     """Return how many attempts of the goal may start now: its share of the run's free slots.
 
-    An attempt takes a slot from the time it is queued until its candidate is submitted.
+    An attempt takes a slot from the time it is queued until its candidate is submitted, except while it waits for a
+    human.
     """
     # An agent need not start what is ready, so in its runs a slot goes to the first goal that asks for one.
     by_agent = run.settings.planning.planner and run.settings.planning.supervision == "agent"
@@ -58,9 +59,10 @@ def slots_by_goal(store: Store, run: Run, among: Collection[GoalId] | None = Non
 
     `among`: the goals that share the free slots; None for all.
     """
-    working = sum(store.attempts.working(run.id).values())
-    candidates = store.attempts.count_waiting_to_land(run.id)
-    free = slot_shares.free_slots(run.settings.tier.agents, working=working, candidates=candidates)
+    slots = store.attempts.slots(run.id).values()
+    unlanded = sum(use.working for use in slots) + store.attempts.count_waiting_to_land(run.id)
+    taken = sum(use.taken for use in slots)
+    free = slot_shares.free_slots(run.settings.tier.agents, taken=taken, unlanded=unlanded)
     if not free:
         return {}
     demands = store.attempts.slot_demands(run.id, free)

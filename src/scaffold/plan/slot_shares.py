@@ -11,25 +11,35 @@ CANDIDATES_PER_AGENT = 2
 """How many candidates may wait to land for each agent of the run; more would only grow old and conflict."""
 
 
+class SlotUse(Struct, frozen=True, kw_only=True):
+    """The attempts of a goal that are not candidates yet, and their slots."""
+
+    working: int = 0
+    """How many attempts there are, with those that wait for a human."""
+    held: int = 0
+    """How many of them hold a slot: all but those that wait, for a human or for a slot to go on."""
+    taken: int = 0
+    """How many slots no other attempt may take: those held, and one for each attempt that a human has answered."""
+
+
 class SlotDemand(Struct, frozen=True, kw_only=True):
     """An active goal with ready primitives."""
 
     goal: GoalId
     working: int
-    """How many slots it holds."""
+    """How many slots it takes."""
     wanted: int
     """How many more slots the goal could use now: its ready primitives, limited by its own cap."""
     served: int
     """When it last got a slot, as a number that grows with time; 0 for never."""
 
 
-def free_slots(agents: int, *, working: int, candidates: int) -> int:
-    """Return how many attempts may start in a run of so many `agents`.
+def free_slots(agents: int, *, taken: int, unlanded: int) -> int:
+    """Return how many attempts may start in a run of so many `agents`, in which so many slots are `taken`.
 
-    `working` attempts hold a slot; each may become a candidate, so they count together with the `candidates` that wait
-    to land.
+    `unlanded` counts all open attempts: each is a candidate that waits to land, or may become one.
     """
-    return max(0, min(agents - working, CANDIDATES_PER_AGENT * agents - working - candidates))
+    return max(0, min(agents - taken, CANDIDATES_PER_AGENT * agents - unlanded))
 
 
 def share_slots(

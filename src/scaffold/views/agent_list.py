@@ -19,6 +19,7 @@ ORCHESTRATOR, SUPERVISOR, PLANNER = "orchestrator", "supervisor", "planner"
 HUMAN_LABEL = "you"
 """What an agent waits for where a human must decide."""
 MERGE_QUEUE = "the merge queue"
+SLOT = "a free slot"
 EVENTS_AT_ONCE = 500
 
 
@@ -74,10 +75,11 @@ def agent_rows(store: Store, work: OpenWork) -> Iterator[AgentRow]:
     for goal in work.goals.values():
         if goal.supervisor is not None or goal.id in turns:
             yield _supervisor(store, goal, turns.get(goal.id))
-    asked = {item.action_id: item for item in work.inbox}
+    asked = {item.id: item for item in work.inbox}
     for attempt in store.attempts.open_of_run(work.run.id):
         if (action := store.actions.get(attempt.action_id)) is not None:
-            yield _worker(work.goals[action.goal_id], action, attempt, asked.get(action.id))
+            item = asked.get(attempt.waits_for) if attempt.waits_for else None
+            yield _worker(work.goals[action.goal_id], action, attempt, item)
     yield from _waiting(store, work)
 
 
@@ -143,7 +145,7 @@ def _turn_row(store: Store, role: str, turn: PlanningTurn) -> AgentRow:
 
 def _worker(goal: Goal, action: Action, attempt: Attempt, item: InboxItem | None) -> AgentRow:
     works = attempt.phase in WORKER_PHASES
-    asks = works and item is not None and item.kind != "notice"
+    asks = works and item is not None
     alive = attempt.worker is not None and is_alive(attempt.worker)
     return AgentRow(
         role=action.role,
@@ -156,7 +158,7 @@ def _worker(goal: Goal, action: Action, attempt: Attempt, item: InboxItem | None
         phase=attempt.phase if attempt.status == "claimed" else "queued",
         since=attempt.started_at or attempt.queued_at,
         usage=attempt.usage,
-        waits_on=MERGE_QUEUE if not works else _human(item) if asks and item else "",
+        waits_on=MERGE_QUEUE if not works else _human(item) if item else SLOT if attempt.waits_for else "",
         last_activity=_attempt_activity(action, attempt),
     )
 

@@ -144,7 +144,7 @@ class RunView(Struct, frozen=True, kw_only=True):
     queue: tuple[Attempt, ...]
     """Candidates that wait to land, first come first."""
     slots_taken: Mapping[GoalId, int]
-    """How many attempts of each goal take a slot."""
+    """How many slots the attempts of each goal take."""
     progress: Mapping[ActionId, ChildProgress]
     """By compound that was broken down."""
     failures: Mapping[ActionId, int]
@@ -176,8 +176,9 @@ class RunView(Struct, frozen=True, kw_only=True):
     def landing_backlog(self) -> int:
         """Return how many candidates keep ready work from starting until some have landed; 0 if landing keeps up."""
         agents, taken = self.run.settings.tier.agents, sum(self.slots_taken.values())
+        unlanded = sum(each.outcome is None for attempts in self.attempts.values() for each in attempts)
         # With every agent at work, it is their number that holds the run back.
-        if not self.summary.is_live or taken >= agents or free_slots(agents, working=taken, candidates=len(self.queue)):
+        if not self.summary.is_live or taken >= agents or free_slots(agents, taken=taken, unlanded=unlanded):
             return 0
         active = {goal.id for goal in self.goals if isinstance(goal.state, Active)}
         waits = any(_is_ready_primitive(action) and action.goal_id in active for action in self.actions)
@@ -198,7 +199,7 @@ class RunView(Struct, frozen=True, kw_only=True):
     def asks(self, action: Action, attempt: Attempt) -> bool:
         """Return whether a human must decide before the action's attempt, or the one after it, continues."""
         if attempt.outcome is None:
-            return any(item.action_id == action.id and item.kind != "notice" for item in self.summary.inbox)
+            return any(item.id == attempt.waits_for for item in self.summary.inbox)
         waits = attempt.outcome == "waiting" and awaited_inbox_id(action.state) is not None
         return waits and self.attempts_of(action)[-1:] == (attempt,)
 
@@ -285,7 +286,7 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         grants=store.file_grants.of_run(run.id),
         facts={goal.id: store.facts.of_goal(goal.id) for goal in goals},
         queue=store.attempts.waiting_to_land(run.id),
-        slots_taken=store.attempts.working(run.id),
+        slots_taken={goal: use.taken for goal, use in store.attempts.slots(run.id).items()},
         progress=_progress(actions),
         failures=store.actions.failures_of_run(run.id),
         exited=frozenset(process for process in processes if process is not None and has_exited(process)),

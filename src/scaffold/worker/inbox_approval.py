@@ -12,14 +12,16 @@ from typing import Any
 
 import msgspec
 
-from scaffold.agent.messages.poller import StorePoller
+from scaffold.agent.messages.poller import ChangeTick, StorePoller
 from scaffold.core.conversation import WaitingTurn
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.model import InboxItem, InboxKind
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.run_settings import PermissionSettings
+from scaffold.core.states import Active
 from scaffold.core.tool import ToolCategory
 from scaffold.host.random_ids import new_id
+from scaffold.host.wake_fifo import wake_up
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalListener, Delegation
 from scaffold.policy.rule.rules import PermissionRequest, parse_rule
 from scaffold.policy.rule.ruleset import Decision, PolicyDecision, RuleSet, tighten_categories
@@ -95,6 +97,9 @@ class InboxApprover:
         self._task = task
         # For this attempt only: the next one, after a crash or a wait, begins again with the same calls.
         self._used: set[str] = set()
+        self._undecided: set[str] = set()
+        """The requests of calls that wait now: several that only read run at the same time."""
+        self._poller = StorePoller(context.store.data_version)
         self._turn: Callable[[], WaitingTurn | None] = _no_turn
 
     def keeps(self, turn: Callable[[], WaitingTurn | None]) -> None:
@@ -158,44 +163,89 @@ class InboxApprover:
         return msgspec.structs.replace(request, **ported), msgspec.structs.replace(decision, reason=reason)
 
     async def _decided(self, item: InboxItem) -> InboxItem:
-        """Wait for a decision about `item` and return it; HumanDecisionRequired if none comes in time."""
-        store, asked = self._context.store, item
-        poller, now = StorePoller(store.data_version), asyncio.get_running_loop().time
-        tick = poller.tick()
+        """Wait for a decision about `item`, then for a slot, and return the decision.
+
+        HumanDecisionRequired if none comes in time.
+        """
+        self._undecided.add(item.id)
+        try:
+            decided = await self._decision(item)
+        finally:
+            self._undecided.discard(item.id)
+            self._poller.ring()
+        # The agent goes on when all calls that wait at the same time are decided: until then it holds no slot.
+        tick = self._poller.tick()
+        while self._undecided or not self._takes_slot():
+            tick = await self._next_change(tick, TERMINAL_POLL_S, is_parked=True)
+        return decided
+
+    async def _decision(self, item: InboxItem) -> InboxItem:
+        store, asked, may_wait, now = self._context.store, item, False, asyncio.get_running_loop().time
+        tick = self._poller.tick()
         give_up_at = now() + self._task.run.settings.permissions.inbox_wait_s
         # The store is asked before the first wait: a human may have decided the same for an earlier attempt.
         while (decided := store.inbox.in_force(item, self._used)) is None:
             # True for an item that was never added, and for one that expired or was withdrawn while this worker waits.
             if not store.inbox.is_open(asked.id):
-                asked = self._ask(item)
-            is_asked = asked.id in asked_items(store, self._task.run.id)
-            if not is_asked and (now() >= give_up_at or self.left_s <= 0):
+                asked, may_wait = self._ask(item)
+            stays = may_wait and self._is_needed() and asked.id in asked_items(store, self._task.run.id)
+            left_s = min(give_up_at - now(), self.left_s)
+            if not may_wait or (not stays and left_s <= 0):
                 raise _waiting_error(asked)
             # The end of a terminal's process is no change of the store.
-            wait_s = TERMINAL_POLL_S if is_asked else min(TERMINAL_POLL_S, give_up_at - now(), self.left_s)
+            wait_s = TERMINAL_POLL_S if stays else min(TERMINAL_POLL_S, left_s)
             # While somebody is asked, the attempt's time stands still.
-            with self._activity.parked() if is_asked else self._activity.waiting(), suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    tick = await poller.past(tick)
-        self._forget_turn()
+            tick = await self._next_change(tick, wait_s, is_parked=stays)
         return decided
 
-    def _forget_turn(self) -> None:
-        """Delete the stored turn before anything else happens in it."""
-        store, attempt = self._context.store, self._task.attempt
-        if store.waiting_turns.is_kept(attempt.id):
-            with store.transaction(durable=True):
-                store.attempts.check(attempt.id, fence=attempt.fence)
-                store.waiting_turns.forget(attempt.action_id)
+    async def _next_change(self, tick: ChangeTick, wait_s: float, *, is_parked: bool) -> ChangeTick:
+        """Return the version of the store once it is past `tick`, or the same after `wait_s` seconds."""
+        with self._activity.parked() if is_parked else self._activity.waiting(), suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                return await self._poller.past(tick)
+        return tick
 
-    def _ask(self, item: InboxItem) -> InboxItem:
-        """Add the item to the inbox; also used again if it was closed without a decision."""
-        attempt = self._task.attempt
-        with self._context.store.transaction(durable=True):
-            self._context.store.attempts.check(attempt.id, fence=attempt.fence)
+    def _is_needed(self) -> bool:
+        """Return whether the goal still wants the action; not while it is paused, which lets its work end."""
+        goal = self._context.store.goals.get(self._task.goal.id)
+        return goal is not None and isinstance(goal.state, Active) and bool(self._context.store.goals.unmet(goal.id))
+
+    def _ask(self, item: InboxItem) -> tuple[InboxItem, bool]:
+        """Add the item to the inbox, and give the slot back; also used again if it was closed without a decision.
+
+        Also return whether this worker may wait: as many as the run has agents do. The next attempt continues the
+        turn of a further one, so that processes and worktrees do not add up.
+        """
+        store, attempt = self._context.store, self._task.attempt
+        with store.transaction(durable=True):
+            store.attempts.check(attempt.id, fence=attempt.fence)
             if (turn := self._turn()) is not None:
-                self._context.store.waiting_turns.keep(attempt.id, turn)
-            return self._context.store.inbox.ask(msgspec.structs.replace(item, id=new_id()))
+                store.waiting_turns.keep(attempt.id, turn)
+            asked = store.inbox.ask(msgspec.structs.replace(item, id=new_id()))
+            may_wait = store.attempts.wait_for(attempt.id, asked.id, fence=attempt.fence, most=self._agents())
+        # Its slot is free: the owner would only notice at its next look.
+        wake_up(self._context.wake_fifo(attempt.run_id))
+        return asked, may_wait
+
+    def _takes_slot(self) -> bool:
+        """Return whether the attempt may go on: it has a slot again, and its stored turn is deleted before."""
+        store, attempt = self._context.store, self._task.attempt
+        agents = self._agents()
+        if not store.attempts.has_slot(attempt.id, agents=agents):
+            return False
+        if not store.attempts.waits(attempt.id) and not store.waiting_turns.is_kept(attempt.id):
+            return True
+        with store.transaction(durable=True):
+            if not store.attempts.take_slot(attempt.id, fence=attempt.fence, agents=agents):
+                return False
+            store.waiting_turns.forget(attempt.action_id)
+        self._poller.ring()
+        return True
+
+    def _agents(self) -> int:
+        """Return how many agents the run has now."""
+        run = self._context.store.runs.get(self._task.run.id)
+        return (run or self._task.run).settings.tier.agents
 
     def _item(self, kind: InboxKind, text: str, detail: Mapping[str, Any]) -> InboxItem:
         now = self._context.clock.now()

@@ -50,6 +50,7 @@ def ask(context, run, attempt):
     )
     with context.store.transaction():
         context.store.inbox.ask(item)
+        context.store.attempts.wait_for(attempt.id, item.id, fence=attempt.fence, most=1)
     return item
 
 
@@ -112,6 +113,16 @@ def test_agents_that_need_the_user_come_first_whether_running_or_not(context, pl
     first, second = read_summary(context, run).active_agents
     assert (first.action, first.state, first.waits_on) == ("store", "waiting_approval", "you (i7): shell: make deploy")
     assert (second.action, second.state) == ("api", "running")
+
+
+def test_an_agent_with_its_answer_waits_for_a_slot(context, plan):
+    """BX-12, BX-13."""
+    run = begin(context, make_run(context, plan))
+    item = ask(context, run, work(context, run, "store"))
+    with context.store.transaction():
+        context.store.inbox.decide(item.id, "approved")
+    (member,) = read_summary(context, run).active_agents
+    assert (member.state, member.waits_on) == ("running", "a free slot")
 
 
 def test_an_agent_that_stopped_to_wait_still_needs_the_user(context, plan, scaffold):

@@ -9,6 +9,7 @@ import pytest
 
 from builders import with_settings
 from scaffold.core.errors import UsageError
+from scaffold.core.events import AttemptPhaseChanged, AttemptWaitChanged
 from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, awaited_inbox_id
 from scaffold.host.identity import own_identity
 from scaffold.orchestrator.dispatch import queue_attempt
@@ -105,6 +106,67 @@ async def test_other_work_continues_while_one_action_waits(harness):
     assert ending == WAITS
     assert harness.statuses(run) == {"a": "blocked", "c": "pending", "b": "completed", "d": "completed"}
     assert await harness.landed(run) == ["b", "d"]
+
+
+async def test_other_work_has_the_slots_of_workers_that_wait(harness):
+    """BX-13, SC-15: with one agent, all others land first; the one that waited lands with the same attempt."""
+    run = await harness.open_run(
+        goal("g", *map(act, "abc")), goal("h", act("d")), **LONG, allow=("shell:touch",), agents=1
+    )
+    turns = {"a": [COMMAND.format("a")], **{key: [f"touch {key}"] for key in "bcd"}}
+    run_owner = await harness.recover_owner(run, turns)
+    async with asyncio.TaskGroup() as together:
+        carried = together.create_task(run_owner.execute())
+        await poll_until(lambda: sorted(harness.statuses(run).values()) == ["completed"] * 3 + ["running"])
+        decide(harness)
+    assert carried.result().state == Completed()
+    assert {key: len(harness.attempts(run, key)) for key in "abcd"} == dict.fromkeys("abcd", 1)
+
+
+async def test_workers_that_are_answered_at_once_go_on_one_after_another(harness):
+    """SC-15: there is one slot for both."""
+    run = await harness.open_run(goal("g", *map(act, "ab")), **LONG, agents=2)
+    run_owner = await harness.recover_owner(run, commands("a", "b"))
+    async with asyncio.TaskGroup() as together:
+        carried = together.create_task(run_owner.execute())
+        await poll_until(lambda: len(harness.store.inbox.open()) == 2)
+        with harness.store.transaction():
+            settings = harness.store.runs.get(run.id).settings
+            harness.store.runs.configure(run.id, with_settings(settings, agents=1))
+        decide(harness)
+    assert carried.result().state == Completed()
+    assert [len(harness.attempts(run, key)) for key in "ab"] == [1, 1]
+    assert most_slots_held(harness, run) == 1
+
+
+@pytest.mark.parametrize("cause", ["stopped", "cancelled", "paused"])
+async def test_a_run_that_ends_while_a_worker_waits_leaves_no_attempt_open(harness, cause):
+    """SC-17, BX-13: its work is pinned; a pause waits no longer than a worker whom no terminal asks."""
+    run = await harness.open_run(goal("g", *map(act, "ab")), **LONG | {"inbox_wait_s": 1.0}, agents=1)
+    run_owner = await harness.recover_owner(run, commands("a", "b"))
+    async with asyncio.TaskGroup() as together:
+        carried = together.create_task(run_owner.execute())
+        await poll_until(lambda: len(harness.store.inbox.open()) == 2)
+        with harness.store.transaction():
+            harness.store.inbox.ask_at_terminal([each.id for each in harness.store.inbox.open()], own_identity())
+        run_owner.request_stop(cause)
+    assert carried.result().cause == cause
+    assert harness.store.attempts.open_of_run(run.id) == ()
+    assert harness.store.attempts.slots(run.id) == {}
+    assert item_states(harness) == (["withdrawn"] if cause == "cancelled" else ["open"]) * 2
+
+
+def most_slots_held(harness, run):
+    """Return how many attempts that had waited held a slot at a time, as the events say."""
+    held, most = set(), 0
+    for recorded in harness.store.events.since(run.id, 0):
+        match recorded.event:
+            case AttemptWaitChanged(action=action, item=None):
+                held.add(action)
+            case AttemptWaitChanged(action=action) | AttemptPhaseChanged(action=action, phase="candidate"):
+                held.discard(action)
+        most = max(most, len(held))
+    return most
 
 
 async def test_a_decision_in_a_living_run_resumes_it_automatically(harness):

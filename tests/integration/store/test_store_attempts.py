@@ -14,6 +14,7 @@ from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueue
 from scaffold.core.model import CriticScore, Usage
 from scaffold.core.states import COUNTED_FAILURES, PHASES, WORKER_PHASES, AttemptOutcome
 from scaffold.host.clock import FakeClock
+from scaffold.plan.slot_shares import SlotUse
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
 from scaffold.store.run.attempts import AgentAnswer
@@ -204,11 +205,12 @@ def test_phases_move_forward_and_back_only_to_executing(store: Store, was: str) 
 @pytest.mark.parametrize("phase", PHASES)
 def test_an_attempt_counts_as_running_until_its_candidate_is_submitted(store: Store, phase: str) -> None:
     """The slots of a goal are counted by this."""
-    assert store.attempts.working(FIRST.run_id) == {}
+    assert store.attempts.slots(FIRST.run_id) == {}
     claim(store, FIRST, phase=phase)
-    assert store.attempts.working(FIRST.run_id) == ({ACTION.goal_id: 1} if phase in WORKER_PHASES else {})
+    used = SlotUse(working=1, held=1, taken=1)
+    assert store.attempts.slots(FIRST.run_id) == ({ACTION.goal_id: used} if phase in WORKER_PHASES else {})
     _end(store)
-    assert store.attempts.working(FIRST.run_id) == {}
+    assert store.attempts.slots(FIRST.run_id) == {}
 
 
 def test_usage_adds_up(store: Store) -> None:

@@ -22,15 +22,20 @@ def yes(_):
 )
 def test_slots_are_free_below_the_agents_and_while_landing_keeps_up(working, candidates, free):
     """SC-15: attempts that run count as candidates to come, so the limit holds whatever they do."""
-    assert free_slots(4, working=working, candidates=candidates) == free
+    assert free_slots(4, taken=working, unlanded=working + candidates) == free
 
 
-@given(st.integers(1, 30), st.lists(st.sampled_from(["start", "submit", "land"]), max_size=300))
+@given(st.integers(1, 30), st.lists(st.sampled_from(["start", "ask", "go on", "submit", "land"]), max_size=300))
 def test_no_more_than_twice_the_agents_wait_to_land(agents, steps):
-    working = candidates = 0
+    """AL-13: whether they waited for a human before or not."""
+    working = waiting = candidates = 0
     for step in steps:
-        if step == "start" and free_slots(agents, working=working, candidates=candidates):
+        if step == "start" and free_slots(agents, taken=working, unlanded=working + waiting + candidates):
             working += 1
+        elif step == "ask" and working and waiting < agents:
+            working, waiting = working - 1, waiting + 1
+        elif step == "go on" and waiting and working < agents:
+            working, waiting = working + 1, waiting - 1
         elif step == "submit" and working:
             working, candidates = working - 1, candidates + 1
         elif step == "land" and candidates:

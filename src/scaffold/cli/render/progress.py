@@ -18,6 +18,7 @@ from scaffold.core.events import (
     AttemptEnded,
     AttemptPhaseChanged,
     AttemptQueued,
+    AttemptWaitChanged,
     BaselineCaptured,
     ContractSealed,
     CritiqueRecorded,
@@ -139,7 +140,7 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
             return f"{'note' if level == 'info' else 'warning':<8} {text}"
         case ActionStatusChanged() | AttemptPhaseChanged() | AttemptEnded() | RunClaimed() | AssertionProposed():
             return None
-        case PlanningTurnEnded() | SupervisorStarted() | SupervisorEnded():
+        case AttemptWaitChanged() | PlanningTurnEnded() | SupervisorStarted() | SupervisorEnded():
             return None
         case _:
             assert_never(event)

@@ -412,7 +412,7 @@ class RunOwner:
         Once nothing new may start, queued attempts without a worker do not count.
         """
         attempts = self._context.store.attempts
-        working = sum(attempts.working(self.run.id).values())
+        working = sum(use.working for use in attempts.slots(self.run.id).values())
         if not self._dispatching():
             working -= sum(not self._launcher.has_started(each) for each in attempts.queued(self.run.id))
         return working, attempts.count_waiting_to_land(self.run.id)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from scaffold.core.contract import Verification
 from scaffold.core.errors import IllegalTransition
-from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueued
+from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueued, AttemptWaitChanged
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId, RunId
 from scaffold.core.model import Attempt, CriticScore, ProcessIdentity, Usage
 from scaffold.core.states import (
@@ -18,7 +18,7 @@ from scaffold.core.states import (
     AttemptPhase,
     AttemptStatus,
 )
-from scaffold.plan.slot_shares import SlotDemand
+from scaffold.plan.slot_shares import SlotDemand, SlotUse
 from scaffold.plan.worker_deaths import ASK_AFTER, TELL_AFTER
 from scaffold.store.driver.columns import (
     PROCESS,
@@ -53,8 +53,11 @@ OF_ACTION = "SELECT * FROM attempt WHERE action_id = :action_id ORDER BY number"
 OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id ORDER BY queued_seq"
 OPEN_OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id AND status IN ('queued', 'claimed') ORDER BY queued_seq"
 QUEUED = "SELECT * FROM attempt WHERE run_id = :run_id AND status = 'queued' ORDER BY queued_seq"
-COUNT_ACTIVE_BY_GOAL = """
-SELECT action.goal_id, COUNT(*) AS working FROM attempt JOIN action ON action.id = attempt.action_id
+# An attempt that waits for an open item takes no slot. Once the item is closed, the next free slot is for it.
+SLOTS = """
+SELECT action.goal_id, COUNT(*) AS working, COUNT(*) - COUNT(attempt.waits_for) AS held,
+       COUNT(*) - COUNT(CASE WHEN inbox.state = 'open' THEN 1 END) AS taken
+FROM attempt JOIN action ON action.id = attempt.action_id LEFT JOIN inbox ON inbox.id = attempt.waits_for
 WHERE attempt.run_id = :run_id AND attempt.status IN ('queued', 'claimed')
       AND attempt.phase IN ('workspace', 'executing', 'verifying', 'critiquing')
 GROUP BY action.goal_id
@@ -76,6 +79,10 @@ FROM goal WHERE run_id = :run_id AND status = 'active' AND deaths < :ask_after
                 AND (rests_until IS NULL OR rests_until <= :now OR rests_from > :now)
 ORDER BY position
 """
+GOAL_OF = """
+SELECT goal.id, worker_cap, goal.deaths FROM goal JOIN action ON action.goal_id = goal.id WHERE action.id = :id
+"""
+WAIT_FOR = "UPDATE attempt SET waits_for = :item_id WHERE id = :id"
 CLAIM = """
 UPDATE attempt SET status = 'claimed', worker = :worker, worktree = :worktree, log_file = :log_file, started_at = :at
 WHERE id = :id AND status = 'queued' AND fence = :fence
@@ -165,10 +172,11 @@ class Attempts(RunTableGateway):
         """Return the run's attempts that no worker has claimed yet, in the order they were opened."""
         return tuple(map(_attempt, self._connection.rows(QUEUED, run_id=run_id)))
 
-    def working(self, run_id: RunId) -> Mapping[GoalId, int]:
-        """Return the number of open attempts per goal that are not candidates yet; other goals are omitted."""
+    def slots(self, run_id: RunId) -> Mapping[GoalId, SlotUse]:
+        """Return the use of slots per goal; goals without an attempt that works are omitted."""
         return {
-            row["goal_id"]: int(row["working"]) for row in self._connection.rows(COUNT_ACTIVE_BY_GOAL, run_id=run_id)
+            row["goal_id"]: SlotUse(working=int(row["working"]), held=int(row["held"]), taken=int(row["taken"]))
+            for row in self._connection.rows(SLOTS, run_id=run_id)
         }
 
     def count_waiting_to_land(self, run_id: RunId) -> int:
@@ -180,12 +188,12 @@ class Attempts(RunTableGateway):
 
         A goal whose workers died has none during its rest, and none before a human decides.
         """
-        working = self.working(run_id)
+        taken = {goal: use.taken for goal, use in self.slots(run_id).items()}
         return tuple(
             SlotDemand(
                 goal=row["id"],
-                working=working.get(row["id"], 0),
-                wanted=min(int(row["ready"]), _cap(row) - working.get(row["id"], 0)),
+                working=taken.get(row["id"], 0),
+                wanted=min(int(row["ready"]), _cap(row) - taken.get(row["id"], 0)),
                 served=int(row["served_seq"]),
             )
             for row in self._connection.rows(
@@ -248,6 +256,41 @@ class Attempts(RunTableGateway):
         )
         if phase != row["phase"]:
             self._events.append(row["run_id"], AttemptPhaseChanged(row["key"], row["number"], phase))
+
+    def wait_for(self, attempt_id: AttemptId, item_id: str, *, fence: int, most: int) -> bool:
+        """Let the attempt wait for the inbox item without a slot; False if `most` others of its run wait already."""
+        row = self._fenced(attempt_id, fence, "claimed")
+        waiting = sum(use.working - use.held for use in self.slots(row["run_id"]).values())
+        if row["waits_for"] is None and waiting >= most:
+            return False
+        self._set_wait(row, item_id)
+        return True
+
+    def waits(self, attempt_id: AttemptId) -> bool:
+        """Return whether the attempt waits, for a human or for a slot to go on."""
+        return self._row(attempt_id)["waits_for"] is not None
+
+    def has_slot(self, attempt_id: AttemptId, *, agents: int) -> bool:
+        """Return whether the attempt holds a slot, or can take one now, in a run of so many `agents`."""
+        row = self._row(attempt_id)
+        if row["waits_for"] is None:
+            return True
+        held = {goal: use.held for goal, use in self.slots(row["run_id"]).items()}
+        goal = self._connection.require_row(GOAL_OF, "action", row["action_id"])
+        return sum(held.values()) < agents and held.get(goal["id"], 0) < _cap(goal)
+
+    def take_slot(self, attempt_id: AttemptId, *, fence: int, agents: int) -> bool:
+        """Let an attempt that has waited go on with a slot; False if `has_slot` is."""
+        row = self._fenced(attempt_id, fence, "claimed")
+        if not self.has_slot(attempt_id, agents=agents):
+            return False
+        self._set_wait(row, None)
+        return True
+
+    def _set_wait(self, row: Row, item_id: str | None) -> None:
+        if row["waits_for"] != item_id:
+            self._connection.write(WAIT_FOR, id=row["id"], item_id=item_id)
+            self._events.append(row["run_id"], AttemptWaitChanged(row["key"], row["number"], item_id))
 
     def record_heartbeat(self, attempt_id: AttemptId, *, fence: int, at: float, ends_at: float) -> None:
         """Store a heartbeat at the monotonic time `at`, and the time `ends_at` until which the worker may take.
@@ -364,6 +407,7 @@ def _attempt(row: Row) -> Attempt:
         heartbeat_at=row["heartbeat_at"],
         ends_at=row["ends_at"],
         iteration=row["iteration"],
+        waits_for=row["waits_for"],
         worktree=row["worktree"],
         base_sha=row["base_sha"],
         head_sha=row["head_sha"],
