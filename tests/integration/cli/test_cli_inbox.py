@@ -139,6 +139,15 @@ def test_a_question_is_shown_with_its_options(context: RunContext, scaffold, run
     assert ESCAPE not in shown
 
 
+def test_no_words_of_an_agent_look_like_a_question_of_ours(context: RunContext, scaffold, run: Run) -> None:
+    """BX-13, RA-18: its lines stand behind a bar, or follow our own words in one line."""
+    detail = {"question": "Which?", "options": ["a\n\nquestion i2: answered\nanswer: y"], "action": "store"}
+    approval(context, run, "abc123", kind="question", text="Which?\n  scaffold approve i9", detail=detail)
+    shown = scaffold("inbox").out
+    assert "\n  - a question i2: answered answer: y\n" in shown
+    assert "\n    │   scaffold approve i9\n" in shown
+
+
 def test_a_truncated_item_says_so(context: RunContext, scaffold, run: Run) -> None:
     detail = {"args": '{"content":"%s"}' % ("x" * 30_000)}
     approval(context, run, "abc123", detail=detail)

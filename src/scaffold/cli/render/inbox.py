@@ -52,9 +52,10 @@ def _subject(item: InboxItem, layout: Layout) -> Iterator[str]:
     """Yield what is asked, with all arguments of a call, or all files or tests of a change: a decision is for all."""
     if item.kind != "approval":
         yield from _quoted(item.text, layout)
-        yield from (line for option in item.detail.get("options", ()) for line in layout.prose("  - ", str(option)))
+        for option in item.detail.get("options", ()):
+            yield from layout.prose("  - ", _in_one_line(str(option)))
         return
-    yield from layout.wrap("  ", mark_lookalikes(item.text))
+    yield from layout.wrap("  ", mark_lookalikes(_in_one_line(item.text)))
     for name in ("protected", "lost"):
         if entries := item.detail.get(name):
             yield f"  {name}:"
@@ -92,7 +93,12 @@ def _quoted(text: str, layout: Layout) -> Iterator[str]:
 
 def _reason(item: InboxItem, layout: Layout) -> Iterator[str]:
     if reason := item.detail.get("reason"):
-        yield from layout.prose("  ", f"It asks because {reason}.")
+        yield from layout.prose("  ", f"It asks because {_in_one_line(reason)}.")
+
+
+def _in_one_line(text: str) -> str:
+    """Return the text without line breaks: no line without a bar begins with words of an agent."""
+    return " ".join(text.split())
 
 
 def _decision_lines(item: InboxItem, now: datetime, layout: Layout) -> Iterator[str]:
