@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -88,6 +88,7 @@ def test_gates_in_folders_stay_automatic_so_that_each_keeps_its_folder_and_runne
     assert "  # in a: go test ./...\n" in text
 
 
+@example(commands=["a\x85", "b\u2028c"], reason=Reason("f", "says"), setup=[])
 @given(
     commands=st.lists(WORDS, min_size=1, max_size=4),
     reason=st.builds(Reason, TEXT, TEXT, st.none()),

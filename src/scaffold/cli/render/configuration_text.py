@@ -101,4 +101,9 @@ def _line(text: str) -> str:
 
 
 def _yaml(value: object) -> Sequence[str]:
-    return yaml.safe_dump(value, sort_keys=False, width=MAX_COMMAND_CHARS, allow_unicode=True).splitlines()
+    readable, escaped = (
+        yaml.safe_dump(value, sort_keys=False, width=MAX_COMMAND_CHARS, allow_unicode=unicode).splitlines()
+        for unicode in (True, False)
+    )
+    # Characters that end a line for YAML, but not for a shell, would be read as spaces.
+    return readable if yaml.safe_load("\n".join(readable)) == value else escaped
