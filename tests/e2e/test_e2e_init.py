@@ -63,10 +63,10 @@ def test_with_yes_the_commands_are_tried_and_what_can_judge_is_set(scenario):
     """AL-28: unasked with `--yes`; the checkout is not touched, and no worktree stays."""
     before = state_of(scenario.repo)
     done = init(scenario, "--yes")
-    assert "test       python -m pytest -q tests\n               tox.ini:3 runs `pytest tests`\n" in done.stdout
+    assert "test       python3 -m pytest -q tests\n               tox.ini:3 runs `pytest tests`\n" in done.stdout
     assert "✓ test       passes: 1 passed" in done.stdout
     settings = yaml.safe_load((scenario.repo / ".scaffold.yaml").read_text())
-    assert settings["quality_gates"]["test"] == "python -m pytest -q tests"
+    assert settings["quality_gates"]["test"] == "python3 -m pytest -q tests"
     assert state_of(scenario.repo) == before
     assert nothing_left(scenario)
 
@@ -125,7 +125,7 @@ def test_a_gate_that_cannot_judge_says_what_is_missing(scenario):
 def test_doctor_tries_the_gates_only_when_asked(scenario):
     """AL-28: it says of each gate whether it can judge here."""
     before = {each["name"]: each for each in json.loads(scenario.scaffold("doctor", "--json").stdout)["checks"]}
-    assert before["gate test"]["message"] == "`python -m pytest -q tests`, not tried yet"
+    assert before["gate test"]["message"] == "`python3 -m pytest -q tests`, not tried yet"
     done = scenario.scaffold("doctor", "--gates", "--json")
     after = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
     assert after["gate test"]["message"].startswith("passes: 1 passed (tried ")

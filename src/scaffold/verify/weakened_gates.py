@@ -17,6 +17,7 @@ from scaffold.verify.contract.checks import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_gates
 from scaffold.verify.gates.fitted_gates import TEST_FLAGS, TEST_PROGRAMS, TEST_VALUES, TOOLS, is_named
 from scaffold.verify.gates.projects.project_files import ProjectFiles, decides_gates, files_at_commit
+from scaffold.verify.gates.runner_detection import PYTHON_PROGRAM
 from scaffold.verify.paths.check_inputs import is_config_file
 from scaffold.verify.paths.conventions import is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_specifically
@@ -117,7 +118,7 @@ def is_as_strict(before: Gate, after: Gate, former: ProjectFiles, files: Project
 
 def _words(command: str) -> list[str]:
     words = shlex.split(command)
-    return words[2:] if words[:2] == ["python", "-m"] else words
+    return words[2:] if words[1:2] == ["-m"] and PYTHON_PROGRAM.fullmatch(words[0]) else words
 
 
 def _options(words: Sequence[str], files: ProjectFiles) -> Counter[tuple[str, str]]:

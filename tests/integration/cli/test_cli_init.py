@@ -44,8 +44,8 @@ def lay_out(folder, files):
             {"pyproject.toml": PYPROJECT, "requirements.txt": "", **TESTS},
             "python",
             {
-                "setup": "python -m venv .venv && .venv/bin/python -m pip install -r requirements.txt",
-                "test": "python -m pytest -q",
+                "setup": "python3 -m venv .venv && .venv/bin/python -m pip install -r requirements.txt",
+                "test": "python3 -m pytest -q",
                 "lint": "ruff check .",
                 "typecheck": "mypy .",
             },
@@ -53,7 +53,7 @@ def lay_out(folder, files):
         (
             {"api/pyproject.toml": "", "web/go.mod": "", "web/a_test.go": "", "api/test_a.py": "def test_a(): pass"},
             "unknown",
-            {"test": "(cd api && python -m pytest -q) && (cd web && go test ./...)"},
+            {"test": "(cd api && python3 -m pytest -q) && (cd web && go test ./...)"},
         ),
     ],
 )
@@ -91,7 +91,7 @@ def test_the_configuration_is_all_comments_and_names_the_checks(repository, scaf
         *("approvals", "permissions", "sandbox"),
     }
     assert yaml.safe_load(uncommented(checks)) == {
-        "quality_gates": {"test": "python -m pytest -q", "lint": "ruff check .", "typecheck": "mypy ."}
+        "quality_gates": {"test": "python3 -m pytest -q", "lint": "ruff check .", "typecheck": "mypy ."}
     }
 
 
@@ -108,7 +108,7 @@ def test_what_was_found_is_shown_with_its_file_and_how_to_replace_it(repository,
     tox = "[testenv]\ncommands =\n  pytest tests\n  ruff check tests\n"
     lay_out(repository, {"pyproject.toml": PYPROJECT, "tox.ini": tox, **TESTS})
     answer = scaffold("init")
-    assert "  test       python -m pytest -q tests\n               tox.ini:3 runs `pytest tests`\n" in answer.out
+    assert "  test       python3 -m pytest -q tests\n               tox.ini:3 runs `pytest tests`\n" in answer.out
     assert "  lint       ruff check tests\n               tox.ini:4 runs `ruff check tests`\n" in answer.out
     assert "  typecheck  mypy .\n               only warns: your own checks never run it\n" in answer.out
     assert "               pyproject.toml:5 configures mypy\n" in answer.out
@@ -152,7 +152,7 @@ def test_the_suggested_plan_is_sound(tmp_path, files):
     plan, warnings = read_plan(first_plan(scan_project(lay_out(tmp_path, files), {})), name="plan.yaml")
     assert (warnings, lint(plan).findings) == ((), ())
     commands = [check.command for check in plan.actions[0].contract.commands]
-    assert commands == (["python -m pytest -q"] if files else [])
+    assert commands == (["python3 -m pytest -q"] if files else [])
 
 
 def test_outside_a_repository_init_says_so(tmp_path, home, monkeypatch, scaffold):

@@ -16,7 +16,7 @@ async def test_gates_are_detected_from_the_commit(harness):
     detection = await detect_at_commit(harness.context.git, head)
     assert (detection.kind, [gate.command for gate in detection.gates]) == (
         "python",
-        ["python -m pytest -q", "ruff check ."],
+        ["python3 -m pytest -q", "ruff check ."],
     )
     around = detect_in_folder(harness.context.repository.root)
     assert (around.kind, [gate.command for gate in around.gates]) == ("node", ["ruff check ."])

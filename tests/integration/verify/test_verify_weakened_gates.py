@@ -18,7 +18,7 @@ BASE = {
 }
 NO_GATES = Baseline(environment=CheckEnvironment(fingerprint="env"), runs=())
 ONLY_WARNS, GONE = "lint would only warn", "lint would be gone"
-FEWER = "test would be `python -m pytest -q -k a` instead of `python -m pytest -q`"
+FEWER = "test would be `python3 -m pytest -q -k a` instead of `python3 -m pytest -q`"
 
 
 async def found(candidates, work, **terms):

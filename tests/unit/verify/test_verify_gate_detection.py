@@ -10,7 +10,7 @@ from scaffold.verify.gates.runner_detection import detect_runner
 TEST = "def test_a(): pass\n"
 CASE = "import unittest\nclass TestA(unittest.TestCase): pass\n"
 JEST = '{"scripts": {"test": "jest --ci", "build": "tsc -b", "lint": "eslint .", "type-check": "tsc --noEmit"}}'
-PYTEST = ("test", "python -m pytest -q", "pytest", "")
+PYTEST = ("test", "python3 -m pytest -q", "pytest", "")
 
 
 def found(files):
@@ -46,16 +46,16 @@ def test_the_first_manifest_decides_the_project_type(files, kind):
     [
         ({"pyproject.toml": "", "tests/test_a.py": TEST}, [PYTEST]),
         ({"pyproject.toml": "", "src/a/b_test.py": "class TestA:\n    def test_a(self): pass\n"}, [PYTEST]),
-        ({"test_a.py": CASE}, [("test", "python -m unittest", "unittest", "")]),
+        ({"test_a.py": CASE}, [("test", "python3 -m unittest", "unittest", "")]),
         (
             {"test_a.py": "from base import Base\nclass A(Base):\n    size = 1\n\n    def test_a(self): pass\n"},
-            [("test", "python -m unittest", "unittest", "")],
+            [("test", "python3 -m unittest", "unittest", "")],
         ),
         ({"test_a.py": "class A(Base):\n    size = 1\n"}, []),
-        ({"tests/test_a.py": CASE}, [("test", "python -m unittest discover -s tests", "unittest", "")]),
+        ({"tests/test_a.py": CASE}, [("test", "python3 -m unittest discover -s tests", "unittest", "")]),
         (
             {"tests/test_a.py": CASE, "tests/__init__.py": ""},
-            [("test", "python -m unittest", "unittest", "")],
+            [("test", "python3 -m unittest", "unittest", "")],
         ),
         ({"tests/test_a.py": CASE, "conftest.py": ""}, [PYTEST]),
         ({"tests/test_a.py": CASE, "pyproject.toml": "[tool.pytest.ini_options]"}, [PYTEST]),
@@ -63,7 +63,7 @@ def test_the_first_manifest_decides_the_project_type(files, kind):
         ({"tests/test_a.py": CASE, "pyproject.toml": "[dependency-groups]\ndev = ['pytest>=8']"}, [PYTEST]),
         (
             {"tests/test_a.py": CASE, "pyproject.toml": "[dependency-groups]\ndev = ['pytest-splinter']"},
-            [("test", "python -m unittest discover -s tests", "unittest", "")],
+            [("test", "python3 -m unittest discover -s tests", "unittest", "")],
         ),
         ({"tests/test_a.py": CASE, "pyproject.toml": "[tool.poetry.group.dev.dependencies]\npytest = '*'"}, [PYTEST]),
         ({"pyproject.toml": "[tool.pytest.ini_options]"}, []),
@@ -186,7 +186,7 @@ def test_nested_projects_count_if_the_top_is_none():
     }
     detection = found(files)
     assert detection.kind == "unknown"
-    assert ("test", "python -m pytest -q", "pytest", "backend") in gates_of(detection)
+    assert ("test", "python3 -m pytest -q", "pytest", "backend") in gates_of(detection)
     assert ("test", "npm run test", "jest", "frontend") in gates_of(detection)
     assert {gate.folder for gate in detection.gates} == {"backend", "frontend"}
     assert len({gate.name for gate in detection.gates}) == len(detection.gates)
@@ -203,12 +203,12 @@ def test_nested_projects_count_if_the_top_is_none():
         ),
         (
             {"pyproject.toml": "[project]\ndependencies = ['attrs']\noptional-dependencies = {test = [], docs = []}"},
-            ("python -m venv .venv", ".venv/bin/python -m pip install -e '.[test]'"),
+            ("python3 -m venv .venv", ".venv/bin/python -m pip install -e '.[test]'"),
         ),
         (
             {"requirements.txt": "", "setup.py": "", "pyproject.toml": "[dependency-groups]\ndev = ['pytest>=8']"},
             (
-                "python -m venv .venv",
+                "python3 -m venv .venv",
                 ".venv/bin/python -m pip install -r requirements.txt",
                 ".venv/bin/python -m pip install -e .",
                 ".venv/bin/python -m pip install 'pytest>=8'",

@@ -100,7 +100,7 @@ def test_shell_scripts_that_a_workflow_starts_are_read():
         ({"Makefile": "test:\n\tgo test\n", "go.mod": "module x"}, {"build": "go build ./...", "lint": "go vet ./..."}),
         (
             {"Makefile": "test:\n\tx\nlint:\n\tx\n", "api/pyproject.toml": "", "api/test_a.py": TEST},
-            {"test (api)": "python -m pytest -q", "lint": "make lint"},
+            {"test (api)": "python3 -m pytest -q", "lint": "make lint"},
         ),
     ],
 )  # fmt: skip
@@ -120,7 +120,7 @@ def test_of_several_languages_the_one_whose_tests_the_project_runs_comes_first()
     }
     detection = found(files)
     assert detection.kind == "node", "the type follows from the first manifest"
-    assert (detection.command("test"), detection.command("build")) == ("python -m pytest -q", "cargo build")
+    assert (detection.command("test"), detection.command("build")) == ("python3 -m pytest -q", "cargo build")
     assert detection.reasons["test"].text == "Makefile:2 runs `uv run pytest`"
     assert detection.sources == {"test": "Makefile", "lint": "Makefile"}
 
@@ -142,6 +142,26 @@ docs = ['sphinx']
 """
 WORKSPACE = "[tool.uv]\ndefault-groups = 'all'\n[tool.uv.workspace]\nmembers = ['p/*']\n"
 TOX = "[testenv]\ndeps =\n  pytest\n  py38: old\n  -r{toxinidir}/x.txt\n  -r test.txt\nextras = fast\n"
+TOX_EACH = """\
+[testenv]
+deps = pytest
+[testenv:types]
+deps = mypy>=1
+commands = mypy src
+[testenv:style]
+deps =
+  flake8
+  py38: old
+commands = flake8
+[testenv:newest]
+deps = pytest==99
+commands = pytest
+[testenv:docs]
+deps = sphinx
+[flake8]
+[mypy]
+"""
+TOX_TOML = "[env_run_base]\ndeps = ['pytest']\n[env.types]\ndeps = ['mypy>=1']\n[env.docs]\ndeps = ['sphinx']\n"
 NOX = """\
 def t(s):
   s.install('-e', '.', 'pytest', 'trio')
@@ -163,25 +183,33 @@ HATCH = "[envs.default]\ndependencies = ['pytest', 'anyio']\nfeatures = ['x']\n[
         ),
         (
             {"pyproject.toml": GROUPS},
-            ["python -m venv .venv", "PIP -e '.[testing]'", "PIP 'pytest>=8' ruff mypy"],
+            ["python3 -m venv .venv", "PIP -e '.[testing]'", "PIP 'pytest>=8' ruff mypy"],
         ),
         (
             {"setup.py": "", "tox.ini": TOX, "test.txt": ""},
-            ["python -m venv .venv", "PIP -r test.txt", "PIP -e .", "PIP pytest"],
+            ["python3 -m venv .venv", "PIP -r test.txt", "PIP -e .", "PIP pytest"],
+        ),
+        (
+            {"setup.py": "", "tox.ini": TOX_EACH, "mypy.ini": "[mypy]\n"},
+            ["python3 -m venv .venv", "PIP -e .", "PIP pytest 'mypy>=1' flake8"],
+        ),
+        (
+            {"setup.py": "", "tox.toml": TOX_TOML, "mypy.ini": "[mypy]\n"},
+            ["python3 -m venv .venv", "PIP -e .", "PIP pytest 'mypy>=1'"],
         ),
         (
             {"setup.py": "", "noxfile.py": NOX},
-            ["python -m venv .venv", "PIP -e .", "PIP pytest trio"],
+            ["python3 -m venv .venv", "PIP -e .", "PIP pytest trio"],
         ),
         (
             {"pyproject.toml": "[build-system]\n", "hatch.toml": HATCH},
-            ["python -m venv .venv", "PIP -e .", "PIP pytest anyio"],
+            ["python3 -m venv .venv", "PIP -e .", "PIP pytest anyio"],
         ),
-        ({"pyproject.toml": "[build-system]\n"}, ["python -m venv .venv", "PIP -e .", "PIP pytest"]),
+        ({"pyproject.toml": "[build-system]\n"}, ["python3 -m venv .venv", "PIP -e .", "PIP pytest"]),
         ({"pyproject.toml": "[project]\nname = 'x'\n"}, []),
-        ({"requirements.txt": "flask\n"}, ["python -m venv .venv", "PIP -r requirements.txt", "PIP pytest"]),
-        ({"requirements.txt": "PyTest==8\n"}, ["python -m venv .venv", "PIP -r requirements.txt"]),
-        ({"requirements.txt": "-r other.txt\n"}, ["python -m venv .venv", "PIP -r requirements.txt"]),
+        ({"requirements.txt": "flask\n"}, ["python3 -m venv .venv", "PIP -r requirements.txt", "PIP pytest"]),
+        ({"requirements.txt": "PyTest==8\n"}, ["python3 -m venv .venv", "PIP -r requirements.txt"]),
+        ({"requirements.txt": "-r other.txt\n"}, ["python3 -m venv .venv", "PIP -r requirements.txt"]),
         ({"Pipfile.lock": "{}", "setup.py": ""}, ["PIPENV_VENV_IN_PROJECT=1 pipenv sync --dev"]),
         ({"pdm.lock": "", "pyproject.toml": ""}, ["pdm sync --dev"]),
     ],

@@ -117,12 +117,12 @@ def test_a_detected_gate_that_the_projects_own_checks_never_run_only_warns():
 @pytest.mark.parametrize(
     ("commands", "command"),
     [
-        ("pytest --cov=src tests/unit", "python -m pytest -q tests/unit"),
-        ("pytest -m 'not slow' -n auto", "python -m pytest -q -m 'not slow'"),
-        ("pytest tests/unit\n  pytest tests/all", "python -m pytest -q"),
-        ("pytest tests/unit\n  pytest {envdir}", "python -m pytest -q"),
-        ("pytest gone", "python -m pytest -q"),
-        ("python -m unittest discover -s tests -v", "python -m unittest discover -s tests"),
+        ("pytest --cov=src tests/unit", "python3 -m pytest -q tests/unit"),
+        ("pytest -m 'not slow' -n auto", "python3 -m pytest -q -m 'not slow'"),
+        ("pytest tests/unit\n  pytest tests/all", "python3 -m pytest -q"),
+        ("pytest tests/unit\n  pytest {envdir}", "python3 -m pytest -q"),
+        ("pytest gone", "python3 -m pytest -q"),
+        ("python -m unittest discover -s tests -v", "python3 -m unittest discover -s tests"),
     ],
 )
 def test_the_selection_of_tests_is_the_projects_if_it_has_one(commands, command):

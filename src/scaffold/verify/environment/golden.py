@@ -290,7 +290,7 @@ def _failed(command: str, finished: CommandResult, clean: Callable[[str], str]) 
     else:
         how = f"exited with code {finished.exit_code}"
     printed = clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
-    last = f": {printed.splitlines()[-1].strip()[:LAST_LINE_CHARS]}" if printed else ""
+    last = f": {printed.splitlines()[-1].strip()[:LAST_LINE_CHARS].rstrip('.')}" if printed else ""
     return NotReady(
         what=f"the set-up command `{command}` {how}{last}",
         fix="fix the cause, or set other commands with `setup` in the configuration (`off` for none)",

@@ -154,14 +154,14 @@ def _fitted_tests(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) ->
     if pytest and gate.runner == "pytest":
         chosen = {tuple(_selection(each.words, files)) for each in pytest if each.exact}
         selection = next(iter(chosen)) if len(chosen) == 1 and all(each.exact for each in pytest) else ()
-        command = shlex.join(("python", "-m", "pytest", "-q", *selection))
+        command = shlex.join(("python3", "-m", "pytest", "-q", *selection))
         alike = [each for each in pytest if tuple(_selection(each.words, files)) == selection] or pytest
         plainest = min(alike, key=lambda each: (each.source != alike[0].source, len(each.words)))
         return Fitted(structs.replace(gate, command=command), plainest)
     plain = next((each for each in unittest if each.exact), None)
     if plain is not None and not pytest:
         words = [word for word in plain.words if word not in ABOUT_OUTPUT]
-        command = shlex.join(("python", "-m", *words))
+        command = shlex.join(("python3", "-m", *words))
         return Fitted(structs.replace(gate, command=command, runner="unittest"), plain)
     return Fitted(gate)
 

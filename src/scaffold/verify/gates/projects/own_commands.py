@@ -196,7 +196,7 @@ def _tox_words(line: str, parser: ConfigParser) -> str:
     line = _SECTION_KEY.sub(lambda found: parser.get(found["section"], found["key"], fallback=found[0]), line)
     line = _FACTORS.sub("", line)
     line = _TOX_NAME.sub(lambda found: found["default"] or "", line)
-    return line.replace("{envpython}", "python").replace("{toxinidir}/", "").replace("{toxinidir}", ".")
+    return line.replace("{envpython}", "python3").replace("{toxinidir}/", "").replace("{toxinidir}", ".")
 
 
 def _nox(files: ProjectFiles) -> Iterator[OwnCommand]:

@@ -120,12 +120,17 @@ def as_texts(value: object) -> tuple[str, ...]:
 
 def ini_section(text: str, name: str) -> Mapping[str, str] | None:
     """Return a section of an INI file; None if it has none, or is no INI file."""
+    return ini_sections(text).get(name)
+
+
+def ini_sections(text: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the sections of an INI file by name; none if it is no INI file."""
     parser = ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(text)
     except ConfigParserError:
-        return None
-    return parser[name] if parser.has_section(name) else None
+        return {}
+    return {name: parser[name] for name in parser.sections()}
 
 
 def is_python_test(path: str) -> bool:

@@ -10,7 +10,7 @@ from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table,
 from scaffold.verify.gates.projects.python_requirements import requirement_names
 from scaffold.verify.gates.projects.python_setup import setup_commands
 
-PYTEST = "python -m pytest"
+PYTEST = "python3 -m pytest"
 MYPY_SCOPES = frozenset({"files", "modules", "packages"})
 """Settings that say what mypy checks if the command does not."""
 TOOL_BY_COMMAND: Mapping[str, str] = {
@@ -55,7 +55,7 @@ def _test(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, Reaso
     for path in tests:
         if found := _TEST_CASE.search(text := files.text(path)):
             reason = Reason(path, "has tests of unittest", _line_at(text, found.start()))
-            return Gate(kind="test", command=f"python -m unittest{_discovery(files)}", runner="unittest"), reason
+            return Gate(kind="test", command=f"python3 -m unittest{_discovery(files)}", runner="unittest"), reason
     return None
 
 

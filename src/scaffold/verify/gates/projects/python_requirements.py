@@ -8,13 +8,14 @@ from msgspec import Struct
 
 from scaffold.verify.gates.projects.noxfile import session_calls
 from scaffold.verify.gates.projects.project import Reason
-from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts, ini_section
+from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts, ini_sections
 
 TEST_NAMES = ("test", "tests", "testing", "dev")
 """Names of extras, groups and environments for tests."""
 HATCH_TEST = "hatch-test"
 """The environment of `hatch test`, which has these requirements if it names none."""
 HATCH_TEST_REQUIREMENTS = ("pytest", "pytest-mock", "pytest-randomly", "pytest-rerunfailures", "pytest-xdist[psutil]")
+TOX_KEYS = ("deps", "extras", "dependency_groups")
 MAX_INCLUDES = 5
 """How deep groups may include each other."""
 
@@ -94,7 +95,7 @@ def requirement_name(requirement: str) -> str:
 def tested_with(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
     """Yield what the environments of Hatch, tox and nox install in which the project's checks run."""
     yield from _hatch(files, manifest, tools)
-    yield from _tox(files, manifest)
+    yield from _tox(files, manifest, tools)
     yield from _nox(files, groups(manifest), tools)
 
 
@@ -120,22 +121,36 @@ def _hatch(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str
                 yield Wanted(Reason(path, f"has the environment `{name}` of Hatch", line), plain, extras)
 
 
-def _tox(files: ProjectFiles, manifest: Mapping[str, Any]) -> Iterator[Wanted]:
-    known = groups(manifest)
+def _tox(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
+    """Yield what tox installs in every environment, then of those that list one of the other tools."""
+    missing = set(tools)
+    environments = list(_tox_environments(files, manifest))
+    for reason, is_base, lines in sorted(environments, key=lambda each: not each[1]):
+        listed = frozenset(map(requirement_name, lines["deps"]))
+        if is_base or not missing.isdisjoint(listed):
+            yield _of_tox(reason, lines, groups(manifest), files)
+            missing -= listed
+
+
+def _tox_environments(
+    files: ProjectFiles, manifest: Mapping[str, Any]
+) -> Iterator[tuple[Reason, bool, Mapping[str, Sequence[str]]]]:
+    """Yield of each environment where it is, whether it is the base of all, and what it lists, by the setting."""
     for path in ("tox.ini", "setup.cfg"):
-        section = ini_section(files.text(path), "testenv")
-        if section is not None:
-            lines = {key: _own_lines(section.get(key, "")) for key in ("deps", "extras", "dependency_groups")}
-            reason = Reason(path, "has the requirements of tox", files.line(path, "[testenv]"))
-            yield _of_tox(reason, lines, known, files)
+        for name, section in ini_sections(files.text(path)).items():
+            if name.startswith("testenv"):
+                lines = {key: _own_lines(section.get(key, "")) for key in TOX_KEYS}
+                yield _tox_reason(files, path, f"[{name}]"), name == "testenv", lines
     nested = as_table(as_table(manifest.get("tool")).get("tox"))
     for path, table in (("tox.toml", files.toml("tox.toml")), ("pyproject.toml", nested)):
-        shared = as_table(table.get("env_run_base"))
-        if shared:
-            lines = {key: as_texts(shared.get(key)) for key in ("deps", "extras", "dependency_groups")}
-            yield _of_tox(
-                Reason(path, "has the requirements of tox", files.line(path, "env_run_base")), lines, known, files
-            )
+        own = as_table(table.get("env"))
+        for name, held in (("env_run_base", table.get("env_run_base")), *((f"env.{each}", own[each]) for each in own)):
+            lines = {key: as_texts(as_table(held).get(key)) for key in TOX_KEYS}
+            yield _tox_reason(files, path, name), name == "env_run_base", lines
+
+
+def _tox_reason(files: ProjectFiles, path: str, heading: str) -> Reason:
+    return Reason(path, "has the requirements of tox", files.line(path, heading))
 
 
 def _of_tox(

@@ -42,7 +42,7 @@ def setup_commands(files: ProjectFiles, manifest: Mapping[str, Any], gates: Sequ
     if not installs:
         return {}
     created = Reason(next(iter(installs.values())).path, "needs an environment to be installed into")
-    return {"python -m venv .venv": created, **installs}
+    return {"python3 -m venv .venv": created, **installs}
 
 
 def _tools(gates: Iterable[Gate]) -> tuple[str, ...]:
