@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from shlex import quote
 
+from scaffold.cli.render.layout import print_text
 from scaffold.core.errors import UsageError
 from scaffold.plan.message_text import SpellingHints, quoted
 from scaffold.policy.secret.sources import redactor_for
@@ -18,6 +19,14 @@ def redact(text: str) -> str:
     except OSError:  # it was deleted
         folder = Path(os.devnull)
     return redactor_for(os.environ, folder).clean(text)
+
+
+def print_redacted(text: str) -> None:
+    """Print lines on standard error without secrets, as wide as the terminal.
+
+    A server's message or a name may have escape sequences: they are shown, not sent to the terminal.
+    """
+    print_text(redact(text), err=True)
 
 
 def unknown_command(word: str, commands: Collection[str]) -> UsageError:

@@ -71,6 +71,7 @@ PICK_CONVERSATION = "scaffold.cli.repl.picker:pick_conversation"
 """Lets the user choose a conversation; imported late for the same reason."""
 
 REDACT, REDACTED_TRACEBACK = "scaffold.cli.error_text:redact", "scaffold.cli.error_text:redacted_traceback"
+PRINT_ERROR = "scaffold.cli.error_text:print_redacted"
 """Both are needed only by commands that fail."""
 
 COMPLETE_ARGUMENTS = "scaffold.cli.completion:complete_arguments"

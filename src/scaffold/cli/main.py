@@ -10,10 +10,17 @@ import click
 
 from scaffold.cli.directory_option import directory_option
 from scaffold.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, OK, USAGE, exit_code
-from scaffold.cli.lazy_commands import COMMANDS, REDACT, REDACTED_TRACEBACK, UNKNOWN_COMMAND, VISIBLE, load_command
+from scaffold.cli.lazy_commands import (
+    COMMANDS,
+    PRINT_ERROR,
+    REDACT,
+    REDACTED_TRACEBACK,
+    UNKNOWN_COMMAND,
+    VISIBLE,
+    load_command,
+)
 from scaffold.cli.request import is_piped
 from scaffold.core.errors import EnvironmentNotReady, ScaffoldError
-from scaffold.core.printable_text import printable
 from scaffold.host.startup import lazy_import
 
 EVERYDAY = ("init", "run", "status", "inbox", "stop", "resume", "doctor")
@@ -211,16 +218,11 @@ def _report_error(error: Exception, prog: str) -> int:
         what = f"unexpected {type(error).__name__}: {error}"
         return print_error(what, f"This is a bug: please report the output of `{prog} --debug`.", FAILED)
     if isinstance(error, EnvironmentNotReady):
-        lines = "".join(f"    {printable(line)}\n" for line in error.output.splitlines())
-        click.echo(lazy_import(REDACT)(lines), err=True, nl=False)
+        lazy_import(PRINT_ERROR)("\n".join(f"    {line}" for line in error.output.splitlines()))
     return print_error(error.what, error.fix, exit_code(error))
 
 
 def print_error(what: str, fix: str, code: int) -> int:
-    """Print what went wrong and what to do next to standard error, without secrets; return `code`.
-
-    A server's message or a name may have escape sequences: they are shown, not sent to the terminal.
-    """
-    lines = f"error: {what}\n  {fix}" if fix else f"error: {what}"
-    click.echo(printable(lazy_import(REDACT)(lines)), err=True)
+    """Print what went wrong and what to do next to standard error, without secrets; return `code`."""
+    lazy_import(PRINT_ERROR)(f"error: {what}\n  {fix}" if fix else f"error: {what}")
     return code

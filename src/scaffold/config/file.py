@@ -41,7 +41,7 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error}", "Fix the file, or move it away.") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror}", "Fix the file, or move it away.") from error
 
 
 def decode_config(content: bytes, path: Path) -> str:
@@ -49,7 +49,7 @@ def decode_config(content: bytes, path: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} cannot be read: {error}", "Fix the file, or move it away.") from error
+        raise UsageError(f"{path} cannot be read: it is not UTF-8 text", "Fix the file, or move it away.") from error
 
 
 def parse_settings(text: str, path: Path) -> dict[str, SettingValue]:

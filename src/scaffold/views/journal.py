@@ -109,8 +109,13 @@ def _with_deciding_line(head: str, text: str, *, or_last: bool = False) -> list[
 
 def _usage(fields: Fields) -> str:
     cost = fields.get("cost_usd")
-    tokens = f"used {fields.get('input_tokens', 0)} tokens in, {fields.get('output_tokens', 0)} out"
+    tokens = f"used {_count(fields, 'input_tokens')} tokens in, {_count(fields, 'output_tokens')} out"
     return f"{printable(tokens)}, {format_cost(cost if isinstance(cost, int | float) else None)}"
+
+
+def _count(fields: Mapping[str, object], name: str) -> str:
+    found = fields.get(name, 0)
+    return f"{found:,}" if isinstance(found, int) else f"{found}"
 
 
 def _telling_argument(args: object) -> str:

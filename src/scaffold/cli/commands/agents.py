@@ -8,7 +8,7 @@ import click
 
 from scaffold.cli.commands.options import json_option, run_option
 from scaffold.cli.render.goals_tasks_agents import format_agents
-from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import print_json
 from scaffold.views.run_json import agent_json
@@ -37,4 +37,4 @@ def _show_nothing(*, as_json: bool) -> None:
     if as_json:
         print_json({"run": None, "agents": []})
     else:
-        click.echo(no_run_text())
+        print_text(no_run_text())

@@ -11,7 +11,7 @@ import click
 
 from scaffold.cli.commands.options import json_option, run_option
 from scaffold.cli.render.check_output import output_lines
-from scaffold.cli.render.layout import Layout, layout_for
+from scaffold.cli.render.layout import Layout, layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import heading, print_json, status_mark
 from scaffold.cli.wiring import open_context
@@ -47,7 +47,7 @@ def baseline(operation: str, run_name: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(_baseline_json(run, found))
     elif run is None:
-        click.echo(no_run_text())
+        print_text(no_run_text())
     else:
         click.echo("\n".join(_lines(run, found, layout_for(sys.stdout))))
 
@@ -124,8 +124,8 @@ async def _reset(run_name: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"run": run.id, "reset": was_reset})
     elif not was_reset:
-        click.echo(f"run {run.id} has no baseline; nothing was changed")
+        print_text(f"run {run.id} has no baseline; nothing was changed")
     else:
-        click.echo(
+        print_text(
             f"the baseline of run {run.id} is reset\n  it is captured again when a run starts there or continues"
         )

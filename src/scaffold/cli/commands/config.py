@@ -2,13 +2,15 @@
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.layout import layout_for, print_text
+from scaffold.cli.render.style import print_json, print_note
 from scaffold.config.edit import set_in_file, unset_in_file
 from scaffold.config.file import SettingValue, parse_setting, read_settings
 from scaffold.config.parsers import ConfigValue
@@ -16,7 +18,6 @@ from scaffold.config.settings import IgnoredConfig, Settings, load_settings, use
 from scaffold.config.table import SETTINGS
 from scaffold.config.trust_effects import format_setting
 from scaffold.core.errors import UsageError
-from scaffold.core.printable_text import printable
 
 
 @click.command()
@@ -45,17 +46,17 @@ def config(key: str | None, value: str | None, *, unset: bool, edit: bool, purpo
         return
     if key is not None and unset:
         was_set = unset_in_file(path, key)
-        click.echo(f"{key} is no longer set in {path}" if was_set else f"{key} was not set in {path}", err=True)
+        print_text(f"{key} is no longer set in {path}" if was_set else f"{key} was not set in {path}", err=True)
     if key is not None and value is not None:
         set_in_file(path, key, parse_value(key, value))
-        click.echo(f"{key} is set in {path}", err=True)
+        print_text(f"{key} is set in {path}", err=True)
     settings = load_settings(Path.cwd(), os.environ, {})
     if as_json:
         print_json({"values": _selected(settings, key), "ignored": [_ignored_json(each) for each in settings.ignored]})
         return
-    click.echo(printable("\n".join(_lines(settings, key))))
+    click.echo("\n".join(_lines(settings, key)))
     for note in settings.notes:
-        click.echo(printable(f"note: {note}"), err=True)
+        print_note(note)
 
 
 def _refuse_contradictions(key: str | None, value: str | None, *, unset: bool, edit: bool, purposes: bool) -> None:
@@ -73,7 +74,7 @@ def _edit(path: Path) -> None:
     path.touch()
     click.edit(filename=str(path))
     read_settings(path)  # raises UsageError that names the line
-    click.echo(f"{path} is valid", err=True)
+    print_text(f"{path} is valid", err=True)
 
 
 def _print_purposes(key: str | None, *, as_json: bool) -> None:
@@ -82,7 +83,9 @@ def _print_purposes(key: str | None, *, as_json: bool) -> None:
         print_json({"settings": chosen})
         return
     wide = max(map(len, chosen)) + 2
-    click.echo("\n".join(f"{name:<{wide}}{purpose}" for name, purpose in chosen.items()))
+    layout = layout_for(sys.stdout)
+    lines = (layout.prose(f"{name:<{wide}}", purpose) for name, purpose in chosen.items())
+    click.echo("\n".join(line for each in lines for line in each))
 
 
 def _selected(settings: Settings, key: str | None) -> dict[str, SettingValue]:
@@ -96,7 +99,10 @@ def _ignored_json(ignored: IgnoredConfig) -> dict[str, str | None]:
 def _lines(settings: Settings, key: str | None) -> Sequence[str]:
     shown = {name: format_setting(held.value) for name, held in settings.values.items()}
     wide = max(map(len, shown)) + 2
-    return [f"{name:<{wide}}{shown[name]}  ({held.origin})" for name, held in _selected(settings, key).items()]
+    layout = layout_for(sys.stdout)
+    chosen = _selected(settings, key)
+    lines = (layout.wrap(f"{name:<{wide}}", f"{shown[name]}  ({held.origin})") for name, held in chosen.items())
+    return [line for each in lines for line in each]
 
 
 def parse_value(key: str, text: str) -> ConfigValue:

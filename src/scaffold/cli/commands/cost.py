@@ -1,6 +1,7 @@
 """`cost`: what a run cost, by goal, action, role and model."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import click
 from rich.cells import cell_len
 
 from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import heading, print_json
 from scaffold.core.model import Usage
@@ -19,7 +21,8 @@ from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
 from scaffold.views.text_format import fill, format_cost, format_usage
 
 MAX_NAME_CELLS = 40
-"""The widest column of names; a longer one is whole, beside it."""
+"""The widest column of names; a longer one is whole, beside it, or above its amounts where there is no room."""
+MIN_NAME_CELLS = 16
 
 
 @click.command()
@@ -44,7 +47,7 @@ def _print_nothing(*, as_json: bool) -> None:
     if as_json:
         print_json({"run": None, "total": None, "budget": None, "goals": [], "actions": [], "roles": [], "models": []})
     else:
-        click.echo(no_run_text())
+        print_text(no_run_text())
 
 
 def _cost_json(view: RunView, costs: RunCosts) -> Json:
@@ -91,9 +94,19 @@ def _table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:
         return
     yield ""
     yield heading(title)
-    wide = min(MAX_NAME_CELLS, max(cell_len(printable(line.name)) for line in lines))
-    for line in lines:
-        usage = line.usage
-        cached = f"{usage.cached_input_tokens / usage.input_tokens:.0%} cached" if usage.input_tokens else ""
-        amounts = f"{format_cost(usage.cost_usd):>12}  {usage.input_tokens:>11,} in  {usage.output_tokens:>9,} out"
-        yield f"  {fill(line.name, wide)}{amounts}  {cached}".rstrip()
+    layout = layout_for(sys.stdout)
+    amounts = [_amounts(line.usage) for line in lines]
+    longest = max(cell_len(printable(line.name)) for line in lines)
+    wide = min(MAX_NAME_CELLS, longest, max(MIN_NAME_CELLS, layout.columns - 2 - max(map(len, amounts))))
+    for line, text in zip(lines, amounts, strict=True):
+        if layout.is_limited and cell_len(printable(line.name)) > wide:
+            yield from layout.wrap("  ", line.name)
+            yield f"  {' ' * wide}{text}"
+        else:
+            yield f"  {fill(line.name, wide)}{text}"
+
+
+def _amounts(usage: Usage) -> str:
+    cached = f"{usage.cached_input_tokens / usage.input_tokens:.0%} cached" if usage.input_tokens else ""
+    tokens = f"{usage.input_tokens:>11,} in  {usage.output_tokens:>9,} out"
+    return f"{format_cost(usage.cost_usd):>12}  {tokens}  {cached}".rstrip()

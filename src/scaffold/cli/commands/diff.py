@@ -7,6 +7,7 @@ import click
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import paint, print_json
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import GitError, UsageError
@@ -50,7 +51,7 @@ async def _diff(target: str | None, run_name: str | None, *, stat: bool, as_json
     async with context_with_run(run_name) as (context, run):
         change = await _resolve_range(context, run, target)
         if change.note:
-            click.echo(f"note: {change.note}", err=True)
+            print_text(f"note: {change.note}", err=True)
         patch, paths = b"", tuple[str, ...]()
         if change.base is not None and change.commit is not None:
             form = ("--stat", "--summary") if stat else ("-p", "--binary")

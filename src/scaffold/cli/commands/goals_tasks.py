@@ -8,7 +8,7 @@ import click
 
 from scaffold.cli.commands.options import json_option, run_option
 from scaffold.cli.render.goals_tasks_agents import format_goals, format_tasks
-from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import print_json
 from scaffold.core.model import Goal
@@ -28,7 +28,7 @@ def goals(run_name: str | None, *, as_json: bool) -> None:
         shapes = [goal_json(view, goal) for goal in view.goals] if view else []
         print_json({"run": view.run.id if view else None, "goals": shapes})
     elif view is None:
-        click.echo(no_run_text())
+        print_text(no_run_text())
     else:
         click.echo(format_goals(view, layout_for(sys.stdout)))
 
@@ -43,7 +43,7 @@ def tasks(goal_name: str | None, run_name: str | None, *, as_json: bool) -> None
     if as_json:
         print_json(_tasks_json(view, chosen))
     elif view is None:
-        click.echo(no_run_text())
+        print_text(no_run_text())
     else:
         click.echo(format_tasks(view, chosen, layout_for(sys.stdout)))
 

@@ -10,7 +10,7 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.inbox import item_text
-from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.style import print_json
 from scaffold.core.model import Action, InboxItem
 from scaffold.views.run_view import RequestersByItem, requesters_by_item
@@ -32,7 +32,7 @@ def inbox(*, everything: bool, as_json: bool) -> None:
         if as_json:
             print_json({"inbox": [_item_json(item, who) for item in items]})
         elif reader is None or not items:
-            click.echo(NOTHING_EVER if everything else NOTHING)
+            print_text(NOTHING_EVER if everything else NOTHING)
         else:
             now, layout = reader.clock.now(), layout_for(sys.stdout)
             click.echo("\n\n".join(item_text(item, who[item.id], now, layout) for item in items))

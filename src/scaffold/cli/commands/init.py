@@ -18,10 +18,10 @@ from scaffold.cli.execution.trial import confinement_text, run_trial
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.render.configuration_text import HEADER, configuration_text
 from scaffold.cli.render.init_text import found_lines, labelled, problem_lines, result_lines
-from scaffold.cli.render.layout import Layout, layout_for
+from scaffold.cli.render.layout import Layout, layout_for, print_text
 from scaffold.cli.render.style import heading, is_terminal, print_json
 from scaffold.config.file import read_text
-from scaffold.config.settings import PROJECT_FILES
+from scaffold.config.settings import PROJECT_FILES, load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.gates import GateKind
 from scaffold.core.ids import Commit
@@ -96,7 +96,7 @@ goals:
     goal_state: [notes_written]
     actions:
       - key: notes
-        description: Write {notes} about the purpose of this project, and how to build and test it.
+        description: Write {notes} about this project and how to test it.
         role: documentation
         effects: [notes_written]
         files: [{notes}]
@@ -121,7 +121,7 @@ def init(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) -> int:
     try:
         _init(agreed=agreed, force=force, dry_run=dry_run, as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("\ninterrupted: the configuration was not written, and nothing else is left", err=True)
+        print_text("\ninterrupted: the configuration was not written, and nothing else is left", err=True)
         return INTERRUPTED
     return OK
 
@@ -140,8 +140,8 @@ def _init(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) -> None:
     if as_json:
         print_json(_report(found, trial) | {"configuration": str(path), "written": written})
         return
-    click.echo(_about_file(path, written=written, dry_run=dry_run), err=True)
-    _print_next(found.findings, written=written)
+    print_text(_about_file(path, written=written, dry_run=dry_run), err=True)
+    _print_next(found, written=written)
 
 
 async def _examine() -> Examination:
@@ -183,12 +183,12 @@ def _trial(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> 
     if found.head is None or not found.can_be_tried:
         return None
     if not agreed and not asking:
-        click.echo(NOTHING_RUN, err=True)
+        print_text(NOTHING_RUN, err=True)
         return None
     where = run_async(confinement_text(found.repository))
     if not agreed and not click.confirm(f"\n{_question(found.head, where)}", err=True):
         return None
-    click.echo(f"\nrunning each command once, {where}", err=True)
+    print_text(f"\nrunning each command once, {where}", err=True)
 
     def show(result: GateTrial) -> None:
         if not as_json:
@@ -213,8 +213,8 @@ def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:
     if force or not asking:
         return force or not exists
     if not exists:
-        click.echo(f"\n{_shown(text)}", err=True)
-        return click.confirm(f"Write this to {path}?", default=True, err=True)
+        _show(_shown(text))
+        return click.confirm(f"Write this to {os.path.relpath(path)}?", default=True, err=True)
     try:
         before = read_text(path)
     except UsageError:
@@ -222,13 +222,19 @@ def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:
     if before == text:
         return False
     changes = "".join(difflib.unified_diff(before.splitlines(keepends=True), text.splitlines(keepends=True), n=0))
-    click.echo(f"\n{printable(changes)}", err=True)
-    return click.confirm(f"{path} exists. Replace it, as shown?", err=True)
+    _show(changes)
+    return click.confirm(f"{os.path.relpath(path)} exists. Replace it, as shown?", err=True)
 
 
 def _shown(text: str) -> str:
     """Return what the configuration sets, without the comments about other settings."""
-    return printable(text.removeprefix(HEADER).strip() + "\n") if text != HEADER else "(only comments)\n"
+    return text.removeprefix(HEADER).strip() if text != HEADER else "(only comments)"
+
+
+def _show(text: str) -> None:
+    """Print lines of a file on standard error; those that are wider than the terminal go on below, indented."""
+    lines = (line for each in text.splitlines() for line in layout_for(sys.stderr).wrap("", each, hang=4))
+    click.echo("\n".join(["", *lines, ""]), err=True)
 
 
 def _write(path: Path, text: str) -> None:
@@ -248,10 +254,11 @@ def _about_file(path: Path, *, written: bool, dry_run: bool) -> str:
     return f"{path} exists and was not changed; `--force` replaces it"
 
 
-def _print_next(findings: ProjectScan, *, written: bool) -> None:
-    click.echo(f"\nA small first plan; save it as plan.yaml:\n\n{first_plan(findings)}")
+def _print_next(found: Examination, *, written: bool) -> None:
+    click.echo(f"\nA small first plan; save it as plan.yaml:\n\n{first_plan(found.findings)}")
+    model = "" if load_settings(found.repository.root, os.environ, {}).text("model") else " --model MODEL"
     trust = "  scaffold trust                  # so that the configuration counts\n" if written else ""
-    click.echo(f"Next\n{trust}  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml --model MODEL")
+    click.echo(f"Next\n{trust}  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml{model}")
 
 
 def _report(found: Examination, trial: Trial | None) -> dict[str, object]:
@@ -288,7 +295,7 @@ def first_plan(findings: ProjectScan) -> str:
     test = findings.gates.get("test")
     text = PLAN_TEMPLATE.format(notes=NOTES, intact=", and nothing else broke" if test else "")
     if test:
-        text += f"          commands:\n            - {{command: {json.dumps(test)}, timeout_s: 600}}\n"
+        text += f"          commands:\n            - command: {json.dumps(test)}\n              timeout_s: 600\n"
     return text
 
 

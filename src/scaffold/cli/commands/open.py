@@ -7,6 +7,7 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.execution.report_file import write_report
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import is_terminal, print_json
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import ScaffoldError
@@ -36,4 +37,4 @@ async def _open(run_name: str | None, *, as_json: bool) -> None:
         return
     click.echo(str(path))
     if is_terminal(sys.stdout) and not open_in_browser(path, os.environ):
-        click.echo("no browser was found; open the file in one", err=True)
+        print_text("no browser was found; open the file in one", err=True)

@@ -12,11 +12,11 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import print_json
 from scaffold.config.permissions import permission_rules
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError, UsageError
-from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.policy.permission.call_decision import CallContext, decide_call
 from scaffold.policy.permission.request import category_of, invocation_by_name, permission_request
@@ -85,7 +85,7 @@ def check(command: tuple[str, ...], *, lines: bool, as_json: bool) -> int:
     if as_json:
         print_json(answer)
     else:
-        click.echo(printable(f"{answer.decision}: {answer.reason} [{answer.rule}]"))
+        print_text(f"{answer.decision}: {answer.reason} [{answer.rule}]")
     return 0
 
 

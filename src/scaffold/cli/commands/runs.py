@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.runs import queue_text, runs_text
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import print_json
@@ -32,7 +32,7 @@ def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
         if as_json:
             print_json({"runs": found})
         elif reader is None or (not found and not statuses):
-            click.echo(no_run_text())
+            print_text(no_run_text())
         else:
             click.echo(
                 runs_text(found, reader.clock.now(), layout_for(sys.stdout)) if found else "No run has this status."
@@ -50,6 +50,6 @@ def queue(run_name: str | None, *, as_json: bool) -> None:
         if as_json:
             print_json({"run": view.run.id if view else None, "queue": queue_json(view) if view else []})
         elif view is None:
-            click.echo(no_run_text())
+            print_text(no_run_text())
         else:
             click.echo(queue_text(view, layout_for(sys.stdout)) if view.queue else "Nothing waits to land.")

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.wiring import open_context
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.messages import send_message
@@ -43,6 +44,6 @@ async def _send(action_name: str, text: str, run_name: str | None) -> None:
     finally:
         context.store.close()
     if attempt is None:
-        click.echo(f"no agent is working on {action.key}; its next attempt reads the message")
+        print_text(f"no agent is working on {action.key}; its next attempt reads the message")
     else:
-        click.echo(f"{action.key}#{attempt.number} reads the message before its next request")
+        print_text(f"{action.key}#{attempt.number} reads the message before its next request")

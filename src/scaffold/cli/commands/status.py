@@ -8,7 +8,7 @@ from threading import Event
 import click
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text, status_text
 from scaffold.cli.render.style import can_redraw, is_terminal, print_json
 from scaffold.cli.render.watch_view import print_frames, redraw_frames
@@ -86,4 +86,4 @@ def _show_nothing(*, as_json: bool) -> None:
     if as_json:
         print_json(NO_RUN_JSON)
     else:
-        click.echo(no_run_text())
+        print_text(no_run_text())

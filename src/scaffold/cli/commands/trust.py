@@ -11,6 +11,7 @@ from msgspec import Struct
 from scaffold.agent.model_access import open_user_store
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.exit_codes import FAILED, OK
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import is_terminal, print_json
 from scaffold.config.folder_trust import folder_trust, read_folder, require_readable
 from scaffold.config.settings import load_settings
@@ -57,7 +58,7 @@ def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool
     before = folder_trust(folder)
     found = trust_effects(before.folder, load_settings(None, os.environ, {}).values)
     if not as_json:
-        click.echo(printable("\n".join(_lines(before, found))))
+        print_text("\n".join(_lines(before, found)))
     if show:
         return _print_result(before, found, as_json=as_json)
     _refuse_faulty(before.folder, found)
@@ -67,7 +68,7 @@ def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool
             "trusting this folder needs your confirmation or --yes", "Review it with --show, then pass --yes."
         )
     if asking and not click.confirm("Trust it?", err=True):
-        click.echo("nothing changed", err=True)
+        print_text("nothing changed", err=True)
         return FAILED
     # What was shown is trusted: the files may have changed while the user was reading.
     _agree(before.folder)
@@ -103,7 +104,7 @@ def _revoke(folder: FolderConfig, *, as_json: bool) -> int:
         print_json({"folder": str(folder.top), "identity": folder.identity, "revoked": agreements})
     else:
         outcome = "is no longer trusted" if agreements else "was not trusted"
-        click.echo(printable(f"{folder.top} {outcome}"))
+        print_text(f"{folder.top} {outcome}")
     return OK
 
 
@@ -115,7 +116,7 @@ def _print_result(status: TrustStatus, found: tuple[TrustFileEffect, ...], *, as
             TrustReport(where, folder.identity, folder.fingerprint, status.state, status.differences, tuple(found))
         )
     elif done:
-        click.echo(printable(f"{folder.top} is trusted now; `scaffold trust --revoke` revokes it"))
+        print_text(f"{folder.top} is trusted now; `scaffold trust --revoke` revokes it")
     return OK
 
 

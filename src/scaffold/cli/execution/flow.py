@@ -18,7 +18,7 @@ from scaffold.cli.execution.foreground import (
 from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, WAITING
 from scaffold.cli.render.cost_terms import planning_terms
-from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.progress import JsonEventLines, TextEventLines
 from scaffold.cli.render.run_preview import RunPreview, sandbox_summary
 from scaffold.cli.render.style import print_findings
@@ -50,7 +50,7 @@ async def continue_run(context: RunContext, run_id: RunId, flags: RunFlags) -> i
         return await run_to_end(context, run_id, as_json=flags.as_json)
     # Taken before it is given away, so that another live process keeps the run that it executes.
     pid = start_in_background(context, await take_over_run_when_free(context, run_id))
-    click.echo(f"run {run_id} continues in the background, process {pid}", err=flags.as_json)
+    print_text(f"run {run_id} continues in the background, process {pid}", err=flags.as_json)
     click.echo(f"  watch it: scaffold attach {run_id}    stop it: scaffold stop {run_id}", err=flags.as_json)
     print_result(context, run_id, as_json=flags.as_json)
     return 0
@@ -93,7 +93,7 @@ async def print_preview(context: RunContext, run_id: RunId) -> None:
     click.echo("\n".join([RunPreview(run, stored_plan(context.store, run)).text(layout), *sandbox]), err=True)
     names = run.settings.environment.variables
     if notice := left_out_notice(context.environ, names, told=context.cache / TOLD_VARIABLES):
-        click.echo(notice, err=True)
+        print_text(notice, err=True)
 
 
 def warn_interrupted(context: RunContext) -> None:
@@ -102,7 +102,7 @@ def warn_interrupted(context: RunContext) -> None:
     if left:
         name, more = left[0].id, f" and {len(left) - 1} more" if len(left) > 1 else ""
         hint = f"continue with `scaffold resume {name}`, or end it with `scaffold cancel {name}`"
-        click.echo(f"note: run {name} was interrupted{more}: {hint}", err=True)
+        print_text(f"note: run {name} was interrupted{more}: {hint}", err=True)
 
 
 async def run_planning(
@@ -113,7 +113,7 @@ async def run_planning(
     Progress goes to standard error with `err`. Raises as `PlanningPhase.run_to_end` does, after printing findings.
     """
     since = last_seq_before(context, run_id)
-    click.echo(planning_terms(require_run(context.store, run_id).settings, context.clock.now()), err=True)
+    print_text(planning_terms(require_run(context.store, run_id).settings, context.clock.now()), err=True)
     show_step = _ignore_step if as_json else _step_printer(err=err)
     phase = await begin_planning(context, run_id, show_step=show_step, capture_baseline=capture_baseline)
     sink = JsonEventLines() if as_json else TextEventLines(context.clock.now, err=err)
@@ -127,12 +127,11 @@ async def run_planning(
     finally:
         restore_interrupts()
     if stopped is not None:
-        click.echo(_stopped_note(context, run_id, stopped), err=True)
+        print_text(_stopped_note(context, run_id, stopped), err=True)
         return EXIT_CODE_BY_STOP[stopped]
     if not as_json:
-        click.echo(
-            f"planned by {phase.run.settings.model.name}: {format_usage(context.store.runs.spent(run_id))}", err=True
-        )
+        spent = format_usage(context.store.runs.spent(run_id))
+        print_text(f"planned by {phase.run.settings.model.name}: {spent}", err=True)
     return None
 
 

@@ -13,7 +13,7 @@ import click
 from scaffold.cli.execution.asking_screen import event_sink_for
 from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
-from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.report import report
 from scaffold.cli.render.style import print_json, print_note
 from scaffold.cli.wiring import processes_of
@@ -76,7 +76,7 @@ def print_result(context: RunContext, run_id: RunId, *, as_json: bool) -> None:
 
 def _stop(owner: RunOwner) -> None:
     owner.request_stop("stopped")
-    click.echo("\nstopping: nothing new starts, unfinished work is pinned (Ctrl-C again: stop immediately)", err=True)
+    print_text("\nstopping: nothing new starts, unfinished work is pinned (Ctrl-C again: stop immediately)", err=True)
 
 
 def exit_code_of(ending: RunEnding) -> int:

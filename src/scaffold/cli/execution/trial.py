@@ -1,16 +1,17 @@
 """Try the gates of a repository once, with the user's settings, and keep the result for `doctor`."""
 
 import os
+import sys
 from collections.abc import Callable
 
 import click
 
+from scaffold.cli.render.layout import layout_for
 from scaffold.cli.wiring import PROGRAM, dirs
 from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
 from scaffold.config.run_settings import gate_settings
 from scaffold.config.settings import load_settings
 from scaffold.core.ids import Commit
-from scaffold.core.printable_text import printable
 from scaffold.git.repository import Repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.slots import Slots
@@ -58,4 +59,4 @@ async def confinement_text(repository: Repository) -> str:
 
 
 def _tell(command: str) -> None:
-    click.echo(printable(f"  running: {command}"), err=True)
+    click.echo("\n".join(layout_for(sys.stderr).wrap("  running: ", command)), err=True)

@@ -13,8 +13,9 @@ from scaffold.verify.regression.baseline import ADVISORY
 MAX_COMMAND_CHARS = 10_000
 """Columns after which YAML would fold a command."""
 HEADER = """\
-# Scaffold's settings for this repository. Remove the `#` before a setting to set it.
-# This file applies to users who have run `scaffold trust` here. It can tighten their settings, not loosen them.
+# Scaffold's settings for this repository. To set one, remove the `#` before it.
+# This file applies to users who have run `scaffold trust` here. It can tighten
+# their settings, not loosen them.
 # Your own settings: `scaffold config KEY VALUE`.
 
 # model: anthropic:NAME           # the model of all agents; see `scaffold config model`

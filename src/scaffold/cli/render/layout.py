@@ -9,7 +9,6 @@ import click
 from msgspec import Struct
 from rich.cells import cell_len
 
-from scaffold.cli.render.style import is_terminal
 from scaffold.core.printable_text import printable
 from scaffold.views.text_format import TAB_CELLS, brief, wrap_text
 
@@ -88,11 +87,18 @@ def _indent(line: str) -> int:
 
 def layout_for(stream: TextIO | None, environ: Mapping[str, str] = os.environ) -> Layout:
     """Return the layout of a stream as it is now: COLUMNS, else the terminal's own width; no limit if it is none."""
-    if stream is None or not is_terminal(stream):
+    if stream is None or not stream.isatty():
         return Layout()
     told = environ.get("COLUMNS", "")
     columns = int(told) if told.isdecimal() else 0
     return Layout(max(MIN_COLUMNS, columns or _terminal_columns(stream) or ASSUMED_COLUMNS))
+
+
+def print_text(text: str, *, err: bool = False) -> None:
+    """Print sentences in lines that fit the terminal, with their indentation; `err` prints on standard error."""
+    start = "\n" * (len(text) - len(text.lstrip("\n")))
+    lines = layout_for(sys.stderr if err else sys.stdout).prose("", text, hang=0)
+    click.echo(start + "\n".join(lines), err=err)
 
 
 def _terminal_columns(stream: TextIO) -> int:

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from scaffold.agent.journal import EntryKind
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import paint, print_json
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
 from scaffold.core.printable_text import printable
@@ -48,9 +49,9 @@ class TextReporter:
         """Print why the model does not answer yet."""
         match delta:
             case RetryWait(seconds=seconds, reason=reason):
-                click.echo(f"{waiting_text(seconds)}: {printable(reason)}", err=True)
+                print_text(f"{waiting_text(seconds)}: {reason}", err=True)
             case StreamReset(reason=reason):
-                click.echo(f"asking again: {printable(reason)}", err=True)
+                print_text(f"asking again: {reason}", err=True)
             case TextDelta() | ThinkingDelta() | ToolCallDelta():
                 pass
             case _:
@@ -59,7 +60,7 @@ class TextReporter:
     def note(self, kind: EntryKind, **fields: Any) -> None:
         """Print notices, and on a terminal tool calls."""
         if kind == "notice":
-            click.echo(printable(str(fields.get("text", ""))), err=True)
+            print_text(str(fields.get("text", "")), err=True)
         elif kind == "tool_call" and self._live:
             args = msgspec.json.encode(fields.get("args")).decode()
             shown = f"· {printable(fields['name'])} {clip(args, MAX_CALL_CELLS)}"

@@ -8,8 +8,9 @@ from typing import TextIO
 import click
 import msgspec
 
+from scaffold.cli.render.layout import print_text
 from scaffold.core.plan import Finding
-from scaffold.core.printable_text import json_escaped, printable
+from scaffold.core.printable_text import json_escaped
 
 STATUS_MARKS = {
     "completed": ("✓", "green"),
@@ -76,7 +77,7 @@ def status_mark(status: str) -> str:
 
 def print_note(text: str) -> None:
     """Print a note on standard error."""
-    click.echo(printable(f"note: {text}"), err=True)
+    print_text(f"note: {text}", err=True)
 
 
 def format_finding(finding: Finding, name: str) -> str:
@@ -88,4 +89,4 @@ def format_finding(finding: Finding, name: str) -> str:
 def print_findings(findings: Iterable[Finding], name: str) -> None:
     """Print findings about the plan called `name` on standard error."""
     for finding in findings:
-        click.echo(printable(format_finding(finding, name)), err=True)
+        print_text(format_finding(finding, name), err=True)

@@ -11,7 +11,7 @@ from scaffold.cli.commands.doctor.checks import DoctorCheck, check_machine, chec
 from scaffold.cli.commands.doctor.endpoints import check_endpoints, lift_parked
 from scaffold.cli.commands.doctor.gates import check_gates
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.style import print_json, status_mark
 from scaffold.cli.wiring import dirs
 from scaffold.core.errors import NotInRepository, RepositoryError
@@ -57,16 +57,16 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
 async def _checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
     if fix:
         for name in lift_parked():
-            click.echo(f"{name} may be asked again", err=True)
+            print_text(f"{name} may be asked again", err=True)
     machine = [*await check_machine(os.environ), *check_endpoints()]
     repository = await _repository()
     if isinstance(repository, DoctorCheck):
         return [*machine, repository]
     if fix:
         for path in await prune_worktrees(repository):
-            click.echo(f"removed the record of the worktree {path}, whose folder is missing", err=True)
+            print_text(f"removed the record of the worktree {path}, whose folder is missing", err=True)
         for place in await remove_dead_trials(repository, dirs().cache):
-            click.echo(f"removed {place.checkout}, which a killed command had left", err=True)
+            print_text(f"removed {place.checkout}, which a killed command had left", err=True)
     return [
         *machine,
         *await check_repository(repository, os.environ),

@@ -17,6 +17,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of
 from scaffold.git.refs import resolve
 from scaffold.git.repository import Repository
+from scaffold.host.clock import SystemClock
 from scaffold.orchestrator.trial.result import GateTrial, Trial
 from scaffold.orchestrator.trial.stored import latest_trial
 from scaffold.orchestrator.trial.trial import unavailable_gates
@@ -31,6 +32,7 @@ from scaffold.verify.gates.detection import (
     missing_tool,
 )
 from scaffold.verify.gates.runner_detection import missing_programs
+from scaffold.views.text_format import local_time
 
 TRY = "`scaffold doctor --gates` tries it."
 NETWORK_NOTE = "Set-up needs the network; checks run without it."
@@ -112,7 +114,7 @@ def _each(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Ite
 
 
 def _by_trial(gate: Gate, result: GateTrial, trial: Trial, commit: Commit) -> DoctorCheck:
-    when = f"{trial.at:%Y-%m-%d %H:%M} UTC"
+    when = local_time(trial.at, SystemClock().now())
     older = "" if trial.commit == commit else f" at {trial.commit[:8]}, another commit,"
     name = f"gate {gate.name}"
     if result.judges:

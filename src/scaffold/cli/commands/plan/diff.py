@@ -6,9 +6,9 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.plan.source import INVALID, check_plan_file, print_invalid
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import format_finding, print_json
 from scaffold.core.plan import Finding
-from scaffold.core.printable_text import printable
 from scaffold.plan.analysis.diff import ChangedItem, PlanDiff, diff_plans
 
 
@@ -30,7 +30,7 @@ def diff(before: str, after: str, *, as_json: bool) -> int:
     if as_json:
         print_json(found)
     else:
-        click.echo(printable("\n".join(_difference_lines(found, before, after))))
+        print_text("\n".join(_difference_lines(found, before, after)))
     return 0 if examined[1].report.valid else INVALID
 
 

@@ -11,7 +11,7 @@ import msgspec
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.directory_option import add_directory_option
 from scaffold.cli.execution.flow import run_planning
-from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import print_note
 from scaffold.cli.request import read_request
@@ -85,7 +85,7 @@ def _write_output(plan: Plan, place: Path | None, *, as_json: bool) -> None:
     except OSError as error:
         what = f"{place} cannot be written: {(error.strerror or str(error)).lower()}"
         raise UsageError(what, "Pass another file with -o.") from error
-    click.echo(f"written to {place}; execute it with `scaffold run --plan {place} --tier builder`", err=True)
+    print_text(f"written to {place}; execute it with `scaffold run --plan {place} --tier builder`", err=True)
 
 
 def _json(plan: Plan) -> str:

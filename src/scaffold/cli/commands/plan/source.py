@@ -3,14 +3,14 @@
 import sys
 from pathlib import Path
 
-import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import format_finding, print_json
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Finding, Plan
-from scaffold.core.printable_text import count_of, printable
+from scaffold.core.printable_text import count_of
 from scaffold.plan.analysis.lint import LintReport, lint
 from scaffold.plan.text.file_format import parse_plan
 from scaffold.plan.text.finding_positions import with_positions
@@ -77,7 +77,7 @@ def print_invalid(examined: CheckedPlan, *, as_json: bool) -> int:
     if as_json:
         print_json(examined.verdict)
     else:
-        click.echo(printable("\n".join(findings_text(examined))))
+        print_text("\n".join(findings_text(examined)))
     return INVALID
 
 

@@ -23,6 +23,7 @@ from scaffold.agent.subagents.pool import SubagentLimits
 from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
 from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
 from scaffold.cli.lazy_commands import PICK_CONVERSATION, REPL_MAIN
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
 from scaffold.cli.render.style import can_redraw, is_terminal
 from scaffold.cli.task_argument import reject_command, reject_file
@@ -32,7 +33,7 @@ from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
-from scaffold.core.printable_text import printable, utf8_safe
+from scaffold.core.printable_text import utf8_safe
 from scaffold.core.run_settings import Effort
 from scaffold.host.identity import own_identity
 from scaffold.host.process.async_runner import run_async
@@ -192,11 +193,11 @@ def _start(flags: RalphFlags) -> int:
     overrides["terminal"] = "plain" if flags.plain else None
     settings = load_settings(flags.cwd, os.environ, overrides, trust_once=flags.trust_once)
     for note in settings.notes:
-        click.echo(printable(f"note: {note}"), err=True)
+        print_text(f"note: {note}", err=True)
     try:
         return run_async(_run(flags, settings, _read_stdin(flags)))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        click.echo("interrupted: the conversation is kept; resume it with `ralph -c`", err=True)
+        print_text("interrupted: the conversation is kept; resume it with `ralph -c`", err=True)
         return INTERRUPTED
 
 
@@ -214,7 +215,7 @@ def _read_stdin(flags: RalphFlags) -> str:
         return ""
     # A parent process may leave a pipe open as standard input and never write to it.
     if flags.task and not select.select([sys.stdin], [], [], STDIN_WAIT_S)[0]:
-        click.echo("note: no data on standard input; not waiting for any", err=True)
+        print_text("note: no data on standard input; not waiting for any", err=True)
         return ""
     return sys.stdin.buffer.read().decode(errors="replace")
 

@@ -3,13 +3,13 @@
 import asyncio
 from collections import Counter
 
-import click
 from msgspec import Struct
 
 from scaffold.cli.exit_codes import FAILED, OK, exit_code
+from scaffold.cli.render.layout import print_text
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Usage
-from scaffold.core.printable_text import count_of, printable
+from scaffold.core.printable_text import count_of
 from scaffold.session.agent_session import Session, open_session
 from scaffold.session.conversation import OpenConversation
 from scaffold.session.options import SessionOptions
@@ -77,7 +77,7 @@ def _tell_denials(session: Session | None) -> None:
         named = ", ".join(f"{tool} ({count})" if count > 1 else tool for tool, count in by_tool.items())
         count = count_of(len(session.denials), "call")
         fix = "Allow what needs approval with `--allow`, `--allow-category` or `--yolo`."
-        click.echo(printable(f"denied: {count}: {named}. {fix}"), err=True)
+        print_text(f"denied: {count}: {named}. {fix}", err=True)
 
 
 async def _run_turns(task: OneshotTask, session: Session) -> _OneshotOutcome:

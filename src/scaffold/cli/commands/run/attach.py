@@ -6,6 +6,7 @@ from scaffold.cli.commands.options import json_option
 from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
 from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import OK
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.wiring import open_context
 from scaffold.core import states
 from scaffold.core.errors import ScaffoldError
@@ -24,7 +25,7 @@ def attach(run_name: str | None, *, as_json: bool) -> int:
     try:
         return run_async(_attach(run_name, as_json=as_json))
     except KeyboardInterrupt:
-        click.echo(STOPPED_WATCHING, err=True)
+        print_text(STOPPED_WATCHING, err=True)
         return OK
 
 

@@ -19,7 +19,6 @@ from scaffold.config.parsers import SIZES
 from scaffold.config.permissions import permission_rules, sandbox_settings
 from scaffold.config.run_settings import RunFlags, chosen_model, setting_overrides
 from scaffold.config.settings import Settings, load_settings
-from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.session.options import SessionOptions
 
@@ -38,7 +37,7 @@ def chat_plan(**options: Any) -> int:
 async def _chat_plan(flags: RunFlags) -> int:
     settings = load_settings(Path.cwd(), os.environ, setting_overrides(flags), trust_once=flags.trust_once)
     for note in settings.notes:
-        click.echo(printable(f"note: {note}"), err=True)
+        print_note(note)
     model = chosen_model(settings, settings.money("budget_usd"), notice=print_note).name
     context, store = await open_context(create=True), open_user_store()
     warn_interrupted(context)

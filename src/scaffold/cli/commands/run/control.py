@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import click
 
 from scaffold.cli.execution.report_file import write_end_report
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Goal, HaltRequest, Run
@@ -85,13 +86,13 @@ async def _control_action(context: RunContext, run: Run, action: Action, request
         fix = f"End it for good with `scaffold stop {action.key}`, or {request} its goal."
         raise UsageError(f"`{action.key}` is an action; only runs and goals can be {PAST[request]}", fix)
     stopped = await request_action_stop(context, run, action)
-    click.echo(f"action {action.key} is {status_of(stopped.state)}; its unfinished work is pinned: `scaffold salvage`")
+    print_text(f"action {action.key} is {status_of(stopped.state)}; its unfinished work is pinned: `scaffold salvage`")
 
 
 async def control_goal(context: RunContext, run: Run, goal: Goal, request: HaltRequest) -> None:
     """Stop, pause or cancel a goal and print its new status."""
     now = await request_goal_control(context, run, goal, request)
-    click.echo(_new_state_line(f"goal {goal.name}", now.state, f"scaffold resume {goal.name}"))
+    print_text(_new_state_line(f"goal {goal.name}", now.state, f"scaffold resume {goal.name}"))
 
 
 def _new_state_line(what: str, state: GoalState | RunState, resume: str) -> str:
@@ -111,7 +112,7 @@ def _new_state_line(what: str, state: GoalState | RunState, resume: str) -> str:
 async def resume_goal(context: RunContext, run: Run, goal: Goal) -> None:
     """Resume a goal that the user paused; it continues together with its run."""
     now = await request_goal_control(context, run, goal, "resume")
-    click.echo(f"goal {goal.name} is {status_of(now.state)}")
+    print_text(f"goal {goal.name} is {status_of(now.state)}")
 
 
 async def _halt_run(context: RunContext, run: Run, request: HaltRequest) -> None:
@@ -119,10 +120,10 @@ async def _halt_run(context: RunContext, run: Run, request: HaltRequest) -> None
     state = await halt_run(context, run, request, timeout_s=timeout_s)
     if state is not None:
         write_end_report(context, run.id)
-        click.echo(_new_state_line(f"run {run.id}", state, f"scaffold resume {run.id}"))
+        print_text(_new_state_line(f"run {run.id}", state, f"scaffold resume {run.id}"))
         return
     ending = read_summary(context, run).ending or ENDING[request]
-    click.echo(f"run {run.id}: {ending}; `scaffold status {run.id}` shows it")
+    print_text(f"run {run.id}: {ending}; `scaffold status {run.id}` shows it")
 
 
 @click.command()
@@ -141,9 +142,9 @@ async def _retry(target: str | None, run_name: str | None) -> None:
     try:
         run, what = _reopen(context, target, run_name)
         if is_executed(run):
-            click.echo(f"{what} is tried again now; `scaffold attach {run.id}` watches it")
+            print_text(f"{what} is tried again now; `scaffold attach {run.id}` watches it")
         else:
-            click.echo(f"{what} will be tried again; `scaffold resume {run.id}` continues the run")
+            print_text(f"{what} will be tried again; `scaffold resume {run.id}` continues the run")
     finally:
         context.store.close()
 

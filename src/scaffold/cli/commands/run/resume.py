@@ -9,12 +9,12 @@ from scaffold.cli.commands.run.control import resume_goal
 from scaffold.cli.commands.run.options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run
 from scaffold.cli.exit_codes import FAILED, OK
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.wiring import context_if_any, open_context
 from scaffold.config.permissions import detect_sandbox_level
 from scaffold.config.run_settings import RunFlags, resume_settings
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Goal, Run
-from scaffold.core.printable_text import printable
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.core.states import INTERRUPTED, Failed, Paused, Saved, status_of
 from scaffold.host.process.async_runner import run_async
@@ -54,7 +54,7 @@ async def _resume_interrupted(name: str | None, flags: RunFlags) -> int:
     async with context_if_any() as context:
         left = () if context is None else interrupted_runs(context)
         if context is None or not left:
-            click.echo("no run was interrupted", err=True)
+            print_text("no run was interrupted", err=True)
             return OK
         wanted = None if name is None else find_run(context, name).id
         starts = [await _continue_detached(context, run, flags) for run in left if wanted in {None, run.id}]
@@ -67,7 +67,7 @@ async def _continue_detached(context: RunContext, run: Run, flags: RunFlags) -> 
         reconfigure_run(context, run, resume_settings(context, run, flags))
         await continue_run(context, run.id, structs.replace(flags, detach=True))
     except ScaffoldError as error:
-        click.echo(printable(f"run {run.id}: {error.in_full}"), err=True)
+        print_text(f"run {run.id}: {error.in_full}", err=True)
         return False
     return True
 
@@ -81,7 +81,7 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
         if goal is not None and is_executed(run):
             return 0
         if await withdraw_pause(context, run):
-            click.echo(f"run {run.id} goes on: its pause was withdrawn; `scaffold attach {run.id}` watches it")
+            print_text(f"run {run.id} goes on: its pause was withdrawn; `scaffold attach {run.id}` watches it")
             return 0
         run = require_run(context.store, run.id)  # it may have ended while it was asked
         status = display_status(run)

@@ -16,6 +16,7 @@ from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
 from scaffold.cli.execution.foreground import handle_interrupts, print_result, restore_interrupts
 from scaffold.cli.exit_codes import INTERRUPTED, OK, WAITING
 from scaffold.cli.lazy_commands import VISIBLE
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import is_terminal, print_findings, print_json, print_note
 from scaffold.cli.request import read_request
 from scaffold.cli.task_argument import check_task, reject_command
@@ -138,8 +139,11 @@ def _read_tasks(path: str, *, planner: bool) -> tuple[str, Plan]:  # noqa: ARG00
 def _read_text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file {path}", "Pass the path of a file that exists.") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", "Pass a text file.") from error
+        reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise UsageError(f"{path} cannot be read: {reason}", "Pass a text file.") from error
 
 
 async def _run(flags: RunFlags, work: RunInput) -> int:
@@ -175,7 +179,7 @@ async def _start_once(context: RunContext, work: RunInput, chosen: RunSettings, 
                 warn_interrupted(context)
                 return await start(context, run, flags)
             case RunTakenOver(run=run):
-                click.echo(f"continuing run {run.id}, which was interrupted", err=True)
+                print_text(f"continuing run {run.id}, which was interrupted", err=True)
                 reconfigure_run(context, run, resume_settings(context, run, flags))
                 return await continue_run(context, run.id, flags)
             case RunExecutedElsewhere(run=run):
@@ -188,7 +192,7 @@ async def _start_once(context: RunContext, work: RunInput, chosen: RunSettings, 
 
 async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     """Follow a run of the same input to its end; return its exit code, or None if its owner died."""
-    click.echo(f"run {run.id} of the same input is being executed already; this command follows it", err=True)
+    print_text(f"run {run.id} of the same input is being executed already; this command follows it", err=True)
     if flags.detach:
         click.echo(f"  watch it: scaffold attach {run.id}    stop it: scaffold stop {run.id}", err=True)
         print_result(context, run.id, as_json=flags.as_json)
@@ -200,7 +204,7 @@ async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     finally:
         restore_interrupts()
     if interrupted.is_set():
-        click.echo(STOPPED_WATCHING, err=True)
+        print_text(STOPPED_WATCHING, err=True)
         return INTERRUPTED
     return None if is_interrupted(ended) else print_end(context, ended, as_json=flags.as_json)
 
@@ -216,7 +220,7 @@ async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     await print_preview(context, run.id)
     if not flags.yes and not _confirmed():
         save_run(context, run.id)
-        click.echo(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
+        print_text(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
         print_result(context, run.id, as_json=flags.as_json)
         return WAITING
     return await continue_run(context, run.id, flags)

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import click
 
 from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_if_any
-from scaffold.core.printable_text import count_of, printable
+from scaffold.core.printable_text import count_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.cleanup import CleanupStep, clean_up
 
@@ -27,8 +28,8 @@ def cleanup(*, dry: bool, as_json: bool) -> None:
         print_json({"dry_run": dry, "steps": steps})
         return
     for step in steps:
-        click.echo(printable(f"{_verb(step, dry=dry)} {step.kind} {step.name}\n    {step.why}"))
-    click.echo(_summary(steps, dry=dry))
+        print_text(f"{_verb(step, dry=dry)} {step.kind} {step.name}\n    {step.why}")
+    print_text(_summary(steps, dry=dry))
 
 
 async def _cleanup(*, dry: bool) -> Sequence[CleanupStep]:

@@ -9,10 +9,11 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.upkeep.cleanup import dry_run_option
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import is_terminal, print_json
 from scaffold.cli.wiring import context_if_any, dirs
 from scaffold.core.errors import UsageError
-from scaffold.core.printable_text import count_of, printable
+from scaffold.core.printable_text import count_of
 from scaffold.git.repository import open_repository
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.purge import Purge, PurgeItem
@@ -53,7 +54,7 @@ async def _purge(
         items = await job.plan_purge()
         if not quiet:
             for item in items:
-                click.echo(printable(_line(item)))
+                print_text(_line(item))
         if dry or not any(item.removed for item in items):
             return items, False
         if not yes and not _agreed():

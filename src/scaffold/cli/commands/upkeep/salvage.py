@@ -9,7 +9,7 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.upkeep.cleanup import dry_run_option
-from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_if_any
 from scaffold.core.errors import GitError, UsageError
@@ -57,8 +57,8 @@ async def _salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool
     if as_json:
         print_json({"dry_run": dry, "branch": branch, "attempt": _unlanded_json(work)})
     else:
-        click.echo(f"{'would create' if dry else 'created'} the branch {branch} at {work.commit[:12]}")
-        click.echo(f"  merge it with `git merge {branch}`, or read it with `git log -p {branch}`")
+        print_text(f"{'would create' if dry else 'created'} the branch {branch} at {work.commit[:12]}")
+        print_text(f"  merge it with `git merge {branch}`, or read it with `git log -p {branch}`")
 
 
 def _list(found: Sequence[UnlandedWork], *, as_json: bool) -> None:
@@ -71,7 +71,7 @@ def _list(found: Sequence[UnlandedWork], *, as_json: bool) -> None:
         head = layout.wrap("", f"{work.attempt}  {work.action or '?'}  run {work.run or '?'}  {when}", hang=4)
         files = layout.cut(f"{count_of(len(work.files), 'file')}: {', '.join(work.files)}", 4)
         click.echo("\n".join([*head, f"    {files}", *layout.prose("    ", work.why)]))
-    click.echo("make a branch of one with `scaffold salvage ATTEMPT`" if found else "no unlanded work")
+    print_text("make a branch of one with `scaffold salvage ATTEMPT`" if found else "no unlanded work")
 
 
 def _unlanded_json(work: UnlandedWork) -> dict[str, object]:

@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.service_units import Service, launchd_plist, systemd_unit
 from scaffold.cli.wiring import PROGRAM, context_if_any, dirs, repository_here
 from scaffold.git.repository import Repository
@@ -35,7 +36,7 @@ def service(run_name: str | None, manager: str | None) -> None:
         place = f"~/.config/systemd/user/{unit.name}.service"
         steps = [f"systemctl --user enable {unit.name}", "loginctl enable-linger  # also at boot, before you log in"]
     more = "".join(f"\n  {step}" for step in steps)
-    click.echo(f"save it as {place}, put keys as NAME=VALUE lines in {unit.secrets}, then:{more}", err=True)
+    print_text(f"save it as {place}, put keys as NAME=VALUE lines in {unit.secrets}, then:{more}", err=True)
 
 
 async def _run_id(name: str) -> str:

@@ -1,0 +1,73 @@
+"""Messages, errors and tables are as wide as the terminal; in a pipe each is one line."""
+
+import os
+import subprocess  # noqa: TID251 - the real command is called in a pipe
+import sys
+
+import pytest
+from rich.cells import cell_len
+
+from support.terminal import printed_lines
+
+COMMANDS = (
+    ("config",),
+    ("config", "--list"),
+    ("config", "budget_usd", "2.50"),
+    ("trust", "--show"),
+    ("init", "--dry-run"),
+    ("run", "--plan", "none.yaml"),
+    ("run", "--plan", "plan.yaml", "--model", "nothing"),
+    ("run", "plan.yaml"),
+    ("completion", "no-such-shell"),
+    ("plan", "check", "plan.yaml"),
+    ("permissions", "check", "--", "git", "push", "--force", "origin", "main"),
+)
+UNSOUND = """\
+version: 1
+goals:
+  - name: shop
+    goal_state: [store_works]
+    actions: [{key: store, preconditions: [schema_of_the_database_is_migrated], effects: [store_works]}]
+"""
+
+
+@pytest.fixture
+def place(repository):
+    """Return a repository with settings of its own and a plan, in a folder with a long name."""
+    (repository / "plan.yaml").write_text(UNSOUND)
+    commands = "".join(f"  - .venv/bin/python -m pip install package-{number}\n" for number in range(9))
+    (repository / ".scaffold.yaml").write_text(
+        f"setup:\n{commands}quality_gates:\n  test: python3 -m pytest -q tests\n"
+    )
+    return repository
+
+
+def in_pipe(args, cwd):
+    done = subprocess.run(
+        [sys.executable, "-m", "scaffold", *args],
+        cwd=cwd,
+        env={name: value for name, value in os.environ.items() if name != "COLUMNS"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize("args", COMMANDS, ids=" ".join)
+def test_what_a_command_says_fits_the_terminal_and_is_whole(args, columns, place):
+    """AL-28: only a word, or a command to copy, may be wider than the terminal; nothing is lost."""
+    shown = printed_lines(args, cwd=place, columns=columns)
+    assert [line for line in shown if cell_len(line) > columns and len(line.split()) > 1 and "`" not in line] == []
+    assert "".join("".join(shown).split()) == "".join(in_pipe(args, place).split())
+
+
+def test_an_error_is_two_lines_in_a_pipe_however_long_they_are(place):
+    """BX-4: one line what, one line what to do."""
+    what, fix = in_pipe(("run", "--plan", "none.yaml"), place).splitlines()
+    assert what == f"error: there is no file {place / 'none.yaml'}"
+    assert fix == "  Pass the path of a file that exists."
