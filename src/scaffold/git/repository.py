@@ -66,7 +66,7 @@ async def open_repository(start: Path, *, environ: Mapping[str, str]) -> Reposit
     """
     _check_directory(start)
     git = Git(start, environ=environ)
-    await _check_version(git)
+    await _check_version(git, environ)
     answer = await git("rev-parse", "--is-inside-work-tree", *REV_PARSE_OPTIONS, ok=frozenset({0, 128}))
     inside, *paths = answer.line.split("\n")
     if inside == "false":
@@ -138,9 +138,14 @@ def _check_name(path: Path) -> None:
         raise RepositoryError(f"the path {shown} is not valid UTF-8", "rename the folder, then retry") from error
 
 
-async def _check_version(git: Git) -> None:
+async def _check_version(git: Git, environ: Mapping[str, str]) -> None:
     oldest = ".".join(map(str, MIN_GIT_VERSION))
     if shutil.which("git", path=git.environ.get("PATH", os.defpath)) is None:
+        if inside := shutil.which("git", path=environ.get("PATH", os.defpath)):
+            raise RepositoryError(
+                f"the only git on PATH is {inside}, inside the folder {git.cwd}, whose programs are not run",
+                "use another directory inside a git repository",
+            )
         raise RepositoryError("git is not installed, or not on PATH", f"install git {oldest} or newer")
     output = (await git("version")).line
     version = re.search(r"(\d+)\.(\d+)", output)

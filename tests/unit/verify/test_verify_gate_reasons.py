@@ -158,7 +158,6 @@ deps = pytest==99
 commands = pytest
 [testenv:docs]
 deps = sphinx
-[flake8]
 [mypy]
 """
 TOX_TOML = "[env_run_base]\ndeps = ['pytest']\n[env.types]\ndeps = ['mypy>=1']\n[env.docs]\ndeps = ['sphinx']\n"

@@ -93,7 +93,12 @@ def _run_input(task: str | None, spec: str | None, flags: RunFlags, read: PlanRe
     if task is not None or spec is not None:
         raise UsageError("a task cannot be combined with a plan or a list of tasks", "Pass only one of them.")
     text, plan = read(flags.plan_path, planner=_may_replan(flags))
-    return RunInput(request=flags.plan_path, source=text, plan=plan)
+    return RunInput(request=_short_path(flags.plan_path), source=text, plan=plan)
+
+
+def _short_path(path: str) -> str:
+    """Return an absolute path as a user would type it here: relative if it is below the current folder."""
+    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
 
 
 def _may_replan(flags: RunFlags) -> bool:

@@ -15,6 +15,8 @@ TEST_NAMES = ("test", "tests", "testing", "dev")
 HATCH_TEST = "hatch-test"
 """The environment of `hatch test`, which has these requirements if it names none."""
 HATCH_TEST_REQUIREMENTS = ("pytest", "pytest-mock", "pytest-randomly", "pytest-rerunfailures", "pytest-xdist[psutil]")
+CHECKERS = ("pytest", "ruff", "flake8", "mypy", "pyright")
+"""The distributions whose programs are gates."""
 TOX_KEYS = ("deps", "extras", "dependency_groups")
 MAX_INCLUDES = 5
 """How deep groups may include each other."""
@@ -122,8 +124,8 @@ def _hatch(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str
 
 
 def _tox(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
-    """Yield what tox installs in every environment, then of those that list one of the other tools."""
-    missing = set(tools)
+    """Yield what tox installs in every environment, then of those that list another tool, which their commands run."""
+    missing = {*tools, *CHECKERS}
     environments = list(_tox_environments(files, manifest))
     for reason, is_base, lines in sorted(environments, key=lambda each: not each[1]):
         listed = frozenset(map(requirement_name, lines["deps"]))

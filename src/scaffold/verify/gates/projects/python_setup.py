@@ -8,6 +8,7 @@ from scaffold.core.gates import Gate
 from scaffold.verify.gates.projects.project import Reason
 from scaffold.verify.gates.projects.project_files import REQUIREMENT_FILES, ProjectFiles, as_table, as_texts
 from scaffold.verify.gates.projects.python_requirements import (
+    CHECKERS,
     Wanted,
     group_requirements,
     groups,
@@ -47,8 +48,7 @@ def setup_commands(files: ProjectFiles, manifest: Mapping[str, Any], gates: Sequ
 
 def _tools(gates: Iterable[Gate]) -> tuple[str, ...]:
     """Return the distributions that the gates run."""
-    programs = ("pytest", "ruff", "flake8", "mypy", "pyright")
-    return tuple(name for name in programs if any(name in shlex.split(gate.command) for gate in gates))
+    return tuple(name for name in CHECKERS if any(name in shlex.split(gate.command) for gate in gates))
 
 
 def _uv_sync(manifest: Mapping[str, Any], tools: Sequence[str]) -> str:
