@@ -204,22 +204,44 @@ def _report_click_error(problem: click.ClickException, prog: str) -> int:
 
 
 def _report_error(error: Exception, prog: str) -> int:
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        if error.filename is None:
-            _drop_output()
-        return print_error(
-            f"the disk is full ({error.filename or 'standard output'})", "Free some space, then continue.", FAILED
-        )
-    if isinstance(error, FileNotFoundError) and error.filename is None:  # only `getcwd` fails without a file name
-        return print_error(
-            "the current directory no longer exists", "Change to an existing directory, then repeat the command.", USAGE
-        )
+    if isinstance(error, OSError) and (known := _os_error(error)) is not None:
+        return print_error(*known)
     if not isinstance(error, ScaffoldError):
         what = f"unexpected {type(error).__name__}: {error}"
         return print_error(what, f"This is a bug: please report the output of `{prog} --debug`.", FAILED)
     if isinstance(error, EnvironmentNotReady):
         lazy_import(PRINT_ERROR)("\n".join(f"    {line}" for line in error.output.splitlines()))
     return print_error(error.what, error.fix, exit_code(error))
+
+
+def _os_error(error: OSError) -> tuple[str, str, int] | None:
+    """Return what to print about an error of the system that is no bug, and the exit code; None for another one."""
+    named = f" ({error.filename})" if error.filename is not None else ""
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            where = named or (" (standard output)" if _is_output_full() else "")
+            return f"the disk is full{where}", "Free some space, then continue.", FAILED
+        case errno.EACCES | errno.EPERM | errno.EROFS if named:
+            return (
+                f"{error.filename} cannot be used: {error.strerror}",
+                "Make it readable and writable for you, then repeat the command.",
+                FAILED,
+            )
+        case errno.ENOENT if not named:  # only `getcwd` fails without a file name
+            fix = "Change to an existing directory, then repeat the command."
+            return "the current directory no longer exists", fix, USAGE
+        case _:
+            return None
+
+
+def _is_output_full() -> bool:
+    """Return whether standard output has text that cannot be written; the text is then dropped."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+        return True
+    return False
 
 
 def print_error(what: str, fix: str, code: int) -> int:

@@ -31,7 +31,8 @@ async def _open(run_name: str | None, *, as_json: bool) -> None:
         try:
             path = write_report(context, run)
         except OSError as error:
-            raise ScaffoldError(f"the report cannot be written: {error}", "Free some space, then try again.") from error
+            what = f"the report cannot be written to {error.filename}: {error.strerror}"
+            raise ScaffoldError(what, "Make room for it there, then try again.") from error
     if as_json:
         print_json({"run": run.id, "path": str(path)})
         return

@@ -33,7 +33,8 @@ def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
         return None if is_executed(run) else write_report(context, run)
     # A boundary: the run has ended, and neither a full disk nor a bug in the page may change its exit code.
     except Exception as error:  # noqa: BLE001
-        print_note(f"the report of run {run_id} was not written ({error}); try `scaffold open {run_id}`")
+        why = getattr(error, "strerror", None) or error
+        print_note(f"the report of run {run_id} was not written ({why}); try `scaffold open {run_id}`")
         return None
 
 

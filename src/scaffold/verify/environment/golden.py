@@ -23,11 +23,12 @@ from scaffold.verify.environment.check_env import OTHER_INSTALLATIONS, PYTHON_PA
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, command_program, installed_folders
 from scaffold.verify.environment.generated_files import GeneratedFiles, build_inputs, made_by_setup
 from scaffold.verify.environment.provisioning import STAGING_FOLDER
+from scaffold.verify.output_excerpt import deciding_line
 from scaffold.verify.readiness import NotReady
 
 SETUP_TIMEOUT_S = 1_800.0
 LOCK_TIMEOUT_S = 7_200.0
-LAST_LINE_CHARS = 200
+REASON_CHARS = 200
 RECORD = "made.json"
 CHECKOUT_SUFFIX = ".checkout"
 """Ends the name of the checkout in which an environment is built."""
@@ -290,9 +291,9 @@ def _failed(command: str, finished: CommandResult, clean: Callable[[str], str]) 
     else:
         how = f"exited with code {finished.exit_code}"
     printed = clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
-    last = f": {printed.splitlines()[-1].strip()[:LAST_LINE_CHARS].rstrip('.')}" if printed else ""
+    said = (deciding_line(printed) or printed.rpartition("\n")[2]).strip()[:REASON_CHARS].rstrip(".")
     return NotReady(
-        what=f"the set-up command `{command}` {how}{last}",
+        what=f"the set-up command `{command}` {how}{f': {said}' if said else ''}",
         fix="fix the cause, or set other commands with `setup` in the configuration (`off` for none)",
         detail=printed[-DETAIL_CHARS:],
     )
