@@ -216,18 +216,18 @@ def _report_error(error: Exception, prog: str) -> int:
 
 def _os_error(error: OSError) -> tuple[str, str, int] | None:
     """Return what to print about an error of the system that is no bug, and the exit code; None for another one."""
-    named = f" ({error.filename})" if error.filename is not None else ""
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
-            where = named or (" (standard output)" if _is_output_full() else "")
-            return f"the disk is full{where}", "Free some space, then continue.", FAILED
-        case errno.EACCES | errno.EPERM | errno.EROFS if named:
+            where = error.filename or ("standard output" if _is_output_full() else "")
+            what = f"the disk is full ({where})" if where else "the disk is full"
+            return what, "Free some space, then continue.", FAILED
+        case errno.EACCES | errno.EPERM | errno.EROFS if error.filename is not None:
             return (
                 f"{error.filename} cannot be used: {error.strerror}",
                 "Make it readable and writable for you, then repeat the command.",
                 FAILED,
             )
-        case errno.ENOENT if not named:  # only `getcwd` fails without a file name
+        case errno.ENOENT if error.filename is None:  # only `getcwd` fails without a file name
             fix = "Change to an existing directory, then repeat the command."
             return "the current directory no longer exists", fix, USAGE
         case _:

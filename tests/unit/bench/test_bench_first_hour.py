@@ -1,0 +1,100 @@
+"""The checks of the recorded hour find what they are for; each fault is planted here."""
+
+import os
+import sys
+
+import pytest
+
+from first_hour.checks import (
+    cuts,
+    difference,
+    escapes,
+    missing_paths,
+    tracebacks,
+    unknown_commands,
+    wide_lines,
+    wrong_code,
+)
+from first_hour.packages import packages
+from first_hour.recorder import HANGS, PIPE, Record, record
+from first_hour.steps import before_identity, of_pages, set_up, work
+
+WIDE = "a sentence that is too long for a terminal of forty columns"
+
+
+def typed(raw, *, columns=PIPE, code=0):
+    return Record(command="scaffold status", columns=columns, code=code, raw=raw, seconds=0.1)
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_wrong"),
+    [
+        (f"{WIDE}\r\n", True),
+        (f"\x1b[32m{WIDE[:30]}\x1b[0m\r\n", False),
+        (f"{WIDE[:30]}\r\x1b[2K{WIDE[:30]}", False),
+        (f"\x1b[2K{WIDE}\x1b[1A", True),
+        ("   scaffold run --plan plan.yaml --yes --detach --agents 4\r\n", False),
+        (f"/{'x' * 60}\r\n", False),
+    ],
+)
+def test_lines_that_do_not_fit_are_found(raw, is_wrong):
+    """Colors do not count, a redrawn line is a line, and a word or a command to copy may be wider."""
+    assert bool(wide_lines(typed(raw, columns=40))) is is_wrong
+    assert wide_lines(typed(raw)) == [], "a pipe has no width"
+
+
+def test_what_a_pipe_must_not_have_is_found():
+    assert escapes(typed("\x1b[32mgreen\x1b[0m\n")) != []
+    assert escapes(typed("over\rwritten\n")) == [], "it is a character of text files"
+    assert cuts(typed("the reason is that th…\n")) != []
+    assert (escapes(typed("plain\n")), cuts(typed("plain\n"))) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("terminal", "pipe", "is_wrong"),
+    [
+        ("one two\r\n  three 3 s\r\n", "one two three 14 s\n", False),
+        ("one t…\r\nnext\r\n", "one two three\nnext\n", False),
+        ("one three\r\n", "one two three\n", True),
+        ("one two three four\r\n", "one two three\n", True),
+    ],
+)
+def test_text_that_only_one_of_two_places_has_is_found(terminal, pipe, is_wrong):
+    """White space and numbers do not count; the mark of a cut stands for what the pipe has there."""
+    assert bool(difference(typed(terminal, columns=40), typed(pipe))) is is_wrong
+
+
+def test_an_exit_code_that_was_not_promised_is_found():
+    assert wrong_code(typed("", code=1), frozenset({0})) != []
+    assert wrong_code(typed("", code=HANGS), frozenset({0})) == ["it did not end"]
+    assert wrong_code(typed("", code=3), frozenset({0, 3})) == []
+    assert tracebacks(typed("Traceback (most recent call last):\n")) != []
+
+
+def test_names_of_what_is_not_there_are_found(tmp_path):
+    (tmp_path / "there").touch()
+    text = f"see {tmp_path}/there and {tmp_path}/gone.\n"
+    assert missing_paths(typed(text), tmp_path, tmp_path) == [f"there is no {tmp_path}/gone"]
+    assert unknown_commands(typed("Next\n  scaffold status abcd  look\nor `scaffold resume ID`\n")) == []
+    assert unknown_commands(typed("Next\n  scaffold statsu abcd  look\n")) != []
+    assert unknown_commands(typed("try `scaffold run --tire quick`\n")) != []
+
+
+@pytest.mark.parametrize("columns", [40, PIPE])
+def test_a_command_is_recorded_as_it_is_typed(columns, tmp_path):
+    """A question is answered at a terminal; in a pipe nobody answers."""
+    script = "import sys; print(sys.stdout.isatty()); print(input('Start? [y/N]: ') if sys.stdin.isatty() else 'no')"
+    command = f'{sys.executable} -c "{script}"; exit 3'
+    done = record(command, columns=columns, cwd=tmp_path, environ=os.environ, answers=(("Start? [y/N]", "y"),))
+    assert done.code == 3
+    said = [line for line in done.raw.splitlines() if line.strip()]
+    assert said == (["False", "no"] if columns == PIPE else ["True", "Start? [y/N]: ", "y"])
+
+
+def test_the_hour_has_the_commands_of_the_tour_and_of_the_pages():
+    tour = [*before_identity(), *set_up({}), *work()]
+    pages = of_pages({"RUN": "abcdefgh", "ACTION": "store", "GOAL": "shortener"})
+    assert len(tour) > 100
+    assert {each.page.partition(":")[0] for each in pages} >= {"docs/guide.md", "docs/first-run.md", "docs/init.md"}
+    assert any(each.command == "scaffold logs store --full" for each in (*tour, *pages) if each.reads)
+    assert {each.registry for each in packages()} == {"pypi", "npm"}
