@@ -25,6 +25,7 @@ _PATH = re.compile(r"(?<![\w./…@:*-])(?:/[\w.@+-]+){2,}(?![\w*{…/<-])|(?<![\
 _PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_]{2,}\b|\.\.\.|\[|\||<")
 _NOT_THERE_YET = re.compile(r"not written|(data|cache) folder|save it as|config\.local\.yaml|would |removed ")
 """Lines about files that need not exist."""
+_BARS = re.compile("[█·]+")
 CUT = "…"
 
 
@@ -69,7 +70,7 @@ def cuts(record: Record) -> list[str]:
 def difference(terminal: Record, pipe: Record) -> list[str]:
     """Return where a terminal's text departs from that of the pipe, which has all of it; empty if nowhere.
 
-    White space, numbers and spans of time do not count. What the terminal cut may stand for anything.
+    White space, numbers, spans of time and bars of drawings do not count. What was cut may stand for anything.
     """
     ours, whole = _letters(plain(terminal)), _letters(plain(pipe))
     pattern = ".*".join(re.escape(part) for part in re.split(rf"{CUT}(?:\(\+N(?:lines?)?\))?", ours))
@@ -80,7 +81,7 @@ def difference(terminal: Record, pipe: Record) -> list[str]:
 
 
 def _letters(text: str) -> str:
-    return _SPAN.sub("T", _NUMBER.sub("N", "".join(text.split())))
+    return _SPAN.sub("T", _NUMBER.sub("N", _BARS.sub("", "".join(text.split()))))
 
 
 def wrong_code(record: Record, expected: frozenset[int]) -> list[str]:

@@ -91,7 +91,7 @@ def test_an_environment_that_is_not_ready_stops_a_run_before_any_request(scenari
     [log] = (scenario.repo / ".scaffold" / "logs" / "gates").glob("*/test-*.log")
     assert str(log.relative_to(scenario.repo)) in done.stderr
     assert str(log.relative_to(scenario.repo)) in scenario.scaffold("baseline").stdout
-    assert log.read_text().startswith("$ python -m pytest -q\n")
+    assert log.read_text().startswith("$ python3 -m pytest -q\n")
     assert "scaffold retry" in done.stderr
     assert "Traceback (most recent call last)" not in done.stderr
     status = scenario.status()

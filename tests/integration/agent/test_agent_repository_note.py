@@ -44,7 +44,7 @@ async def test_it_says_what_git_knows_and_how_tests_are_run(repo):
         "Git status at the start of this session: clean",
         "Latest commits at the start:",
         f"{head} Begin",
-        "Tests of the repository: `python -m pytest -q`",
+        "Tests of the repository: `python3 -m pytest -q`",
         "Before you change anything in a folder below, read its instructions: src/core/AGENTS.md",
         "Files at the start: pyproject.toml src/ tests/",
     ]
@@ -69,7 +69,7 @@ async def test_in_a_folder_below_the_top_paths_are_as_commands_see_them(repo):
     lines = (await note(repo / "src")).split("\n")
     assert "Before you change anything in a folder below, read its instructions: core/AGENTS.md" in lines
     assert lines[-1] == "Files at the start: a.py core/"
-    assert "Tests of the repository: `python -m pytest -q`" in lines
+    assert "Tests of the repository: `python3 -m pytest -q`" in lines
 
 
 async def test_the_users_configuration_of_git_changes_nothing(repo):
