@@ -25,6 +25,8 @@ _PATH = re.compile(r"(?<![\w./…@:*-])(?:/[\w.@+-]+){2,}(?![\w*{…/<-])|(?<![\
 _PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_]{2,}\b|\.\.\.|\[|\||<")
 _NOT_THERE_YET = re.compile(r"not written|(data|cache) folder|save it as|config\.local\.yaml|would |removed ")
 """Lines about files that need not exist."""
+_FOR_PROGRAMS = re.compile(r"--json\b|\bservice\b|\bcompletion\b")
+"""Commands that print what other programs read."""
 _BARS = re.compile("[█·]+")
 CUT = "…"
 
@@ -46,7 +48,7 @@ def is_live(record: Record) -> bool:
 
 def wide_lines(record: Record) -> list[str]:
     """Return the lines that do not fit the terminal, but for a command or a word that cannot be broken."""
-    if record.columns == PIPE or "--json" in record.command:  # JSON is for programs
+    if record.columns == PIPE or _FOR_PROGRAMS.search(record.command):
         return []
     return [
         f"{cell_len(line)} columns: {line}"
@@ -133,4 +135,4 @@ def unknown_commands(record: Record) -> list[str]:
 
 def _commands(text: str) -> Iterator[str]:
     for quoted, own in _OURS.findall(text):
-        yield (quoted or own).strip()
+        yield from (each.strip() for each in (quoted or own).split("&&"))

@@ -77,6 +77,7 @@ def test_names_of_what_is_not_there_are_found(tmp_path):
     assert missing_paths(typed(text), tmp_path, tmp_path) == [f"there is no {tmp_path}/gone"]
     assert unknown_commands(typed("Next\n  scaffold status abcd  look\nor `scaffold resume ID`\n")) == []
     assert unknown_commands(typed("Next\n  scaffold statsu abcd  look\n")) != []
+    assert unknown_commands(typed("Next\n  scaffold retry && scaffold resume      try again\n")) == []
     assert unknown_commands(typed("try `scaffold run --tire quick`\n")) != []
 
 
