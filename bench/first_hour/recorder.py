@@ -9,7 +9,7 @@ from pathlib import Path
 import pexpect
 from msgspec import Struct
 
-LIMIT_S = 240.0
+LIMIT_S = 900.0
 """A command that takes longer is ended, and counts as one that hangs."""
 HANGS = -1
 """The code of a command that did not end."""
