@@ -1,6 +1,7 @@
 """Verification of a candidate on the exact tree that would land: its own contract, and the facts it might break."""
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 
@@ -11,6 +12,7 @@ from scaffold.core.contract import DoubtCode, Verification
 from scaffold.core.gates import Baseline, CheckEnvironment, GateResult, GateRun
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.model import Action, Attempt, Run
+from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.landing.checkout import Checkout
 from scaffold.landing.fact_refresh import FactRefresher
@@ -24,12 +26,16 @@ from scaffold.run.declaration import read_declaration
 from scaffold.run.failure_summary import RefusalReason, describe_refusals, refusals_by_others
 from scaffold.run.lease import owner_transaction
 from scaffold.run.settled_tests import settled_tests
+from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit
 from scaffold.verify.proof import may_run, proof_key, prove_candidate
 from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.request import ProofRequest, with_environment
 
+CHECKING = Work(label="checks what would land", is_whole=False, surrounds=True)
+RECHECKING, FINAL_GATES = "recheck", "final"
+"""What the owner does for the run as a whole: recheck facts | run all gates at the end."""
 WORKER_DOUBTS: frozenset[DoubtCode] = frozenset(
     {
         *("not_executed", "vacuous_tests", "tests_not_passed", "flaky_tests", "ended_early"),
@@ -63,7 +69,7 @@ class CandidateVerifier:
         self._context = context
         self._run = run
         self._baseline: Baseline | None = None
-        self._checkout = Checkout(context, run)
+        self._checkout = Checkout(context, run, during=StepRecorder(context, run, stage=RECHECKING).during)
         self.fact_refresher = FactRefresher(context, run, self._checkout, self._known_baseline)
 
     async def candidate(self, action: Action, attempt: Attempt, merged: Commit, tip: Commit) -> CandidateResult:
@@ -71,6 +77,12 @@ class CandidateVerifier:
 
         A fact that also fails without the candidate is refuted and does not count against it.
         """
+        steps = StepRecorder(self._context, self._run, attempt_id=attempt.id)
+        with self._showing(steps):
+            async with steps.during(CHECKING):
+                return await self._verified(action, attempt, merged, tip)
+
+    async def _verified(self, action: Action, attempt: Attempt, merged: Commit, tip: Commit) -> CandidateResult:
         agreed = await self._agreed(attempt, merged, tip)
         proven = await self._prove(action, attempt, merged, tip, agreed.accepted if agreed else ())
         verification = _with_worker_findings(proven, attempt.verification)
@@ -89,11 +101,24 @@ class CandidateVerifier:
 
     async def run_all_gates(self, tip: Commit) -> tuple[GateResult, ...]:
         """Run all gates completely at the tip and compare them with the baseline; reuse known results."""
+        with self._showing(StepRecorder(self._context, self._run, stage=FINAL_GATES)):
+            return await self._final_gates(tip)
+
+    @contextmanager
+    def _showing(self, steps: StepRecorder) -> Iterator[None]:
+        """Record what is checked in the block as `steps`."""
+        before, self._checkout.during = self._checkout.during, steps.during
+        try:
+            yield
+        finally:
+            self._checkout.during = before
+
+    async def _final_gates(self, tip: Commit) -> tuple[GateResult, ...]:
         baseline = self._known_baseline()
         if baseline is None or not await self._gates_at(baseline, tip):
             return ()
         base, gates = self._run.base_sha, self._run.settings.gates
-        found = await environment_at(self._context, self._run, baseline.environment, tip)
+        found = await environment_at(self._context, self._run, baseline.environment, tip, during=self._checkout.during)
         # The tip may need packages that the base did not.
         baseline = msgspec.structs.replace(baseline, environment=found.environment)
         async with self._checkout.tree(found.environment, base=base, commit=tip) as tree:
@@ -158,7 +183,12 @@ class CandidateVerifier:
         if baseline is None:
             return request, None
         found = await environment_at(
-            self._context, self._run, baseline.environment, tree.commit, may_run=partial(may_run, request, tree)
+            self._context,
+            self._run,
+            baseline.environment,
+            tree.commit,
+            during=tree.during,
+            may_run=partial(may_run, request, tree),
         )
         return with_environment(request, found.environment, lacks=found.lacks), found.environment
 

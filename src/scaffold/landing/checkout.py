@@ -26,7 +26,7 @@ from scaffold.run.sandbox import (
     remove_temporary_folder,
     stop_leftover_services,
 )
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.checks import During, Tree, unseen
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.provisioning import reprovision
 
@@ -37,11 +37,13 @@ LANDING = "landing"
 class Checkout:
     """One worktree, created on first use and reset for each tree; only one tree at a time."""
 
-    def __init__(self, context: RunContext, run: Run, name: str = LANDING) -> None:
+    def __init__(self, context: RunContext, run: Run, name: str = LANDING, *, during: During = unseen) -> None:
         """No two checkouts of a run that exist at the same time have the same `name`."""
         self._context = context
         self._run = run
         self._name = name
+        self.during = during
+        """Shows each check and gate of the trees that follow."""
 
     @property
     def _folder(self) -> Path:
@@ -60,6 +62,7 @@ class Checkout:
             environ=worktree_environment(self._context, self._run, self._folder, marks=own),
             clean=self._context.redactor.clean,
             keep_log=partial(keep_gate_log, self._context, self._run.id),
+            during=self.during,
         )
 
     @asynccontextmanager

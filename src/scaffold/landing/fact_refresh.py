@@ -94,7 +94,9 @@ class FactRefresher:
             bare = self._checkout.tree_without_checkout(commit, commit, marks)
             return await run_checks(contract, bare, run=known)
         base = baseline.environment if baseline else None
-        found = await environment_at(self._context, self._run, base, commit) if base else None
+        found = (
+            await environment_at(self._context, self._run, base, commit, during=self._checkout.during) if base else None
+        )
         environment = found.environment if found else None
         async with self._checkout.tree(environment, base=commit, commit=commit, marks=marks) as tree:
             return await run_checks(contract, tree, run=run)

@@ -11,11 +11,11 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited
 from scaffold.git import commits
-from scaffold.git.command import Git
 from scaffold.policy.secret.environment import command_environment
 from scaffold.run.context import RunContext
 from scaffold.run.notices import inform
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
+from scaffold.verify.contract.checks import During
 from scaffold.verify.environment.check_env import PYTHON_PATH
 from scaffold.verify.environment.dependency_changes import DependencyChange, dependency_change, names_of
 from scaffold.verify.environment.later_commit import environment_of_commit
@@ -37,7 +37,14 @@ class CandidateEnvironment(Struct, frozen=True):
 
 
 def environment_request(
-    context: RunContext, run: Run, base: Commit, setup: tuple[str, ...], *, sandbox: str, name: str = SETUP_FOLDER
+    context: RunContext,
+    run: Run,
+    base: Commit,
+    setup: tuple[str, ...],
+    *,
+    sandbox: str,
+    during: During,
+    name: str = SETUP_FOLDER,
 ) -> EnvironmentRequest:
     """Return the request for an environment of a commit; `name` is that of the set-up's temporary folder."""
     environment = run.settings.environment
@@ -53,6 +60,7 @@ def environment_request(
         environ=command_environment(context.environ, names=environment.variables),
         open_sandbox=partial(open_sandbox, context, run, name=name),
         clean=context.redactor.clean,
+        during=during,
         tell=lambda command: inform(context, run.id, f"Setting up the check environment: {command}"),
     )
 
@@ -68,6 +76,7 @@ async def environment_at(
     base: CheckEnvironment,
     commit: Commit,
     *,
+    during: During,
     may_run: Callable[[], Awaitable[bool]] = landed,
 ) -> CandidateEnvironment:
     """Return the environment of a commit, given that of the run's base.
@@ -83,7 +92,7 @@ async def environment_at(
     change = await dependency_change(git, [change.path for change in changes], run.base_sha, commit)
     if change is None or not await may_run():
         return CandidateEnvironment(fitting)
-    found = await _set_up(context, run, base, git, commit, change)
+    found = await _set_up(context, run, base, commit, change, during)
     if isinstance(found, str):
         return CandidateEnvironment(fitting, _lacks(change, found))
     # The source folders that come first are a matter of the commit, not of what is installed.
@@ -93,17 +102,17 @@ async def environment_at(
 
 
 async def _set_up(
-    context: RunContext, run: Run, base: CheckEnvironment, git: Git, commit: Commit, change: DependencyChange
+    context: RunContext, run: Run, base: CheckEnvironment, commit: Commit, change: DependencyChange, during: During
 ) -> CheckEnvironment | str:
     """Return a new environment for the commit, or why there is none and what to do."""
     configured = run.settings.environment.setup
-    setup = (await detect_at_commit(git, commit)).setup if configured is None else configured
+    setup = (await detect_at_commit(context.git, commit)).setup if configured is None else configured
     if not setup:
         return "Name the command that installs what the work needs in `setup`"
     if not run.settings.environment.trusted:
         return "`scaffold trust` lets set-up install what the work needs"
     name = f"{SETUP_FOLDER}-{commit[:12]}"
-    request = environment_request(context, run, commit, setup, sandbox=base.fingerprint, name=name)
+    request = environment_request(context, run, commit, setup, sandbox=base.fingerprint, during=during, name=name)
     try:
         found = await prepare_environment(structs.replace(request, renewed=change.folders))
     finally:

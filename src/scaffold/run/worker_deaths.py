@@ -7,6 +7,7 @@ from scaffold.core.ids import GoalId
 from scaffold.core.model import Action, Attempt, Goal, InboxItem, Run
 from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.host.random_ids import new_id
+from scaffold.host.wall_clock import zoned_time
 from scaffold.plan.worker_deaths import TELL_AFTER, must_ask, pause_s
 from scaffold.store.database import Store
 
@@ -30,7 +31,7 @@ def record_death(store: Store, run: Run, attempt: Attempt) -> str | None:
     if goal.deaths >= TELL_AFTER:
         text = (
             f"{goal.name} waits: {count_of(goal.deaths, 'worker')} died in a row, the last at {action.key}. "
-            f"It is tried again at {rest.until:%Y-%m-%d %H:%M:%S} UTC, or at once after `scaffold retry {goal.name}`"
+            f"It is tried again at {zoned_time(rest.until)}, or at once after `scaffold retry {goal.name}`"
         )
         store.events.append(run.id, NoticeRaised("warning", text))
     return None

@@ -23,6 +23,7 @@ from scaffold.store.run.intents import Intents
 from scaffold.store.run.planning_turns import PlanningTurns
 from scaffold.store.run.runs import Runs
 from scaffold.store.run.sealed_contracts import SealedContracts
+from scaffold.store.run.steps import Steps
 from scaffold.store.run.waiting_turns import WaitingTurns
 
 IN_USE = """
@@ -48,6 +49,7 @@ class Store(BaseStore):
         self.control_requests = ControlRequests(connection, clock)
         self.intents = Intents(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
+        self.steps = Steps(connection, clock)
         self.waiting_turns = WaitingTurns(connection, clock)
         self.messages = Messages(connection, clock)
         self.reservations = Reservations(connection, clock)

@@ -19,6 +19,7 @@ from scaffold.core.throttling import (
 )
 from scaffold.host.identity import is_alive
 from scaffold.host.random_ids import new_id
+from scaffold.host.wall_clock import zoned_time
 from scaffold.store.user_store import UserStore
 
 DEAD_OWNER_CHECK_S = 1.0
@@ -150,7 +151,7 @@ class SharedThrottle:
 
     def _cooldown_error(self, endpoint: str, state: ThrottleState, cooldown_s: float) -> ModelUnavailable:
         until = self._clock.now() + timedelta(seconds=cooldown_s)
-        when = f"{until:%Y-%m-%d %H:%M:%S} UTC, in {cooldown_s:.0f} s"
+        when = f"{zoned_time(until)}, in {cooldown_s:.0f} s"
         down = is_unavailable(state)
         return ModelUnavailable(
             f"{endpoint} does not answer; asked again at {when}"

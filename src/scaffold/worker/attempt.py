@@ -25,6 +25,7 @@ from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
+from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.review import is_review_role
 from scaffold.verify.environment.check_env import with_shown_folders
 from scaffold.verify.environment.provisioning import provision_checkout
@@ -64,6 +65,7 @@ class Worker:
         self._model = model
         self._activity = activity or attempt_activity(run_context.clock, task)
         self._human = InboxApprover(run_context, task, self._activity)
+        self._steps = StepRecorder(run_context, task.run, attempt_id=task.attempt.id)
         self._workspace: AttemptWorkspace | None = None
 
     async def execute(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | AttemptEnd:
@@ -130,7 +132,9 @@ class Worker:
         baseline = self._run_context.store.baselines.of_run(task.run.id)
         environment = baseline.environment if baseline else None
         if environment is not None:
-            found = await environment_at(self._run_context, task.run, environment, workspace.base)
+            found = await environment_at(
+                self._run_context, task.run, environment, workspace.base, during=self._steps.during
+            )
             environment = found.environment
         async with open_sandbox(self._run_context, task.run, workspace.path, name=task.attempt.id) as sandbox:
             context = self._context(workspace, sandbox, environment)
@@ -155,6 +159,7 @@ class Worker:
             human=self._human,
             activity=self._activity,
             record=AttemptRecorder(self._run_context, self._task.attempt, self._task.action),
+            steps=self._steps,
             baseline=baseline,
             environment=environment,
             reviewer=self._reviewer,

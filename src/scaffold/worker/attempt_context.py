@@ -18,6 +18,7 @@ from scaffold.run.declaration import Declaration, read_declaration
 from scaffold.run.environment import worktree_environment
 from scaffold.run.gate_logs import keep_gate_log
 from scaffold.run.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
+from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.worker.activity import ActivityClock
@@ -39,6 +40,7 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     human: InboxApprover
     activity: ActivityClock
     record: AttemptRecorder
+    steps: StepRecorder
     baseline: Baseline | None = None
     """The run's baseline; None if none was captured."""
     environment: CheckEnvironment | None = None
@@ -80,6 +82,7 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
             services=check_services(self.run_context, run, environment),
             clean=self.run_context.redactor.clean,
             keep_log=partial(keep_gate_log, self.run_context, run.id),
+            during=self.steps.during,
         )
 
     async def results_at_base(self, contract: Contract | None) -> Sequence[CheckResult]:

@@ -17,6 +17,7 @@ from scaffold.core.gates import Baseline, GateResult, GateRun
 from scaffold.core.ids import TreeId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
+from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.host.files import write_atomic
 from scaffold.landing.checkout import Checkout
@@ -28,6 +29,8 @@ from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.notices import inform, warn
 from scaffold.run.sandbox import remove_temporary_folder
+from scaffold.run.steps import StepRecorder
+from scaffold.verify.contract.checks import During
 from scaffold.verify.environment.check_env import program_folders
 from scaffold.verify.environment.generated_files import ignored_module
 from scaffold.verify.environment.import_proof import prove_imports
@@ -47,6 +50,9 @@ from scaffold.verify.services.specs import external_services
 from scaffold.views.store_reader import is_executed
 
 NOT_READY = "environment_not_ready"
+CHECK_ENVIRONMENT = Work(label="prepares the environment of checks", is_whole=False, surrounds=True)
+PREPARING = "preparing"
+"""What the owner does before the work: set up the environment and run the gates."""
 MAX_NAMED_FILES = 10
 MAX_NAMED_FAILURES = 3
 """How many new failures the reason of a failed run names."""
@@ -63,7 +69,9 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
     """
     if context.store.baselines.of_run(run.id) is not None:
         return
-    result = await _captured(context, run)
+    steps = StepRecorder(context, run, stage=PREPARING)
+    async with steps.during(CHECK_ENVIRONMENT):
+        result = await _captured(context, run, steps.during)
     if isinstance(result, NotReady):
         reason = context.redactor.clean(f"{NOT_READY}: {result.what}{_log_note(result.log)}")
         fail_run(context.store, run, reason)
@@ -117,17 +125,17 @@ def _describe_failure(result: GateResult) -> str:
     return f"{count_of(count, 'new failure')}: {', '.join(failed[:MAX_NAMED_FAILURES])}{more}"
 
 
-async def _captured(context: RunContext, run: Run) -> BaselineResult | NotReady:
+async def _captured(context: RunContext, run: Run, during: During) -> BaselineResult | NotReady:
     detection = await _detected(context, run)
     try:
-        prepared = await prepare_environment(await _preparation_request(context, run, detection))
+        prepared = await prepare_environment(await _preparation_request(context, run, detection, during))
     finally:
         await asyncio.to_thread(remove_temporary_folder, context, run, name=SETUP_FOLDER)
     if isinstance(prepared, NotReady):
         return prepared
     _tell_included(context, run, prepared)
     has_checks = detection.kind != "unknown" or detection.gates or external_services(prepared.environment.services)
-    checkout = Checkout(context, run)
+    checkout = Checkout(context, run, during=during)
     if not has_checks and not prepared.environment.path:
         # Contracts may run Python even where no gate does.
         tree = checkout.tree_without_checkout(run.base_sha, run.base_sha)
@@ -175,13 +183,15 @@ async def _captured_in(
         return await capture_baseline(usable, tree, proven, inputs, left_out=prepared.left_out)
 
 
-async def _preparation_request(context: RunContext, run: Run, detection: DetectedGates) -> EnvironmentRequest:
+async def _preparation_request(
+    context: RunContext, run: Run, detection: DetectedGates, during: During
+) -> EnvironmentRequest:
     found, sandbox = (
         await probe_level(context.repository.root, context.environ, cache=context.cache / LEVEL_CACHE),
         run.settings.sandbox,
     )
     confined = "off" if sandbox.mode == "off" else f"{found.level} {sandbox}"
-    return environment_request(context, run, run.base_sha, detection.setup, sandbox=confined)
+    return environment_request(context, run, run.base_sha, detection.setup, sandbox=confined, during=during)
 
 
 def _tell_included(context: RunContext, run: Run, prepared: PreparedEnvironment) -> None:

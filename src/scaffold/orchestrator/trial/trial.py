@@ -19,13 +19,14 @@ from scaffold.policy.secret.sources import redactor_for
 from scaffold.run.environment import FIXED
 from scaffold.run.gate_logs import write_gate_log
 from scaffold.run.sandbox import SandboxPlace, open_checkout_sandbox
-from scaffold.verify.contract.checks import Tree, restore_tracked_files
+from scaffold.verify.contract.checks import During, Tree, restore_tracked_files, unseen
 from scaffold.verify.environment.check_env import check_environ, program_folders, with_shown_folders
 from scaffold.verify.environment.clean_checkout import with_new_temporary_folder
 from scaffold.verify.environment.import_proof import prove_imports
 from scaffold.verify.environment.preparation import EnvironmentRequest, prepare_environment
 from scaffold.verify.environment.provisioning import forget_copies, provision_checkout
 from scaffold.verify.gates.detection import DetectedGates, drop_unavailable_gates
+from scaffold.verify.gates.gate_slot import gate_slot
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.readiness import NotReady
 from scaffold.verify.regression.baseline import missing_dependency
@@ -55,6 +56,8 @@ class TrialRequest(Struct, frozen=True, kw_only=True):
     """The command that removes the worktree if this process is killed."""
     tell: Callable[[str], None]
     """Called with each command before it runs."""
+    during: During = unseen
+    """Shows each command while it runs."""
     on_result: Callable[[GateTrial], None]
     """Called with the result of each gate as soon as it is known."""
 
@@ -117,7 +120,7 @@ async def _results(request: TrialRequest, tree: Tree, environment: CheckEnvironm
         else:
             request.tell(f"cd {gate.folder} && {gate.command}" if gate.folder else gate.command)
             await restore_tracked_files(tree)
-            async with request.slots.taken():
+            async with gate_slot(request.slots, tree.during):
                 run = await run_gate(
                     gate,
                     with_new_temporary_folder(tree),
@@ -165,6 +168,7 @@ def _preparation(place: TrialPlace, request: TrialRequest) -> EnvironmentRequest
         open_sandbox=sandbox,
         clean=redactor_for(request.environ, repository.root).clean,
         tell=request.tell,
+        during=request.during,
     )
 
 
@@ -188,4 +192,5 @@ def _tree(place: TrialPlace, request: TrialRequest, environment: CheckEnvironmen
         environ=check_environ(environment, checkout, environ),
         clean=clean,
         keep_log=keep_log,
+        during=request.during,
     )

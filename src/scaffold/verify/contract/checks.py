@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from hashlib import sha256
 from typing import assert_never
 
@@ -19,6 +20,7 @@ from scaffold.core.contract import (
 )
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
+from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.git.command import Git
 from scaffold.git.worktree import remove_locks
@@ -49,6 +51,15 @@ def keep_no_log(_name: str, _text: str) -> str:
     return ""
 
 
+During = Callable[[Work], AbstractAsyncContextManager[None]]
+"""Returns a block in which something runs that may take minutes, so that people see it."""
+
+
+def unseen(_work: Work) -> AbstractAsyncContextManager[None]:
+    """Return a block that shows nothing."""
+    return nullcontext()
+
+
 class Tree(Struct, frozen=True, kw_only=True):
     """A clean checkout of one commit, judged by its difference from `base`."""
 
@@ -68,6 +79,8 @@ class Tree(Struct, frozen=True, kw_only=True):
     """Sees which changed lines contract checks execute, and how tests end; None to run the checks plainly."""
     keep_log: Callable[[str, str], str] = keep_no_log
     """Keeps the whole output of a check or gate under a name, and returns its path; empty if it cannot."""
+    during: During = unseen
+    """Shows each check and gate while it runs."""
 
 
 CheckRunner = Callable[[Check, Tree], Awaitable[CheckResult]]
@@ -225,7 +238,8 @@ async def _finished(check: Check, tree: Tree) -> CommandResult:
 async def _run(check: Check, tree: Tree) -> CommandResult:
     timeout_s = check.timeout_s or DEFAULT_TIMEOUT_S
     command = ShellCommand(text=check.command, cwd=tree.git.cwd, environ=tree.environ, timeout_s=timeout_s)
-    return await run_with_services(command, tree.services, tree.sandbox, top=tree.git.cwd)
+    async with tree.during(Work(label="check", command=check.command)):
+        return await run_with_services(command, tree.services, tree.sandbox, top=tree.git.cwd)
 
 
 def was_killed(finished: CommandResult) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.gates import CheckEnvironment, CopiedFile, CopiedFolder
 from scaffold.core.ids import Commit
+from scaffold.core.step import Work
 from scaffold.git import commits, worktree
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
@@ -18,7 +19,7 @@ from scaffold.host.files import FileLock, delete_path, try_lock, write_atomic
 from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.tree_copy import copy_tree
-from scaffold.verify.contract.checks import DETAIL_CHARS
+from scaffold.verify.contract.checks import DETAIL_CHARS, During
 from scaffold.verify.environment.check_env import OTHER_INSTALLATIONS, PYTHON_PATH, TOP_PLACEHOLDER, check_environ
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, command_program, installed_folders
 from scaffold.verify.environment.generated_files import GeneratedFiles, build_inputs, made_by_setup
@@ -30,6 +31,7 @@ SETUP_TIMEOUT_S = 1_800.0
 LOCK_TIMEOUT_S = 7_200.0
 REASON_CHARS = 200
 RECORD = "made.json"
+WAIT = Work(label="waits for another run that sets up the same environment", is_whole=False)
 CHECKOUT_SUFFIX = ".checkout"
 """Ends the name of the checkout in which an environment is built."""
 ENVIRONMENTS = "environments"
@@ -65,6 +67,8 @@ class GoldenBuilder(Struct, frozen=True, kw_only=True):
     clean: Callable[[str], str]
     tell: Callable[[str], None]
     """Called with each command before it runs."""
+    during: During
+    """Shows each command, and the wait for another build of the same environment."""
     versions: frozenset[str] = frozenset()
     """Files that a build writes the version to."""
 
@@ -84,7 +88,9 @@ async def golden_environment(builder: GoldenBuilder, commands: tuple[str, ...]) 
     inputs = await build_inputs(builder.repository.git, builder.base)
     for folder in (builder.folder, builder.folder.with_name(f"{builder.folder.name}-{inputs}")):
         # Two runs with the same lock files would build the same folder at once.
-        async with FileLock(_lock_of(folder), timeout_s=LOCK_TIMEOUT_S):
+        async with AsyncExitStack() as stack:
+            async with builder.during(WAIT):
+                await stack.enter_async_context(FileLock(_lock_of(folder), timeout_s=LOCK_TIMEOUT_S))
             made = load_record(folder) or await _build(structs.replace(builder, folder=folder), commands, inputs)
         if isinstance(made, NotReady):
             return made
@@ -186,13 +192,14 @@ async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -
     async with builder.open_sandbox(git.cwd) as sandbox:
         for command in commands:
             builder.tell(command)
-            finished = await run_command(
-                ["/bin/sh", "-c", command],
-                cwd=git.cwd,
-                env=environ,
-                timeout_s=SETUP_TIMEOUT_S,
-                containment=Containment(sandbox=_with_network(sandbox, builder.folder)),
-            )
+            async with builder.during(Work(label="set-up", command=command)):
+                finished = await run_command(
+                    ["/bin/sh", "-c", command],
+                    cwd=git.cwd,
+                    env=environ,
+                    timeout_s=SETUP_TIMEOUT_S,
+                    containment=Containment(sandbox=_with_network(sandbox, builder.folder)),
+                )
             if finished.exit_code != 0:
                 return _failed(command, finished, builder.clean)
     return None

@@ -11,6 +11,7 @@ from scaffold.core.gates import CheckEnvironment
 from scaffold.core.ids import Commit
 from scaffold.git import commits
 from scaffold.git.repository import Repository
+from scaffold.verify.contract.checks import During, unseen
 from scaffold.verify.environment.dependencies import (
     NODE_MODULES,
     VENV,
@@ -69,6 +70,8 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     """Redacts secrets in the output of commands."""
     tell: Callable[[str], None] = ignore_progress
     """Called with each set-up command before it runs, which may take minutes."""
+    during: During = unseen
+    """Shows each set-up command while it runs."""
 
 
 class PreparedEnvironment(Struct, frozen=True):
@@ -204,6 +207,7 @@ def _golden_builder(request: EnvironmentRequest, key: str, versions: frozenset[s
         open_sandbox=request.open_sandbox,
         clean=request.clean,
         tell=request.tell,
+        during=request.during,
         versions=versions,
     )
 

@@ -7,6 +7,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, GateRun, RunnerKind, TestOutcome
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.step import Work
 from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.leftovers import new_temporary_folder
 from scaffold.host.process.command import CommandResult, OutputCapture
@@ -96,7 +97,8 @@ async def observe_gate(
             timeout_s=timeout_s,
             output=OutputCapture(limit_bytes=MAX_BYTES if adapter.reports_on_output else OUTPUT_LIMIT_BYTES),
         )
-        finished, seen = await _finished(gate, command, tree)
+        async with tree.during(_work(gate, is_whole=env.whole and stand_ins is None)):
+            finished, seen = await _finished(gate, command, tree)
         result = _result(adapter, env, order, finished)
         result = result if adapter.selects_exactly else _selected_only(result, env)
         if tests is not None and result.problem is None and (written := await tests.touched()):
@@ -120,6 +122,11 @@ async def observe_gate(
         output_hash=finished.stdout_sha256,
     )
     return ObservedRun(with_observed_failures(run, seen, only=only), result.unresolved, finished)
+
+
+def _work(gate: Gate, *, is_whole: bool) -> Work:
+    label = gate.name if is_whole else f"a part of {gate.name}"
+    return Work(label=label, command=gate.command, folder=gate.folder, is_whole=is_whole)
 
 
 async def _finished(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[CommandResult, Observation | None]:

@@ -14,10 +14,10 @@ from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits, worktree
 from scaffold.git.commits import PathChange
-from scaffold.host.slots import slot_taken
 from scaffold.verify.base_layout import base_layout_of
 from scaffold.verify.contract.checks import Tree, restore_tracked_files, run_check
 from scaffold.verify.contract.tamper_detection import runs_tests
+from scaffold.verify.gates.gate_slot import gate_slot
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.paths.check_inputs import (
     PACKAGE_MANAGERS,
@@ -147,7 +147,7 @@ async def _failures(
     for number in range(TEST_ROUNDS if result.gate.kind == "test" else 1):
         tree = await clean_tree(change.tree.commit)
         await _lay(tree, settings)
-        async with slot_taken(change.request.slots):
+        async with gate_slot(change.request.slots, tree.during):
             run = await run_gate(result.gate, _uncached(tree), environment="", timeout_s=timeout_s)
         names = _new_failures(before, run, result.tests)
         found = tuple(name for name in found if name in names) if number else names

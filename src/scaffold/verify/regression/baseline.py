@@ -16,6 +16,7 @@ from scaffold.git import commits
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, restore_tracked_files
 from scaffold.verify.gates.detection import DetectedGates
+from scaffold.verify.gates.gate_slot import gate_slot
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.gates.run import run_gate
 from scaffold.verify.readiness import NotReady
@@ -172,7 +173,7 @@ async def _run_baseline_gate(gate: Gate, tree: Tree, environment: str, inputs: B
 
     async def rerun(names: Sequence[str]) -> GateRun:
         await restore_tracked_files(tree)
-        async with inputs.slots.taken():
+        async with gate_slot(inputs.slots, tree.during):
             return await run_gate(gate, tree, only=names, environment=environment, timeout_s=timeout_s)
 
     run = await rerun(())

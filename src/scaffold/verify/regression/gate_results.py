@@ -6,12 +6,12 @@ from msgspec import structs
 
 from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, Regression, TestFate, TestVerdict
 from scaffold.git import commits
-from scaffold.host.slots import slot_taken
 from scaffold.verify.base_layout import base_layout_of
 from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
 from scaffold.verify.environment.check_env import program_folders
 from scaffold.verify.environment.clean_checkout import clean_again, with_new_temporary_folder
 from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_gates
+from scaffold.verify.gates.gate_slot import gate_slot
 from scaffold.verify.gates.run import ObservedRun, observe_gate
 from scaffold.verify.gates.runner_adapter import StandInsOrder
 from scaffold.verify.gates.runner_result import UnresolvedName
@@ -352,7 +352,7 @@ class _GateRunner:
         stand_ins: StandInsOrder | None = None,
     ) -> ObservedRun:
         self._used = True
-        async with slot_taken(self._request.slots):
+        async with gate_slot(self._request.slots, tree.during):
             timeout_s, environment = self._timeout_s(gate, before), self._memory.environment
             observed = await observe_gate(
                 gate, tree, only=only, environment=environment, timeout_s=timeout_s, stand_ins=stand_ins

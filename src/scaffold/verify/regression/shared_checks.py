@@ -6,7 +6,7 @@ from msgspec import structs
 
 from scaffold.core.contract import Check, CheckResult, ExitCode
 from scaffold.core.gates import Baseline, Gate, GateRun
-from scaffold.host.slots import Slots, slot_taken
+from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import (
     DEFAULT_TIMEOUT_S,
     CheckRunner,
@@ -18,6 +18,7 @@ from scaffold.verify.contract.checks import (
     was_killed,
 )
 from scaffold.verify.environment.clean_checkout import is_clean
+from scaffold.verify.gates.gate_slot import gate_slot
 from scaffold.verify.gates.run import ObservedRun, observe_gate, run_gate
 from scaffold.verify.gates.unreported_failures import with_observed_failures
 from scaffold.verify.observation.observer import MARKER
@@ -45,7 +46,7 @@ def changed_tests_runner(baseline: Baseline | None, tests: Sequence[str], slots:
         before = passing.get(check.command)
         if baseline is None or before is None or check.expect != ExitCode(0) or not _can_select(before.gate, tests):
             return await run_check(check, tree)
-        async with slot_taken(slots):
+        async with gate_slot(slots, tree.during):
             run = await run_gate(
                 before.gate,
                 tree,
@@ -128,7 +129,7 @@ class SharedChecks:
                 timeout_s=check.timeout_s or DEFAULT_TIMEOUT_S,
             )
 
-        async with slot_taken(self._request.slots):
+        async with gate_slot(self._request.slots, tree.during):
             if tree.observer is None:
                 return await run(tree)
             parent = tree.sandbox.confinement.temporary if tree.sandbox else None

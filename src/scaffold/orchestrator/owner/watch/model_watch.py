@@ -9,6 +9,7 @@ from scaffold.agent.model_access import endpoint_name, open_user_store
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Run
 from scaffold.core.throttling import UNTHROTTLED, ThrottleState, cooldown_left_s, is_unavailable
+from scaffold.host.wall_clock import zoned_time
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.store.user_store import UserStore
@@ -51,8 +52,7 @@ class ModelWatch:
         provider = self._providers[endpoint]
         if is_unavailable(state):
             return f"{provider}, which does not answer"
-        until = datetime.fromtimestamp(state.cooldown_until_s, UTC)
-        return f"{provider} until {until:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{provider} until {zoned_time(datetime.fromtimestamp(state.cooldown_until_s, UTC))}"
 
     async def watch(self) -> None:
         """Look at the endpoints until cancelled; say in the run when all are parked for long, and when one is back."""

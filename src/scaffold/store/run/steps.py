@@ -1,0 +1,85 @@
+"""What the processes of a run are busy with, and how long commands took before; only for people who watch."""
+
+from scaffold.core.ids import AttemptId, RunId
+from scaffold.core.step import Step, Work
+from scaffold.store.driver.columns import JsonColumn, format_time, parse_time
+from scaffold.store.driver.connection import Row
+from scaffold.store.driver.gateway import TableGateway
+
+SET = """
+INSERT INTO step (run_id, attempt_id, fence, stage, work, folder, command, since)
+VALUES (:run_id, :attempt_id, :fence, :stage, :work, :folder, :command, :since)
+ON CONFLICT (run_id, attempt_id) DO UPDATE
+SET fence = excluded.fence, stage = excluded.stage, work = excluded.work, folder = excluded.folder,
+    command = excluded.command, since = excluded.since
+"""
+CLEAR = "DELETE FROM step WHERE run_id = :run_id AND attempt_id = :attempt_id AND fence = :fence"
+OF_RUN = """
+SELECT step.*, command_duration.duration_s FROM step
+LEFT JOIN command_duration ON command_duration.folder = step.folder AND command_duration.command = step.command
+WHERE run_id = :run_id AND fence = :fence ORDER BY attempt_id
+"""
+KEEP_DURATION = """
+INSERT INTO command_duration (folder, command, duration_s, ended_at)
+VALUES (:folder, :command, :duration_s, :at)
+ON CONFLICT (folder, command) DO UPDATE SET duration_s = excluded.duration_s, ended_at = excluded.ended_at
+"""
+DURATION = "SELECT duration_s FROM command_duration WHERE folder = :folder AND command = :command"
+WORK = JsonColumn[Work](Work)
+OF_RUN_ITSELF = ""
+"""In place of the id of an attempt."""
+
+
+class Steps(TableGateway):
+    """The current step of each attempt, and of each run's owner; the durations of commands in this repository."""
+
+    def set(self, step: Step) -> None:
+        """Store what an attempt, or the owner, is doing now."""
+        self._connection.write(
+            SET,
+            run_id=step.run_id,
+            attempt_id=step.attempt_id or OF_RUN_ITSELF,
+            fence=step.fence,
+            stage=step.stage,
+            work=WORK.write(step.work),
+            folder=step.work.folder,
+            command=step.work.command,
+            since=format_time(step.since),
+        )
+
+    def clear(self, step: Step) -> None:
+        """Forget what the attempt, or the owner, was doing."""
+        attempt_id = step.attempt_id or OF_RUN_ITSELF
+        self._connection.write(CLEAR, run_id=step.run_id, attempt_id=attempt_id, fence=step.fence)
+
+    def of_run(self, run_id: RunId, *, fence: int) -> tuple[Step, ...]:
+        """Return what processes of the run's owner with this fence are doing, the owner's own first."""
+        return tuple(map(_step, self._connection.rows(OF_RUN, run_id=run_id, fence=fence)))
+
+    def keep_duration(self, work: Work, duration_s: float) -> None:
+        """Store how many seconds a whole command took, in place of what it took before."""
+        self._connection.write(
+            KEEP_DURATION,
+            folder=work.folder,
+            command=work.command,
+            duration_s=round(duration_s, 3),
+            at=format_time(self._clock.now()),
+        )
+
+    def duration(self, work: Work) -> float | None:
+        """Return how many seconds the command took when it last ended; None if that is unknown."""
+        row = self._connection.row(DURATION, folder=work.folder, command=work.command) if work.is_whole else None
+        return None if row is None else float(row["duration_s"])
+
+
+def _step(row: Row) -> Step:
+    work = WORK.read(row["work"])
+    return Step(
+        run_id=row["run_id"],
+        attempt_id=AttemptId(row["attempt_id"]) if row["attempt_id"] != OF_RUN_ITSELF else None,
+        fence=row["fence"],
+        stage=row["stage"],
+        work=work,
+        since=parse_time(row["since"]),
+        last_s=row["duration_s"] if work.is_whole else None,
+    )
