@@ -6,8 +6,8 @@ from functools import cache
 
 import click
 
-from scaffold.cli.directory_option import add_directory_option
 from scaffold.cli.examples import examples_text
+from scaffold.cli.global_options import add_global_options
 from scaffold.host.startup import lazy_import
 
 COMMANDS: Mapping[str, str] = {
@@ -90,7 +90,7 @@ def load_command(name: str) -> click.Command:
     command = lazy_import(COMMANDS[name])
     if not isinstance(command, click.Command):
         raise TypeError(COMMANDS[name])
-    add_directory_option(command)
+    add_global_options(command)
     if any(name in os.environ for name in COMPLETION_VARIABLES):
         lazy_import(COMPLETE_ARGUMENTS)(command)
     command.epilog = "\n\n".join(filter(None, (command.epilog, examples_text(name))))

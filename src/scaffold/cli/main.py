@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import click
 
-from scaffold.cli.directory_option import directory_option
 from scaffold.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, OK, USAGE, exit_code
+from scaffold.cli.global_options import directory_option, join_log_if_any, no_pager_option, verbose_option
 from scaffold.cli.lazy_commands import (
     COMMANDS,
     PRINT_ERROR,
@@ -26,6 +26,8 @@ from scaffold.host.startup import lazy_import
 EVERYDAY = ("init", "run", "status", "inbox", "stop", "resume", "doctor")
 ENDING_OPTIONS = frozenset({"--help", "-h", "--version"})
 """Options instead of a command."""
+GROUP_FLAGS = frozenset({"--debug", "-v", "--verbose", "--no-pager"})
+"""Options of `scaffold` itself that take no value."""
 
 
 class LazyGroup(click.Group):
@@ -111,7 +113,7 @@ def scaffold_group(*, debug: bool) -> None:
     """Orchestrate coding agents: a model may propose, only evidence makes a fact true."""
 
 
-scaffold_group.params.append(directory_option())
+scaffold_group.params += [directory_option(), verbose_option(), no_pager_option()]
 
 
 def scaffold() -> NoReturn:
@@ -145,7 +147,7 @@ def _with_default_command(args: list[str]) -> list[str]:
 def _count_group_options(args: Sequence[str]) -> int:
     """Return how many of the first arguments are options of `scaffold` itself."""
     count = 0
-    while count < len(args) and (args[count] == "--debug" or args[count].startswith("-C")):
+    while count < len(args) and (args[count] in GROUP_FLAGS or args[count].startswith("-C")):
         count += 2 if args[count] == "-C" else 1
     return min(count, len(args))
 
@@ -163,6 +165,7 @@ def _asks_for_permissions(args: Sequence[str]) -> bool:
 def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug: bool = False) -> int:
     """Run a command and return its exit code; print errors in two lines, tracebacks only with `--debug`."""
     debug = debug or args[:1] == ["--debug"]
+    join_log_if_any()
     try:
         # `ralph` is a command of the group; its usage line must not read `ralph ralph`
         result = command.main(list(args), prog_name="" if args[:1] == [prog] else prog, standalone_mode=False)

@@ -51,6 +51,7 @@ class RunFlags(Struct, frozen=True, kw_only=True):
     sandbox: SandboxMode | None = None
     yolo: bool = False
     as_json: bool = False
+    quiet: bool = False
     tier: str | None = None
     plan_path: str | None = None
     yes: bool = False

@@ -33,6 +33,7 @@ EFFORT_ROLES = ("worker", "planner", "supervisor", "drafter", "critic", "reviewe
 
 
 TerminalMode = Literal["auto", "plain"]
+PagerMode = Literal["auto", "off"]
 
 
 class Setting(Struct, frozen=True):
@@ -174,6 +175,12 @@ _ROWS = (
         "terminal",
         "how a chat shows itself: `auto`, or `plain`: line by line, without redrawing, for screen readers",
         one_of(*get_args(TerminalMode)),
+        "auto",
+    ),
+    _own(
+        "pager",
+        "what shows output that is longer than the terminal: `auto` (GIT_PAGER, PAGER, else less), or `off`",
+        one_of(*get_args(PagerMode)),
         "auto",
     ),
     *(

@@ -11,6 +11,7 @@ from scaffold.agent.context.attachments import ATTACHMENT_PREFIX
 from scaffold.core.conversation import AssistantMessage, Image, Message, Text, Thinking, ToolCall, ToolResult
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import count_of
+from scaffold.host.wall_clock import zoned_time
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.views.text_format import format_usage
 
@@ -21,7 +22,7 @@ _BACKTICKS = re.compile("`{3,}")
 def conversation_markdown(stored: StoredConversation, messages: Sequence[Message]) -> str:
     """Return the whole conversation as Markdown; images are only named."""
     title = " ".join(stored.title.split()) or "Conversation"
-    began = f"{stored.created_at:%Y-%m-%d %H:%M} UTC"
+    began = zoned_time(stored.created_at)
     origin = f"Conversation {stored.id} of ralph in `{stored.cwd}`, begun {began}.\n"
     head = (f"# {title}", f"{origin}{format_usage(stored.usage)}, {stored.model}.")
     return "\n\n".join(chain(head, *map(_message, messages))) + "\n"

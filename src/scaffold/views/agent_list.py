@@ -7,9 +7,10 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from scaffold.core.events import RunClaimed
-from scaffold.core.ids import ActionId, GoalId
+from scaffold.core.ids import ActionId, AttemptId, GoalId
 from scaffold.core.model import Action, Attempt, Goal, InboxItem, PlanningTurn, ProcessIdentity, Run, Usage
 from scaffold.core.states import INTERRUPTED, WORKER_PHASES, status_of
+from scaffold.core.step import Step
 from scaffold.host.identity import is_alive
 from scaffold.store.database import Store
 from scaffold.views.journal import Activity, JournalEntry, last_activity
@@ -33,13 +34,15 @@ class AgentRow(Struct, frozen=True, kw_only=True):
     pid: int | None = None
     alive: bool = False
     active: bool = True
-    """False for a process whose agent has nothing to do: the owner, a supervisor between two turns."""
+    """False for a process that has nothing to do: the owner between two steps, a supervisor between two turns."""
     state: AgentState
     phase: str
     since: datetime | None = None
     usage: Usage = Usage()
     waits_on: str = ""
     """What it waits for; empty if it does not wait."""
+    step: Step | None = None
+    """The command or wait that it is busy with for at least a second; None if there is none."""
     last_activity: Activity | None = None
 
     @property
@@ -64,6 +67,8 @@ class OpenWork(Struct, frozen=True, kw_only=True):
     goals: Mapping[GoalId, Goal]
     turns: tuple[PlanningTurn, ...]
     inbox: tuple[InboxItem, ...]
+    steps: Mapping[AttemptId | None, Step] = {}
+    """What is done for each attempt, and by the owner for the run as a whole (None)."""
 
 
 def agent_rows(store: Store, work: OpenWork) -> Iterator[AgentRow]:
@@ -79,7 +84,8 @@ def agent_rows(store: Store, work: OpenWork) -> Iterator[AgentRow]:
     for attempt in store.attempts.open_of_run(work.run.id):
         if (action := store.actions.get(attempt.action_id)) is not None:
             item = asked.get(attempt.waits_for) if attempt.waits_for else None
-            yield _worker(work.goals[action.goal_id], action, attempt, item)
+            row = _worker(work.goals[action.goal_id], action, attempt, item)
+            yield structs.replace(row, step=work.steps.get(attempt.id))
     yield from _waiting(store, work)
 
 
@@ -96,13 +102,15 @@ def owned_since(store: Store, run: Run) -> datetime | None:
 
 
 def _owner(work: OpenWork, owner: ProcessIdentity) -> AgentRow:
+    step = work.steps.get(None)
     return AgentRow(
         role=ORCHESTRATOR,
         pid=owner.pid,
         alive=is_alive(owner),
-        active=False,
+        active=step is not None,
         state="failed" if work.status == INTERRUPTED else "running",
-        phase=work.status,
+        phase=step.stage if step else work.status,
+        step=step,
     )
 
 

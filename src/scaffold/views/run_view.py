@@ -6,7 +6,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Any
 
 from msgspec import Struct, structs
 
@@ -91,7 +90,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
         request = self.run.request_to_owner if self.is_live else None
         if request is None or request == "resume":
             return ""
-        rows = [row for row in self.active_agents if not row.needs_you]
+        rows = [row for row in self.active_agents if not row.needs_you and row.role != ORCHESTRATOR]
         landing = sum(row.waits_on == MERGE_QUEUE for row in rows)
         return ending_note(request, working=len(rows) - landing, landing=landing)
 
@@ -112,14 +111,6 @@ class RunSummary(Struct, frozen=True, kw_only=True):
         return tuple(
             sorted(rows, key=lambda row: (not row.needs_you, row.waits_on == MERGE_QUEUE, row.attempt is None))
         )
-
-    def without_ages(self) -> Any:
-        """Return what makes two summaries worth showing twice: everything but the passing of time."""
-        rows = [
-            (structs.replace(row, last_activity=None), row.last_activity and row.last_activity.text)
-            for row in self.active_agents
-        ]
-        return self.status, self.spent, len(self.inbox), self.goals, rows
 
 
 class ChildProgress(Struct, frozen=True):
@@ -250,7 +241,15 @@ def _summary(reader: StoreAccess, run: Run) -> RunSummary:
     turns = store.turns.open_of_run(run.id)
     inbox = store.inbox.open_of_run(run.id)
     status = display_status(run)
-    open_work = OpenWork(run=run, status=status, goals={goal.id: goal for goal in goals}, turns=turns, inbox=inbox)
+    steps = store.steps.of_run(run.id, fence=run.fence) if is_executed(run) else ()
+    open_work = OpenWork(
+        run=run,
+        status=status,
+        goals={goal.id: goal for goal in goals},
+        turns=turns,
+        inbox=inbox,
+        steps={step.attempt_id: step for step in steps},
+    )
     return RunSummary(
         at=reader.clock.now(),
         run=run,

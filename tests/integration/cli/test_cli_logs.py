@@ -36,6 +36,29 @@ def local(seconds):
     return f"{(NOON + timedelta(seconds=seconds)).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
+def test_a_copied_repository_shows_each_entry_once(context, plan, scaffold, journal, tmp_path):
+    """SC-19: its store still names the journals of the first repository, whose entries it has, too."""
+    run = make_run(context, plan)
+    book = journal(run, "store")
+    for _ in range(2):  # the same twice is no copy
+        book.note("text", text="I am at it")
+    elsewhere = tmp_path / "elsewhere.jsonl"
+    elsewhere.write_bytes(context.journal("shop", "store").read_bytes())
+    turn = PlanningTurn(
+        id="t1",
+        run_id=run.id,
+        goal_id=None,
+        action_id=None,
+        event="plan",
+        usage=Usage(),
+        log_file=str(elsewhere),
+        started_at=NOON,
+    )
+    with context.store.transaction():
+        context.store.turns.begin(turn)
+    assert scaffold("logs").out.splitlines() == [f"{local(0)} store#1 I am at it"] * 2
+
+
 def test_an_entry_is_one_readable_line(context, plan, scaffold, journal):
     run = make_run(context, plan)
     book = journal(run, "store")

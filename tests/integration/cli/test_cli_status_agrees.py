@@ -7,7 +7,7 @@ import click
 import pytest
 
 from builders import begin, fail, land, make_run, submit, work
-from scaffold.cli.render.watch_view import frame_lines
+from scaffold.cli.render.live.watch_view import frame_lines
 from scaffold.core.model import InboxItem, ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, Pending, Skipped, blocked_on_inbox
 from scaffold.host.identity import own_identity

@@ -1,6 +1,6 @@
 """Progress messages of a run."""
 
-from scaffold.cli.render.progress import event_sentence
+from scaffold.cli.render.live.progress import event_sentence
 from scaffold.core.events import ActionStatusChanged, FilesGranted
 from scaffold.core.ids import ActionKey
 

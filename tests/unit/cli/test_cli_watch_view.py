@@ -1,7 +1,6 @@
 """Frames of a watched run: they fit, items that need a human come first, what is left out is counted."""
 
 from datetime import timedelta
-from itertools import pairwise
 
 import msgspec
 import pytest
@@ -10,9 +9,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from builders import make_settings
-from scaffold.cli.render.watch_view import agent_lines, frame_lines
+from scaffold.cli.render.layout import UNLIMITED
+from scaffold.cli.render.live.progress import work_lines
+from scaffold.cli.render.live.watch_view import agent_lines, frame_lines, print_changes
 from scaffold.core.model import InboxItem, Run, Usage
 from scaffold.core.states import Active, Paused
+from scaffold.core.step import Step, Work
 from scaffold.host.clock import FakeClock
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.journal import Activity
@@ -98,17 +100,17 @@ def test_twenty_agents_of_many_goals_fit_on_the_smallest_screen():
         "  ■ needs you: 1 item waits, `scaffold inbox`",
     ]
     assert [line.split()[1] for line in lines[3:]] == [
-        clip_middle(f"rate-limiting-of-the-endpoint-{n}#1", 20) for n in range(20)
+        clip_middle(f"rate-limiting-of-the-endpoint-{n}#1", 26) for n in range(20)
     ]
-    assert lines[-1].startswith("▶ rate-limi…point-19#1 executing")
+    assert lines[-1].startswith(f"▶ {clip_middle('rate-limiting-of-the-endpoint-19#1', 26)} executing")
 
 
 def test_a_narrow_screen_shortens_names_before_it_loses_the_age():
     """BX-12: the age of the last activity is shown at 40 columns, too; the cost where it fits."""
     rows = {width: frame_lines(run_view(worker(3)), width, 24)[-1] for width in (40, 50)}
     assert rows == {
-        40: "▶ end…-3#1 executing  shell: p… 12 s ago",
-        50: "▶ endp…t-3#1 executing  shell: py… 12 s ago  $0.12",
+        40: "▶ endp…-3#1 executing shell: p… 12 s ago",
+        50: "▶ endpoint-3#1 executing shell: py… 12 s ago $0.12",
     }
 
 
@@ -118,6 +120,86 @@ def test_the_reason_for_waiting_comes_before_the_last_activity():
     assert line.startswith("■ endpoint-1#1")
     assert "waits for you (i7): may I run make deploy?" in line
     assert "  ■ needs you: 1 item waits, `scaffold inbox`" in frame_lines(run_view(waiting, waiting=1), 120, 20)
+
+
+def proving(last_s=70.0, **changes):
+    work = Work(label="test", command="python -m pytest -q tests", folder="")
+    step = Step(
+        run_id="r1",
+        attempt_id="a1",
+        fence=1,
+        stage="",
+        work=work,
+        since=NOW - timedelta(seconds=125),
+        last_s=last_s,
+    )
+    return worker(1, phase="verifying", step=step, **changes)
+
+
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (100, f"▶ endpoint-1#1 verifying test: python -m pytest -q tests{' ' * 14} 2 m 05 s, last 1 m 10 s $0.12"),
+        (80, "▶ endpoint-1#1 verifying test: python -m pytest -… 2 m 05 s, last 1 m 10 s $0.12"),
+        (60, "▶ endpoint-1#1 verifying test: pyth… 2 m 05 s, last 1 m 10 s"),
+        (50, "▶ endpoint-1#1 verifying test: pyth… 2 m, last 1 m"),
+        (40, "▶ endpoint-1#1 verifying test: pyth… 2 m"),
+    ],
+)
+def test_a_running_check_shows_how_long_it_takes_and_took(width, row):
+    """AL-26, BX-12: the command is shortened first, then the cost goes, then seconds, then what it took before."""
+    assert frame_lines(run_view(proving()), width, 24)[-1] == row
+
+
+def test_a_check_that_never_ended_here_shows_no_earlier_duration():
+    """AL-26: nothing is guessed."""
+    assert frame_lines(run_view(proving(last_s=None)), 80, 24)[-1].endswith(" 2 m 05 s $0.12")
+
+
+def test_a_candidate_that_is_checked_is_landing():
+    row = frame_lines(run_view(proving(waits_on="the merge queue")), 80, 24)[-1]
+    assert row.startswith("↓ endpoint-1#1 landing test: python")
+    (line,) = work_lines(run_view(proving(waits_on="the merge queue")))
+    assert line.startswith("running  landing endpoint-1#1: test `python")
+
+
+def test_a_planning_turn_shows_how_long_it_takes_already():
+    """AL-26: whose turn it is, about which goal, and since when."""
+    turn = worker(1, role="supervisor", action="store", attempt=None, phase="decompose")
+    row = frame_lines(run_view(turn), 100, 24)[-1]
+    assert " ".join(row.split()) == (
+        "▶ supervisor shop: store decompose shell: python -m pytest -q tests 1 m 00 s $0.12"
+    )
+
+
+def test_short_names_leave_their_room_to_the_rest():
+    row = frame_lines(run_view(proving(action="b")), 60, 24)[-1]
+    assert row == "▶ b#1 verifying test: python … 2 m 05 s, last 1 m 10 s $0.12"
+
+
+def test_in_a_pipe_a_row_is_whole():
+    """AL-26, SC-19."""
+    (row,) = [line for line in frame_lines(run_view(proving()), UNLIMITED) if "endpoint-1" in line]
+    assert row == "▶ endpoint-1#1  verifying  test: python -m pytest -q tests  2 m 05 s, last 1 m 10 s  $0.12"
+
+
+def test_in_a_pipe_a_sentence_tells_each_command_and_what_the_run_waits_for():
+    """AL-26: work that consists of other work has none, because that is told."""
+    around = Work(label="proves the work", is_whole=False, surrounds=True)
+    outer = worker(2, step=msgspec.structs.replace(proving().step, work=around))
+    run = msgspec.structs.replace(RUN, waits_for="anthropic, which does not answer")
+    assert work_lines(run_view(proving(), outer, run=run)) == [
+        "running  endpoint-1#1: test `python -m pytest -q tests` (last 1 m 10 s)",
+        "waits    for anthropic, which does not answer",
+    ]
+
+
+def test_what_the_run_waits_for_is_wrapped_and_not_cut():
+    """AL-26: a provider that is away, and until when."""
+    why = "api.anthropic.com, which accepts no requests until 12:03:04 because of a rate limit"
+    lines = frame_lines(run_view(run=msgspec.structs.replace(RUN, waits_for=why)), 60, 24)
+    start = next(number for number, line in enumerate(lines) if "waits for" in line)
+    assert " ".join(" ".join(lines[start : start + 2]).split()) == f"■ waits for {why}"
 
 
 def test_rows_that_do_not_fit_are_counted():
@@ -175,12 +257,21 @@ def test_no_frame_is_wider_or_higher_than_its_terminal(members, goals, width, he
     assert len(frame_lines(shown, width, height)) <= height
 
 
-def test_two_frames_are_equal_if_only_the_time_differs():
-    first = run_view(worker(1))
+def test_a_watched_run_has_a_line_for_each_change_in_a_pipe(capsys):
+    """AL-26, BX-12: only of what changed, and the passing of time is no change."""
+    show, first = print_changes(), run_view(worker(1), worker(2))
+
+    def printed(view):
+        show(view)
+        return [line[10:] for line in capsys.readouterr().out.splitlines()]
+
+    assert [line.split("  ")[0] for line in printed(first)[2:]] == ["▶ endpoint-1#1", "▶ endpoint-2#1"]
     later = msgspec.structs.replace(first, at=NOW + timedelta(seconds=9))
-    act = run_view(worker(1, last_activity=Activity(NOW, "shell: ls")))
-    assert first.without_ages() == later.without_ages()
-    assert all(one.without_ages() != other.without_ages() for one, other in pairwise([first, act, run_view()]))
+    assert printed(later) == []
+    acting = run_view(worker(1), worker(2, last_activity=Activity(NOW, "shell: ls")))
+    assert printed(acting) == ["▶ endpoint-2#1  executing  shell: ls  0 s ago  $0.12"]
+    assert printed(run_view()) == ["  No agent is working."]
+    assert printed(None) == []
 
 
 def test_the_progress_is_shown_below_the_rows_of_a_run():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.goals_tasks_agents import format_agents
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
@@ -19,6 +19,7 @@ from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
 @click.command()
 @run_option
 @json_option
+@pageable
 def agents(run_name: str | None, *, as_json: bool) -> None:
     """Show every process of a run - owner, supervisors, workers - with its work and its cost."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:

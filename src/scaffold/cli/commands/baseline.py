@@ -9,7 +9,7 @@ from typing import get_args
 
 import click
 
-from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.check_output import output_lines
 from scaffold.cli.render.layout import Layout, layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
@@ -33,6 +33,7 @@ MOST_SHOWN = 10
 @click.argument("operation", metavar="[show|reset]", type=click.Choice(["show", "reset"]), default="show")
 @run_option
 @json_option
+@pageable
 def baseline(operation: str, run_name: str | None, *, as_json: bool) -> None:
     """Show the results of tests, build, lint and type check before a run's work, or `reset` them to capture them again.
 

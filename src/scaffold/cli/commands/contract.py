@@ -8,7 +8,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.check_output import INDENT, output_lines
 from scaffold.cli.render.goals_tasks_agents import evidence_line, format_score
 from scaffold.cli.render.layout import Layout, layout_for
@@ -44,6 +44,7 @@ FATES: Mapping[TestFate, str] = {
 @click.argument("action_name", metavar="ACTION")
 @run_option
 @json_option
+@pageable
 def contract(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     """Show the checks of ACTION, their latest results, and the evidence of its facts."""
     held = run_async(_read(action_name, run_name))

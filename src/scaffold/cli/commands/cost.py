@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.cells import cell_len
 
-from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import heading, print_json
@@ -28,6 +28,7 @@ MIN_NAME_CELLS = 16
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
 @json_option
+@pageable
 def cost(run_name: str | None, *, as_json: bool) -> None:
     """Show what RUN (default: the latest) cost so far: by goal, action, role and model, the dearest first."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:

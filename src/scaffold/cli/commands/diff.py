@@ -6,7 +6,7 @@ import sys
 import click
 from msgspec import Struct
 
-from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import paint, print_json
 from scaffold.cli.wiring import context_with_run
@@ -39,6 +39,7 @@ class DiffRange(Struct, frozen=True, kw_only=True):
 @click.option("--stat", is_flag=True, help="Show the changed files and line counts only.")
 @run_option
 @json_option
+@pageable
 def diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool) -> None:
     """Show the landed changes of ACTION, or all changes of RUN (default: the latest run).
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.goals_tasks_agents import format_goals, format_tasks
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
@@ -21,6 +21,7 @@ from scaffold.views.store_reader import find_run_if_any, no_run_error, store_rea
 @click.command()
 @run_option
 @json_option
+@pageable
 def goals(run_name: str | None, *, as_json: bool) -> None:
     """List the goals of a run with what holds, its evidence, and what is missing."""
     view, _ = _read_view(run_name, None)
@@ -37,6 +38,7 @@ def goals(run_name: str | None, *, as_json: bool) -> None:
 @click.argument("goal_name", metavar="[GOAL]", required=False)
 @run_option
 @json_option
+@pageable
 def tasks(goal_name: str | None, run_name: str | None, *, as_json: bool) -> None:
     """Show the actions of a run, or of one GOAL, as a tree: status, effects with their evidence, results."""
     view, chosen = _read_view(run_name, goal_name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.inbox import item_text
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.style import print_json
@@ -23,6 +23,7 @@ NOTHING_EVER = "The inbox is empty."
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Include decided, expired and withdrawn items.")
 @json_option
+@pageable
 def inbox(*, everything: bool, as_json: bool) -> None:
     """Show what waits for you, oldest first: the request, its reason, and the commands that decide."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from heapq import merge
+from itertools import repeat
 from pathlib import Path
 
 import click
 
-from scaffold.cli.commands.options import json_option, run_option
+from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.style import paint
 from scaffold.cli.wiring import context_with_run
@@ -73,6 +74,7 @@ class FileTail:
 @click.option("--full", is_flag=True, help="Show the arguments and results of tools whole.")
 @run_option
 @json_option
+@pageable
 def logs(action_name: str | None, run_name: str | None, *, follow: bool, full: bool, as_json: bool) -> None:
     """Show the replies and tool calls of the agents of ACTION, or of all actions in order of time.
 
@@ -120,7 +122,21 @@ def _new_entries(
 ) -> Iterator[JournalEntry]:
     """Yield the entries since the last call in order of time; `tails` has the position in each file."""
     read = [tails.setdefault(path, FileTail(path)).lines() for path in _journals(context, run, only)]
-    return merge(*(_entries(lines, run, only) for lines in read), key=lambda entry: entry.at)
+    files = [zip(_entries(lines, run, only), repeat(number)) for number, lines in enumerate(read)]
+    return _each_once(merge(*files, key=lambda found: found[0].at))
+
+
+def _each_once(found: Iterable[tuple[JournalEntry, int]]) -> Iterator[JournalEntry]:
+    """Yield entries in order of time, each with the number of its file, without those that another file had, too.
+
+    The store of a copied repository names the journals of the first one, which has the same entries.
+    """
+    at, files = None, dict[bytes, int]()
+    for entry, number in found:
+        if entry.at != at:
+            at, files = entry.at, {}
+        if files.setdefault(entry.line, number) == number:
+            yield entry
 
 
 def _journals(context: RunContext, run: Run, only: Action | None) -> Iterable[Path]:

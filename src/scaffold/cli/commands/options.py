@@ -1,8 +1,39 @@
-"""Options of several commands."""
+"""Options of several commands, and what they share."""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 import click
 
+from scaffold.cli.global_options import NO_PAGER, is_pager_off
+from scaffold.cli.render.style import can_draw_on
+from scaffold.host.startup import lazy_import
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+PAGED = "scaffold.cli.render.paged_output:paged"
+"""Needed only at a terminal."""
+UNPAGED = ("as_json", "follow", "watch")
+"""Options of commands whose output is for programs, or goes on."""
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only errors, questions and the end.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 run_option = click.option("--run", "run_name", metavar="RUN", help="The run; default: the latest.")
+
+
+def pageable(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Show the output of a command with the user's pager if it is longer than the terminal."""
+
+    @functools.wraps(function)
+    def run(*args: Given.args, **options: Given.kwargs) -> Result:
+        if any(options.get(name) for name in UNPAGED) or is_pager_off() or not can_draw_on(sys.stdout):
+            return function(*args, **options)
+        with lazy_import(PAGED)(sys.stdout):
+            return function(*args, **options)
+
+    setattr(run, NO_PAGER, True)
+    return run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.runs import queue_text, runs_text
 from scaffold.cli.render.status_text import no_run_text
@@ -25,6 +25,7 @@ STATUSES = (*RUN_TRANSITIONS, INTERRUPTED)
 @click.option("--status", "statuses", type=click.Choice(STATUSES), multiple=True, help="Only runs with this status.")
 @click.option("-n", "--last", type=click.IntRange(min=1), metavar="N", help="Only the N that were touched last.")
 @json_option
+@pageable
 def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
     """List the runs of this repository, the one in which something happened last first."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
@@ -42,6 +43,7 @@ def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
 @json_option
+@pageable
 def queue(run_name: str | None, *, as_json: bool) -> None:
     """Show the candidates of RUN (default: the latest) that wait to land, first come first."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:

@@ -7,11 +7,11 @@ from threading import Event
 
 import click
 
-from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.layout import layout_for, print_text
+from scaffold.cli.render.live.watch_view import print_changes, redraw_frames
 from scaffold.cli.render.status_text import no_run_text, status_text
-from scaffold.cli.render.style import can_redraw, is_terminal, print_json
-from scaffold.cli.render.watch_view import print_frames, redraw_frames
+from scaffold.cli.render.style import can_draw_on, print_json
 from scaffold.core.model import Run
 from scaffold.views.report_file import find_report
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
@@ -27,6 +27,7 @@ NEVER_SET = Event()
 @click.argument("run_name", metavar="[RUN]", required=False)
 @click.option("--watch", is_flag=True, help="Show the run's agents, updated every second until it ends or Ctrl-C.")
 @json_option
+@pageable
 def status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
     """Show RUN (default: the latest): what needs you, what holds, what is missing, what to do next."""
     try:
@@ -66,8 +67,7 @@ def _watch_json(reader: StoreReader, run: Run) -> None:
 
 def _watch(reader: StoreReader, run: Run) -> None:
     """Show frames until the run ends, then its full status; a dumb terminal gets no escape sequences."""
-    drawn = is_terminal(sys.stdout) and can_redraw(os.environ)
-    show = redraw_frames(sys.stdout) if drawn else print_frames()
+    show = redraw_frames(sys.stdout) if can_draw_on(sys.stdout) else print_changes()
     while (view := read_summary(reader, run)).is_live:
         show(view)
         NEVER_SET.wait(REDRAW_S)

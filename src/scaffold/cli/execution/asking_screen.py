@@ -11,8 +11,8 @@ from scaffold.cli.execution.inbox_answers import answer_choices, decision_of
 from scaffold.cli.execution.terminal_lines import TerminalLines
 from scaffold.cli.render.inbox import item_text
 from scaffold.cli.render.layout import layout_for
-from scaffold.cli.render.live_screen import LiveScreen
-from scaffold.cli.render.progress import JsonEventLines, TextEventLines
+from scaffold.cli.render.live.live_screen import RunScreen, run_screen
+from scaffold.cli.render.live.progress import JsonEventLines
 from scaffold.cli.render.style import is_terminal
 from scaffold.cli.wiring import repository_context
 from scaffold.core.errors import ScaffoldError, StoreUnavailable
@@ -33,17 +33,17 @@ def never() -> bool:
     return False
 
 
-def event_sink_for(context: RunContext, run: Run, *, as_json: bool, stopping: Callable[[], bool] = never) -> EventSink:
+def event_sink_for(
+    context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, stopping: Callable[[], bool] = never
+) -> EventSink:
     """Return what shows events: JSON for programs, a screen that asks on a terminal, else lines of text.
 
-    While the run is `stopping`, nothing is asked.
+    With `quiet`, only questions are shown. While the run is `stopping`, nothing is asked.
     """
     if as_json:
         return JsonEventLines()
-    if not is_terminal(sys.stdout):
-        return TextEventLines(context.clock.now)
-    screen = LiveScreen(context, run)
-    if not is_terminal(sys.stdin):
+    screen = run_screen(context, run, quiet=quiet)
+    if not is_terminal(sys.stdin, sys.stdout):
         return screen
     return AskingScreen(repository_context(context.repository), run, screen, stopping=stopping)
 
@@ -55,7 +55,7 @@ class AskingScreen:
     decided elsewhere disappears; one that is left stays in the inbox.
     """
 
-    def __init__(self, context: RunContext, run: Run, screen: LiveScreen, *, stopping: Callable[[], bool]) -> None:
+    def __init__(self, context: RunContext, run: Run, screen: RunScreen, *, stopping: Callable[[], bool]) -> None:
         """`context` is closed with the screen. It is not the owner's, so that a decision is news to the owner."""
         self._context = context
         self._run = run

@@ -19,7 +19,8 @@ from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, WAITING
 from scaffold.cli.render.cost_terms import planning_terms
 from scaffold.cli.render.layout import layout_for, print_text
-from scaffold.cli.render.progress import JsonEventLines, TextEventLines
+from scaffold.cli.render.live.live_screen import run_screen
+from scaffold.cli.render.live.progress import JsonEventLines
 from scaffold.cli.render.run_preview import RunPreview, sandbox_summary
 from scaffold.cli.render.style import print_findings
 from scaffold.config.permissions import detect_sandbox_level
@@ -47,7 +48,7 @@ EXIT_CODE_BY_STOP: Mapping[StopCause, int] = {
 async def continue_run(context: RunContext, run_id: RunId, flags: RunFlags) -> int:
     """Continue a run here or in the background; return the exit code."""
     if not flags.detach:
-        return await run_to_end(context, run_id, as_json=flags.as_json)
+        return await run_to_end(context, run_id, as_json=flags.as_json, quiet=flags.quiet)
     # Taken before it is given away, so that another live process keeps the run that it executes.
     pid = start_in_background(context, await take_over_run_when_free(context, run_id))
     print_text(f"run {run_id} continues in the background, process {pid}", err=flags.as_json)
@@ -56,17 +57,20 @@ async def continue_run(context: RunContext, run_id: RunId, flags: RunFlags) -> i
     return 0
 
 
-async def run_to_end(context: RunContext, run_id: RunId, *, as_json: bool = False) -> int:
+async def run_to_end(context: RunContext, run_id: RunId, *, as_json: bool = False, quiet: bool = False) -> int:
     """Continue a run until it ends or has to pause; return the exit code. Raises as `ensure_planned` does."""
     if not context.store.goals.of_run(run_id):
-        code = await ensure_planned(context, run_id, as_json=as_json)
+        code = await ensure_planned(context, run_id, as_json=as_json, quiet=quiet)
         if code is not None:
             return code
-        await print_preview(context, run_id)
-    return await run_in_foreground(context, run_id, as_json=as_json)
+        if not quiet:
+            await print_preview(context, run_id)
+    return await run_in_foreground(context, run_id, as_json=as_json, quiet=quiet)
 
 
-async def ensure_planned(context: RunContext, run_id: RunId, *, as_json: bool = False) -> int | None:
+async def ensure_planned(
+    context: RunContext, run_id: RunId, *, as_json: bool = False, quiet: bool = False
+) -> int | None:
     """Plan a run if it has no plan; return None, or the exit code if planning was stopped.
 
     Raises as `PlanningPhase.run_to_end` does; JSON output ends with the result in every case.
@@ -74,7 +78,7 @@ async def ensure_planned(context: RunContext, run_id: RunId, *, as_json: bool = 
     if context.store.goals.of_run(run_id):
         return None
     try:
-        code = await run_planning(context, run_id, as_json=as_json)
+        code = await run_planning(context, run_id, as_json=as_json, quiet=quiet)
     except ScaffoldError:
         write_end_report(context, run_id)
         print_result(context, run_id, as_json=as_json)
@@ -106,19 +110,26 @@ def warn_interrupted(context: RunContext) -> None:
 
 
 async def run_planning(
-    context: RunContext, run_id: RunId, *, as_json: bool = False, err: bool = False, capture_baseline: bool = True
+    context: RunContext,
+    run_id: RunId,
+    *,
+    as_json: bool = False,
+    quiet: bool = False,
+    err: bool = False,
+    capture_baseline: bool = True,
 ) -> int | None:
     """Plan a run and return None, or the exit code if planning was stopped.
 
     Progress goes to standard error with `err`. Raises as `PlanningPhase.run_to_end` does, after printing findings.
     """
     since = last_seq_before(context, run_id)
-    print_text(planning_terms(require_run(context.store, run_id).settings, context.clock.now()), err=True)
-    show_step = _ignore_step if as_json else _step_printer(err=err)
+    if not quiet:
+        print_text(planning_terms(require_run(context.store, run_id).settings, context.clock.now()), err=True)
+    show_step = _ignore_step if as_json or quiet else _step_printer(err=err)
     phase = await begin_planning(context, run_id, show_step=show_step, capture_baseline=capture_baseline)
-    sink = JsonEventLines() if as_json else TextEventLines(context.clock.now, err=err)
     try:
         handle_interrupts(partial(phase.stop, "stopped"))
+        sink = JsonEventLines() if as_json else run_screen(context, phase.run, quiet=quiet, err=err)
         async with showing_events(context, phase.run, sink, since=since):
             stopped = await phase.run_to_end()
     except PlanInvalid as invalid:
@@ -129,7 +140,7 @@ async def run_planning(
     if stopped is not None:
         print_text(_stopped_note(context, run_id, stopped), err=True)
         return EXIT_CODE_BY_STOP[stopped]
-    if not as_json:
+    if not (as_json or quiet):
         spent = format_usage(context.store.runs.spent(run_id))
         print_text(f"planned by {phase.run.settings.model.name}: {spent}", err=True)
     return None
@@ -149,4 +160,4 @@ def _step_printer(*, err: bool) -> ShowStep:
 
 
 def _ignore_step(text: str) -> None:
-    """Print nothing: the output is JSON."""
+    """Print nothing: the output is JSON, or quiet."""

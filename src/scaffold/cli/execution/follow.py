@@ -32,13 +32,13 @@ def keep_watching() -> bool:
 
 
 async def watch_run(
-    context: RunContext, run: Run, *, as_json: bool, is_enough: Callable[[], bool] = keep_watching
+    context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, is_enough: Callable[[], bool] = keep_watching
 ) -> Run:
     """Show the run's events until no process executes it any more, or `is_enough`; return it as it is then."""
     await tail_events(
         context,
         run,
-        event_sink_for(context, run, as_json=as_json),
+        event_sink_for(context, run, as_json=as_json, quiet=quiet),
         since=0,
         done=lambda: is_enough() or _has_ended(context, run),
     )

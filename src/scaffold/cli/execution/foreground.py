@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 import click
@@ -14,13 +14,16 @@ from scaffold.cli.execution.asking_screen import event_sink_for
 from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
 from scaffold.cli.render.layout import layout_for, print_text
+from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.report import report
-from scaffold.cli.render.style import print_json, print_note
+from scaffold.cli.render.style import note_printer, print_json
+from scaffold.cli.verbose_log import showing_others
 from scaffold.cli.wiring import processes_of
 from scaffold.core.errors import EnvironmentNotReady
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed
+from scaffold.core.step import Work
 from scaffold.host.startup import relax_gc
 from scaffold.orchestrator.owner.own_run import own_run
 from scaffold.orchestrator.owner.run_lease import require_run
@@ -44,15 +47,19 @@ EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool = False) -> int:
+async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool = False, quiet: bool = False) -> int:
     """Execute a run until it ends or has to pause; return the exit code."""
     relax_gc()
     # Before the claim, so that the event of the claim is shown, too.
     since = last_seq_before(context, run_id)
     try:
-        async with own_run(context, run_id, partial(processes_of, context), notice=print_note) as owner:
+        async with AsyncExitStack() as stack:
+            shown = WorkLine(context.clock, told=True, quiet=quiet or as_json)
+            async with shown.during(Work(label=f"takes run {run_id} over")):
+                own = own_run(context, run_id, partial(processes_of, context), notice=note_printer(quiet=quiet))
+                owner = await stack.enter_async_context(own)
             handle_interrupts(partial(_stop, owner))
-            sink = event_sink_for(context, owner.run, as_json=as_json, stopping=lambda: owner.is_ending)
+            sink = event_sink_for(context, owner.run, as_json=as_json, quiet=quiet, stopping=lambda: owner.is_ending)
             async with showing_events(context, owner.run, sink, since=since):
                 ending = await owner.execute()
     except EnvironmentNotReady:
@@ -108,7 +115,8 @@ async def showing_events(context: RunContext, run: Run, sink: EventSink, *, sinc
         tail_events(context, run, sink, since=since, done=lambda: finished and notifier.done())
     )
     try:
-        yield
+        async with showing_others():
+            yield
     finally:
         finished = True
         await notifier

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import click
 
 from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.wiring import PROGRAM, dirs
 from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
 from scaffold.config.run_settings import gate_settings
@@ -16,7 +17,7 @@ from scaffold.git.repository import Repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.slots import Slots
 from scaffold.orchestrator.trial.result import GateTrial, Trial
-from scaffold.orchestrator.trial.stored import keep_trial
+from scaffold.orchestrator.trial.stored import keep_trial, latest_trial
 from scaffold.orchestrator.trial.trial import TrialRequest, try_gates
 from scaffold.orchestrator.trial.workspace import remove_dead_trials, trial_place
 from scaffold.verify.gates.detection import DetectedGates
@@ -29,7 +30,10 @@ async def run_trial(
 ) -> Trial:
     """Try the gates at the commit and return their results; print each command on standard error as it starts."""
     settings = load_settings(repository.root, os.environ, {})
-    gates, cache = gate_settings(settings), dirs().cache
+    gates, cache, clock = gate_settings(settings), dirs().cache, SystemClock()
+    before = latest_trial(repository)
+    took = {(each.folder, each.command): each.duration_s for each in before.gates} if before else {}
+    shown = WorkLine(clock, last_s=lambda work: took.get((work.folder, work.command)), told=True)
     await remove_dead_trials(repository, cache)
     request = TrialRequest(
         commit=commit,
@@ -39,9 +43,10 @@ async def run_trial(
         environ=os.environ,
         slots=Slots(cache / "slots", gates.slots),
         timeout_s=gates.timeout_s,
-        clock=SystemClock(),
+        clock=clock,
         cleaner=CLEANER,
         tell=_tell,
+        during=shown.during,
         on_result=on_result,
     )
     trial = await try_gates(trial_place(repository, cache), request)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import assert_never
 
 from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.live.agent_rows import work_sentence
 from scaffold.cli.render.status_text import action_note
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import ActionId, Assertion
@@ -68,10 +69,12 @@ def _process(row: AgentRow, now: datetime, layout: Layout) -> Iterator[str]:
         facts += [f"{row.usage.tokens:,} tokens", format_cost(row.usage.cost_usd)]
     if row.waits_on:
         facts.append(f"waits for {row.waits_on}")
-    if row.last_activity is not None:
+    if row.step is not None:
+        facts.append(f"{format_duration(now - row.step.since)} {work_sentence(row.step)}")
+    elif row.last_activity is not None:
         facts.append(f"{ago(now - row.last_activity.at)}: {row.last_activity.text}")
     if facts:
-        yield f"{INDENT * 2}{layout.cut(', '.join(facts), len(INDENT) * 2)}"
+        yield from layout.wrap(INDENT * 2, ", ".join(facts))
 
 
 def _goal(view: RunView, goal: Goal, layout: Layout) -> Iterator[str]:

@@ -11,7 +11,7 @@ from scaffold.cli.render.status_text import (
     MAX_ITEMS,
     ActionsById,
     failure_lines,
-    page_hint,
+    next_lines,
     status_reason,
     strength_suffix,
 )
@@ -20,7 +20,7 @@ from scaffold.core.contract import Strength
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.core.states import Completed, Failed, Paused, Saved, reason_of, status_of
+from scaffold.core.states import Failed, reason_of, status_of
 from scaffold.landing.evidence import describe_gate
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import format_cost, format_duration
@@ -50,7 +50,7 @@ def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) 
         *_standing(view, layout),
         *(_goal(view, goal, layout) for goal in view.goals),
         *_needs_you(view, layout),
-        "\n".join(_next(view, root, page)),
+        "\n".join(_next(view, root, layout, page)),
         # This form is fixed, because scripts read it: plural even for one.
         f"landed {landed} actions, {facts} facts with evidence",
     ]
@@ -159,29 +159,12 @@ def _fact(fact: Fact, layout: Layout) -> Iterator[str]:
         yield from layout.wrap(EVIDENCE_INDENT, join_limited([each.command or each.kind for each in rules], 1))
 
 
-def _next(view: RunView, root: Path, page: Path | None) -> Iterator[str]:
-    run = view.run
-    yield heading("Next")
+def _next(view: RunView, root: Path, layout: Layout, page: Path | None) -> Iterator[str]:
+    title, *commands = next_lines(view, layout, page)
+    yield title
     if not Path.cwd().is_relative_to(root):
-        yield f"  cd {root}"
-    match run.state:
-        case Completed():
-            yield "  scaffold tasks                         every action with its evidence"
-            yield f"  git log -p {run.base_sha[:8]}..{run.session_branch}  one commit per action"
-            yield f"  git merge --ff-only {run.session_branch}   take them"
-        case Failed():
-            yield "  scaffold logs ACTION                   why it failed"
-            yield "  scaffold retry && scaffold resume      try again what failed"
-        case Saved():
-            yield f"  scaffold resume {run.id}                start it"
-        case Paused():
-            if view.summary.inbox:
-                yield "  scaffold inbox                         what is waiting for you, in full"
-            yield f"  scaffold resume {run.id}"
-        case _:
-            yield "  scaffold status"
-    if page is not None:
-        yield f"  {page_hint(view.run.id, page)}"
+        yield f"  cd {quote(str(root))}"
+    yield from commands
 
 
 def _reason_suffix(reason: str | None) -> str:

@@ -10,7 +10,7 @@ from scaffold.cli.render.inbox import brief_lines
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.runs import queue_text
 from scaffold.cli.render.style import heading, status_mark
-from scaffold.core.ids import ActionId, Assertion, RunId
+from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import (
@@ -59,14 +59,14 @@ def status_text(view: RunView, layout: Layout, page: Path | None = None, *, late
     `latest` is whether commands without a name are about this run.
     """
     failed = [action for action in view.actions if status_of(action.state) == "failed"]
-    commands, of = next_commands(view, lasting=not latest), "" if latest else f" --run {view.run.id}"
+    of = "" if latest else f" --run {view.run.id}"
     parts = [
         _head(view, layout, named=bool(failed)),
         *([_needs_you(view, layout)] if view.summary.inbox else []),
         *([_failed_actions(view, failed, layout, of=of)] if failed else []),
         *(_goal(view, goal, layout) for goal in view.goals),
         *([_queue(view, layout)] if view.queue else []),
-        "\n".join([heading("Next"), *_commands(commands, layout), *_page(view, page)]),
+        "\n".join(next_lines(view, layout, page, lasting=not latest)),
     ]
     return "\n\n".join(parts)
 
@@ -98,15 +98,16 @@ def _head(view: RunView, layout: Layout, *, named: bool) -> str:
     return "\n".join([first, *(shown for line in lines for shown in layout.prose("  ", line))])
 
 
-def _page(view: RunView, page: Path | None) -> Iterator[str]:
+def next_lines(view: RunView, layout: Layout, page: Path | None, *, lasting: bool = False) -> Sequence[str]:
+    """Return the commands that fit the run's state, below a title; with `lasting`, all of them name the run.
+
+    `page` is the report as an HTML page, if it was written; a path is never cut, however long it is.
+    """
+    lines = [heading("Next"), *_commands(next_commands(view, lasting=lasting), layout)]
     if page is not None:
-        yield f"  {page_hint(view.run.id, page)}"
-
-
-def page_hint(run_id: RunId, page: Path) -> str:
-    """Return the command that opens a report, and where it is; a path is never cut, however long it is."""
-    place = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
-    return printable(f"scaffold open {run_id}  the report as a page: {place}")
+        place = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
+        lines.append(printable(f"  scaffold open {view.run.id}  the report as a page: {place}"))
+    return lines
 
 
 def _needs_you(view: RunView, layout: Layout) -> str:

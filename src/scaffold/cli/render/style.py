@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TextIO
 
 import click
@@ -50,6 +50,11 @@ def can_redraw(environ: Mapping[str, str]) -> bool:
     return environ.get("TERM", "dumb") not in {"dumb", "unknown", ""}
 
 
+def can_draw_on(out: TextIO) -> bool:
+    """Return whether rows can be drawn again in place: on a terminal that is no dumb one, and not in CI."""
+    return is_terminal(out) and can_redraw(os.environ) and not os.environ.get("CI")
+
+
 def print_json(value: object) -> None:
     """Print `value`, of types msgspec can encode, as one line of JSON; times become ISO-8601 text.
 
@@ -78,6 +83,15 @@ def status_mark(status: str) -> str:
 def print_note(text: str) -> None:
     """Print a note on standard error."""
     print_text(f"note: {text}", err=True)
+
+
+def note_printer(*, quiet: bool) -> Callable[[str], None]:
+    """Return what prints a note; with `quiet`, nothing is printed."""
+    return _print_nothing if quiet else print_note
+
+
+def _print_nothing(text: str) -> None:
+    """Print nothing."""
 
 
 def format_finding(finding: Finding, name: str) -> str:

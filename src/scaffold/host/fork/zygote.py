@@ -7,6 +7,7 @@ a process that has loaded system libraries.
 import asyncio
 import contextlib
 import itertools
+import logging
 import os
 import signal
 import socket
@@ -31,6 +32,7 @@ from scaffold.host.fork.server import (
 )
 from scaffold.host.process.child import ChildProcess, start_child
 
+LOG = logging.getLogger(__name__)
 UNKNOWN_EXIT_CODE = -signal.SIGKILL
 """Reported for a child whose zygote died before it: its real exit code is lost."""
 SEND_RETRY_S = 0.001
@@ -91,6 +93,7 @@ class Zygote:
             # From here on the caller owns the lifeline. After an error before, its end also ends a child that was
             # forked after all.
             undo.pop_all()
+        LOG.debug("forked process %d: %s %s", forked.pid, main, argument)
         return ChildProcess(forked, lifeline)
 
     async def close(self) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import logging
 import os
+import shlex
 import signal
 import subprocess  # noqa: TID251 - `host` starts processes
 import threading
@@ -16,6 +18,7 @@ from scaffold.host.identity import identify, is_alive
 from scaffold.host.process.command import ProcessHandle, signal_group, wait_for_exit
 
 KILL_TIMEOUT_S = 10.0
+LOG = logging.getLogger(__name__)
 
 
 class ChildProcess:
@@ -83,6 +86,7 @@ async def start_child(
         )
         on_failure.pop_all()  # started: the lifeline stays open
         output.close()
+    LOG.debug("started process %d: %s", process.pid, shlex.join(argv))
     return ChildProcess(process, lifeline)
 
 
@@ -116,6 +120,7 @@ def start_detached(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], lo
         process = subprocess.Popen(
             argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
         )
+    LOG.debug("started process %d: %s", process.pid, shlex.join(argv))
     identity = identify(process.pid) or ProcessIdentity(process.pid, "", "")
     # Without a wait the process would stay a zombie for as long as we run.
     threading.Thread(target=process.wait, name="wait-for-detached", daemon=True).start()

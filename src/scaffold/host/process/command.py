@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import logging
 import os
+import shlex
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -20,6 +22,7 @@ TERM_GRACE_S = 1.0
 REAPER_GRACE_S = 60.0
 DRAIN_S = 1.0
 MAX_PROCESSES = UNCONFINED_LIMITS.processes
+LOG = logging.getLogger(__name__)
 
 
 class CommandResult(Struct, frozen=True, kw_only=True):
@@ -130,6 +133,8 @@ async def run_command(
     sandbox = containment.sandbox if containment else None
     loop = asyncio.get_running_loop()
     started = loop.time()
+    if containment and LOG.isEnabledFor(logging.DEBUG):
+        LOG.debug("running %s in %s", shlex.join(argv), cwd)
     with contextlib.ExitStack() as stack:
         sink = stack.enter_context(_overwritten(output.keep)) if output.keep else None
         out, err = output.sinks or (sink, sink)
@@ -155,9 +160,10 @@ async def run_command(
         too_many_processes = reaper is not None and reaper.too_many_processes
         errors = HeadTailBuffer(0) if output.one_stream else stderr.excerpt
         result = _result(stdout.excerpt, errors, code, unfinished=timed_out or too_many_processes)
-        return structs.replace(
-            result, timed_out=timed_out, too_many_processes=too_many_processes, duration_s=loop.time() - started
-        )
+        took_s = loop.time() - started
+        if LOG.isEnabledFor(logging.DEBUG):
+            LOG.debug("%s: %s after %.3f s", shlex.join(argv), _ended(code, timed_out=timed_out), took_s)
+        return structs.replace(result, timed_out=timed_out, too_many_processes=too_many_processes, duration_s=took_s)
 
 
 def signal_group(leader: int, number: signal.Signals) -> None:
@@ -180,6 +186,10 @@ def _result(stdout: HeadTailBuffer, stderr: HeadTailBuffer, code: int, *, unfini
         stdout_bytes=stdout.total,
         stderr_bytes=stderr.total,
     )
+
+
+def _ended(code: int, *, timed_out: bool) -> str:
+    return "timed out" if timed_out else f"signal {-code}" if code < 0 else f"exit {code}"
 
 
 class _Stdio(Struct):

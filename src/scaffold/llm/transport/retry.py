@@ -4,6 +4,7 @@
 """
 
 import itertools
+import logging
 import math
 from typing import Protocol
 
@@ -25,6 +26,7 @@ from scaffold.llm.transport.ports import IMPATIENT, RETRY_S, Patience
 
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 30.0
+LOG = logging.getLogger(__name__)
 
 
 class RandomSource(Protocol):
@@ -226,10 +228,16 @@ class RetryingModel:
     ) -> Reply:
         verdict: RequestOutcome = "failed"
         retry_after_s: float | None = None
+        name, began_s = self._inner.endpoint, self._now()
+        LOG.debug("request to %s, try %d", name, number)
         try:
             reply = await self._inner.attempt(request, number, on_delta, silence_s=silence_s)
             verdict = "ok"
+            used = reply.usage
+            tokens = f"{used.input_tokens} tokens in, {used.output_tokens} out"
+            LOG.debug("%s answered after %.3f s: %s", name, self._now() - began_s, tokens)
         except ModelError as error:
+            LOG.debug("%s failed after %.3f s: %s", name, self._now() - began_s, error.what)
             # Where this request gives up soon, it must not make later ones wait for a cooldown.
             soon = error.no_local_server and self._patience.local_s < RETRY_S
             if error.transient and not soon:

@@ -12,10 +12,13 @@ from scaffold.cli.commands.doctor.endpoints import check_endpoints, lift_parked
 from scaffold.cli.commands.doctor.gates import check_gates
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.layout import layout_for, print_text
+from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.style import print_json, status_mark
 from scaffold.cli.wiring import dirs
 from scaffold.core.errors import NotInRepository, RepositoryError
+from scaffold.core.step import Work
 from scaffold.git.repository import Repository, open_repository
+from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.trial.workspace import remove_dead_trials
 
@@ -41,7 +44,7 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
 
     Runs none of the repository's code without `--gates`. Exit code 0 if nothing fails; warnings are allowed.
     """
-    checks = run_async(_checks(fix=fix, gates=gates))
+    checks = run_async(_shown_checks(fix=fix, gates=gates))
     healthy = not any(check.status == "fail" for check in checks)
     if as_json:
         print_json({"healthy": healthy, "checks": checks})
@@ -52,6 +55,12 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
             advice = layout.prose(INDENT, check.fix) if check.fix else []
             click.echo("\n".join([*layout.prose(head, check.message), *advice]))
     return 0 if healthy else 1
+
+
+async def _shown_checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
+    # A trial shows each of its commands.
+    async with WorkLine(SystemClock(), quiet=gates).during(Work(label="checks this machine and repository")):
+        return await _checks(fix=fix, gates=gates)
 
 
 async def _checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:

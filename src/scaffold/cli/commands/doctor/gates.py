@@ -17,7 +17,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of
 from scaffold.git.refs import resolve
 from scaffold.git.repository import Repository
-from scaffold.host.clock import SystemClock
+from scaffold.host.wall_clock import zoned_time
 from scaffold.orchestrator.trial.result import GateTrial, Trial
 from scaffold.orchestrator.trial.stored import latest_trial
 from scaffold.orchestrator.trial.trial import unavailable_gates
@@ -32,7 +32,6 @@ from scaffold.verify.gates.detection import (
     missing_tool,
 )
 from scaffold.verify.gates.runner_detection import missing_programs
-from scaffold.views.text_format import local_time
 
 TRY = "`scaffold doctor --gates` tries it."
 NETWORK_NOTE = "Set-up needs the network; checks run without it."
@@ -114,7 +113,7 @@ def _each(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Ite
 
 
 def _by_trial(gate: Gate, result: GateTrial, trial: Trial, commit: Commit) -> DoctorCheck:
-    when = local_time(trial.at, SystemClock().now())
+    when = zoned_time(trial.at)
     older = "" if trial.commit == commit else f" at {trial.commit[:8]}, another commit,"
     name = f"gate {gate.name}"
     if result.judges:

@@ -8,12 +8,12 @@ from typing import Any
 import click
 import msgspec
 
-from scaffold.cli.commands.options import json_option
-from scaffold.cli.directory_option import add_directory_option
+from scaffold.cli.commands.options import json_option, quiet_option
 from scaffold.cli.execution.flow import run_planning
+from scaffold.cli.global_options import add_global_options
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.run_preview import RunPreview
-from scaffold.cli.render.style import print_note
+from scaffold.cli.render.style import note_printer
 from scaffold.cli.request import read_request
 from scaffold.cli.task_argument import check_task
 from scaffold.cli.wiring import context_at
@@ -21,7 +21,6 @@ from scaffold.config.run_settings import RunFlags, run_settings, setting_overrid
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Plan
-from scaffold.core.printable_text import printable
 from scaffold.git.repository import open_repository
 from scaffold.host.files import write_atomic
 from scaffold.host.process.async_runner import run_async
@@ -39,6 +38,7 @@ from scaffold.store.driver.sqlite import IN_MEMORY
 @click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Spending limit, in dollars.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @json_option
+@quiet_option
 def make(task: str | None, spec: str | None, output: str | None, *, as_json: bool, **options: Any) -> int:
     """Plan TASK and print the plan as YAML, or JSON with `--json`; `run --plan FILE --tier builder` executes it."""
     if task is not None:
@@ -51,23 +51,25 @@ def make(task: str | None, spec: str | None, output: str | None, *, as_json: boo
     return run_async(_make(request, RunFlags(**options), place, as_json=as_json))
 
 
-add_directory_option(make)  # it is no command of the group, but what the group calls for a task
+add_global_options(make)  # it is no command of the group, but what the group calls for a task
 
 
 async def _make(request: str, flags: RunFlags, place: Path | None, *, as_json: bool) -> int:
     settings = load_settings(Path.cwd(), os.environ, setting_overrides(flags), trust_once=flags.trust_once)
+    tell = note_printer(quiet=flags.quiet)
     for note in settings.notes:
-        click.echo(printable(f"note: {note}"), err=True)
+        tell(note)
     repository = await open_repository(Path.cwd(), environ=os.environ)
     # Planning needs a stored run; in memory it leaves none behind.
     context = context_at(repository, IN_MEMORY, create=True)
     try:
-        chosen = await run_settings(context, settings, flags, planner=True, notice=print_note)
+        chosen = await run_settings(context, settings, flags, planner=True, notice=tell)
         run = await start_run(context, RunInput(request=request, source=request), chosen)
-        code = await run_planning(context, run.id, err=True, capture_baseline=False)
+        code = await run_planning(context, run.id, quiet=flags.quiet, err=True, capture_baseline=False)
         if code is None:
             plan = stored_plan(context.store, run)
-            click.echo(RunPreview(run, plan).text(layout_for(sys.stderr)), err=True)
+            if not flags.quiet:
+                click.echo(RunPreview(run, plan).text(layout_for(sys.stderr)), err=True)
             _write_output(plan, place, as_json=as_json)
         return code or 0
     finally:

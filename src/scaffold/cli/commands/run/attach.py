@@ -2,7 +2,7 @@
 
 import click
 
-from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.options import json_option, quiet_option
 from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
 from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import OK
@@ -17,22 +17,23 @@ from scaffold.views.store_reader import display_status, find_run
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
 @json_option
-def attach(run_name: str | None, *, as_json: bool) -> int:
+@quiet_option
+def attach(run_name: str | None, *, as_json: bool, quiet: bool) -> int:
     """Watch RUN (default: the latest) until it ends, and exit with its code.
 
     Ctrl-C stops watching; the run continues.
     """
     try:
-        return run_async(_attach(run_name, as_json=as_json))
+        return run_async(_attach(run_name, as_json=as_json, quiet=quiet))
     except KeyboardInterrupt:
         print_text(STOPPED_WATCHING, err=True)
         return OK
 
 
-async def _attach(name: str | None, *, as_json: bool) -> int:
+async def _attach(name: str | None, *, as_json: bool, quiet: bool) -> int:
     context = await open_context()
     try:
-        run = await watch_run(context, find_run(context, name), as_json=as_json)
+        run = await watch_run(context, find_run(context, name), as_json=as_json, quiet=quiet)
         if display_status(run) == states.INTERRUPTED:
             print_result(context, run.id, as_json=as_json)
             raise ScaffoldError(

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from scaffold.agent.model_access import resolve_model
+from scaffold.cli.commands.options import quiet_option
 from scaffold.cli.execution.foreground import run_in_foreground
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import UsageError
@@ -28,21 +29,22 @@ SUFFIX = ".txt"
 @click.command()
 @click.option("--dir", "folder", type=click.Path(path_type=Path), help="A new folder for the sample project.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON event per line; the last is the result.")
-def demo(folder: Path | None, *, as_json: bool) -> int:
+@quiet_option
+def demo(folder: Path | None, *, as_json: bool, quiet: bool) -> int:
     """Watch a whole run on a sample project: real worktrees, tests and landings, without an API key."""
     place = folder if folder is not None else Path(tempfile.mkdtemp(prefix="scaffold-demo-"))
     if place.exists() and any(place.iterdir()):
         raise UsageError(f"{place} is not empty", "Choose a folder that does not exist yet.")
-    return run_async(_demo(place.absolute(), as_json=as_json))
+    return run_async(_demo(place.absolute(), as_json=as_json, quiet=quiet))
 
 
-async def _demo(place: Path, *, as_json: bool) -> int:
+async def _demo(place: Path, *, as_json: bool, quiet: bool) -> int:
     _prefer_our_python()
     with as_file(files("scaffold.cli") / "demo_files") as material:
         await write_sample(material / "project", place)
         context = await open_context(place, create=True)
         try:
-            return await _run(context, material, place, as_json=as_json)
+            return await _run(context, material, place, as_json=as_json, quiet=quiet)
         finally:
             context.store.close()
 
@@ -72,7 +74,7 @@ def _files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob(f"*{SUFFIX}")) if path.is_file())
 
 
-async def _run(context: RunContext, material: Path, place: Path, *, as_json: bool) -> int:
+async def _run(context: RunContext, material: Path, place: Path, *, as_json: bool, quiet: bool) -> int:
     text = (material / "plan.yaml").read_text()
     plan, _ = read_plan(text, name="plan.yaml")
     model, digest = resolve_model(f"cassette:{_copy_cassette(material / 'cassette.yaml', place)}")
@@ -82,9 +84,10 @@ async def _run(context: RunContext, material: Path, place: Path, *, as_json: boo
         permissions=PermissionSettings(yolo=True),  # the replies are known: no approval is needed, sandbox or not
     )
     run = await start_run(context, RunInput(request="the demo's plan", source=text, plan=plan), settings)
-    click.echo(f"The sample project is in {place}; one of its tests fails.", err=True)
-    click.echo(f"The plan has {len(plan.actions)} actions in {len(plan.goals)} goals.\n", err=True)
-    return await run_in_foreground(context, run.id, as_json=as_json)
+    if not quiet:
+        click.echo(f"The sample project is in {place}; one of its tests fails.", err=True)
+        click.echo(f"The plan has {len(plan.actions)} actions in {len(plan.goals)} goals.\n", err=True)
+    return await run_in_foreground(context, run.id, as_json=as_json, quiet=quiet)
 
 
 def _copy_cassette(cassette: Path, place: Path) -> Path:

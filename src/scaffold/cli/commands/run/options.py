@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 
+from scaffold.cli.commands.options import quiet_option
 from scaffold.config.run_settings import RunFlags
 from scaffold.core.run_settings import TIERS
 from scaffold.policy.sandbox import SANDBOX_MODES
@@ -33,6 +34,7 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--detach", is_flag=True, help="Run in the background; `scaffold attach` watches."),
         click.option("--yolo", is_flag=True, help="Workers need no approvals."),
         click.option("--json", "as_json", is_flag=True, help="One JSON event per line; the last is the result."),
+        quiet_option,
     ]
     for option in reversed(options):
         function = option(function)

@@ -17,7 +17,7 @@ from scaffold.cli.execution.foreground import handle_interrupts, print_result, r
 from scaffold.cli.exit_codes import INTERRUPTED, OK, WAITING
 from scaffold.cli.lazy_commands import VISIBLE
 from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import is_terminal, print_findings, print_json, print_note
+from scaffold.cli.render.style import is_terminal, note_printer, print_findings, print_json
 from scaffold.cli.request import read_request
 from scaffold.cli.task_argument import check_task, reject_command
 from scaffold.cli.wiring import open_context
@@ -27,7 +27,6 @@ from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.model import Run
 from scaffold.core.plan import Plan
-from scaffold.core.printable_text import printable
 from scaffold.core.run_settings import RunSettings
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.process.async_runner import run_async
@@ -153,8 +152,9 @@ def _read_text(path: str) -> str:
 
 async def _run(flags: RunFlags, work: RunInput) -> int:
     settings = load_settings(Path.cwd(), os.environ, setting_overrides(flags), trust_once=flags.trust_once)
+    tell = note_printer(quiet=flags.quiet)
     for note in settings.notes:
-        click.echo(printable(f"note: {note}"), err=True)
+        tell(note)
     if flags.dry_run:
         return await _dry_run(settings)
     context = await open_context(create=True)
@@ -168,12 +168,13 @@ async def _plan_and_execute(context: RunContext, settings: Settings, flags: RunF
     """Create a run and start it; with `--yes`, continue or follow one of the same input instead, if there is one."""
     quick = flags.plan_path is None and settings.tier().name == QUICK_TIER
     planner = not quick if flags.plan_path is None else _may_replan(flags)
-    chosen = await run_settings(context, settings, flags, planner=planner, notice=print_note)
+    chosen = await run_settings(context, settings, flags, planner=planner, notice=note_printer(quiet=flags.quiet))
     if quick:
         work = msgspec.structs.replace(work, plan=single_action_plan(work.request))
     if flags.yes:
         return await _start_once(context, work, chosen, flags)
-    warn_interrupted(context)
+    if not flags.quiet:
+        warn_interrupted(context)
     return await start(context, await start_run(context, work, chosen), flags)
 
 
@@ -181,7 +182,8 @@ async def _start_once(context: RunContext, work: RunInput, chosen: RunSettings, 
     while True:
         match await start_run_once(context, work, chosen):
             case RunOpened(run=run):
-                warn_interrupted(context)
+                if not flags.quiet:
+                    warn_interrupted(context)
                 return await start(context, run, flags)
             case RunTakenOver(run=run):
                 print_text(f"continuing run {run.id}, which was interrupted", err=True)
@@ -205,7 +207,7 @@ async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     interrupted = asyncio.Event()
     handle_interrupts(interrupted.set)
     try:
-        ended = await watch_run(context, run, as_json=flags.as_json, is_enough=interrupted.is_set)
+        ended = await watch_run(context, run, as_json=flags.as_json, quiet=flags.quiet, is_enough=interrupted.is_set)
     finally:
         restore_interrupts()
     if interrupted.is_set():
@@ -219,10 +221,12 @@ async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     # No question is asked, so the background process can plan, too.
     if flags.yes and flags.detach:
         return await continue_run(context, run.id, flags)
-    code = await ensure_planned(context, run.id, as_json=flags.as_json)
+    code = await ensure_planned(context, run.id, as_json=flags.as_json, quiet=flags.quiet)
     if code is not None:
         return code
-    await print_preview(context, run.id)
+    # Whoever is asked to start the plan sees it.
+    if not (flags.quiet and flags.yes):
+        await print_preview(context, run.id)
     if not flags.yes and not _confirmed():
         save_run(context, run.id)
         print_text(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)

@@ -6,9 +6,11 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_if_any
 from scaffold.core.printable_text import count_of
+from scaffold.core.step import Work
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.cleanup import CleanupStep, clean_up
 
@@ -23,7 +25,7 @@ def cleanup(*, dry: bool, as_json: bool) -> None:
 
     Unlanded work is pinned first; `scaffold salvage` lists it. A run that is executing is not touched.
     """
-    steps = run_async(_cleanup(dry=dry))
+    steps = run_async(_cleanup(dry=dry, quiet=as_json))
     if as_json:
         print_json({"dry_run": dry, "steps": steps})
         return
@@ -32,9 +34,12 @@ def cleanup(*, dry: bool, as_json: bool) -> None:
     print_text(_summary(steps, dry=dry))
 
 
-async def _cleanup(*, dry: bool) -> Sequence[CleanupStep]:
+async def _cleanup(*, dry: bool, quiet: bool) -> Sequence[CleanupStep]:
     async with context_if_any() as context:
-        return await clean_up(context, dry=dry) if context is not None else ()
+        if context is None:
+            return ()
+        async with WorkLine(context.clock, quiet=quiet).during(Work(label="looks for leftovers and removes them")):
+            return await clean_up(context, dry=dry)
 
 
 def _verb(step: CleanupStep, *, dry: bool) -> str:

@@ -10,11 +10,14 @@ import click
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.upkeep.cleanup import dry_run_option
 from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.style import is_terminal, print_json
 from scaffold.cli.wiring import context_if_any, dirs
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import count_of
+from scaffold.core.step import Work
 from scaffold.git.repository import open_repository
+from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.purge import Purge, PurgeItem
 
@@ -51,7 +54,8 @@ async def _purge(
     repository = await open_repository(Path.cwd(), environ=os.environ)
     async with context_if_any() as context:
         job = Purge(repository=repository, dirs=dirs(), context=context, unlanded=unlanded, everything=everything)
-        items = await job.plan_purge()
+        async with WorkLine(SystemClock(), quiet=quiet).during(Work(label="looks for what to remove")):
+            items = await job.plan_purge()
         if not quiet:
             for item in items:
                 print_text(_line(item))
@@ -59,7 +63,8 @@ async def _purge(
             return items, False
         if not yes and not _agreed():
             return items, False
-        return await job.execute(), True
+        async with WorkLine(SystemClock(), quiet=quiet).during(Work(label="removes it")):
+            return await job.execute(), True
 
 
 def _agreed() -> bool:

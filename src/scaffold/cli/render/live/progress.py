@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from scaffold.cli.render.layout import Layout, layout_for
+from scaffold.cli.render.live.agent_rows import row_subject, work_sentence
 from scaffold.cli.render.style import print_json
 from scaffold.core.events import (
     ActionLanded,
@@ -40,12 +41,16 @@ from scaffold.core.events import (
 )
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import FileGrantor
+from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import WAITS_FOR_PREFIX
+from scaffold.views.run_view import RunSummary
 from scaffold.views.text_format import local_time
 
 MAX_PATHS = 3
 WORD_CELLS = 9
+LOOK_S = 1.0
+"""How often what lasts is looked for."""
 GRANTORS: Mapping[FileGrantor, str] = {"rule": "rule", "reviewer": "the reviewer", "human": "you"}
 
 
@@ -67,22 +72,55 @@ class JsonEventLines:
 class TextEventLines:
     """A line for each event people want to know; events only machines need are left out."""
 
-    def __init__(self, now: Callable[[], datetime], *, err: bool = False) -> None:
-        """Print to standard error if `err`."""
-        self._now = now
+    def __init__(self, clock: Clock, *, err: bool = False, work: Callable[[], Sequence[str]] = tuple) -> None:
+        """Print to standard error if `err`; `work` returns what lasts now, a sentence each, printed when it begins."""
+        self._clock = clock
         self._err = err
+        self._work = work
+        self._known: Sequence[str] = ()
+        self._due = 0.0
 
     def show(self, recorded: StoredEvent) -> None:
         """Print the event, unless only machines need it."""
-        lines = event_lines(recorded, self._now(), layout_for(sys.stderr if self._err else sys.stdout))
-        if lines:
-            click.echo("\n".join(lines), err=self._err)
+        self._print(event_lines(recorded, self._clock.now(), self._layout))
 
     def tick(self) -> None:
-        """Do nothing: a line never changes."""
+        """Print what began to last, looking once a second."""
+        if self._clock.monotonic() < self._due:
+            return
+        self._due = self._clock.monotonic() + LOOK_S
+        before, self._known = self._known, self._work()
+        now = self._clock.now()
+        for sentence in self._known:
+            if sentence not in before:
+                self._print(sentence_lines(sentence, now, now, self._layout))
+
+    def pause(self) -> None:
+        """Do nothing: nothing is drawn."""
+
+    def resume(self) -> None:
+        """Do nothing: nothing is drawn."""
 
     def close(self) -> None:
         """Do nothing: every line is printed already."""
+
+    @property
+    def _layout(self) -> Layout:
+        return layout_for(sys.stderr if self._err else sys.stdout)
+
+    def _print(self, lines: Sequence[str]) -> None:
+        if lines:
+            click.echo("\n".join(lines), err=self._err)
+
+
+def work_lines(view: RunSummary) -> Sequence[str]:
+    """Return a sentence for each command that lasts, as an event has one, and for what the run waits for."""
+    lines = [
+        f"running  {row_subject(row)}: {work_sentence(row.step)}"
+        for row in view.active_agents
+        if row.step is not None and not row.step.work.surrounds
+    ]
+    return [*lines, f"waits    for {view.waits_for}"] if view.waits_for else lines
 
 
 def event_lines(recorded: StoredEvent, now: datetime, layout: Layout) -> Sequence[str]:
@@ -90,7 +128,12 @@ def event_lines(recorded: StoredEvent, now: datetime, layout: Layout) -> Sequenc
     sentence = event_sentence(recorded.event)
     if sentence is None:
         return ()
-    head = f"{local_time(recorded.at, now)}  {sentence[:WORD_CELLS]}"
+    return sentence_lines(sentence, recorded.at, now, layout)
+
+
+def sentence_lines(sentence: str, at: datetime, now: datetime, layout: Layout) -> Sequence[str]:
+    """Return a sentence, its first word in WORD_CELLS columns, as lines that fit, after the local time."""
+    head = f"{local_time(at, now)}  {sentence[:WORD_CELLS]}"
     return layout.wrap(head, " ".join(sentence[WORD_CELLS:].split()))
 
 

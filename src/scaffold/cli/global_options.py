@@ -1,0 +1,91 @@
+"""The options of every command: -C, which works in another folder, and --verbose; and --no-pager of some."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from scaffold.host.startup import lazy_import
+
+BEGIN_LOG, JOIN_LOG = "scaffold.cli.verbose_log:begin_log", "scaffold.cli.verbose_log:join_log"
+"""Needed only with --verbose."""
+LOG_VARIABLE = "SCAFFOLD_VERBOSE_LOG"
+"""The file for the lines of processes that a command with --verbose starts."""
+NO_PAGER = "scaffold.no_pager"
+"""Key of the option --no-pager in a command's context."""
+
+
+def add_global_options(command: click.Command) -> None:
+    """Let a command, and those of a group, take the options of every command, unless they do already."""
+    if all("-C" not in parameter.opts for parameter in command.params):
+        command.params += [directory_option(), verbose_option()]
+        if command.callback is not None and getattr(command.callback, NO_PAGER, False):
+            command.params.append(no_pager_option())
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        add_global_options(each)
+
+
+def directory_option() -> click.Option:
+    """Return the option -C. It is handled before other options, whose paths are relative to the folder."""
+    return click.Option(
+        ["-C"],
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        metavar="DIR",
+        help="Work in this folder, as if started there.",
+        callback=_change_directory,
+        is_eager=True,
+        expose_value=False,
+    )
+
+
+def verbose_option() -> click.Option:
+    """Return the option --verbose."""
+    return click.Option(
+        ["-v", "--verbose"],
+        is_flag=True,
+        help="Log git commands, processes and requests, with their times, on standard error.",
+        callback=_begin_log,
+        is_eager=True,
+        expose_value=False,
+    )
+
+
+def no_pager_option() -> click.Option:
+    """Return the option --no-pager."""
+    return click.Option(
+        ["--no-pager"],
+        is_flag=True,
+        help="Print long output at once.",
+        callback=_note_no_pager,
+        is_eager=True,
+        expose_value=False,
+    )
+
+
+def is_pager_off() -> bool:
+    """Return whether the command was called with --no-pager."""
+    context = click.get_current_context(silent=True)
+    return bool(context is not None and context.meta.get(NO_PAGER))
+
+
+def join_log_if_any() -> None:
+    """Log to the file of the command with --verbose that started this process, if one did."""
+    if LOG_VARIABLE in os.environ:
+        lazy_import(JOIN_LOG)()
+
+
+def _change_directory(_context: click.Context, _option: click.Parameter, folder: Path | None) -> None:
+    if folder is not None:
+        os.chdir(folder)
+
+
+def _begin_log(context: click.Context, _option: click.Parameter, given: bool) -> None:
+    if given and not context.resilient_parsing:
+        begin: Callable[[], None] = lazy_import(BEGIN_LOG)
+        begin()
+
+
+def _note_no_pager(context: click.Context, _option: click.Parameter, given: bool) -> None:
+    if given:
+        context.meta[NO_PAGER] = True

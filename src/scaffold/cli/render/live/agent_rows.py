@@ -1,0 +1,146 @@
+"""A line for each agent of a run, fitted to the width: who it is, what it does, since when, and what it cost."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from msgspec import Struct, structs
+from rich.cells import cell_len
+
+from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.style import status_mark
+from scaffold.core.printable_text import printable
+from scaffold.core.step import Step
+from scaffold.views.agent_list import MERGE_QUEUE, ORCHESTRATOR, AgentRow
+from scaffold.views.text_format import ago, clip, clip_middle, format_cost, format_duration, format_seconds, pad
+from scaffold.views.text_format import short_duration as short
+
+MIN_NAME_CELLS, MAX_NAME_CELLS = 8, 36
+NAME_SHARE = 3
+"""Names take at most a third of the width."""
+PHASE_CELLS = 10
+MIN_CELLS = 9
+"""The fewest columns for what an agent does; before that, its cost and its times are shortened."""
+MARK_CELLS = 2
+SECOND = timedelta(seconds=1)
+LANDING = "landing"
+
+FormatTime = Callable[[AgentRow, datetime], str]
+
+
+class _Columns(Struct, frozen=True):
+    """The widths of the columns of all rows, and how their times are shown."""
+
+    name: int
+    phase: int
+    doing: int
+    time: int
+    cost: int
+    """0 for no costs."""
+    show_time: FormatTime
+
+
+def row_lines(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> list[str]:
+    """Return a line for each row; without a limit of the width nothing is cut, and there are no columns."""
+    if not layout.is_limited:
+        return [_whole_row(row, now) for row in rows]
+    columns = _columns(rows, now, layout.columns)
+    return [_row(row, now, columns, layout) for row in rows]
+
+
+def doing_text(row: AgentRow) -> str:
+    """Return the command that an agent is busy with; else what it waits for, and what it did last."""
+    if row.step is not None:
+        return row.step.work.text
+    act = row.last_activity.text if row.last_activity is not None else ""
+    return f"waits for {row.waits_on}{f'; {act}' if act else ''}" if row.waits_on else act
+
+
+def name_text(row: AgentRow) -> str:
+    """Return who works: `store#2`, `supervisor shop: store`, `planner`; the owner is the run itself."""
+    if row.role == ORCHESTRATOR:
+        return "run"
+    return f"{row.action}#{row.attempt}" if row.attempt is not None else row.name
+
+
+def row_subject(row: AgentRow) -> str:
+    """Return what a sentence about a row begins with: who works, what lands, or of the owner the stage of the run."""
+    if row.role == ORCHESTRATOR:
+        return row.phase
+    return f"{LANDING} {name_text(row)}" if _phase(row) == LANDING else name_text(row)
+
+
+def _whole_row(row: AgentRow, now: datetime) -> str:
+    parts = (name_text(row), _phase(row), doing_text(row), _time_in_full(row, now), _cost(row))
+    return f"{_mark(row)} {printable('  '.join(filter(None, parts)))}"
+
+
+def _row(row: AgentRow, now: datetime, columns: _Columns, layout: Layout) -> str:
+    who = pad(clip_middle(name_text(row), columns.name), columns.name)
+    doing = pad(layout.cut(doing_text(row), layout.columns - columns.doing), columns.doing)
+    line = f"{who} {pad(_phase(row), columns.phase)} {doing} {columns.show_time(row, now):>{columns.time}}"
+    cost = f" {_cost(row):>{columns.cost}}" if columns.cost else ""
+    return f"{_mark(row)} {clip(f'{line}{cost}', layout.columns - MARK_CELLS)}"
+
+
+def _columns(rows: Sequence[AgentRow], now: datetime, width: int) -> _Columns:
+    """Return the columns: where room is short, costs go, then seconds, then what it took before; then names are cut."""
+    most = max(MIN_NAME_CELLS, min(MAX_NAME_CELLS, width // NAME_SHARE))
+    name = min(most, max((cell_len(printable(name_text(row))) for row in rows), default=0))
+    phase = min(PHASE_CELLS, max((cell_len(printable(_phase(row))) for row in rows), default=0))
+    cost = max((len(_cost(row)) for row in rows), default=0)
+    choices = []
+    for show_time, cost_cells in ((_time_in_full, cost), (_time_in_full, 0), (_time_in_brief, 0), (_time_alone, 0)):
+        time = max((len(show_time(row, now)) for row in rows), default=0)
+        used = MARK_CELLS + name + phase + time + 3 + (cost_cells + 1 if cost_cells else 0)
+        choices.append(_Columns(name, phase, width - used, time, cost_cells, show_time))
+    fitting = next((each for each in choices if each.doing >= MIN_CELLS), choices[-1])
+    lacking = max(0, MIN_CELLS - fitting.doing)
+    fewer = min(name, max(MIN_NAME_CELLS, name - lacking))
+    return structs.replace(fitting, name=fewer, doing=max(MIN_CELLS, fitting.doing))
+
+
+def _mark(row: AgentRow) -> str:
+    return status_mark("blocked" if row.needs_you else "landing" if row.waits_on == MERGE_QUEUE else "running")
+
+
+def _phase(row: AgentRow) -> str:
+    return LANDING if row.step is not None and row.waits_on == MERGE_QUEUE else row.phase
+
+
+def _cost(row: AgentRow) -> str:
+    if row.role == ORCHESTRATOR:
+        return ""
+    return format_cost(row.usage.cost_usd) if row.usage.cost_usd is not None else "$?"
+
+
+def _time_in_full(row: AgentRow, now: datetime) -> str:
+    return _time(row, now, format_duration)
+
+
+def _time_in_brief(row: AgentRow, now: datetime) -> str:
+    return _time(row, now, short)
+
+
+def _time_alone(row: AgentRow, now: datetime) -> str:
+    return _time(row, now, short, with_last=False)
+
+
+def _time(row: AgentRow, now: datetime, show: Callable[[timedelta], str], *, with_last: bool = True) -> str:
+    """Return how long a step takes already, and what it took last, or how long a planning turn takes.
+
+    Of other agents, how long ago the last activity was.
+    """
+    if row.step is not None:
+        last = timedelta(seconds=row.step.last_s) if with_last and row.step.last_s is not None else None
+        told = "" if last is None else f", last {show(last) if last >= SECOND else '<1 s'}"
+        return show(now - row.step.since) + told
+    if row.last_activity is not None and row.attempt is not None:
+        return ago(now - row.last_activity.at)
+    return show(now - row.since) if row.since is not None else ""
+
+
+def work_sentence(step: Step) -> str:
+    """Return a step as words for a sentence, e.g. "check `pytest -q` (last 42 s)"."""
+    command = f" `{step.work.command}`" if step.work.command else ""
+    last = "" if step.last_s is None else f" (last {format_seconds(step.last_s)})"
+    return f"{step.work.label}{command}{last}"

@@ -1,0 +1,130 @@
+"""The live screen of `run` and `attach`: a line for each event, and below them a row for each agent."""
+
+import sys
+from contextlib import ExitStack
+from typing import Protocol, TextIO
+
+from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.live.progress import TextEventLines, event_lines, work_lines
+from scaffold.cli.render.live.screen_redraw import ScreenRedraw, lines_above, screen_size
+from scaffold.cli.render.live.watch_view import agent_lines
+from scaffold.cli.render.style import can_draw_on, paint
+from scaffold.core.events import StoredEvent
+from scaffold.core.model import Run
+from scaffold.run.context import RunContext
+from scaffold.views.event_tail import EventSink
+from scaffold.views.run_view import read_summary
+from scaffold.views.text_format import local_time
+
+REDRAW_S = 1.0
+STYLES = {
+    "landed": "green",
+    "fact": "green",
+    "failed": "red",
+    "blocked": "red",
+    "ended": "yellow",
+    "warning": "yellow",
+    "waits": "yellow",
+}
+
+
+class LiveScreen:
+    """Draws on a terminal; reads the store only from the caller's thread.
+
+    What this process prints meanwhile appears above the rows, as events do.
+    """
+
+    def __init__(self, context: RunContext, run: Run, out: TextIO | None = None) -> None:
+        """Draw on `out`; the default is standard output."""
+        self._context = context
+        self._run = run
+        self._out = out or sys.stdout
+        self._screen = ScreenRedraw(self._out)
+        self._view = read_summary(context, run)
+        self._size = screen_size(self._out)
+        self._due = 0.0
+        self._redirected = ExitStack()
+        self.resume()
+
+    def show(self, recorded: StoredEvent) -> None:
+        """Print the event above the rows, unless only machines need it."""
+        now = self._context.clock.now()
+        lines = list(event_lines(recorded, now, Layout(screen_size(self._out).columns)))
+        if lines:
+            start = len(local_time(recorded.at, now)) + 2
+            color = STYLES.get(lines[0][start:].split(" ", 1)[0])
+            if color is not None:
+                lines = [lines[0][:start] + paint(lines[0][start:], color), *(paint(line, color) for line in lines[1:])]
+            self._print_above("".join(f"{line}\n" for line in lines))
+
+    def tick(self) -> None:
+        """Draw the rows again: at most once a second, and at once if the terminal has another size."""
+        now, size = self._context.clock.monotonic(), screen_size(self._out)
+        if now >= self._due:
+            self._due = now + REDRAW_S
+            self._view = read_summary(self._context, self._run)
+        elif size == self._size:
+            return
+        self._size = size
+        self._screen.draw(agent_lines(self._view, size.columns, max(2, size.rows - 1)), size)
+
+    def pause(self) -> None:
+        """Erase the rows until `resume`; the lines stay."""
+        self._redirected.close()
+        self._screen.erase(screen_size(self._out))
+
+    def resume(self) -> None:
+        """Draw rows again from the next tick on."""
+        self._redirected.enter_context(lines_above(self._print_above))
+        self._due = 0.0
+
+    def close(self) -> None:
+        """Erase the rows; the lines stay."""
+        self.pause()
+
+    def _print_above(self, text: str) -> None:
+        self._screen.print_above(text, screen_size(self._out))
+
+
+class RunScreen(EventSink, Protocol):
+    """Shows a run to people, and makes room for a question."""
+
+    def pause(self) -> None:
+        """Draw nothing until `resume`; what is printed stays."""
+        ...
+
+    def resume(self) -> None:
+        """Draw again from the next tick on."""
+        ...
+
+
+def run_screen(context: RunContext, run: Run, *, quiet: bool = False, err: bool = False) -> RunScreen:
+    """Return what shows a run to people: a live screen on a terminal, else lines of text; with `quiet`, nothing.
+
+    Text goes to standard error with `err`.
+    """
+    if quiet:
+        return NoEvents()
+    out = sys.stderr if err else sys.stdout
+    if can_draw_on(out):
+        return LiveScreen(context, run, out)
+    return TextEventLines(context.clock, err=err, work=lambda: work_lines(read_summary(context, run)))
+
+
+class NoEvents:
+    """Shows nothing."""
+
+    def show(self, recorded: StoredEvent) -> None:
+        """Do nothing."""
+
+    def tick(self) -> None:
+        """Do nothing."""
+
+    def pause(self) -> None:
+        """Do nothing."""
+
+    def resume(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""

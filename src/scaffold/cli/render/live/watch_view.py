@@ -1,0 +1,166 @@
+"""A watched run: its goals in numbers and a row for each agent, as many as fit, drawn again when they change."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TextIO
+
+import click
+from msgspec import structs
+
+from scaffold.cli.render.layout import Layout, layout_for
+from scaffold.cli.render.live.agent_rows import row_lines
+from scaffold.cli.render.live.screen_redraw import ScreenRedraw, screen_size
+from scaffold.cli.render.style import heading, status_mark
+from scaffold.core.printable_text import count_of
+from scaffold.views.run_view import GoalProgress, RunSummary
+from scaffold.views.text_format import clip, format_cost, format_duration, local_time
+
+MAX_GOALS = 4
+MIN_REQUEST_CELLS = 9
+"""The request is left out of the title if fewer columns are left for it."""
+
+ShowFrame = Callable[[RunSummary | None], None]
+"""Shows a run; called with None at the end."""
+
+
+def frame_lines(view: RunSummary, width: int, height: int | None = None) -> list[str]:
+    """Return the lines of a frame, none wider than `width`, at most `height` of them; the rest is counted.
+
+    Where room is short, one line sums up the goals, to leave room for the agents.
+    """
+    layout = Layout(width)
+    title, told = _title(view, width), list(_told(view, layout))
+    head = [title, *_goals(view, layout), *told, ""]
+    rows = row_lines(view.active_agents, view.at, layout) or _idle(view, layout)
+    if height is None:
+        return [*head, *rows]
+    if len(head) + len(rows) > height:
+        head = [title, _goals_in_brief(view, width), *told]
+    if len(head) >= height - 1:
+        head = [head[0]]
+    return [*head[: max(0, height - 1)], *_truncated(rows, width, max(1, height - len(head)))]
+
+
+def agent_lines(view: RunSummary, width: int, height: int) -> list[str]:
+    """Return the agents' rows, and below them what the run waits for and how many actions are done."""
+    layout = Layout(width)
+    below = [*_told(view, layout), *_progress(view, layout)]
+    if len(below) >= height:
+        below = below[-1:]
+    return [*_truncated(row_lines(view.active_agents, view.at, layout), width, max(1, height - len(below))), *below]
+
+
+def _progress(view: RunSummary, layout: Layout) -> list[str]:
+    """Return how far the run is; nothing while there is no plan."""
+    done, total = _done(view.goals)
+    held = sum(goal.held for goal in view.goals)
+    cost = format_cost(view.spent.cost_usd)
+    text = f"{done} of {count_of(total, 'action')} done, {count_of(held, 'fact')}, {cost}" if view.goals else cost
+    return layout.wrap("  ", text)
+
+
+def _goals_in_brief(view: RunSummary, width: int) -> str:
+    done, total = _done(view.goals)
+    held, desired = sum(goal.held for goal in view.goals), sum(goal.desired for goal in view.goals)
+    text = f"{count_of(len(view.goals), 'goal')}: {held}/{desired} hold, {done} of {count_of(total, 'action')} done"
+    return f"  {clip(text, width - 2)}"
+
+
+def _done(goals: Sequence[GoalProgress]) -> tuple[int, int]:
+    """Return how many of the goals' actions are done, and how many there are."""
+    done = sum(goal.status_counts.get("completed", 0) for goal in goals)
+    return done, sum(sum(goal.status_counts.values()) for goal in goals)
+
+
+def _title(view: RunSummary, width: int) -> str:
+    limit = view.run.settings.limits.budget_usd
+    cost = format_cost(view.spent.cost_usd) + (f" of {format_cost(limit)}" if limit is not None else "")
+    age = format_duration((view.at if view.is_live else view.run.updated_at) - view.run.created_at)
+    left, right = f"run {view.run.id} {view.status}", f"{age}, {cost}"
+    room = width - len(left) - len(right) - 8
+    asked = f": {clip(view.run.request, room)}" if room > MIN_REQUEST_CELLS else ""
+    end = f"  {right}" if room > 0 else ""
+    return f"{status_mark(view.status)} {heading(clip(left, width - 2))}{asked}{end}"
+
+
+def _goals(view: RunSummary, layout: Layout) -> Iterator[str]:
+    for goal in view.goals[:MAX_GOALS]:
+        yield from _goal(goal, layout)
+    if (more := len(view.goals) - MAX_GOALS) > 0:
+        yield from layout.wrap("    ", f"and {count_of(more, 'more goal')}: `scaffold goals`")
+
+
+def _goal(goal: GoalProgress, layout: Layout) -> list[str]:
+    total, done = sum(goal.status_counts.values()), goal.status_counts.get("completed", 0)
+    parts = [f"{goal.held}/{goal.desired} hold", f"{done} of {count_of(total, 'action')} done"]
+    parts += [f"{goal.status_counts[word]} {word}" for word in ("failed", "blocked") if goal.status_counts.get(word)]
+    text = f"{goal.name}: {goal.status}, {', '.join(parts)}"
+    return layout.wrap(f"  {status_mark(goal.status)} ", text)
+
+
+def _told(view: RunSummary, layout: Layout) -> Iterator[str]:
+    """Yield what the run waits for, and how it ends if it was asked to."""
+    if view.inbox:
+        items = f"{count_of(len(view.inbox), 'item')} wait{'s' * (len(view.inbox) == 1)}"
+        yield from layout.wrap(f"  {status_mark('blocked')} ", f"needs you: {items}, `scaffold inbox`")
+    if view.waits_for:
+        yield from layout.wrap(f"  {status_mark('blocked')} ", f"waits for {view.waits_for}")
+    if view.ending:
+        yield from layout.wrap(f"  {status_mark('paused')} ", view.ending)
+
+
+def _idle(view: RunSummary, layout: Layout) -> list[str]:
+    why = f": {view.reason}" if view.reason else ""
+    return layout.wrap("  ", "No agent is working." if view.is_live else f"{view.status}{why}")
+
+
+def _truncated(lines: Sequence[str], width: int, height: int) -> list[str]:
+    if len(lines) <= height:
+        return list(lines)
+    kept = max(0, height - 1)
+    return [*lines[:kept], f"  {clip(f'and {len(lines) - kept} more', width - 2)}"]
+
+
+def print_changes() -> ShowFrame:
+    """Return a function that prints, after the local time, a line for each change: of the run, a goal or an agent."""
+    known: dict[str, Any] = {}
+
+    def show(view: RunSummary | None) -> None:
+        if view is None:
+            return
+        layout, now = layout_for(sys.stdout), local_time(view.at, view.at)
+        parts = list(_parts(view, layout))
+        for name, state, lines in parts:
+            if name not in known or known[name] != state:
+                click.echo("\n".join(f"{now}  {line}" for line in lines))
+        known.clear()
+        known.update({name: state for name, state, _ in parts})
+
+    return show
+
+
+def _parts(view: RunSummary, layout: Layout) -> Iterator[tuple[str, Any, Sequence[str]]]:
+    """Yield the parts of a frame: the name, what makes it worth showing again, which is no age, and the lines."""
+    told = list(_told(view, layout))
+    yield "run", (view.status, view.spent, told), [_title(view, layout.columns), *told]
+    for goal in view.goals:
+        yield f"goal {goal.name}", goal, _goal(goal, layout)
+    for row in view.active_agents:
+        state = (structs.replace(row, last_activity=None), row.last_activity and row.last_activity.text)
+        yield f"agent {row.name}", state, row_lines([row], view.at, layout)
+    if not view.active_agents:
+        yield "idle", view.reason, _idle(view, layout)
+
+
+def redraw_frames(out: TextIO) -> ShowFrame:
+    """Return a function that draws frames in place on a terminal and erases the last one."""
+    screen = ScreenRedraw(out)
+
+    def show(view: RunSummary | None) -> None:
+        size = screen_size(out)
+        if view is None:
+            screen.erase(size)
+        else:
+            screen.draw(frame_lines(view, size.columns, size.rows - 1), size)
+
+    return show

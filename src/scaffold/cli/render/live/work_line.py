@@ -1,0 +1,85 @@
+"""What a command is busy with: a line on standard error while it lasts, with its time."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TextIO
+
+from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.live.screen_redraw import ScreenRedraw, lines_above, screen_size
+from scaffold.cli.render.style import can_draw_on, status_mark
+from scaffold.core.ports import Clock
+from scaffold.core.printable_text import printable
+from scaffold.core.step import Work
+from scaffold.views.text_format import format_duration, format_seconds
+
+SHOWN_AFTER_S = 1.0
+REDRAW_S = 0.5
+
+
+def unknown(_work: Work) -> float | None:
+    """Return None: nothing is known of what it took before."""
+    return None
+
+
+class WorkLine:
+    """Shows on a terminal what lasts longer than a second; elsewhere one plain line says what is waited for.
+
+    What is printed meanwhile appears above the line.
+    """
+
+    def __init__(
+        self, clock: Clock, *, last_s: Callable[[Work], float | None] = unknown, told: bool = False, quiet: bool = False
+    ) -> None:
+        """`last_s` returns how many seconds the same work took before.
+
+        If all work is `told` in other lines, the plain one is left out; with `quiet`, nothing is shown.
+        """
+        self._clock = clock
+        self._last_s = last_s
+        self._told = told
+        self._quiet = quiet
+
+    @asynccontextmanager
+    async def during(self, work: Work) -> AsyncIterator[None]:
+        """Show `work` while the block runs."""
+        if self._quiet or sys.stderr is None:
+            yield
+            return
+        out = sys.stderr
+        showing = asyncio.create_task(self._draw(work, out) if can_draw_on(out) else self._tell(work, out))
+        try:
+            yield
+        finally:
+            showing.cancel()
+            await asyncio.wait([showing])
+
+    async def _draw(self, work: Work, out: TextIO) -> None:
+        began_s = self._clock.monotonic()
+        screen, last_s = ScreenRedraw(out), self._last_s(work)
+        await self._clock.sleep(SHOWN_AFTER_S)
+        with lines_above(lambda text: screen.print_above(text, screen_size(out))):
+            try:
+                while True:
+                    size = screen_size(out)
+                    row = work_row(work, self._clock.monotonic() - began_s, last_s, Layout(size.columns))
+                    screen.draw([row], size)
+                    await self._clock.sleep(REDRAW_S)
+            finally:
+                screen.erase(screen_size(out))
+
+    async def _tell(self, work: Work, out: TextIO) -> None:
+        if not self._told:
+            await self._clock.sleep(SHOWN_AFTER_S)
+            out.write(f"{printable(work.text)} ...\n")
+            out.flush()
+
+
+def work_row(work: Work, took_s: float, last_s: float | None, layout: Layout) -> str:
+    """Return one line that fits: what is done, for how long, and what it took last."""
+    last = "" if last_s is None else f", last {format_seconds(last_s)}"
+    time = f"  {format_duration(timedelta(seconds=took_s))}{last}"
+    mark = f"  {status_mark('running')} "
+    return f"{mark}{layout.cut(work.text, 4 + len(time))}{time}"

@@ -1,0 +1,105 @@
+"""Long output goes through the user's pager; the log of `--verbose` tells what is done."""
+
+import sys
+
+import pytest
+
+from support.scenario import action, plan_of, write
+from support.terminal import Screen
+
+MARK = "sed s/^/paged:/"
+KEYS = [f"number-{n:02}" for n in range(60)]
+
+
+@pytest.fixture
+def saved(scenario):
+    """A saved run of many actions."""
+    scenario.plan(plan_of(texts=[action(key, effects=[f"{key}_done"], check="true") for key in KEYS]))
+    scenario.cassette(nothing=["done"])
+    assert scenario.run().returncode == 3
+    return scenario
+
+
+@pytest.fixture
+def shown(saved):
+    """Run a command in a terminal of 80 by 24 and return what it wrote."""
+
+    def show(*args, **environ):
+        env = {**saved.environ, "TERM": "xterm-256color", "NO_COLOR": "1", **environ}
+        argv = [sys.executable, "-m", "scaffold", *args]
+        screen = Screen(argv, cwd=saved.repo, env={name: value for name, value in env.items() if value is not None})
+        try:
+            assert screen.wait_for_exit() == 0
+        finally:
+            screen.stop()
+        return screen.raw
+
+    return show
+
+
+def test_output_longer_than_the_terminal_goes_through_the_pager(shown):
+    """SC-19: GIT_PAGER counts before PAGER; all of it arrives."""
+    paged = shown("tasks", PAGER=MARK)
+    assert all(f"paged:  · pending {key}" in paged for key in KEYS)
+    assert "again:" in shown("tasks", PAGER=MARK, GIT_PAGER="sed s/^/again:/")
+
+
+@pytest.mark.parametrize(
+    ("args", "environ"),
+    [
+        (("runs",), {}),
+        (("--no-pager", "tasks"), {}),
+        (("tasks", "--no-pager"), {}),
+        (("tasks", "--json"), {}),
+        (("tasks",), {"PAGER": ""}),
+        (("tasks",), {"PAGER": "cat"}),
+        (("tasks",), {"PAGER": "a-program-that-is-missing -x"}),
+        (("tasks",), {"PAGER": "exec a-program-that-is-missing"}),
+        (("tasks",), {"TERM": "dumb"}),
+        (("tasks",), {"CI": "1"}),
+    ],
+)
+def test_the_terminal_gets_the_output_itself(shown, args, environ):
+    """SC-19: what fits, JSON, no pager or none that can be run: all is printed."""
+    printed = shown(*args, **{"PAGER": MARK, **environ})
+    assert "paged:" not in printed
+    assert (KEYS[-1] in printed) == (args != ("runs",))
+
+
+def test_a_pager_that_is_quit_early_is_no_error(shown):
+    """SC-19."""
+    assert "number-00" in shown("tasks", PAGER="head -5")
+
+
+def test_the_setting_turns_the_pager_off(shown, saved):
+    saved.configure(pager="off")
+    assert "paged:" not in shown("tasks", PAGER=MARK)
+
+
+def test_in_a_pipe_there_is_no_pager(saved):
+    saved.environ["PAGER"] = MARK
+    done = saved.scaffold("tasks")
+    assert "paged:" not in done.stdout
+    assert KEYS[-1] in done.stdout
+
+
+@pytest.mark.slow
+def test_the_log_tells_what_each_process_of_a_run_does(scenario):
+    """AL-26: git commands, processes, checks and requests with their times, on standard error, without secrets."""
+    secret = "sk-ant-" + "0123456789abcdef" * 2
+    temporary = scenario.home / "temporary"
+    temporary.mkdir()
+    scenario.environ |= {"MY_TOKEN": secret, "TMPDIR": str(temporary)}
+    check = f"test -f hello.txt # {secret}"
+    scenario.plan(plan_of(texts=[action("hello", effects=["hello_there"], check=check, files=["hello.txt"])]))
+    scenario.cassette(hello=[write("hello.txt", "hello\n")])
+    done = scenario.run("--yes", "-v", "--quiet")
+    assert done.returncode == 0
+    assert "\ndone" not in done.stdout
+    log = done.stderr
+    for text in ("git rev-parse", "forked process", "/bin/sh -c 'test -f hello.txt", "answered after"):
+        assert text in log, text
+    assert secret not in log
+    processes = {line.split("[", 1)[1].split("]", 1)[0] for line in log.splitlines() if "[" in line}
+    assert len(processes) >= 2
+    assert not list(temporary.iterdir())

@@ -1,0 +1,114 @@
+"""What a run shows while it lasts: rows at a terminal, lines in a pipe, nothing with `--quiet`."""
+
+import re
+import signal
+import subprocess
+
+import pytest
+
+from support.scenario import action, plan_of, wait_until, write
+from support.terminal import CTRL_C, Screen
+
+UNCONFINED = ("--yes", "--sandbox", "off", "--yolo")
+"""So that a check sees the file it waits for."""
+PRIVATE_MODE = "\x1b[?"
+"""Begins each sequence that sets a mode of the terminal, such as a hidden cursor."""
+
+
+@pytest.fixture
+def held(scenario):
+    """A run whose only check lasts until `out/go` exists; return the file."""
+    go = scenario.out / "go"
+    check = f"until test -e {go}; do sleep 0.05; done; test -f hello.txt || test -e {go}"
+    scenario.plan(plan_of(texts=[action("hello", effects=["hello_there"], check=check, files=["hello.txt"])]))
+    scenario.cassette(hello=[write("hello.txt", "hello\n")])
+    return go
+
+
+@pytest.fixture
+def terminal(scenario):
+    """Start a run in a terminal; it is ended with the test."""
+    started = []
+
+    def start(*flags, columns=80, rows=24, **environ):
+        env = {**scenario.environ, "TERM": "xterm-256color", **environ}
+        argv = scenario.run_command(*UNCONFINED, *flags)
+        started.append(Screen(argv, cwd=scenario.repo, env=env, columns=columns, rows=rows))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()
+    assert wait_until(lambda: not scenario.processes(), 30), "a process was left behind"
+
+
+@pytest.mark.slow
+def test_in_a_pipe_a_line_says_what_runs_and_how_long_it_took_last(scenario, held):
+    """AL-26, SC-19: one plain line for each change; nothing is cut or drawn again."""
+    text = ""
+    for _ in range(2):
+        held.unlink(missing_ok=True)
+        with (scenario.home / "printed").open("w+") as printed:
+            argv, env = scenario.run_command(*UNCONFINED), scenario.environ
+            run = subprocess.Popen(argv, cwd=scenario.repo, env=env, stdin=subprocess.DEVNULL, stdout=printed)
+            path = scenario.home / "printed"
+            assert wait_until(lambda path=path: "running  hello#1: check" in path.read_text(), 30)
+            held.touch()
+            assert run.wait(60) == 0
+            text = path.read_text()
+        scenario.git("branch", "-D", re.search(r"landing on (\S+)", text)[1])
+    (line,) = [line for line in text.splitlines() if "running  hello#1" in line][:1]
+    assert re.search(rf"hello#1: check `until test -e {held}; .*` \(last \d+ s\)$", line)
+    assert "\x1b" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("columns", "rows"), [(60, 15), (200, 50)])
+def test_at_a_terminal_a_row_shows_the_check_until_it_ends(scenario, held, terminal, columns, rows):
+    """AL-26, BX-12: events stay above; no mode of the terminal is set."""
+    screen = terminal(columns=columns, rows=rows)
+    screen.wait_for(r"^▶ hello#1 +workspace +check: until.* \d s\b")
+    assert all(len(line) <= columns for line in screen.text.splitlines())
+    held.touch()
+    assert screen.wait_for_exit() == 0
+    assert re.search(r"^\d\d:\d\d:\d\d  landed   hello as ", screen.text, re.MULTILINE)
+    assert "▶ hello#1" not in screen.text
+    assert PRIVATE_MODE not in screen.raw
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["interrupt", "killed"])
+def test_a_run_that_is_ended_leaves_the_terminal_as_it_was(scenario, held, terminal, ending):
+    """AL-26, AL-27."""
+    screen = terminal()
+    screen.wait_for(r"^▶ hello#1 ")
+    if ending == "killed":
+        screen.child.kill(signal.SIGKILL)
+        assert screen.wait_for_exit() == -signal.SIGKILL
+    else:
+        screen.send(CTRL_C)
+        screen.wait_for("stopping: nothing new starts")
+        assert screen.wait_for_exit() == 130
+        assert "▶ hello#1" not in screen.text
+    assert PRIVATE_MODE not in screen.raw
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("environ", [{"TERM": "dumb"}, {"CI": "1"}])
+def test_a_dumb_terminal_and_ci_get_plain_lines(held, terminal, environ):
+    """AL-26, SC-19."""
+    screen = terminal(**environ)
+    screen.wait_for(r"^\d\d:\d\d:\d\d  running  hello#1: check `until")
+    held.touch()
+    assert screen.wait_for_exit() == 0
+    assert "\x1b[" not in screen.raw.replace("\x1b[0m", "").replace("\x1b[1m", "").replace("\x1b[32m", "")
+
+
+@pytest.mark.slow
+def test_quiet_prints_the_end_alone(scenario, held):
+    """AL-26: and still the report, whose last line scripts read."""
+    held.touch()
+    done = scenario.run(*UNCONFINED, "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip().startswith("✓ run ")
+    assert done.stdout.splitlines()[-1] == "landed 1 actions, 1 facts with evidence"

@@ -1,0 +1,46 @@
+"""The line of a command that waits: on a terminal with its time, elsewhere said once."""
+
+import asyncio
+import io
+from contextlib import redirect_stderr
+
+import click
+import pytest
+from rich.cells import cell_len
+
+from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.live.work_line import SHOWN_AFTER_S, WorkLine, work_row
+from scaffold.core.step import Work
+from scaffold.host.clock import FakeClock
+
+WORK = Work(label="set-up", command="npm ci --no-audit --no-fund --prefer-offline")
+
+
+@pytest.mark.parametrize("columns", [40, 60, 200])
+def test_the_row_fits_and_keeps_its_times(columns):
+    """AL-26."""
+    row = click.unstyle(work_row(WORK, 125.0, 70.0, Layout(columns)))
+    assert cell_len(row) <= columns
+    assert row.startswith("  ▶ set-up: np")
+    assert row.endswith("  2 m 05 s, last 1 m 10 s")
+
+
+@pytest.mark.parametrize(
+    ("options", "lasts_s", "told"),
+    [
+        ({}, SHOWN_AFTER_S, "looks for leftovers ...\n"),
+        ({}, 0.0, ""),
+        ({"told": True}, SHOWN_AFTER_S, ""),
+        ({"quiet": True}, SHOWN_AFTER_S, ""),
+    ],
+)
+async def test_in_a_pipe_it_is_said_once_what_is_waited_for(options, lasts_s, told):
+    """AL-26: only if it lasts, and not if other lines say it already."""
+    clock, printed = FakeClock(), io.StringIO()
+    with redirect_stderr(printed):
+        async with WorkLine(clock, **options).during(Work(label="looks for leftovers")):
+            await asyncio.sleep(0)
+            clock.advance(lasts_s)
+            for _ in range(5):
+                await asyncio.sleep(0)
+    assert printed.getvalue() == told
