@@ -186,6 +186,7 @@ def test_work_that_moves_the_package_to_another_source_folder_is_imported_from_t
     assert done.returncode == 0, done.stdout + scenario.scaffold("contract", "add").stdout
 
 
+@pytest.mark.slow
 def test_a_module_that_only_the_users_checkout_has_is_named_with_what_to_do(scenario):
     """AL-10: git ignores it, so no worktree has it."""
     (scenario.repo / ".gitignore").write_text("/.scaffold\nlocal_settings.py\n")

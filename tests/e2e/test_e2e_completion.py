@@ -18,6 +18,7 @@ def offered(scenario, *words):
     return [line.removeprefix("plain,") for line in answer.stdout.splitlines() if line]
 
 
+@pytest.mark.slow
 def test_a_shell_completes_commands_names_and_settings(scenario, tmp_path):
     """SC-19: whatever can be named in the repository and the configuration; nothing where there is no repository."""
     scenario.plan(

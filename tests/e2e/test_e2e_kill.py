@@ -165,6 +165,7 @@ def test_the_first_interrupt_stops_the_run_cleanly(scenario):
     expect_the_end(scenario)
 
 
+@pytest.mark.slow
 def test_the_second_interrupt_ends_everything_at_once(scenario):
     scenario.plan(plan_of(g=[action("long", effects=["x"], check="true")]))
     scenario.cassette(long=[shell("trap '' TERM INT; sleep 50"), write("a", "a")])

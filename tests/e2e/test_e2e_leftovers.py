@@ -65,6 +65,7 @@ def planned(scenario, actions):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_worker_leaves_nothing(scenario, tmp_path):
     """AL-15, BX-17: neither its temporary folder nor its worktree."""
     planned(scenario, 1)

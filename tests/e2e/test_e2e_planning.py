@@ -106,6 +106,7 @@ def test_a_plan_without_consent_is_saved_and_resume_starts_it(scenario, model):
     expect_landed(scenario, "hello", "world")
 
 
+@pytest.mark.slow
 def test_a_specification_of_200_kb_reaches_the_worker_whole(scenario):
     """SC-18, SC-22: by file; tier quick is one action and calls neither a planner nor a supervisor."""
     spec = scenario.home / "spec.md"
@@ -121,6 +122,7 @@ def test_a_specification_of_200_kb_reaches_the_worker_whole(scenario):
     assert scenario.status()["run"]["request"] == spec.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args", [(), ("run",), pytest.param(("run", "-"), marks=SLOW), pytest.param(("run", "--spec", "-"), marks=SLOW)]
 )
@@ -270,6 +272,7 @@ def test_a_plan_is_written_to_a_file_and_executed_from_there(scenario, model):
     expect_landed(scenario, "hello", "world")
 
 
+@pytest.mark.slow
 def test_plan_reads_a_request_from_a_pipe_and_refuses_an_unsound_plan(scenario, model):
     """SC-8, SC-18: only the plan goes to standard output; findings end with exit code 4."""
     done = given(scenario, "greet the world", "plan", "--model", model, "--spec", "-")

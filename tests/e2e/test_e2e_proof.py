@@ -55,6 +55,7 @@ def events_of(done):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_test_results_are_known_before_work_and_are_evidence_after_it(scenario):
     """AL-10, BX-1: earlier failures are allowed, reported, and do not fail the run."""
     repository(scenario, TESTS)

@@ -243,6 +243,7 @@ def test_rarely_used_libraries_are_imported_on_demand(scenario):
     assert not {"aiohttp", "html.parser", "importlib.metadata", "scaffold.tools.web.http"} & imported
 
 
+@pytest.mark.slow
 def test_a_continued_conversation_knows_the_files_that_it_has_read(scenario):
     """RA-4, RA-10: it replaces a file without reading it again, unless that changed since."""
     readme = scenario.repo / "README.md"

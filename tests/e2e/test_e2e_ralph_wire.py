@@ -65,6 +65,7 @@ async def test_a_task_is_done_with_tools_on_every_wire(scenario, wire, flags):
     assert KEY not in out + err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 async def test_an_interrupted_stream_is_retried_whole_and_its_partial_call_never_runs(scenario, wire):
     """RA-21: its shown text is voided; the file is written once, by the complete call."""
@@ -195,6 +196,7 @@ async def test_a_key_repeated_by_the_server_is_not_shown(scenario, wire, status)
     assert b"mykey" not in out + err
 
 
+@pytest.mark.slow
 async def test_a_busy_endpoint_is_asked_again_after_its_retry_after(scenario):
     """RA-21, AL-31: Retry-After is honoured, and the wait is shown."""
     busy = Turn(status=429, headers={"Retry-After": "1"})
@@ -258,6 +260,7 @@ async def test_each_limit_ends_a_session_with_its_exit_code(scenario):
         assert (code, json.loads(out)["stop_reason"], len(server.requests)) == (2, "max_turns", 5)
 
 
+@pytest.mark.slow
 async def test_what_broken_replies_cost_is_told_even_if_none_follows(scenario):
     """RA-21, BX-11: they may have been billed; the conversation keeps the sum."""
     broken = Turn(text="x" * 300, cut_at=2_000)

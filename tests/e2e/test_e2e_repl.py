@@ -87,6 +87,7 @@ def test_escape_and_ctrl_c_deny(scenario, terminal):
     assert not {"a", "b"} & {path.name for path in scenario.repo.iterdir()}
 
 
+@pytest.mark.slow
 def test_keys_typed_before_a_question_do_not_answer_it_and_are_not_lost(scenario, terminal):
     """RA-13: a stray key is no approval."""
     screen = terminal("--model", record_replies(scenario, [HELD, write("a", "x")], "over"), "--allow-category", "shell")
@@ -165,6 +166,7 @@ def test_ctrl_c_at_the_prompt_clears_then_warns_then_leaves(scenario, terminal):
     assert screen.wait_for_exit() == 0
 
 
+@pytest.mark.slow
 def test_commands_are_answered_without_a_model(scenario, terminal):
     """RA-18, SC-19: the cassette has no reply, so any request would be an error."""
     screen = terminal("--model", record_replies(scenario), "--max-budget-usd", "2")
@@ -236,6 +238,7 @@ def test_pasted_text_stays_one_input(scenario, terminal):
     assert "✗" not in screen.text  # nothing was sent before it was whole
 
 
+@pytest.mark.slow
 def test_commands_and_files_are_completed(scenario, terminal):
     """RA-18."""
     (scenario.repo / "deep" / "er").mkdir(parents=True)
@@ -320,6 +323,7 @@ def test_a_failing_store_is_reported_and_the_session_continues(scenario, termina
     assert screen.wait_for_exit() == 0
 
 
+@pytest.mark.slow
 def test_a_closed_terminal_ends_the_session_and_its_processes(scenario, terminal):
     """SC-1, RA-11: no orphan, nothing lost, no loop on a missing terminal."""
     screen = terminal("--model", record_replies(scenario, shell("touch out/began; sleep 60")), "--yolo")

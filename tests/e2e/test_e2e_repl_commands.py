@@ -67,6 +67,7 @@ def test_a_turn_is_taken_back_after_the_session_was_killed(scenario, terminal):
     second.wait_for("there is nothing to undo")
 
 
+@pytest.mark.slow
 def test_what_is_typed_during_a_turn_takes_effect_in_that_order(scenario, terminal):
     """RA-12, RA-18: a message before a command belongs to what the command changes, one after it does not."""
     model = record_replies(scenario)

@@ -1,5 +1,6 @@
 """Keys of the REPL in a real pseudo-terminal: Escape, Shift-Tab, `!` and long pastes."""
 
+import pytest
 import yaml
 
 from support.scenario import shell, wait_until, write
@@ -21,6 +22,7 @@ def expect(scenario, turn, *words):
     path.write_text(yaml.safe_dump(talk))
 
 
+@pytest.mark.slow
 def test_escape_stops_the_turn_and_nothing_else(scenario, terminal):
     """RA-19: as one Ctrl-C does; with Enter it is a new line, and when idle it does nothing."""
     screen = terminal("--model", record_replies(scenario, HELD, "went on"), "--yolo")
@@ -39,6 +41,7 @@ def test_escape_stops_the_turn_and_nothing_else(scenario, terminal):
     assert "› one\n  two" in screen.text
 
 
+@pytest.mark.slow
 def test_escape_closes_the_menu_before_it_stops_the_turn(scenario, terminal):
     """RA-19."""
     screen = terminal("--model", record_replies(scenario, HELD, "went on"), "--yolo")
@@ -127,6 +130,7 @@ def test_a_pasted_command_is_a_message(scenario, terminal):
     assert not (scenario.out / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_denial_with_a_reason_reaches_the_model(scenario, terminal):
     """RA-13, RA-18: what was typed before stays in the line, and Escape leads back to the question."""
     model = record_replies(scenario, write("a", "x"), "understood")
@@ -149,6 +153,7 @@ def test_a_denial_with_a_reason_reaches_the_model(scenario, terminal):
     assert not (scenario.repo / "a").exists()
 
 
+@pytest.mark.slow
 def test_a_command_with_a_known_prefix_is_not_asked_about_again(scenario, terminal):
     """RA-13: only where the flag lists know the command; anything else is allowed exactly as it is."""
     model = record_replies(scenario, shell("npm test"), shell("npm test --silent"), shell("npm test; ./x"), "done")

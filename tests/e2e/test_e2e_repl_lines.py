@@ -6,6 +6,7 @@ from support.scenario import wait_until, write
 from support.terminal import record_replies
 
 
+@pytest.mark.slow
 def test_a_dumb_terminal_has_a_repl_too(scenario, terminal):
     """RA-18: TERM=dumb."""
     model = record_replies(scenario, write("made.txt", "one\n"), "done")

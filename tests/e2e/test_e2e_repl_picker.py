@@ -29,6 +29,7 @@ def test_a_conversation_is_chosen_at_the_start(scenario, terminal, conversations
     assert "type to filter" not in screen.text
 
 
+@pytest.mark.slow
 def test_escape_leaves_the_list_without_a_session(scenario, terminal, conversations):
     """RA-18."""
     screen = terminal("--resume")
@@ -57,6 +58,7 @@ def test_a_conversation_is_chosen_in_the_repl_and_the_line_works_afterwards(scen
     assert "there is no conversation" not in screen.text
 
 
+@pytest.mark.slow
 def test_a_plain_terminal_gets_the_list(scenario, terminal, conversations):
     """RA-18: as before."""
     screen = terminal("-c", TERM="dumb")

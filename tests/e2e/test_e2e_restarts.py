@@ -100,6 +100,7 @@ def expect_the_end(scenario, actions=ACTIONS):
     return followed.stdout
 
 
+@pytest.mark.slow
 def test_a_killed_owner_is_replaced_and_who_watches_sees_it_through(scenario):
     """SC-16, AL-27, BX-15, BX-17: `--detach`, SIGKILL, `attach`; nothing is landed twice."""
     started(scenario, actions=2)

@@ -56,6 +56,7 @@ def expect_one_run(scenario, *processes):
     return codes[0]
 
 
+@pytest.mark.slow
 def test_a_run_started_twice_at_once_is_one_run(scenario):
     """BX-8, AL-27: the second follows it, and ends with the same code."""
     planned(scenario)

@@ -57,6 +57,7 @@ def call(step, **when):
     return {"when": when, "tool_calls": [step]}
 
 
+@pytest.mark.slow
 def test_a_message_to_a_running_agent_reaches_it_before_its_next_request(scenario):
     """SC-19: without it the file would differ, and the contract fail."""
     scenario.plan(plan_of(g=[action("make", effects=["made"], check="grep -qx told made.txt")]))

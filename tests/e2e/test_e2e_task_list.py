@@ -20,6 +20,7 @@ def tasks(scenario, text):
     return "--tasks", str(path)
 
 
+@pytest.mark.slow
 def test_a_list_of_tasks_is_a_goal_whose_tasks_wait_for_each_other(scenario):
     """SC-22, OR-2: by index from 0, or by key; nothing is planned."""
     listed = [

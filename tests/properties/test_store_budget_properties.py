@@ -167,6 +167,7 @@ def spend_for_real(number: int, words: list[str]) -> None:
     asyncio.run(spend_all())
 
 
+@pytest.mark.slow
 def test_many_processes_respect_one_limit(tmp_path: Path) -> None:
     """BX-11, OR-8: all processes of a run share one ledger, and nothing is lost between them."""
     _expect_processes_to_keep_to_one_limit(tmp_path / "state.db")

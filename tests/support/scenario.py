@@ -113,6 +113,7 @@ class Scenario:
         self.cache = self.home / "scaffold" / "cache"
         self.out = self.repo / "out"
         self._background = folder / "background.txt"
+        self._background.touch()
         self.home.mkdir()
         self.environ = {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),

@@ -146,6 +146,7 @@ async def test_a_request_of_an_unknown_subagent_is_not_shown(path, child):
         await parent.peers.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -172,6 +173,7 @@ async def test_a_session_that_cannot_decide_ends_its_subagent_with_an_error(path
         await parent.peers.close()
 
 
+@pytest.mark.slow
 async def test_an_open_request_is_withdrawn_when_its_subagent_dies(path, child):
     """RA-11: a human who thinks holds nothing up that is over."""
     shown, withdrawn = asyncio.Event(), asyncio.Event()
@@ -195,6 +197,7 @@ async def test_an_open_request_is_withdrawn_when_its_subagent_dies(path, child):
         assert (await asking).decision == "deny"
 
 
+@pytest.mark.slow
 async def test_waiting_for_a_human_does_not_count_against_the_timeout(path, child):
     """RA-11: waiting for consent does not count against the timeout."""
 

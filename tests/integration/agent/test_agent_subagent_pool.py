@@ -115,6 +115,7 @@ async def test_an_interrupted_start_counts_as_cancelled(parent):
     assert parent.peers.running == 0
 
 
+@pytest.mark.slow
 async def test_a_subagent_that_exceeds_its_timeout_is_ended(parent):
     """RA-11: timeout."""
     subagent = await spawn(parent, "sleep 60 & wait", timeout_s=1)

@@ -268,6 +268,7 @@ def follower(command, folder):
             following.kill()
 
 
+@pytest.mark.slow
 def test_following_survives_new_truncated_replaced_and_torn_files(context, plan, journal, repository):
     """SC-19: every line is shown once, whole, whatever happens to its file."""
     run = begin(context, make_run(context, plan))

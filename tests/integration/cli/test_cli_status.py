@@ -314,6 +314,7 @@ def test_watching_an_ended_run_returns(context, plan, scaffold):
     assert len(scaffold("status", "--watch", "--json").out.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_watching_draws_until_the_run_ends(context, plan, repository):
     run = begin(context, make_run(context, plan))
     command = [sys.executable, "-m", "scaffold", "status", "--watch", "--json"]
@@ -358,6 +359,7 @@ def watcher(command, folder):
             watching.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (40, 8)])
 def test_watching_in_a_terminal_redraws_in_place_and_leaves_the_final_state(context, plan, repository, columns, rows):
     """BX-12: it fits, does not flicker, and has no colours where they are unwanted."""

@@ -202,6 +202,7 @@ async def test_the_first_attempt_at_limiter_by_name_claims_success_and_changes_n
     assert await workspace.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 async def test_of_the_parallel_actions_only_the_two_strategies_conflict(workspace: Workspace) -> None:
     """The sample plan's part of BX-6: one conflicting pair, so one action is redone."""
     base = await workspace.git("rev-parse", "HEAD")

@@ -100,6 +100,7 @@ async def test_a_branch_is_not_moved_to_a_commit_of_which_a_part_was_collected(
     assert (await read_commit(git, "session")).commit == new
 
 
+@pytest.mark.slow
 async def test_a_collection_that_runs_is_waited_for(repo, sh, head, people, environ, tmp_path):
     git = (await open_repository(repo.root, environ=environ)).git
     await sh("sleep 1 & echo $! host > .git/gc.pid; (sleep 0.3; rm .git/gc.pid) &")

@@ -117,6 +117,7 @@ async def test_a_timeout_is_not_retried(flaky, environ, tmp_path):
     assert calls(environ, tmp_path) == 1
 
 
+@pytest.mark.slow
 async def test_a_lock_that_is_never_released_is_named(repo, sh):
     await sh("touch .git/index.lock")
     with pytest.raises(GitError, match=r"index\.lock") as caught:

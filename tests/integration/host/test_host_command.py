@@ -120,6 +120,7 @@ async def test_output_that_cannot_be_written_is_an_error(sh):
 
 
 @EITHER_WAY
+@pytest.mark.slow
 async def test_a_timeout_ends_a_process_tree_that_ignores_sigterm(sh, tmp_path, process_in, eventually, containment):
     """BX-17"""
     task = asyncio.create_task(sh(STUBBORN, timeout_s=0.5, containment=containment))
@@ -189,6 +190,7 @@ async def test_a_daemon_ends_with_the_contained_command_that_started_it(sh, tmp_
 
 
 @LINUX
+@pytest.mark.slow
 async def test_a_daemon_ends_with_a_contained_command_that_runs_out_of_time(sh, tmp_path, process_in):
     """BX-17"""
     finished = await sh(DAEMON + UNTIL_THERE + "sleep 60", timeout_s=1, containment=Containment())

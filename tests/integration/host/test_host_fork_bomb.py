@@ -50,6 +50,7 @@ async def test_a_command_with_too_many_processes_is_ended_completely(sh):
     assert await sleepers(sh) == 0
 
 
+@pytest.mark.slow
 async def test_a_command_may_have_as_many_processes_as_allowed(sh):
     finished = await sh(BROOD.format(90), containment=Containment(max_processes=100), timeout_s=1.5)
     assert (finished.too_many_processes, finished.timed_out, finished.stdout) == (False, True, b"born\n")

@@ -293,6 +293,7 @@ attempt(taken.setsockopt, socket.SOL_SOCKET, 25, b"")
     assert await printed(zone, code) == ["lo", "EPERM"]
 
 
+@pytest.mark.slow
 async def test_changing_an_address_while_it_is_read_reaches_no_other_server(zone, foreign):
     """BX-9"""
     foreign.setblocking(False)

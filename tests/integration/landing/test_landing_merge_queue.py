@@ -102,6 +102,7 @@ async def test_candidates_that_pass_alone_must_pass_together(harness):
     assert "Changes that landed meanwhile" in briefing
 
 
+@pytest.mark.slow
 async def test_a_check_that_hangs_during_landing_is_a_timeout(harness):
     slow = Check(command='test -n "$SCAFFOLD_ATTEMPT" || sleep 60', timeout_s=1.5)
     run, queue = await begin(harness, act("a", contract=Contract(commands=(slow,))), **UNSANDBOXED)
@@ -138,6 +139,7 @@ async def test_a_landing_without_a_contract_is_a_weak_fact(harness):
     assert [(each.kind, each.exit_code) for each in fact.evidence] == [("change", None)]
 
 
+@pytest.mark.slow
 async def test_a_doubt_that_only_the_worker_looks_for_stays_with_the_fact(harness):
     """BX-5: the landing does not empty functions again."""
     run, queue = await begin(harness, act("a", contract=Contract(commands=(Check(command="python3 test_a.py"),))))

@@ -71,6 +71,7 @@ async def test_a_landing_of_work_that_was_proven_as_it_lands_takes_four_git_proc
     assert [call for call in first if call not in {"config", "rev-parse", "rev-list"}] == LANDING_PROVEN
 
 
+@pytest.mark.slow
 async def test_a_landing_takes_at_most_five_git_processes_besides_its_checks(harness, log):
     """Its worktree included."""
     *_, last = await landings(harness, log, check="true")

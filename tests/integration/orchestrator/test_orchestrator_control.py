@@ -100,6 +100,7 @@ async def test_a_living_owner_executes_a_request(harness):
     assert (await carried).cause == "cancelled"
 
 
+@pytest.mark.slow
 async def test_a_pause_is_withdrawn_as_long_as_work_is_running(harness):
     """SC-17, SC-19: `pause; resume` goes on with the same run."""
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])))

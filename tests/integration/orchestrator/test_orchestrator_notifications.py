@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+import pytest
+
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import InboxItem
 from scaffold.core.states import Completed, Failed
@@ -109,6 +111,7 @@ async def test_a_failing_command_raises_one_notice(harness):
     assert notifier.warnings == ["The `notify` command failed: exit code 3: no bell"]
 
 
+@pytest.mark.slow
 async def test_a_hanging_command_is_ended_and_delays_nothing(harness):
     run = await harness.own(goal("g", act("a")))
     notifier = Notified(harness, run, 'echo began > "$HOME/told"; sleep 60', timeout_s=1.5)

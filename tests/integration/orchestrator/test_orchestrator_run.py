@@ -108,6 +108,7 @@ async def test_own_failures_use_up_the_attempts_and_a_later_success_lands(harnes
     assert "+1" in attempts[2].briefing
 
 
+@pytest.mark.slow
 async def test_the_caps_of_run_and_goal_limit_the_agents(harness):
     """SC-15: three for a goal, four for this run; the caps hold in the transaction that fills them."""
     run = await harness.open_run(
@@ -262,6 +263,7 @@ async def test_a_goal_retried_during_the_run_is_supervised_again(harness):
     assert (await carried).state == Completed()
 
 
+@pytest.mark.slow
 async def test_a_worker_that_dies_silently_is_accounted_for(harness):
     """SC-20, AL-20: it has died, by a signal or an exit code, and did not fail; one that never began starts again."""
     run = await harness.open_run(goal("g", act("a")))

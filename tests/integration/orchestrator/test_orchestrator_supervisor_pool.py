@@ -60,6 +60,7 @@ def worker(harness, run, **turns):
     return work
 
 
+@pytest.mark.slow
 async def test_a_killed_supervisor_is_restarted(harness):
     """SC-16: the supervisor of an active goal is replaced after any end without completion."""
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])))
@@ -327,6 +328,7 @@ async def test_a_supervisor_inside_the_dead_owner_is_only_forgotten(harness):
     assert harness.store.goals.of_run(run.id)[0].supervisor is None
 
 
+@pytest.mark.slow
 async def test_a_worker_without_a_heartbeat_is_ended_and_its_work_restarted(harness):
     """BX-12, SC-20: it was stopped, or stuck; that does not count as a failure."""
     run = await harness.open_run(goal("g", act("a")))

@@ -59,6 +59,7 @@ async def test_a_run_in_which_only_a_human_can_help_pauses_and_continues_after_t
     assert [each.outcome for each in harness.attempts(run, "a")] == ["waiting", "landed"]
 
 
+@pytest.mark.slow
 async def test_a_run_whose_question_is_asked_at_a_terminal_waits_for_the_answer(harness):
     """BX-13: although its worker has ended; once the terminal is left, it pauses."""
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])), **ASKING)

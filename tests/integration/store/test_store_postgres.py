@@ -156,6 +156,7 @@ def test_a_transaction_that_lost_its_connection_executes_nothing_more(nowhere: P
     assert [run.state for run in store.runs.all()] == [a_run().state]
 
 
+@pytest.mark.slow
 def test_several_processes_may_create_a_schema_at_once(postgres_url: str) -> None:
     """OR-8: the store is shared from the start."""
     place = new_location(postgres_url)

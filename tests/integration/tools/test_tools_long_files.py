@@ -204,6 +204,7 @@ async def test_a_long_search_is_stopped_at_its_timeout(root, sparse, path, time_
     assert f"took more than {time_limit_s:g} s" in output.content
 
 
+@pytest.mark.slow
 async def test_a_file_too_long_to_count_in_time_is_reported_as_such(root, sparse):
     """RA-4."""
     read = read_file(Workspace(root, {}), time_limit_s=0.3)

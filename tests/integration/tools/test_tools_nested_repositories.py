@@ -140,6 +140,7 @@ async def test_a_clone_of_the_user_s_between_two_commands_stays(workspace, check
     assert (checkout / "vendor" / "later" / ".git").is_dir()
 
 
+@pytest.mark.slow
 async def test_a_repository_of_a_cancelled_command_is_moved_aside_too(workspace, checkout):
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(1.0):

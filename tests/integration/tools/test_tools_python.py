@@ -57,6 +57,7 @@ async def test_installed_packages_can_be_imported(py, tmp_path):
     assert "8" in (await py("import extra; print(extra.x)")).content
 
 
+@pytest.mark.slow
 async def test_long_code_runs_and_endless_code_is_stopped(py):
     assert "done" in (await py("x = 1\n" * 100_000 + "print('done')")).content
     output = await py("while True: pass", timeout_s=1)

@@ -158,6 +158,7 @@ async def test_a_loop_of_redirects_ends(fetch, site):
     assert len(site[1]) == MAX_REDIRECTS + 1
 
 
+@pytest.mark.slow
 async def test_a_page_that_never_ends_does_not_block(fetch):
     """RA-4: a tool that would never end."""
     alive = 0

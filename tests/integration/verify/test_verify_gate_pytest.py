@@ -238,6 +238,7 @@ async def test_the_recorder_works_in_xdist_workers_and_beside_other_plugins(tmp_
     assert (lying.problem, "cannot be trusted" in lying.detail) == ("error", True)
 
 
+@pytest.mark.slow
 async def test_only_selected_tests_run(tmp_path):
     """AL-11: by name or by file; others are not even imported."""
     files = {

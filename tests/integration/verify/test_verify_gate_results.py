@@ -23,6 +23,7 @@ def test_sometimes():
 """
 
 
+@pytest.mark.slow
 async def test_a_change_is_compared_with_earlier_failures(candidates):
     """AL-9, AL-10, BX-4: a failure of the baseline is allowed, a new one blocks, and is named."""
     base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
@@ -61,6 +62,7 @@ def sub(a, b):
 """
 
 
+@pytest.mark.slow
 async def test_a_failure_is_repeated_without_what_it_left_in_the_temporary_folder(candidates, tmp_path):
     """BX-4: work that is wrong in the first process that uses it is not flaky."""
     base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})
@@ -220,6 +222,7 @@ async def test_only_tests_that_concern_the_change_run(candidates):
     assert (focused.focused, focused.counts) == (True, {"pass": 5})
 
 
+@pytest.mark.slow
 async def test_tests_that_need_others_before_them_are_judged_by_a_whole_run(candidates):
     """AL-11: they passed before only because others ran, too."""
     tests = "\n\n".join(f"def test_{number}():\n    import sys\n    assert 'far' in sys.argv\n" for number in range(5))
@@ -291,6 +294,7 @@ async def test_a_known_complete_run_of_the_commit_is_not_repeated(candidates):
     assert (again, first["test"].verdict) == (first, "pre_existing")
 
 
+@pytest.mark.slow
 async def test_gates_run_last_and_block_what_the_contract_allows(candidates):
     """AL-9: safety, contract, gates."""
     base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})

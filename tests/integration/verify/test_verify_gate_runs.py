@@ -164,6 +164,7 @@ async def test_ruff_and_mypy_report_their_findings(tmp_path):
     assert list(mypy.outcomes) == ["b.py: assignment"]
 
 
+@pytest.mark.slow
 async def test_a_finding_that_mypy_prints_over_several_lines_is_known_by_its_code(tmp_path):
     long = "a_function_with_a_name_that_leaves_no_room_for_the_code_in_the_same_line_of_a_terminal"
     write_files(

@@ -242,6 +242,7 @@ async def test_a_name_that_is_not_utf_8_is_an_error_with_a_fix(project):
     assert isinstance(await project.prepare(include=("*.local.json", "!a*")), PreparedEnvironment)
 
 
+@pytest.mark.slow
 async def test_too_much_or_unreadable_files_are_an_error_with_a_fix(project):
     """BX-10"""
     fill(project, *(f"data/{number}.csv" for number in range(MAX_FILES + 1)))

@@ -30,6 +30,7 @@ class CalcTest(unittest.TestCase):
 """
 
 
+@pytest.mark.slow
 async def test_a_failed_test_is_told_with_its_assertion(candidates):
     """AL-6, AL-9: for pytest, with what its assertion says; only new failures."""
     base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})

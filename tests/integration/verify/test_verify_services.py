@@ -298,6 +298,7 @@ async def test_services_that_cannot_be_stopped_are_reported_with_the_command(pro
     assert (docker.up, len(messages), list(services.compose_context.shared.glob("*.json"))) == ([], 2, [])
 
 
+@pytest.mark.slow
 async def test_services_in_use_are_not_stopped_at_the_end_of_a_run(project, docker, port):
     services = Services((f"compose @{port}",), await means_of(project))
     async with services_up(services, None) as found:

@@ -75,6 +75,7 @@ async def test_an_existing_test_that_was_as_unstable_before_does_not_block(proje
     assert "failed when repeated without PYTHONHASHSEED, as users run it: test_seed.py::test_seed." in found[2]
 
 
+@pytest.mark.slow
 async def test_new_tests_are_repeated_by_their_gate(project):
     """BX-4: those that the contract does not run, too, except for tests that were known to fail."""
     gates = (GateResult(gate=TEST, verdict="pass", duration_s=0.1),)

@@ -207,6 +207,7 @@ async def test_a_deadline_ends_the_attempt_and_pins_its_work(harness):
     assert await harness.show(f"{attempt.head_sha}:a") == "x"
 
 
+@pytest.mark.slow
 async def test_a_deadline_applies_while_the_work_is_checked(harness):
     run = await begin(harness, check="sleep 60", attempt_timeout_s=1.0)
     assert (await harness.work(run, "a", "echo x > a")).outcome == "timeout"
@@ -332,6 +333,7 @@ def killed(tmp_path, monkeypatch):
     return mark
 
 
+@pytest.mark.slow
 async def test_work_is_pinned_after_a_rescue_in_which_git_was_killed(killed, harness):
     """BX-3, BX-15: the remaining lock does not stop the next one."""
     run = await begin(harness)

@@ -23,6 +23,7 @@ def expect_gone(pid):
 
 
 @LINUX
+@pytest.mark.slow
 async def test_a_daemon_cannot_fix_files_while_they_are_checked(harness, tmp_path):
     """BX-5, BX-17: it is ended with the command that started it; the checks see the commit."""
     pid = tmp_path / "pid"

@@ -102,6 +102,7 @@ async def test_when_as_many_wait_as_there_are_agents_another_one_ends_at_once(ha
     assert harness.statuses(run) == {"a": "landing", "b": "blocked", "c": "landing"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["paused", "reached"])
 async def test_what_its_goal_does_not_want_now_is_not_waited_for_at_a_terminal(harness, what):
     """BX-13, SC-17: a pause lets running work end, and one that waits for a human does not run."""
@@ -121,6 +122,7 @@ async def test_what_its_goal_does_not_want_now_is_not_waited_for_at_a_terminal(h
         assert (await working).outcome == "waiting"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("second_is_answered", [True, False], ids=["both answered", "one is not"])
 async def test_calls_that_wait_at_the_same_time_go_on_together(harness, second_is_answered):
     """BX-13: until all are decided there is no slot, and the turn is stored with none of them run."""

@@ -22,6 +22,7 @@ def inodes(harness, run):
     return {path.stat().st_ino for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 async def test_the_next_attempt_gets_the_same_worktree_without_anything_of_the_last(harness):
     """AL-12: ignored and unknown files, whether the last attempt succeeded or failed."""
     await harness.sh("echo '*.log' > .gitignore; git add .; git commit -qm ignore")

@@ -163,6 +163,7 @@ async def test_the_output_limit_does_not_exceed_the_rest_of_the_window(model, wo
     assert json.loads(wire.posts[0].body).get("max_tokens") == pytest.approx(max_tokens, abs=100)
 
 
+@pytest.mark.slow
 async def test_the_time_to_send_a_long_request_is_no_silence():
     """RA-21: on a slow line each try would be given up before the server has read the request."""
     deadlines = Deadlines(connect_s=1.0, idle_s=1.0, total_s=60.0)

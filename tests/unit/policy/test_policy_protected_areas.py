@@ -58,6 +58,7 @@ def test_areas_are_configurable():
     ]
 
 
+@pytest.mark.slow
 def test_hardly_any_standard_library_file_is_flagged():
     """AL-18, RA-14: fewer than 2% of its files lie in an area by our words, and none but certificates is a secret."""
     names = [str(path.relative_to(LIBRARY)) for path in LIBRARY.rglob("*.py") if "site-packages" not in path.parts]

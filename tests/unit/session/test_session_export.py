@@ -8,6 +8,7 @@ import pytest
 from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, ToolCall, ToolResult, UserMessage
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
+from scaffold.host.wall_clock import zoned_time
 from scaffold.session.export import conversation_markdown, export_path, write_new_file
 from scaffold.store.user.conversations import StoredConversation
 
@@ -32,7 +33,8 @@ def test_everything_said_and_done_is_written():
         UserMessage((ToolResult("1", "read_file", "```\nfenced", failed=True),)),
     ]
     text = conversation_markdown(STORED, messages)
-    assert text.startswith("# mend it\n\nConversation abc of ralph in `/x`, begun 2030-01-02 03:04 UTC.\ncost unknown,")
+    begun = zoned_time(STORED.created_at)
+    assert text.startswith(f"# mend it\n\nConversation abc of ralph in `/x`, begun {begun}.\ncost unknown,")
     assert text.endswith(
         """## You
 
