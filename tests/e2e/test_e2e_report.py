@@ -42,10 +42,10 @@ def test_a_run_ends_with_a_page_that_shows_its_facts_their_evidence_and_what_to_
     done = scenario.run("--yes")
     assert done.returncode == 0, done.stderr
     run = scenario.status()["run"]
-    hint = f"  scaffold open {run['id']}  the report as a page: .scaffold/reports/{run['id']}.html"
-    assert hint in done.stdout.splitlines()
+    hint = f"scaffold open {run['id']} the report as a page: .scaffold/reports/{run['id']}.html".split()
+    assert hint in [line.split() for line in done.stdout.splitlines()]
     assert done.stdout.splitlines()[-1] == "landed 2 actions, 2 facts with evidence"
-    assert scenario.scaffold("status").stdout.splitlines()[-1] == hint
+    assert scenario.scaffold("status").stdout.splitlines()[-1].split() == hint
     page = Page(report_of(scenario).read_text())
     assert page.sections == ["next", "evidence", "plan", "timeline", "cost"]
     tip = scenario.git("rev-parse", run["session_branch"])[:8]

@@ -103,11 +103,11 @@ def next_lines(view: RunView, layout: Layout, page: Path | None, *, lasting: boo
 
     `page` is the report as an HTML page, if it was written; a path is never cut, however long it is.
     """
-    lines = [heading("Next"), *_commands(next_commands(view, lasting=lasting), layout)]
+    commands = dict(next_commands(view, lasting=lasting))
     if page is not None:
         place = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
-        lines.append(printable(f"  scaffold open {view.run.id}  the report as a page: {place}"))
-    return lines
+        commands[f"scaffold open {view.run.id}"] = f"the report as a page: {place}"
+    return [heading("Next"), *_commands(commands, layout)]
 
 
 def _needs_you(view: RunView, layout: Layout) -> str:
@@ -344,9 +344,9 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
 
 
 def _commands(commands: Mapping[str, str], layout: Layout) -> Iterator[str]:
-    """Yield commands to copy, none of them broken, each with its purpose where that fits beside it."""
+    """Yield commands to copy, none of them broken, each with its purpose beside it, or below if that does not fit."""
     wide = min(44, max(map(cell_len, commands)))
     for command, purpose in commands.items():
-        shown = printable(command)
-        line = f"  {shown}{' ' * (wide - cell_len(shown))}  {purpose}"
-        yield line if cell_len(line) <= layout.columns else f"  {shown}"
+        shown, says = printable(command), printable(purpose)
+        line = f"  {shown}{' ' * (wide - cell_len(shown))}  {says}"
+        yield from [line] if cell_len(line) <= layout.columns else [f"  {shown}", f"      {says}"]
