@@ -39,7 +39,7 @@ class Place:
         self.commit_all("import")
 
     def commit_all(self, message: str) -> None:
-        """Make a repository of the folder unless it is one, and commit everything as somebody."""
+        """Make a repository of the folder unless it is one, and commit everything as an example user."""
         author = ("-c", "user.name=Grace", "-c", "user.email=grace@example.org")
         for args in (("init", "-q", "-b", "main"), ("add", "-A"), (*author, "commit", "-q", "-m", message)):
             subprocess.run(["git", *args], cwd=self.repo, env=self.environ, check=True)

@@ -29,7 +29,7 @@ class Step(Struct, frozen=True, kw_only=True):
     answers: tuple[tuple[str, str], ...] = ()
     """What is typed at a terminal: a question, and the answer to it."""
     in_pipe: str = ""
-    """What is typed in a pipe instead, where nobody answers; empty for the same."""
+    """What is typed in a pipe instead, where no question can be answered; empty for the same."""
     pipe_codes: frozenset[int] | None = None
     still: bool = True
     """Whether nothing changes meanwhile, so that what it prints twice can be compared."""

@@ -227,7 +227,7 @@ def _os_error(error: OSError) -> tuple[str, str, int] | None:
         case errno.EACCES | errno.EPERM | errno.EROFS if error.filename is not None:
             return (
                 f"{error.filename} cannot be used: {error.strerror}",
-                "Make it readable and writable for you, then repeat the command.",
+                "Check its permissions and whether its file system is read-only, then repeat the command.",
                 FAILED,
             )
         case errno.ENOENT if error.filename is None:  # only `getcwd` fails without a file name

@@ -19,7 +19,7 @@ class Work(Struct, frozen=True, kw_only=True):
     is_whole: bool = True
     """Whether its duration says how long the same command will take: False for a part of the tests, and for a wait."""
     surrounds: bool = False
-    """Whether it consists of other work, which is told instead wherever it lasts."""
+    """Whether it consists of other work, which is shown instead while it runs."""
 
     @property
     def text(self) -> str:

@@ -30,6 +30,12 @@ def is_alive(identity: ProcessIdentity) -> bool:
     return found is not None and found[0] != "Z" and found[1] == identity.started
 
 
+def is_stopped(identity: ProcessIdentity) -> bool:
+    """Return True if exactly this process is there and does nothing until it is continued, e.g. after Ctrl-Z."""
+    found = _look_up(identity.pid)
+    return is_alive(identity) and found is not None and found[0] in {"T", "t"}
+
+
 def has_exited(identity: ProcessIdentity | None) -> bool:
     """Return True if the process existed and is no longer running; False for None."""
     return identity is not None and not is_alive(identity)

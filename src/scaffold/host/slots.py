@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from scaffold.host.files import try_lock
@@ -48,8 +48,3 @@ class Slots:
                 return slot
             os.close(slot)
         return None
-
-
-def slot_taken(slots: Slots | None) -> AbstractAsyncContextManager[None]:
-    """Return a block that holds a slot; None for no limit."""
-    return nullcontext() if slots is None else slots.taken()

@@ -11,7 +11,7 @@ from scaffold.core.step import Step, Work
 from scaffold.run.context import RunContext
 
 SHOWN_AFTER_S = 0.5
-"""What takes less time than this is not recorded: nobody could read it, and the writes would slow it down."""
+"""What takes less time than this is not recorded: it would be gone before it is read, and writing slows it down."""
 
 
 class StepRecorder:

@@ -42,7 +42,7 @@ class AgentRow(Struct, frozen=True, kw_only=True):
     waits_on: str = ""
     """What it waits for; empty if it does not wait."""
     step: Step | None = None
-    """The command or wait that it is busy with for at least a second; None if there is none."""
+    """The command or wait that it is busy with, recorded after half a second; None if there is none."""
     last_activity: Activity | None = None
 
     @property

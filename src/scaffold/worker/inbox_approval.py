@@ -19,7 +19,7 @@ from scaffold.core.model import InboxItem, InboxKind
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.run_settings import PermissionSettings
 from scaffold.core.states import Active
-from scaffold.core.tool import ToolCategory
+from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.host.random_ids import new_id
 from scaffold.host.wake_fifo import wake_up
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalListener, Delegation
@@ -105,6 +105,26 @@ class InboxApprover:
     def keeps(self, turn: Callable[[], WaitingTurn | None]) -> None:
         """Store what `turn` returns whenever a wait begins, until it is over: the next attempt can continue it."""
         self._turn = turn
+
+    def guard(self, tool: Tool) -> Tool:
+        """Return the tool, of which no call runs before the stored turn of an earlier wait is deleted."""
+
+        async def work(args: Mapping[str, Any]) -> ToolOutput:
+            self.goes_on()
+            return await tool.run(args)
+
+        return msgspec.structs.replace(tool, run=work)
+
+    def goes_on(self) -> None:
+        """Delete the stored turn, unless a call of it waits: what is done from now on must not be done again."""
+        store, attempt = self._context.store, self._task.attempt
+        if not store.waiting_turns.is_kept(attempt.id) or store.attempts.waits(attempt.id):
+            return
+        with store.transaction(durable=True):
+            store.attempts.check(attempt.id, fence=attempt.fence)
+            # A call that runs at the same time may begin to wait in between.
+            if not store.attempts.waits(attempt.id):
+                store.waiting_turns.forget(attempt.action_id)
 
     async def decide_call(self, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:
         """Return a human's decision about exactly this request, asked for exactly this reason.
@@ -194,7 +214,7 @@ class InboxApprover:
                 raise _waiting_error(asked)
             # The end of a terminal's process is no change of the store.
             wait_s = TERMINAL_POLL_S if stays else min(TERMINAL_POLL_S, left_s)
-            # While somebody is asked, the attempt's time stands still.
+            # While a terminal asks, the attempt's time limit is suspended.
             tick = await self._next_change(tick, wait_s, is_parked=stays)
         return decided
 

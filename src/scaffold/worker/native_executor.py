@@ -106,7 +106,7 @@ def native_agent(
             watch=repeats.watch,
             redactor=run_context.redactor,
         ),
-        records=AgentRecords(journal=journal, budget=WaitAwareBudget(budget, context.activity)),
+        records=AgentRecords(journal=journal, budget=WaitAwareBudget(budget, context.activity, context.human.goes_on)),
     )
     context.human.keeps(partial(_waiting_turn, agent, todos))
     return agent
@@ -157,7 +157,7 @@ def _tools(
     if not context.task.run.settings.permissions.yolo:
         yield ask_human(context.human.answer)
     if not reviews:
-        yield request_files(FileRequests(context).ask)
+        yield context.human.guard(request_files(FileRequests(context).ask))
 
 
 def _tool_root(context: AttemptContext, seen: SeenFiles) -> tuple[ToolRoot, Path]:
@@ -190,4 +190,4 @@ def _guarded(
         confined=context.sandbox is not None,
         tell=approval_logger(journal),
     )
-    yield from map(gate.guard, tools)
+    yield from map(gate.guard, tools if human is None else map(human.guard, tools))

@@ -2,12 +2,13 @@
 
 import asyncio
 import os
+import signal
 import sys
 
 import msgspec
 import pytest
 
-from scaffold.host.identity import identify, is_alive, own_identity
+from scaffold.host.identity import identify, is_alive, is_stopped, own_identity
 from scaffold.host.process.command import run_command
 
 
@@ -47,3 +48,21 @@ async def test_a_zombie_is_not_alive(tmp_path, env, eventually):
     assert identify(zombie.pid) == zombie
     task.cancel()
     await asyncio.wait([task])
+
+
+async def test_a_suspended_process_is_alive_and_stopped(tmp_path, env, eventually):
+    """BX-13: it can ask nothing until it is continued."""
+    script = ["sh", "-c", "echo $$ > pid; exec sleep 60"]
+    task = asyncio.create_task(run_command(script, cwd=tmp_path, env=env, timeout_s=30))
+    pid_file = tmp_path / "pid"
+    await eventually(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
+    process = identify(int(pid_file.read_text()))
+    assert not is_stopped(process)
+    for number, stopped in ((signal.SIGSTOP, True), (signal.SIGCONT, False)):
+        os.kill(process.pid, number)
+        await eventually(lambda wanted=stopped: is_stopped(process) is wanted)
+        assert is_alive(process)
+    task.cancel()
+    await asyncio.wait([task])
+    await eventually(lambda: not is_alive(process))
+    assert not is_stopped(process)

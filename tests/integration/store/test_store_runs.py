@@ -189,6 +189,18 @@ def test_a_control_request_is_visible_to_other_connections_and_can_be_withdrawn(
         assert rival.runs.control_request("run-1") == request
 
 
+def test_a_request_that_is_answered_is_withdrawn_unless_another_one_came_since(store: Store) -> None:
+    """SC-17: a stop is not lost while the owner answers a resume."""
+    with store.transaction():
+        store.runs.add(a_run())
+    for asked, left in (("resume", None), ("stop", "stop")):
+        with store.transaction():
+            store.runs.ask("run-1", asked)
+        with store.transaction():
+            store.runs.answer("run-1", "resume")
+        assert store.runs.control_request("run-1") == left
+
+
 def test_the_cost_of_a_run_is_the_sum_of_its_attempts(store: Store) -> None:
     store_run(store, an_action("a"), an_action("b"))
     assert store.runs.spent("run-1") == Usage()

@@ -49,6 +49,8 @@ def test_what_a_process_of_an_earlier_owner_did_does_not_count(store: Store, clo
     with store.transaction():
         store.steps.clear(dead)
     assert store.steps.of_run("run-1", fence=2) == (living,)
+    _set(store, dead)
+    assert store.steps.of_run("run-1", fence=2) == (living,), "it was late"
 
 
 def test_a_step_tells_how_long_the_same_command_took_last(store: Store, clock: FakeClock) -> None:

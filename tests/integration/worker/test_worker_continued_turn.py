@@ -5,11 +5,14 @@ from contextlib import closing
 
 import pytest
 
+from builders import with_settings
 from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import carried_out, decide, worked
 from scaffold.core.conversation import AssistantMessage, Text, ToolResult, UserMessage, WaitingTurn
+from scaffold.core.printable_text import utf8_safe
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal
@@ -125,6 +128,19 @@ async def test_work_that_conflicts_with_what_landed_starts_over(harness):
     assert said in notices(harness, run)
 
 
+async def test_a_continued_turn_is_not_continued_again_once_it_has_gone_on(harness):
+    """BX-13: also if its call needs no decision any more, so that no wait ends."""
+    run = await begin(harness)
+    asking = call_entry(1, ("shell", {"command": "echo x >> log; cp log a"}))
+    assert (await worked(harness, run, asking)).outcome == "waiting"
+    run = harness.store.runs.get(run.id)
+    reconfigure_run(harness.context, run, with_settings(run.settings, yolo=True))
+    ending, requests = await continued(harness, run)
+    assert isinstance(ending, CandidateReady)
+    assert [request.caller.turn for request in requests] == [2]
+    assert not any(harness.store.waiting_turns.is_kept(each.id) for each in harness.attempts(run, "a"))
+
+
 async def test_with_another_model_it_starts_over(harness):
     """BX-13: what one model has thought is not sent to another."""
     run = await begin(harness)
@@ -155,7 +171,7 @@ async def test_a_turn_is_stored_whole(harness, text):
         harness.store.waiting_turns.keep(attempt.id, turn)
     found = harness.store.waiting_turns.get(attempt.id)
     assert found.results == turn.results
-    assert found.messages[1] == turn.messages[1]
+    assert found.messages == (UserMessage((Text(utf8_safe(text)),)), turn.messages[1])
     assert harness.store.waiting_turns.is_kept(attempt.id)
     with harness.store.transaction():
         harness.store.waiting_turns.forget(attempt.action_id)

@@ -28,8 +28,8 @@ def failing(error):
 @pytest.mark.parametrize(
     ("number", "path", "said"),
     [
-        (errno.EROFS, "/x/lock", "error: /x/lock cannot be used: Read-only file system\n  Make it readable and"),
-        (errno.EACCES, "/x/lock", "error: /x/lock cannot be used: Permission denied\n  Make it readable and"),
+        (errno.EROFS, "/x/lock", "error: /x/lock cannot be used: Read-only file system\n  Check its permissions"),
+        (errno.EACCES, "/x/lock", "error: /x/lock cannot be used: Permission denied\n  Check its permissions"),
         (errno.ENOSPC, "/x/lock", "error: the disk is full (/x/lock)\n  Free some space"),
         (errno.ENOSPC, None, "error: the disk is full\n  Free some space"),
         (errno.EIO, "/x/lock", "error: unexpected OSError: [Errno 5]"),

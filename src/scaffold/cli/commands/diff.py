@@ -93,7 +93,7 @@ async def _of_run(context: RunContext, run: Run) -> DiffRange:
     if tip is None:
         return DiffRange(note=f"{run.session_branch} does not exist: nothing has landed, or the branch was deleted")
     if tip == run.base_sha:
-        return DiffRange(note=f"nothing has landed on {run.session_branch} yet")
+        return DiffRange(base=run.base_sha, commit=tip, note=f"nothing has landed on {run.session_branch} yet")
     return DiffRange(base=run.base_sha, commit=tip)
 
 

@@ -32,7 +32,7 @@ async def _open(run_name: str | None, *, as_json: bool) -> None:
             path = write_report(context, run)
         except OSError as error:
             what = f"the report cannot be written to {error.filename}: {error.strerror}"
-            raise ScaffoldError(what, "Make room for it there, then try again.") from error
+            raise ScaffoldError(what, "Free some space or fix the permissions, then try again.") from error
     if as_json:
         print_json({"run": run.id, "path": str(path)})
         return

@@ -13,7 +13,7 @@ from scaffold.cli.render.inbox import item_text
 from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.live.live_screen import RunScreen, run_screen
 from scaffold.cli.render.live.progress import JsonEventLines
-from scaffold.cli.render.style import is_terminal
+from scaffold.cli.render.style import is_ci, is_terminal
 from scaffold.cli.wiring import repository_context
 from scaffold.core.errors import ScaffoldError, StoreUnavailable
 from scaffold.core.events import StoredEvent
@@ -43,7 +43,7 @@ def event_sink_for(
     if as_json:
         return JsonEventLines()
     screen = run_screen(context, run, quiet=quiet)
-    if not is_terminal(sys.stdin, sys.stdout):
+    if is_ci() or not is_terminal(sys.stdin, sys.stdout):
         return screen
     return AskingScreen(repository_context(context.repository), run, screen, stopping=stopping)
 

@@ -52,7 +52,12 @@ def can_redraw(environ: Mapping[str, str]) -> bool:
 
 def can_draw_on(out: TextIO) -> bool:
     """Return whether rows can be drawn again in place: on a terminal that is no dumb one, and not in CI."""
-    return is_terminal(out) and can_redraw(os.environ) and not os.environ.get("CI")
+    return is_terminal(out) and can_redraw(os.environ) and not is_ci()
+
+
+def is_ci() -> bool:
+    """Return whether this is a job of a CI system: some give it a terminal, but there is no user at it."""
+    return bool(os.environ.get("CI"))
 
 
 def print_json(value: object) -> None:

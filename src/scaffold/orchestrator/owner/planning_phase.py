@@ -157,9 +157,10 @@ class PlanningPhase:
     async def _watch_control_requests(self) -> None:
         while True:
             request = self._context.store.runs.control_request(self.run.id)
-            if request == "resume":  # it withdraws a pause, which has ended nothing yet
-                with owner_transaction(self._context.store, self.run, durable=True):
-                    self._context.store.runs.ask(self.run.id, None)
+            if request == "resume":
+                if self._stop_cause is None:  # it withdraws a pause that has ended nothing yet
+                    with owner_transaction(self._context.store, self.run, durable=True):
+                        self._context.store.runs.answer(self.run.id, request)
             elif request is not None and not (request == "pause" and self._agent_works):
                 self.stop(STOP_BY_REQUEST[request])
             await self._context.clock.sleep(REQUEST_POLL_S)

@@ -97,7 +97,7 @@ def pause_if_waiting(store: Store, run: Run) -> bool:
     # Most runs do not wait for a human; the transaction below would take the write lock at every wake-up.
     if not any(store.actions.waiting(goal.id) for goal in store.goals.of_run(run.id)):
         return False
-    # Somebody is in front of the question.
+    # The question is on a screen; its answer may come at any time.
     if asked_items(store, run.id):
         return False
     with owner_transaction(store, run, durable=True):

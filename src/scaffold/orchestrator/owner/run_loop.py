@@ -355,7 +355,7 @@ class RunOwner:
             self._activate()
         if self._cause == "done":
             with owner_transaction(self._context.store, self.run, durable=True):
-                self._context.store.runs.ask(self.run.id, None)
+                self._context.store.runs.answer(self.run.id, "resume")
             self._wakeup.notify_all()
 
     async def _wait_until_done(self) -> None:

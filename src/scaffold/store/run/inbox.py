@@ -81,7 +81,7 @@ FORGET_TERMINALS_OF = "DELETE FROM inbox_terminal WHERE item_id = :item_id"
 ADD_TERMINAL = "INSERT INTO inbox_terminal (item_id, process) VALUES (:item_id, :process)"
 TERMINALS = """
 SELECT item_id, process FROM inbox_terminal JOIN inbox ON inbox.id = item_id
-WHERE run_id = :run_id
+WHERE run_id = :run_id AND inbox.state = 'open'
 ORDER BY item_id, process
 """
 

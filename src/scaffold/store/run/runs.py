@@ -171,6 +171,11 @@ class Runs(RunTableGateway):
         self._fenced(run_id, None)
         self._connection.write(SET_CONTROL_REQUEST, id=run_id, request=request, at=format_time(self._clock.now()))
 
+    def answer(self, run_id: RunId, request: ControlRequestKind) -> None:
+        """Withdraw this request, because it is answered; a later one of another kind stays."""
+        if self.control_request(run_id) == request:
+            self.ask(run_id, None)
+
     def control_request(self, run_id: RunId) -> ControlRequestKind | None:
         """Return the user's open request; None if there is none."""
         request: ControlRequestKind | None = self._connection.require_row(GET, "run", run_id)["control_request"]

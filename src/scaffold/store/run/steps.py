@@ -12,6 +12,7 @@ VALUES (:run_id, :attempt_id, :fence, :stage, :work, :folder, :command, :since)
 ON CONFLICT (run_id, attempt_id) DO UPDATE
 SET fence = excluded.fence, stage = excluded.stage, work = excluded.work, folder = excluded.folder,
     command = excluded.command, since = excluded.since
+WHERE step.fence <= excluded.fence
 """
 CLEAR = "DELETE FROM step WHERE run_id = :run_id AND attempt_id = :attempt_id AND fence = :fence"
 OF_RUN = """

@@ -224,7 +224,7 @@ async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     code = await ensure_planned(context, run.id, as_json=flags.as_json, quiet=flags.quiet)
     if code is not None:
         return code
-    # Whoever is asked to start the plan sees it.
+    # A user who is asked to start the plan sees it.
     if not (flags.quiet and flags.yes):
         await print_preview(context, run.id)
     if not flags.yes and not _confirmed():

@@ -38,7 +38,8 @@ async def _cleanup(*, dry: bool, quiet: bool) -> Sequence[CleanupStep]:
     async with context_if_any() as context:
         if context is None:
             return ()
-        async with WorkLine(context.clock, quiet=quiet).during(Work(label="looks for leftovers and removes them")):
+        work = Work(label="looks for leftovers" if dry else "looks for leftovers and removes them")
+        async with WorkLine(context.clock, quiet=quiet).during(work):
             return await clean_up(context, dry=dry)
 
 
