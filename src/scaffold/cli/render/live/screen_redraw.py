@@ -1,6 +1,5 @@
 """Lines at the end of a terminal that are drawn again in place, below lines that stay."""
 
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +9,8 @@ from typing import TextIO
 import click
 from msgspec import Struct
 from rich.cells import cell_len
+
+from scaffold.cli.render.terminal_stream import TerminalStream
 
 UP = "\x1b[{}A"
 LINE = "\r\x1b[2K"
@@ -91,44 +92,19 @@ class ScreenRedraw:
         self._out.flush()
 
 
-class LineWriter(io.TextIOBase):
-    """A stream for whole lines, in place of a terminal's own."""
+class LineWriter(TerminalStream):
+    """A stream for whole lines."""
 
     def __init__(self, terminal: TextIO, show: Callable[[str], None]) -> None:
-        self._terminal = terminal
+        super().__init__(terminal)
         self._show = show
         self._begun = ""
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """Return the terminal's encoding."""
-        return self._terminal.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]
-        """Return what the terminal does with characters that it cannot show."""
-        return self._terminal.errors
-
-    def isatty(self) -> bool:
-        """Return whether the terminal is one."""
-        return self._terminal.isatty()
-
-    def fileno(self) -> int:
-        """Return the terminal's descriptor."""
-        return self._terminal.fileno()
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def write(self, text: str) -> int:
+    def take(self, text: str) -> None:
         """Show the lines that `text` completes."""
-        if not isinstance(text, str):  # how click finds out whether a stream takes bytes
-            raise TypeError(type(text).__name__)
         whole, newline, self._begun = f"{self._begun}{text}".rpartition("\n")
         if newline:
             self._show(f"{whole}\n")
-        return len(text)
 
     def end(self) -> None:
         """Show a line that was begun."""
