@@ -55,6 +55,7 @@ def test_output_longer_than_the_terminal_goes_through_the_pager(shown):
         (("tasks",), {"PAGER": "cat"}),
         (("tasks",), {"PAGER": "a-program-that-is-missing -x"}),
         (("tasks",), {"PAGER": "exec a-program-that-is-missing"}),
+        (("tasks",), {"PAGER": "env a-program-that-is-missing"}),
         (("tasks",), {"TERM": "dumb"}),
         (("tasks",), {"CI": "1"}),
     ],

@@ -1,57 +1,71 @@
 """A program that shows long output a screen at a time, such as less."""
 
 import contextlib
-import shlex
 import shutil
 import signal
 import subprocess  # noqa: TID251 - `host` starts processes
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.host.environment import path_outside
 
 CANDIDATES = ("less", "more")
 """What is used if the user names none."""
 DEFAULTS = {"LESS": "FRX", "LV": "-c"}
 """Options that show colors, leave the screen as it was, and end at once if all fits; the user's own come first."""
+SHELL = "/bin/sh"
 NOT_RUN = frozenset({126, 127})
 """Exit codes of a shell that could not run the program."""
 
 
-def pager_command(environ: Mapping[str, str]) -> str:
-    """Return the command of the user's pager, as git finds it: GIT_PAGER, PAGER, else less or more; empty for none."""
-    for name in ("GIT_PAGER", "PAGER"):
-        if name in environ:
-            chosen = environ[name].strip()
-            return chosen if chosen != "cat" and _is_there(chosen, environ) else ""
-    return next((name for name in CANDIDATES if _is_there(name, environ)), "")
+class PagerCommand(Struct, frozen=True):
+    """The command of a pager, for a shell, and its environment."""
+
+    command: str
+    environ: Mapping[str, str]
 
 
-def _is_there(command: str, environ: Mapping[str, str]) -> bool:
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return False
-    program = next((word for word in words if "=" not in word), "")
-    return bool(program) and shutil.which(program, path=environ.get("PATH")) is not None
+def find_pager(environ: Mapping[str, str], folder: Path) -> PagerCommand | None:
+    """Return the user's pager: GIT_PAGER, else PAGER, else less or more; None for none, and for `cat`.
+
+    What the user names is any command of a shell, as for git; whether it can be run, `Pager.wait` tells. Programs in
+    `folder`, or in the checkouts around it, are not run, because an agent may have written them. Raises OSError.
+    """
+    own = {**DEFAULTS, **environ, "PATH": path_outside(environ, folder)}
+    named = next((environ[name].strip() for name in ("GIT_PAGER", "PAGER") if name in environ), None)
+    if named is None:
+        found = next((name for name in CANDIDATES if shutil.which(name, path=own["PATH"])), None)
+        return PagerCommand(found, own) if found is not None else None
+    return PagerCommand(named, own) if named not in {"", "cat"} and _is_well_formed(named) else None
+
+
+def _is_well_formed(command: str) -> bool:
+    """Return whether the shell can read the command; if not, the shell says so on standard error."""
+    # The exit code of a command that it cannot read is one that pagers use, too.
+    return subprocess.run([SHELL, "-n", "-c", command], stdin=subprocess.DEVNULL, check=False).returncode == 0
 
 
 class Pager:
     """A running pager, which reads what is written to it and uses the terminal itself."""
 
-    def __init__(self, command: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, pager: PagerCommand) -> None:
         """Start it; raises OSError."""
-        self._process = subprocess.Popen(
-            ["/bin/sh", "-c", command], stdin=subprocess.PIPE, env={**DEFAULTS, **environ}, text=False
-        )
+        argv = [SHELL, "-c", pager.command]
+        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, env=pager.environ, text=False)
         self._is_open = True
 
-    def write(self, text: bytes) -> None:
-        """Hand text on; does nothing once the user has quit it."""
+    def write(self, text: bytes) -> bool:
+        """Hand text on; return False if the pager did not take all of it, because it has ended."""
         if self._process.stdin is None or not self._is_open:
-            return
+            return False
         try:
             self._process.stdin.write(text)
             self._process.stdin.flush()
         except BrokenPipeError:
             self._is_open = False
+        return self._is_open
 
     def wait(self) -> bool:
         """Say that this was all, and wait until the user quits it; return False if it could not be run at all."""

@@ -1,6 +1,5 @@
 """Long output of a command, shown by the user's pager."""
 
-import io
 import os
 import sys
 from collections.abc import Iterator
@@ -12,9 +11,10 @@ import click
 from rich.cells import cell_len
 
 from scaffold.cli.render.live.screen_redraw import screen_size
+from scaffold.cli.render.terminal_stream import TerminalStream
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.pager import Pager, pager_command
+from scaffold.host.pager import Pager, find_pager
 
 MAX_KEPT = 1_000_000
 """Characters that are kept in case the pager cannot be run; one that has read more than a pipe holds is running."""
@@ -32,58 +32,36 @@ def paged(out: TextIO) -> Iterator[None]:
         output.end()
 
 
-class PagedOutput(io.TextIOBase):
-    """In place of a terminal's stream: holds output back until it is longer than the screen, then starts the pager."""
+class PagedOutput(TerminalStream):
+    """Holds output back until it is longer than the screen, then starts the pager."""
 
     def __init__(self, terminal: TextIO) -> None:
-        self._terminal = terminal
+        super().__init__(terminal)
         self._size = screen_size(terminal)
         self._held: list[str] = []
         self._rows = 0
-        self._kept = 0
+        self._taken = 0
+        """Characters that went to the pager since it started."""
         self._pager: Pager | None = None
         self._is_plain = False
         """Whether there is no pager, so that all goes to the terminal."""
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """Return the terminal's encoding."""
-        return self._terminal.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]
-        """Return what the terminal does with characters that it cannot show."""
-        return self._terminal.errors
-
-    def isatty(self) -> bool:
-        """Return True: what is written appears on the terminal."""
-        return self._terminal.isatty()
-
-    def fileno(self) -> int:
-        """Return the terminal's descriptor."""
-        return self._terminal.fileno()
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def write(self, text: str) -> int:
+    def take(self, text: str) -> None:
         """Hold the text back, or hand it on."""
-        if not isinstance(text, str):  # how click finds out whether a stream takes bytes
-            raise TypeError(type(text).__name__)
         if self._is_plain:
-            return self._terminal.write(text)
+            self.terminal.write(text)
+            return
         self._held.append(text)
         if self._pager is not None:
-            self._pager.write(self._encoded(text))
-            self._kept += len(text)
-            if self._kept > MAX_KEPT:
-                self._held.clear()
-            return len(text)
+            # What it does not take is held until its exit code tells whether the user quit it or it never ran.
+            if self._pager.write(self._encoded(text)):
+                self._taken += len(text)
+                if self._taken > MAX_KEPT:
+                    self._held.clear()
+            return
         self._rows += sum(self._height(line) for line in text.split("\n")[:-1])
         if self._rows >= self._size.rows:
             self._start()
-        return len(text)
 
     def end(self) -> None:
         """Show what is held back, or wait until the user quits the pager."""
@@ -91,19 +69,19 @@ class PagedOutput(io.TextIOBase):
             self._show_plainly()
 
     def _start(self) -> None:
-        command = "" if _is_off() else pager_command(os.environ)
-        if command:
-            with suppress(OSError):
-                self._terminal.flush()
-                self._pager = Pager(command, os.environ)
+        with suppress(OSError):
+            pager = None if _is_off() else find_pager(os.environ, Path.cwd())
+            if pager is not None:
+                self.terminal.flush()
+                self._pager = Pager(pager)
                 self._pager.write(self._encoded("".join(self._held)))
                 return
         self._show_plainly()
 
     def _show_plainly(self) -> None:
         self._is_plain = True
-        self._terminal.write("".join(self._held))
-        self._terminal.flush()
+        self.terminal.write("".join(self._held))
+        self.terminal.flush()
         self._held.clear()
 
     def _height(self, line: str) -> int:

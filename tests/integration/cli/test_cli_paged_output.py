@@ -1,0 +1,77 @@
+"""Long output for a real pager: what it does not take appears on the terminal."""
+
+import os
+import sys
+
+import click
+import pytest
+
+from scaffold.cli.render.paged_output import MAX_KEPT, paged
+from scaffold.host.pager import find_pager
+
+LONG, VERY_LONG = 1_000, 30_000
+MISSING = "a-program-that-is-missing"
+
+
+@pytest.fixture
+def shown(tmp_path, monkeypatch, capfd):
+    """Print numbered lines, one at a time, and return which the terminal got and which the pager printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GIT_PAGER", raising=False)
+
+    def show(pager, lines):
+        monkeypatch.setenv("PAGER", pager)
+        with (tmp_path / "terminal").open("w+") as terminal:
+            before, sys.stdout = sys.stdout, terminal
+            try:
+                with paged(terminal):
+                    for number in range(lines):
+                        click.echo(f"{number:05} " + "x" * 60)
+            finally:
+                sys.stdout = before
+            terminal.seek(0)
+            return terminal.read().splitlines(), capfd.readouterr().out.splitlines()
+
+    return show
+
+
+@pytest.mark.parametrize("lines", [LONG, VERY_LONG])
+@pytest.mark.parametrize("pager", [f"env {MISSING}", f"exec {MISSING}", MISSING, "less '"])
+def test_nothing_is_lost_if_the_pager_cannot_be_run(shown, pager, lines):
+    """SC-19: also more than is kept for a pager that is running."""
+    assert VERY_LONG * 67 > MAX_KEPT
+    printed, paged_lines = shown(pager, lines)
+    assert [line[:5] for line in printed] == [f"{number:05}" for number in range(lines)]
+    assert paged_lines == []
+
+
+@pytest.mark.parametrize("pager", ["exec cat -", "X=1 cat -", "cat - | cat", "(cat -)"])
+@pytest.mark.parametrize("lines", [LONG, VERY_LONG])
+def test_any_command_of_a_shell_is_a_pager(shown, pager, lines):
+    """SC-19: as for git."""
+    printed, paged_lines = shown(pager, lines)
+    assert printed == []
+    assert len(paged_lines) == lines
+
+
+@pytest.mark.parametrize("lines", [LONG, VERY_LONG])
+def test_what_follows_after_the_user_quit_is_not_printed(shown, lines):
+    """SC-19."""
+    printed, paged_lines = shown("head -2", lines)
+    assert (printed, len(paged_lines)) == ([], 2)
+
+
+@pytest.mark.parametrize("pager", [None, "less -R"])
+def test_a_pager_inside_the_checkout_is_not_run(tmp_path, pager):
+    """An agent may have written it."""
+    folder = tmp_path / "repo" / "sub"
+    for place in (tmp_path / "repo" / ".git", tmp_path / "repo" / "bin", folder):
+        place.mkdir(parents=True)
+    fake = tmp_path / "repo" / "bin" / "less"
+    fake.write_text("#!/bin/sh\n")
+    fake.chmod(0o755)
+    path = os.pathsep.join((str(fake.parent), "bin", "/usr/bin", "/bin"))
+    found = find_pager({"PATH": path, **({"PAGER": pager} if pager else {})}, folder)
+    assert found is None or found.environ["PATH"] == "/usr/bin:/bin"
+    assert find_pager({"PATH": str(fake.parent)}, folder) is None
+    assert find_pager({"PATH": str(fake.parent)}, tmp_path / "other").command == "less"
