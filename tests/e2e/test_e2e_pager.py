@@ -1,10 +1,10 @@
-"""Long output goes through the user's pager; the log of `--verbose` tells what is done."""
+"""Long output goes through the user's pager."""
 
 import sys
 
 import pytest
 
-from support.scenario import action, plan_of, write
+from support.scenario import action, plan_of
 from support.terminal import Screen
 
 MARK = "sed s/^/paged:/"
@@ -82,25 +82,3 @@ def test_in_a_pipe_there_is_no_pager(saved):
     done = saved.scaffold("tasks")
     assert "paged:" not in done.stdout
     assert KEYS[-1] in done.stdout
-
-
-@pytest.mark.slow
-def test_the_log_tells_what_each_process_of_a_run_does(scenario):
-    """AL-26: git commands, processes, checks and requests with their times, on standard error, without secrets."""
-    secret = "sk-ant-" + "0123456789abcdef" * 2
-    temporary = scenario.home / "temporary"
-    temporary.mkdir()
-    scenario.environ |= {"MY_TOKEN": secret, "TMPDIR": str(temporary)}
-    check = f"test -f hello.txt # {secret}"
-    scenario.plan(plan_of(texts=[action("hello", effects=["hello_there"], check=check, files=["hello.txt"])]))
-    scenario.cassette(hello=[write("hello.txt", "hello\n")])
-    done = scenario.run("--yes", "-v", "--quiet")
-    assert done.returncode == 0
-    assert "\ndone" not in done.stdout
-    log = done.stderr
-    for text in ("git rev-parse", "forked process", "/bin/sh -c 'test -f hello.txt", "answered after"):
-        assert text in log, text
-    assert secret not in log
-    processes = {line.split("[", 1)[1].split("]", 1)[0] for line in log.splitlines() if "[" in line}
-    assert len(processes) >= 2
-    assert not list(temporary.iterdir())

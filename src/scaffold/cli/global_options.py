@@ -9,6 +9,7 @@ import click
 from scaffold.host.startup import lazy_import
 
 BEGIN_LOG, JOIN_LOG = "scaffold.cli.verbose_log:begin_log", "scaffold.cli.verbose_log:join_log"
+WORK_ELSEWHERE = "scaffold.cli.verbose_log:work_elsewhere"
 """Needed only with --verbose."""
 LOG_VARIABLE = "SCAFFOLD_VERBOSE_LOG"
 """The file for the lines of processes that a command with --verbose starts."""
@@ -73,6 +74,12 @@ def join_log_if_any() -> None:
     """Log to the file of the command with --verbose that started this process, if one did."""
     if LOG_VARIABLE in os.environ:
         lazy_import(JOIN_LOG)()
+
+
+def log_work_in(folder: Path) -> None:
+    """Keep the secrets of `folder`, in which the command works, out of the log of --verbose, if there is one."""
+    if LOG_VARIABLE in os.environ:
+        lazy_import(WORK_ELSEWHERE)(folder)
 
 
 def _change_directory(_context: click.Context, _option: click.Parameter, folder: Path | None) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import logging
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -14,10 +15,16 @@ import click
 
 from scaffold.cli.global_options import LOG_VARIABLE
 from scaffold.core.printable_text import printable
+from scaffold.git.worktree_metadata import find_checkout
+from scaffold.host.leftovers import temporary_prefix
+from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.secret.sources import redactor_for
 
 LOOK_S = 0.2
 """How often the lines of other processes are looked for."""
+LOGGER = "scaffold"
+SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""How the shared file is opened: it has a known path, where others could put a link, or a pipe that blocks."""
 
 
 class LineHandler(logging.Handler):
@@ -25,17 +32,31 @@ class LineHandler(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self._redactor = redactor_for(os.environ, Path.cwd())
+        self._elsewhere: tuple[Path, ...] = ()
+        self._redactor: Redactor | None = None
+
+    def work_in(self, folder: Path) -> None:
+        """Redact the secrets of `folder`, too."""
+        self._elsewhere, self._redactor = (*self._elsewhere, folder), None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record as one line."""
+        """Write the record as one line; a line that cannot be written is lost, and the logged work goes on."""
         at = datetime.fromtimestamp(record.created, tz=UTC).astimezone()
-        text = printable(self._redactor.clean(record.getMessage()).replace("\n", "\\n"))
-        self.write_line(f"{at:%H:%M:%S}.{at.microsecond // 1000:03} [{record.process}] {text}")
+        with suppress(OSError):
+            text = printable(self._clean(record.getMessage()).replace("\n", "\\n"))
+            self.write_line(f"{at:%H:%M:%S}.{at.microsecond // 1000:03} [{record.process}] {text}")
 
     def write_line(self, line: str) -> None:
-        """Print the line on standard error."""
-        click.echo(line, err=True)
+        """Print the line on standard error; raises OSError."""
+        _print(line)
+
+    def _clean(self, text: str) -> str:
+        # Not before the first record: the option -C, which says where the command works, may follow --verbose.
+        if self._redactor is None:
+            checkouts = (find_checkout(each) for each in (Path.cwd(), *self._elsewhere))
+            folders = (Path.cwd(), *self._elsewhere, *(each for each in checkouts if each is not None))
+            self._redactor = redactor_for(os.environ, *dict.fromkeys(each.resolve() for each in folders))
+        return self._redactor.clean(text)
 
 
 class SharedFileHandler(LineHandler):
@@ -46,20 +67,20 @@ class SharedFileHandler(LineHandler):
         self._path = path
 
     def write_line(self, line: str) -> None:
-        """Append the line; does nothing if the file is gone, because nobody reads it any more."""
-        with suppress(OSError):
-            target = os.open(self._path, os.O_WRONLY | os.O_APPEND)
-            try:
-                os.write(target, f"{line}\n".encode(errors="replace"))
-            finally:
-                os.close(target)
+        """Append the line; raises OSError, also if the file is gone, because nobody reads it any more."""
+        target = os.open(self._path, os.O_WRONLY | os.O_APPEND | SAFELY)
+        try:
+            os.write(target, f"{line}\n".encode(errors="replace"))
+        finally:
+            os.close(target)
 
 
 def begin_log() -> None:
     """Log on standard error from now on; processes that are started get a file for their lines."""
     if LOG_VARIABLE in os.environ:
         return
-    descriptor, name = tempfile.mkstemp(prefix="scaffold-log-")
+    # The name tells whose it is, so that recovery and cleanup remove it if this process is killed.
+    descriptor, name = tempfile.mkstemp(prefix=temporary_prefix("log"))
     os.close(descriptor)
     atexit.register(Path(name).unlink, missing_ok=True)
     os.environ[LOG_VARIABLE] = name
@@ -71,8 +92,15 @@ def join_log() -> None:
     _install(SharedFileHandler(Path(os.environ[LOG_VARIABLE])))
 
 
+def work_elsewhere(folder: Path) -> None:
+    """Redact the secrets of `folder`, too, in which this process works although it is not its current folder."""
+    for handler in logging.getLogger(LOGGER).handlers:
+        if isinstance(handler, LineHandler):
+            handler.work_in(folder)
+
+
 def _install(handler: logging.Handler) -> None:
-    logger = logging.getLogger("scaffold")
+    logger = logging.getLogger(LOGGER)
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     logger.addHandler(handler)
@@ -107,9 +135,19 @@ class _FileReader:
 
     def show(self) -> None:
         """Print the whole lines since the last call."""
-        with suppress(OSError), self._path.open("rb") as file:
+        with suppress(OSError), open(os.open(self._path, os.O_RDONLY | SAFELY), "rb") as file:  # noqa: PTH123 - flags
             file.seek(self._offset)
             whole, newline, _ = file.read().rpartition(b"\n")
             if newline:
                 self._offset += len(whole) + 1
-                click.echo(whole.decode(errors="replace"), err=True)
+                # Any process of the user can write to the file.
+                _print(printable(whole.decode(errors="replace")))
+
+
+def _print(text: str) -> None:
+    """Write lines to standard error; raises OSError."""
+    if sys.stderr is None or sys.stderr.isatty():  # at a terminal they appear above the rows of a run
+        click.echo(text, err=True)
+    else:
+        # Text that stays in Python's buffer because it cannot be written would become the exit code 120.
+        os.write(sys.stderr.fileno(), f"{text}\n".encode(errors="replace"))

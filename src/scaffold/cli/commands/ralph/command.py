@@ -22,6 +22,7 @@ from scaffold.agent.prompts import PROMPT_VERSION
 from scaffold.agent.subagents.pool import SubagentLimits
 from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
 from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
+from scaffold.cli.global_options import log_work_in
 from scaffold.cli.lazy_commands import PICK_CONVERSATION, REPL_MAIN
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
@@ -189,6 +190,7 @@ def ralph(**given: object) -> int:
 
 
 def _start(flags: RalphFlags) -> int:
+    log_work_in(flags.cwd)
     overrides = {"model": flags.model, "sandbox.mode": flags.sandbox, "effort": flags.effort}
     overrides["terminal"] = "plain" if flags.plain else None
     settings = load_settings(flags.cwd, os.environ, overrides, trust_once=flags.trust_once)
