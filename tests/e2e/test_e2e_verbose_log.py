@@ -45,6 +45,22 @@ def test_the_log_tells_what_each_process_of_a_run_does(scenario, temporary):
 
 
 @pytest.mark.slow
+def test_a_background_run_logs_to_its_own_file(scenario, temporary):
+    """AL-26: all of it, after the command that started it has ended; no file is left."""
+    planned(scenario, "test -f hello.txt")
+    sent = scenario.run("--yes", "-v", "--detach")
+    assert sent.returncode == 0
+    assert wait_until(lambda: not scenario.processes(), TIMEOUT_S)
+    assert scenario.status()["run"]["status"] == "completed"
+    (path,) = scenario.cache.glob("runs/*/*/logs/background.txt")
+    log = path.read_text()
+    for text in ("git rev-parse", "forked process", "/bin/sh -c 'test -f hello.txt", "answered after"):
+        assert text in log, text
+    assert f"the background process logs to {path}" in sent.stderr
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.slow
 def test_the_file_of_a_killed_command_is_removed_by_the_next_owner(scenario, temporary):
     """AL-15."""
     go = scenario.out / "go"

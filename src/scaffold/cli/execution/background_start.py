@@ -1,9 +1,11 @@
 """Start a run in the background, for `--detach` and the REPL."""
 
+import logging
 import os
 import sys
 from threading import Event
 
+from scaffold.cli.global_options import LOG_VARIABLE
 from scaffold.cli.wiring import PROGRAM
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Run
@@ -13,6 +15,7 @@ from scaffold.host.process.child import start_detached
 from scaffold.orchestrator.owner.run_lease import hand_over_run, require_run
 from scaffold.run.context import RunContext
 
+LOG = logging.getLogger(__name__)
 POLL_S = 0.05
 LOG_NAME = "background"
 """Name of its log; no attempt or goal has this id."""
@@ -26,8 +29,12 @@ def start_in_background(context: RunContext, run: Run) -> int:
     end of the process log if it exits before it owns the run.
     """
     log = context.process_log(run.id, LOG_NAME)
-    argv = [*RESTARTER, *PROGRAM, "background", run.id]
-    starter = start_detached(argv, cwd=context.repository.root, env=dict(os.environ), log=log)
+    environ = dict(os.environ)
+    # This process's log ends with it; the other one has its own, in its process log.
+    verbose = ["--verbose"] if environ.pop(LOG_VARIABLE, None) else []
+    LOG.debug("the background process logs to %s", log)
+    argv = [*RESTARTER, *PROGRAM, "background", *verbose, run.id]
+    starter = start_detached(argv, cwd=context.repository.root, env=environ, log=log)
     hand_over_run(context.store, run, starter)
     alive = True
     while alive:
