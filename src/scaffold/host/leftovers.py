@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scaffold.core.model import ProcessIdentity
-from scaffold.host.identity import identify, own_identity
+from scaffold.host.identity import identify, is_alive, own_identity
 
 TEMPORARY_PREFIX = "scaffold-"
 _MARKED = re.compile(r"\.by-(?P<pid>\d+)-(?P<space>\w+)-(?P<hash>[0-9a-f]{8})\.")
@@ -29,7 +29,7 @@ def made_by_dead_process(name: str) -> bool:
     if found is None or found["space"] != _pid_space():
         return False
     living = identify(int(found["pid"]))
-    return living is None or _hash(living) != found["hash"]
+    return living is None or not is_alive(living) or _hash(living) != found["hash"]
 
 
 def temporary_prefix(what: str = "") -> str:

@@ -6,6 +6,7 @@ import signal
 import subprocess  # noqa: TID251 - a process that dies is a real one
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from scaffold.host.leftovers import (
     own_mark,
     temporary_prefix,
 )
+from support.scenario import wait_until
 
 MAKES_AND_DIES = """
 import os, signal, sys, tempfile
@@ -58,6 +60,15 @@ def test_what_a_killed_process_left_is_found_and_nothing_else(tmp_path, temporar
     assert {str(path) for path in found if path.parent == temporary} == {done.stdout.strip()}
     assert [re.sub(r"\.by-.*", "", path.name) for path in found if path.parent == tree] == [".state.json"]
     assert mine not in found
+
+
+def test_a_killed_process_whose_exit_was_not_collected_is_dead(tmp_path, temporary):
+    """AL-15: in a container, the first process often collects none."""
+    argv = [sys.executable, "-c", MAKES_AND_DIES, str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as zombie:
+        left = zombie.stdout.read().strip()
+        assert wait_until(lambda: made_by_dead_process(Path(left).name))
+        assert zombie.returncode is None
 
 
 def test_only_a_mark_of_this_machines_processes_is_judged():
