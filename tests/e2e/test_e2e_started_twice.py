@@ -46,13 +46,19 @@ def ended(process):
     return process.returncode, lines[-1]["run"]
 
 
+def session_branches(scenario):
+    return scenario.git("branch", "--list", "session-*", "--format=%(refname:short)").split()
+
+
 def expect_one_run(scenario, *processes):
     """Return the exit code of all processes, which must be one run's."""
     codes, ids = zip(*((code, run["id"]) for code, run in map(ended, processes)), strict=True)
     assert len(set(ids)) == 1, "each process followed a run of its own"
     assert len(set(codes)) == 1, codes
-    branches = scenario.git("branch", "--list", "session-*", "--format=%(refname:short)").split()
-    assert branches == [f"session-{ids[0]}"]
+    # One that runs in the background may still be about to make it.
+    assert wait_until(lambda: session_branches(scenario) == [f"session-{ids[0]}"], TIMEOUT_S), session_branches(
+        scenario
+    )
     return codes[0]
 
 

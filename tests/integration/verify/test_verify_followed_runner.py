@@ -12,7 +12,7 @@ from scaffold.core.gates import Gate
 
 pytestmark = pytest.mark.slow
 
-UNITTEST = Gate(kind="test", command="python -m unittest discover -s tests", runner="unittest")
+UNITTEST = Gate(kind="test", command="python3 -m unittest discover -s tests", runner="unittest")
 CASES = """\
 import unittest
 from calc import add, sub
@@ -76,13 +76,13 @@ async def test_tests_that_moved_to_pytest_run_there_and_keep_their_results(both,
     ]
     head = await both.commit({"pyproject.toml": CONFIGURED, "tests/test_calc.py": functions})
     result = (await both.judge(captured, base, head, files=("tests/",)))["test"]
-    assert (result.gate.command, result.blocks) == ("python -m pytest -q", bool(lost)), result.detail
+    assert (result.gate.command, result.blocks) == ("python3 -m pytest -q", bool(lost)), result.detail
     assert [name for name, verdict in result.tests.items() if verdict == "new_failure"] == lost
 
 
 async def test_a_command_of_the_users_own_stays(both):
     base = await both.commit({"calc.py": CALC, "tests/test_calc.py": CASES})
-    own = structs.replace(UNITTEST, command="python -m unittest discover -s tests -p 'test_*.py'")
+    own = structs.replace(UNITTEST, command="python3 -m unittest discover -s tests -p 'test_*.py'")
     captured = await both.capture(base, own)
     head = await both.commit({"pyproject.toml": CONFIGURED, "calc.py": f"{CALC}\nTWO = 2\n"})
     assert (await both.judge(captured, base, head))["test"].gate == own
