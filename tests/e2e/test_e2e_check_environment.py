@@ -58,6 +58,7 @@ def test_the_worktree_is_tested_although_the_users_installation_is_editable(scen
     assert scenario.git("show", f"{branch}:src/calc/__init__.py") == (content if landed else ADD)
 
 
+@pytest.mark.slow
 def test_a_run_whose_checks_would_import_other_code_ends_before_money_is_spent(scenario):
     """environment_not_ready: with the cause and the fix."""
     packages = installed(scenario)

@@ -71,6 +71,7 @@ def test_commands_of_ralph_get_no_secret_variable_except_a_named_one(scenario, c
     assert (leaked(before), leaked(unconfined), leaked(seen())) == (set(), set(), {NAMED})
 
 
+@pytest.mark.slow
 def test_subagents_get_the_same_environment_with_their_own_marks(scenario):
     """DR-16."""
     name_one(scenario)

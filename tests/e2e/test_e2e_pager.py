@@ -37,6 +37,7 @@ def shown(saved):
     return show
 
 
+@pytest.mark.slow
 def test_output_longer_than_the_terminal_goes_through_the_pager(shown):
     """SC-19: GIT_PAGER counts before PAGER; all of it arrives."""
     paged = shown("tasks", PAGER=MARK)

@@ -41,6 +41,7 @@ def test_a_run_lands_with_its_state_on_a_server_and_none_in_a_file(scenario):
     assert "postgresql:///postgres (schema scaffold_repo_" in scenario.scaffold("doctor").stdout
 
 
+@pytest.mark.slow
 def test_an_unreachable_server_is_reported_in_two_lines(scenario):
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="true")]))
     scenario.cassette(model=[write("model.py", "VALUE = 1\n")])

@@ -164,6 +164,7 @@ def test_a_missing_conversation_cannot_be_continued(scenario):
     assert len(done.stderr.splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_ralph_is_a_separate_command(scenario):
     """It has a version, a help that names it, and tracebacks on request."""
 

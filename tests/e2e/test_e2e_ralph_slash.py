@@ -48,6 +48,7 @@ def test_a_command_is_answered_without_a_model(scenario, conversation, command, 
     assert expected in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "shown"), [("/mode review", "* review"), ("/effort LOW", "effort low:")])
 def test_a_mode_and_an_effort_are_stored_for_the_next_call(scenario, conversation, command, shown):
     """RA-5, RA-18."""

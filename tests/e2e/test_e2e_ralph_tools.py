@@ -156,6 +156,7 @@ def test_each_tool_that_needs_approval_is_denied_and_todos_are_free(scenario):
     assert not (scenario.repo / "a").exists()
 
 
+@pytest.mark.slow
 def test_mode_and_todos_are_restored_when_a_conversation_continues(scenario):
     """RA-5, RA-10: the next process begins with what the last one stored."""
     model = replies(

@@ -127,6 +127,7 @@ async def test_what_a_session_says_of_itself_fits_into_16_kilobytes(scenario):
     assert len(base["text"]) + len(said) + len(json.dumps(tools, separators=(",", ":"))) <= 16_000
 
 
+@pytest.mark.slow
 async def test_a_conversation_that_goes_on_elsewhere_says_so(scenario, tmp_path):
     """RA-10: to the user and to the model: the names in it are those of another directory."""
     other = tmp_path / "other"

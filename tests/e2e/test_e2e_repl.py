@@ -107,6 +107,7 @@ def test_keys_typed_before_a_question_do_not_answer_it_and_are_not_lost(scenario
     assert not (scenario.repo / "a").exists()
 
 
+@pytest.mark.slow
 def test_messages_typed_during_a_turn_reach_the_agent_with_its_next_request(scenario, terminal):
     """RA-12, RA-18."""
     model = record_replies(scenario, HELD, "ended")
@@ -124,6 +125,7 @@ def test_messages_typed_during_a_turn_reach_the_agent_with_its_next_request(scen
     assert screen.text.index("› and also this") < screen.text.index("\nended")
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_turn_and_the_session_continues(scenario, terminal):
     """RA-19: running tools end, no message is lost."""
     screen = terminal("--model", record_replies(scenario, shell("touch out/began; sleep 60"), "went on"), "--yolo")
@@ -142,6 +144,7 @@ def test_ctrl_c_stops_the_turn_and_the_session_continues(scenario, terminal):
     screen.wait_for("^went on")
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_everything(scenario, terminal):
     """RA-19, SC-1: within seconds, without orphans."""
     screen = terminal("--model", record_replies(scenario, shell("touch out/began; sleep 60")), "--yolo")
@@ -153,6 +156,7 @@ def test_a_second_ctrl_c_ends_everything(scenario, terminal):
     assert wait_until(lambda: not running(scenario, "sleep 60"))
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_the_prompt_clears_then_warns_then_leaves(scenario, terminal):
     screen = terminal("--model", record_replies(scenario, "unused"))
     screen.wait_for(IDLE)
@@ -197,6 +201,7 @@ def test_commands_are_answered_without_a_model(scenario, terminal):
     assert "resume with `" not in screen.text
 
 
+@pytest.mark.slow
 def test_during_a_turn_read_only_commands_are_answered_at_once_and_the_rest_waits(scenario, terminal):
     """RA-18."""
     screen = terminal("--model", record_replies(scenario, HELD, "ended"), "--yolo")
@@ -222,6 +227,7 @@ def test_an_error_in_a_turn_is_shown_and_the_session_continues(scenario, termina
     assert "Traceback" not in screen.text
 
 
+@pytest.mark.slow
 def test_pasted_text_stays_one_input(scenario, terminal):
     """RA-18."""
     screen = terminal("--model", record_replies(scenario, "seen"))

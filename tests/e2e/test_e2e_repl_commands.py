@@ -10,6 +10,7 @@ from support.scenario import wait_until, write
 from support.terminal import IDLE, record_replies
 
 
+@pytest.mark.slow
 def test_the_window_is_shown_and_the_conversation_exported(scenario, terminal):
     """RA-18: `/context` and `/export`, without a model; secrets stay out of the file."""
     secret = "ghp_" + "a1B2" * 9

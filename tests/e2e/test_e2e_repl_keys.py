@@ -57,6 +57,7 @@ def test_escape_closes_the_menu_before_it_stops_the_turn(scenario, terminal):
     screen.wait_for("stopped; the conversation is kept")
 
 
+@pytest.mark.slow
 def test_shift_tab_cycles_through_the_modes(scenario, terminal):
     """RA-5, RA-18."""
     screen = terminal("--model", record_replies(scenario, "hi"))
@@ -68,6 +69,7 @@ def test_shift_tab_cycles_through_the_modes(scenario, terminal):
     assert "review" not in screen.wait_for("default  /help$").splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_command_of_the_users_own_runs_at_once_and_the_agent_knows(scenario, terminal):
     """RA-18: no question, and secrets stay out of what the model reads."""
     secret = "ghp_" + "a1B2" * 9
@@ -88,6 +90,7 @@ def test_a_command_of_the_users_own_runs_at_once_and_the_agent_knows(scenario, t
     assert "cat key.txt" in (scenario.repo / "talk.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_command_of_the_users_own_is_stopped_by_ctrl_c(scenario, terminal):
     """RA-19: it ends, the session goes on."""
     screen = terminal("--model", record_replies(scenario, "I saw it."))
@@ -102,6 +105,7 @@ def test_a_command_of_the_users_own_is_stopped_by_ctrl_c(scenario, terminal):
     screen.wait_for("^I saw it")
 
 
+@pytest.mark.slow
 def test_a_long_paste_is_shown_as_a_mark_and_sent_whole(scenario, terminal):
     """RA-18."""
     model = record_replies(scenario, "read it")

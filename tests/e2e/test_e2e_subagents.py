@@ -226,6 +226,7 @@ def test_all_agents_of_a_session_share_one_budget_and_its_end_ends_all(scenario)
     assert scenario.processes() == []
 
 
+@pytest.mark.slow
 def test_a_subagents_conversation_is_not_continued(scenario):
     """RA-10, RA-11: `-c` continues the session itself, however late its subagent wrote."""
     model = tape(
@@ -257,6 +258,7 @@ def sleeping(scenario):
     return parent
 
 
+@pytest.mark.slow
 def test_a_killed_parent_takes_its_subagents_with_it_and_learns_it_on_resume(scenario):
     """RA-11: no orphan within 5 s of any exit; running subagents are interrupted, and the agent is told."""
     parent = sleeping(scenario)
@@ -269,6 +271,7 @@ def test_a_killed_parent_takes_its_subagents_with_it_and_learns_it_on_resume(sce
     assert statuses(scenario) == [("failure",)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_terminated_parent_ends_its_subagents_first(scenario, number):
     """RA-11: Ctrl-C, SIGTERM, a closed terminal."""
@@ -354,6 +357,7 @@ def test_whenever_a_parent_is_killed_each_subagent_ends_and_is_reported_once(sce
     assert sessions > 10
 
 
+@pytest.mark.slow
 def test_sessions_send_each_other_messages(scenario):
     """RA-12: a message by id reaches another session when it is resumed, and is marked as data."""
     listening = tape(scenario, turn(1, "here I am"), turn(2, "I heard", when={"contains": "\\| ahoy(.|\n)*|go on"}))

@@ -206,6 +206,7 @@ def test_without_a_run_there_is_nothing_to_show(repository, scaffold):
     assert "there is no run" in answer.err
 
 
+@pytest.mark.slow
 def test_following_shows_new_lines_and_ends_with_the_run(context, plan, journal, repository):
     run = begin(context, make_run(context, plan))
     journal(run, "store").note("text", text="early")

@@ -191,6 +191,7 @@ async def test_the_off_by_one_in_the_first_headers_is_fixed_in_the_same_attempt(
     assert await workspace.failures("headers") == []
 
 
+@pytest.mark.slow
 async def test_the_first_attempt_at_limiter_by_name_claims_success_and_changes_nothing(workspace: Workspace) -> None:
     for key in RIVALS:
         await workspace.land(key, attempt=2)

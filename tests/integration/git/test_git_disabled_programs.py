@@ -202,6 +202,7 @@ async def test_a_path_that_needs_a_filter_is_refused_by_name(repo, sh, program, 
     assert not ran.exists()
 
 
+@pytest.mark.slow
 async def test_lfs_is_the_only_trusted_filter(repo, sh, environ, install_lfs, tmp_path, people):
     """Whatever program the settings name: the git-lfs on PATH runs."""
     install_lfs(LFS)

@@ -78,6 +78,7 @@ def test_a_command_that_never_started_is_not_run_again(tmp_path):
     assert len(restarting(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)")) == 1
 
 
+@pytest.mark.slow
 def test_only_deaths_without_progress_count(tmp_path):
     """SC-16: any number of deaths with progress, and no more than the limit without."""
     progressing = 2 * restarter.LIMIT

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from fakes import cassette_model
 from scaffold.core.contract import Check, CheckResult, Contract
 from scaffold.core.events import FactStateChanged
@@ -64,6 +66,7 @@ def states(harness, run, key):
     return [each.state for each in events if isinstance(each, FactStateChanged) and each.assertion == f"{key}_done"]
 
 
+@pytest.mark.slow
 async def test_a_candidate_that_breaks_a_fact_is_refused_with_the_reason(harness):
     """BX-1, SC-4: the sealed contract of each fact whose paths it touches runs on the merged tree."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE)), goal("h", act("b", check="test -f b")))
@@ -79,6 +82,7 @@ async def test_a_candidate_that_breaks_a_fact_is_refused_with_the_reason(harness
     assert "It breaks what `a` had shown (a_done)." in (await harness.queue(run, "b")).briefing
 
 
+@pytest.mark.slow
 async def test_a_touched_fact_that_still_holds_gets_new_evidence(harness):
     """BX-1: at the new commit, depending on the same paths."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", check="test -f b")))
@@ -90,6 +94,7 @@ async def test_a_touched_fact_that_still_holds_gets_new_evidence(harness):
     assert states(harness, run, "a") == ["holds", "holds"]
 
 
+@pytest.mark.slow
 async def test_a_fact_on_other_paths_is_not_rechecked(harness):
     """BX-1: a fact depends only on what its landing changed."""
     run, queue = await begin(harness, goal("g", act("a", check="test ! -f b"), act("b", check="test -f b")))
@@ -150,6 +155,7 @@ async def test_a_users_commit_that_breaks_nothing_leads_to_new_evidence(harness)
     assert states(harness, run, "a") == ["holds", "stale", "holds"], "another owner sees that it was shown there"
 
 
+@pytest.mark.slow
 async def test_work_that_reverts_a_users_commit_lands(harness):
     """BX-1: against the last landed tip it changes nothing; the current tip counts."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b")))
@@ -200,6 +206,7 @@ async def test_a_compound_runs_again_when_an_effect_of_its_child_is_refuted(harn
     assert harness.action(run, "a").unmet == 0
 
 
+@pytest.mark.slow
 async def test_a_recovered_landing_leaves_no_touched_fact_unchecked(harness):
     """SC-16, BX-1: recovered from the branch alone, the facts it touches are stale until they are checked."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", check="test -f b")))

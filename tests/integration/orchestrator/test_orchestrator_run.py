@@ -29,6 +29,7 @@ def goals(harness, run):
     return {each.name: status_of(each.state) for each in harness.store.goals.of_run(run.id)}
 
 
+@pytest.mark.slow
 async def test_a_plan_is_executed_in_the_order_of_its_preconditions(harness):
     """SC-3, SC-4, OR-3: no edges are given; facts make actions ready, and the goal is reached when all hold."""
     run = await harness.open_run(
@@ -97,6 +98,7 @@ async def test_a_failed_goal_does_not_stop_another(harness):
     assert goals(harness, run) == {"bad": "failed", "good": "completed"}
 
 
+@pytest.mark.slow
 async def test_own_failures_use_up_the_attempts_and_a_later_success_lands(harness):
     """SC-20: the third attempt may still succeed, with the lessons of the second."""
     tries = "n=$(GIT_CONFIG_GLOBAL=/dev/null git for-each-ref refs/scaffold/rescue | wc -l); echo $n > a"
@@ -137,6 +139,7 @@ async def test_the_caps_of_run_and_goal_limit_the_agents(harness):
     assert max(sum(key.startswith("g") for key in crowd) for crowd in crowds) <= 3
 
 
+@pytest.mark.slow
 async def test_an_exhausted_budget_pauses_the_run_and_a_higher_one_finishes_it(harness):
     """SC-16: start and resume are the same operation."""
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])), budget_usd=1.5)
@@ -245,6 +248,7 @@ async def test_a_ready_but_unneeded_action_does_not_keep_a_held_run_waiting(harn
     assert harness.statuses(run) == {"a": "completed", "x": "landing", "y": "pending"}
 
 
+@pytest.mark.slow
 async def test_a_goal_retried_during_the_run_is_supervised_again(harness):
     """SC-16: a supervisor for every active goal, although it had ended before."""
     run = await harness.open_run(
@@ -302,6 +306,7 @@ async def test_a_worker_that_misses_its_deadline_is_ended(harness):
     assert harness.attempts(run, "a")[0].outcome == "timeout"
 
 
+@pytest.mark.slow
 async def test_a_machine_that_cannot_start_processes_is_an_error_that_can_be_resumed(harness):
     """No child, task or candidate is left behind; the run can continue later."""
 

@@ -152,6 +152,7 @@ async def test_a_run_stopped_before_its_final_gates_is_not_completed(harness):
     assert (await harness.run_to_end(run)).state == Completed()
 
 
+@pytest.mark.slow
 async def test_a_fact_broken_by_a_user_is_provided_again_before_the_run_ends(harness):
     """BX-1: an action whose effect a commit on the session branch broke is redone."""
     run = await harness.open_run(goal("g", act("a", check="test -f a")), **gated())
@@ -216,6 +217,7 @@ async def test_a_goal_is_not_given_up_while_one_of_its_facts_is_rechecked(harnes
     assert decide(read_goal_view(harness.store, mine, one)) == (Dispatch(harness.action(mine, "a").id),)
 
 
+@pytest.mark.slow
 async def test_a_weak_fact_is_shown_again_by_the_gates(harness):
     """BX-1, BX-5: a weak fact whose paths are touched stays weak, and says which gates allowed the change."""
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"], check="grep -q again list")), **gated())

@@ -177,6 +177,7 @@ async def test_the_exit_code_says_which_goal_ended_the_process(harness, supervis
     assert [faulty_goal(goals, other) for other in (-9, 0, 1, 31, 34)] == [None] * 5
 
 
+@pytest.mark.slow
 async def test_a_commit_wakes_the_goal_it_concerns_and_one_that_waits_for_a_slot(harness, supervised):
     """OR-8: the others stay asleep, however many there are."""
     run = await harness.own(*(goal(f"g{n}", act(f"a{n}"), act(f"b{n}")) for n in range(6)), agents=2)

@@ -43,6 +43,7 @@ def item_states(harness):
     return [item.state for item in harness.store.inbox.all()]
 
 
+@pytest.mark.slow
 async def test_a_run_in_which_only_a_human_can_help_pauses_and_continues_after_the_decision(harness):
     """BX-13: nothing is asked twice, and no attempt counts as failed."""
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])), **ASKING)
@@ -82,6 +83,7 @@ async def test_a_run_whose_question_is_asked_at_a_terminal_waits_for_the_answer(
     assert await running == WAITS
 
 
+@pytest.mark.slow
 async def test_other_rules_withdraw_open_approvals_and_other_settings_do_not(harness):
     """RA-13: whether approval is needed depends on the sandbox and on `yolo`."""
     run = await harness.open_run(goal("g", act("a")), **ASKING)

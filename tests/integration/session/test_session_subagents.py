@@ -46,6 +46,7 @@ def tape(folder, *entries):
     return f"cassette:{path}"
 
 
+@pytest.mark.slow
 async def test_the_user_of_the_session_decides_for_its_subagents(home, tmp_path):
     """RA-11, RA-13: approvals are relayed to the parent: yes, no and always, each for the process that asked."""
     asked = []

@@ -42,6 +42,7 @@ def tools(index, tmp_path):
     return {tool.name: tool for tool in made}
 
 
+@pytest.mark.slow
 async def test_pure_packages_are_installed_with_their_dependencies(tools, tmp_path):
     """RA-4."""
     output = await tools["pip_install"].run({"packages": ["alpha-pure >= 1, < 2"]})

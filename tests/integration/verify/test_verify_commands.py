@@ -83,6 +83,7 @@ async def test_a_check_killed_inside_its_shell_is_repeated_once(tree, tmp_path):
     assert verdicts(await verify_contract(contract(inside), tree)) == ["pass"]
 
 
+@pytest.mark.slow
 async def test_a_check_with_too_many_processes_is_stopped_and_not_repeated(tree, tmp_path):
     crowd = f"echo begun >> {tmp_path}/log; for i in $(seq 1100); do sleep 60 & done; wait"
     checked = await verify_contract(contract(crowd), tree)

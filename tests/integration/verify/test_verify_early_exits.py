@@ -106,6 +106,7 @@ async def test_a_failure_that_another_program_may_excuse_is_a_doubt(project):
     assert found == ("pass", [], [("tests_not_passed", "test_div.py::test_div fails, although its check passes")])
 
 
+@pytest.mark.slow
 async def test_a_check_that_ends_while_its_runner_starts_misses_its_point(project):
     """BX-5: on the import of a conftest.py."""
     work = {"calc.py": CALC, "conftest.py": "import os\n\nos._exit(0)\n"}
@@ -166,6 +167,7 @@ async def test_a_gate_judged_by_its_exit_code_must_not_hide_failures(candidates,
     assert (found.verdict, sorted(found.tests)) == (verdict, named), found.detail
 
 
+@pytest.mark.slow
 async def test_a_failure_that_such_a_gate_always_hid_is_left_alone(candidates):
     """BX-4: make ignores the failure of a test, on the base as well."""
     files = {"calc.py": CALC, "test_calc.py": TEST_CALC, "Makefile": MAKEFILE.replace("@", "-@")}

@@ -131,6 +131,7 @@ describe("cart", () => {{
 
 
 @needs("npm")
+@pytest.mark.slow
 async def test_nodes_own_runner_is_called_through_npm(tmp_path):
     """BX-4: per test; a module that ends the run early leaves tests without a report."""
     folder = write_files(tmp_path / "a shop", {"package.json": _manifest("node --test")})

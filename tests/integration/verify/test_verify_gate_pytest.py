@@ -325,6 +325,7 @@ async def test_assertions_that_outlive_a_test_are_recorded_as_replaced(tmp_path,
     assert (shown.problem, shown.replaced) == (None, ("pytest.approx", "unittest.case.TestCase.assertEqual")), shown
 
 
+@pytest.mark.slow
 async def test_pytest_and_its_plugins_replace_nothing_of_what_is_compared(tmp_path):
     shown = await run_gate_once(
         write_files(tmp_path, {"test_a.py": EVERY_OUTCOME}), PYTEST, PYTEST_DISABLE_PLUGIN_AUTOLOAD=""

@@ -150,6 +150,7 @@ async def test_findings_are_reported_without_line_numbers(tmp_path):
     assert (clean.problem, clean.exit_code, dict(clean.outcomes)) == (None, 0, {})
 
 
+@pytest.mark.slow
 async def test_ruff_and_mypy_report_their_findings(tmp_path):
     write_files(tmp_path, {"a.py": "import os\nimport sys\n", "b.py": "number: int = 'one'\n"})
     ruff = await run_gate_once(tmp_path, Gate(kind="lint", command="ruff check --no-cache .", runner="findings"))

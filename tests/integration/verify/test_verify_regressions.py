@@ -41,6 +41,7 @@ async def test_a_failed_test_is_told_with_its_assertion(candidates):
     assert test.regressions == (Regression(name="test_calc.py::test_sub", kind="fails", message=said),)
 
 
+@pytest.mark.slow
 async def test_tests_that_no_longer_run_are_told_apart(candidates):
     """AL-9, BX-4: one that is gone, and one that is skipped."""
     base = await candidates.commit({"calc.py": CALC, "test_calc.py": TEST_CALC})

@@ -119,6 +119,7 @@ def expect_order(docker):
         assert up in {0, 1}, docker.calls
 
 
+@pytest.mark.slow
 async def test_checks_and_gates_get_fresh_services_each(sandboxed, docker, port, stack):
     """AL-9: compose services by trusted setup; no check influences the next, and nothing is left."""
     tree = await tree_of(sandboxed, stack, f"compose db @{port}")

@@ -89,6 +89,7 @@ async def test_a_gate_sees_nothing_of_what_the_checks_left(counted):
     assert counted.executed == 2 + 1 + 1
 
 
+@pytest.mark.slow
 async def test_a_check_passes_only_if_the_report_of_the_runner_says_so_too(candidates):
     """BX-4: an early exit with code 0 is an error, and skipped tests are none."""
     base = await candidates.commit({"calc.py": CALC, "test_calc.py": PASSING})

@@ -102,6 +102,7 @@ async def test_a_second_wait_is_continued_too(harness):
     assert await harness.show(f"{ending.head}:a") == "first"
 
 
+@pytest.mark.slow
 async def test_after_other_work_has_landed_the_agent_is_told_which_files_changed(harness):
     """BX-13: the work is merged with what landed."""
     run = await begin(harness)

@@ -45,6 +45,7 @@ async def test_an_attempt_in_a_loop_ends_and_the_next_one_knows_the_cause(harnes
     assert "no progress: shell failed the same way" in (await harness.queue(run, "a")).briefing
 
 
+@pytest.mark.slow
 async def test_a_check_that_fails_after_each_change_is_no_loop(harness):
     """BX-12: a test that fails until it passes is progress."""
     run = await harness.own(goal("g", act("a", check="test -s a")))

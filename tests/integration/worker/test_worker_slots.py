@@ -56,6 +56,7 @@ def open_ids(harness):
     return [item.id for item in harness.store.inbox.open()]
 
 
+@pytest.mark.slow
 async def test_other_work_starts_meanwhile_and_the_answer_waits_for_its_slot(harness):
     """BX-13, SC-15, BX-11: it has no money set aside meanwhile; nothing new starts in its place."""
     run = await begin(harness, budget_usd=1.0)
@@ -78,6 +79,7 @@ async def test_with_one_agent_that_waits_nothing_is_blocked(harness):
     assert isinstance(working.result(), CandidateReady)
 
 
+@pytest.mark.slow
 async def test_more_agents_than_before_let_it_go_on(harness):
     """SC-15: what counts is how many agents the run has now."""
     run = await begin(harness)

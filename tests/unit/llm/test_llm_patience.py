@@ -76,6 +76,7 @@ def ask(endpoint, clock, patience, agents=1):
     return [asyncio.create_task(model.reply(REQUEST)) for model in models]
 
 
+@pytest.mark.slow
 async def test_an_outage_of_half_an_hour_is_waited_out_with_one_request_a_period():
     """AL-31, BX-23: twenty agents cost an endpoint that is back no storm."""
     clock = FakeClock()

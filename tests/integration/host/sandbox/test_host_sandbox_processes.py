@@ -146,6 +146,7 @@ async def test_no_process_survives_the_command(inside, sleepers):
     assert await sleepers() == 0
 
 
+@pytest.mark.slow
 async def test_no_process_survives_a_timeout(inside, sleepers):
     """BX-17"""
     finished = await inside(f"{DAEMON}; trap '' TERM; {NAP}", timeout_s=0.7)
