@@ -36,7 +36,7 @@ KINDS: Mapping[str, str] = {
 }
 
 
-class Work(Struct, frozen=True):
+class ActionAttempt(Struct, frozen=True):
     """An action and one of its attempts."""
 
     action: Action
@@ -60,13 +60,13 @@ class SameEvidence(Struct, frozen=True):
         return self.first.strength if self.first.state == "holds" else self.first.state
 
 
-WorkByAttempt = Mapping[AttemptId, Work]
+WorkByAttempt = Mapping[AttemptId, ActionAttempt]
 
 
 def evidence_section(view: RunView, refs: References, texts: LongTexts) -> Element:
     """Return the section of all facts."""
     groups = sorted(_groups(view), key=lambda group: ORDER.index(group.standing))
-    work = {each.id: Work(action, each) for action in view.actions for each in view.attempts_of(action)}
+    work = {each.id: ActionAttempt(action, each) for action in view.actions for each in view.attempts_of(action)}
     cards = [_card(group, work, refs, texts) for group in groups[:MAX_ROWS]]
     more = f"and {len(groups) - MAX_ROWS:,} more: see `{refs.command('goals')}`" if len(groups) > MAX_ROWS else None
     nothing = None if groups else element("p", "Nothing has been shown yet.")
