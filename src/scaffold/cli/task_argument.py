@@ -32,8 +32,8 @@ def reject_command(task: str, prefix: str, commands: Collection[str]) -> None:
 def check_task(task: str, *, yes: bool) -> None:
     """Make sure that the TASK of `scaffold run` or `scaffold plan` is meant as one, before it costs anything.
 
-    A task of one word is confirmed at a terminal, unless the user said `yes`; elsewhere nobody can be asked. Raises
-    UsageError for what is no task.
+    A task of one word is confirmed at a terminal, unless the user said `yes`; elsewhere it is taken as it is.
+    Raises UsageError for what is no task.
     """
     as_spec = f"`--spec {quote(task)}`"
     is_plan = Path(task).suffix in PLAN_SUFFIXES

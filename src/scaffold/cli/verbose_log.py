@@ -67,7 +67,7 @@ class SharedFileHandler(LineHandler):
         self._path = path
 
     def write_line(self, line: str) -> None:
-        """Append the line; raises OSError, also if the file is gone, because nobody reads it any more."""
+        """Append the line; raises OSError, also if its reader has removed the file."""
         target = os.open(self._path, os.O_WRONLY | os.O_APPEND | SAFELY)
         try:
             os.write(target, f"{line}\n".encode(errors="replace"))

@@ -33,7 +33,7 @@ def export_path(folder: Path, home: Path, named: str, conversation: str) -> Iter
     if quoted := _QUOTED.fullmatch(named):
         named = quoted["name"]
     if named:
-        # Never a file called `~`: whoever removes it may remove their home.
+        # Never a file called `~`: `rm -r ~` would remove the home instead of it.
         return (home / named[2:] if named == "~" or named.startswith("~/") else folder / named,)
     name = f"ralph-{conversation.replace('/', '-')}"
     return (folder / f"{name}{f'-{number}' if number > 1 else ''}.md" for number in count(1))

@@ -39,7 +39,7 @@ DEFAULT_LIMITS = BackgroundLimits()
 
 
 class _Log:
-    """The output of one command, in a file without a name: nobody else reads it, and it goes with this process."""
+    """The output of one command, in a file without a name, which only this process reads and which ends with it."""
 
     def __init__(self, folder: Path, limit_bytes: int, on_output: Callable[[], object]) -> None:
         self._limit_bytes = limit_bytes

@@ -1,4 +1,4 @@
-"""What a file was before a tool changes it, reported to whoever keeps it for `/undo`."""
+"""What a file was before a tool changes it, reported to a listener that keeps it for `/undo`."""
 
 import os
 import stat

@@ -60,7 +60,7 @@ def _is_taken_back(root: Path, file: PlannedFile) -> bool:
     now = None
     if file.after is not None:
         content = read_whole(root, file.path, file.shown, limit_bytes=len(file.after))
-        # Whoever changed it in the meantime has the last word.
+        # A change that was made in the meantime is not overwritten.
         if isinstance(content, Refusal) or content.data != file.after:
             return False
         now = content

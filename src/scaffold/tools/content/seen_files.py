@@ -75,7 +75,7 @@ class SeenFiles:
         )
         self.compactions = 0
         """How often its conversation was compacted, in this process."""
-        # Tools run in threads, whoever stores the changes in another one.
+        # Tools add changes in their threads; another thread stores them.
         self._changes: deque[tuple[str, str | None]] = deque()
 
     def take_changes(self) -> Mapping[str, str | None]:
