@@ -65,3 +65,5 @@ def test_a_plain_terminal_gets_the_list(scenario, terminal, conversations):
     screen.wait_for("^>$")
     screen.type_line("/resume")
     screen.wait_for("Resume one: `/resume ID`")
+    assert "mend the login" in screen.text
+    assert "›" not in screen.text, "nothing is chosen with the arrow keys"

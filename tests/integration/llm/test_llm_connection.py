@@ -4,6 +4,7 @@ import asyncio
 import errno
 import gc
 import gzip
+import warnings
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -108,7 +109,10 @@ async def test_cancelling_while_it_connects_leaves_no_socket_open():
             reply.cancel()
             with suppress(asyncio.CancelledError):
                 await reply
-    gc.collect()  # warns of sockets that nobody closed
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gc.collect()
+    assert [str(each.message) for each in caught if issubclass(each.category, ResourceWarning)] == []
 
 
 async def test_a_server_that_takes_no_more_of_a_long_request_is_given_up():

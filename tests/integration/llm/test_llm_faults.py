@@ -379,4 +379,5 @@ async def test_keep_alives_alone_end_a_try_after_the_idle_time(wire, sent):
 async def test_empty_lines_before_a_reply_without_stream_are_keep_alives():
     """RA-21."""
     stalled = Turn(text="x", stall_at=0, keep_alive="\n")
-    await reply_after("chat", stalled, stream=False, deadlines=Deadlines(idle_s=0.4))
+    asked = await reply_after("chat", stalled, stream=False, deadlines=Deadlines(idle_s=0.4))
+    assert sum(isinstance(delta, RetryWait) for delta in asked.heard) == 1
