@@ -12,9 +12,9 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt, Intent, Run
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits, refs, worktree
-from scaffold.git.merge import Conflicted, merge_commits
 from scaffold.host.random_ids import new_id
 from scaffold.landing.candidate_check import CandidateResult, CandidateVerifier
+from scaffold.landing.integration import IntegrationConflict, integrate
 from scaffold.landing.record import (
     last_landed,
     record_landed,
@@ -160,10 +160,10 @@ class MergeQueue:
         self, tip: Commit, action: Action, attempt: Attempt, head: Commit
     ) -> CandidateLanded | BranchHeld | CandidateRefused | None:
         """Try to land a candidate on a tip; None, or a refusal the caller ignores, if the tip is outdated."""
-        merged = await self._integrate(action, head, tip)
-        if isinstance(merged, CandidateRefused):
-            return merged
-        proven = await self._verifier.candidate(action, attempt, merged, tip)
+        merged = await integrate(self._context, self._run, action, head=head, tip=tip)
+        if isinstance(merged, IntegrationConflict):
+            return CandidateRefused("conflict", merged.why)
+        proven = await self._verifier.candidate(action, attempt, merged.commit, tip)
         if not proven.verification.passed:
             return CandidateRefused(_outcome(proven.verification), summarize_failures(proven.verification))
         if proven.broken:
@@ -195,21 +195,6 @@ class MergeQueue:
             self._seen = tip
         await self._verifier.fact_refresher.settle(tip)
         return tip
-
-    async def _integrate(self, action: Action, head: Commit, tip: Commit) -> Commit | CandidateRefused:
-        """Return the commit that would land: the candidate squashed onto the tip, without a worktree."""
-        merged = await merge_commits(self._context.git, tip, head)
-        if isinstance(merged, Conflicted):
-            where = ", ".join(merged.paths)
-            return CandidateRefused("conflict", f"conflicts with work that landed earlier in {where}")
-        return await commits.commit_tree(
-            self._context.git,
-            merged.tree,
-            parents=[tip],
-            message=landing_message(self._run, action),
-            author=self._run.settings.identity.author,
-            committer=self._run.settings.identity.committer,
-        )
 
     async def _publish(
         self, action: Action, attempt: Attempt, head: Commit, proven: CandidateResult, tip: Commit
@@ -267,14 +252,6 @@ class MergeQueue:
         why = self._context.redactor.clean(refused.why)
         end_attempt(self._context.store, self._run, attempt.id, AttemptEnd(refused.outcome, why), head=attempt.head_sha)
         return CandidateRefused(refused.outcome, why)
-
-
-def landing_message(run: Run, action: Action) -> str:
-    """Return the message of the commit that lands an action's work."""
-    first, _, rest = action.description.strip().partition("\n")
-    subject = f"{action.key}: {first}" if first and first != action.key else action.key
-    body = f"\n\n{rest.strip()}" if rest.strip() else ""
-    return f"{subject}{body}\n\nScaffold-Run: {run.id}\nScaffold-Action: {action.key}\n"
 
 
 def _outcome(verification: Verification) -> AttemptOutcome:

@@ -6,7 +6,7 @@ from builders import make_settings
 from scaffold.core.model import Action, Run
 from scaffold.core.run_settings import Signature
 from scaffold.core.states import Active, Pending
-from scaffold.landing.merge_queue import landing_message
+from scaffold.landing.integration import landing_message
 
 THEN = datetime(2030, 1, 1, tzinfo=UTC)
 ANN = Signature("Ann", "ann@example.org")
