@@ -12,6 +12,7 @@ from msgspec.json import encode
 
 import command_start
 import git_worktree
+import landing
 import many_goals
 import plan_lint
 import policy_decision
@@ -32,6 +33,7 @@ from self_check.rows import rows as self_check_rows
 BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "command-start": command_start.rows,
     "git-worktree": git_worktree.rows,
+    "landing": landing.rows,
     "many-goals": many_goals.rows,
     "plan-lint": plan_lint.rows,
     "policy-decision": policy_decision.rows,

@@ -256,8 +256,12 @@ def land(context: RunContext, run: Run, key: str, files: Mapping[str, str]) -> C
     """Execute an action and land it; its effects become facts."""
     attempt = submit(context, run, key, files)
     assert attempt.head_sha is not None
-    asyncio.run(refs.move(context.git, session_ref(run), new=attempt.head_sha, old=attempt.base_sha))
-    asyncio.run(record_recovered_landing(context, run, attempt.id, attempt.head_sha))
+    ends = {"ref": session_ref(run), "old": attempt.base_sha, "new": attempt.head_sha}
+    intent = an_intent(attempt, f"of {attempt.id}", fence=run.fence, commit=attempt.head_sha, **ends)
+    with context.store.transaction():
+        context.store.intents.add(intent)
+    asyncio.run(refs.move(context.git, intent.ref, new=intent.new, old=intent.old))
+    asyncio.run(record_recovered_landing(context, run, intent))
     return attempt.head_sha
 
 
@@ -366,7 +370,7 @@ def an_attempt(action: Action, number: int = 1, **fields: Any) -> Attempt:
 
 
 def an_intent(attempt: Attempt, intent_id: str = "intent-1", **fields: Any) -> Intent:
-    given = {"fence": 1, "ref": "refs/heads/session-run-1", "old": BASE, "new": HEAD}
+    given = {"fence": 1, "ref": "refs/heads/session-run-1", "old": BASE, "new": HEAD, "commit": HEAD}
     return Intent(id=intent_id, run_id=attempt.run_id, attempt_id=attempt.id, **(given | fields))
 
 

@@ -22,6 +22,8 @@ class FaultRates(Struct, frozen=True, kw_only=True):
     """That a wake-up is lost, late, or delivered twice."""
     slow_git: float = 0.0
     """That a git command takes a long time."""
+    slow_landing: float = 0.0
+    """That the check of what would land takes a long time, so that candidates pile up."""
     no_process: float = 0.0
     """That the machine cannot start another process."""
 
@@ -60,8 +62,10 @@ class FaultInjector:
         """Return whether another process holds the lock of the database."""
         return self.happens(self.rates.locked)
 
-    def latency_s(self) -> float:
-        """Return how long a git command takes."""
+    def latency_s(self, command: str = "") -> float:
+        """Return how long a git command takes; what would land is committed first, and then checked."""
+        if command == "commit-tree" and self.happens(self.rates.slow_landing):
+            return self.rng.uniform(0.0, 4.0)
         return self.rng.uniform(0.0, 2.0) if self.happens(self.rates.slow_git) else 0.001
 
     def wake_delays(self) -> tuple[float, ...]:

@@ -151,7 +151,7 @@ class MemoryGit:
     ) -> GitResult:
         """Execute a command, some time later; GitFailed if its exit code is not among `ok`."""
         self._process.require_alive()
-        await asyncio.sleep(self._faults.latency_s())
+        await asyncio.sleep(self._faults.latency_s(args[0]))
         self._process.require_alive()
         code, out = self._answer(args, stdin.decode(), env or {})
         if code not in ok:
@@ -257,9 +257,11 @@ class MemoryGit:
         objects = self._objects
         match args:
             case ["--stdin"]:
-                (_, ref, new, old), (_, drop, kept) = (line.split() for line in stdin.splitlines())
-                allowed = objects.refs.get(drop) == kept
-                return self._swap(ref, old, lambda: objects.move_all({ref: new, drop: None})) if allowed else (128, "")
+                (_, ref, new, old), *deletions = (line.split() for line in stdin.splitlines())
+                drop = {name: kept for _, name, kept in deletions}
+                allowed = all(objects.refs.get(name) == kept for name, kept in drop.items())
+                moves: dict[str, str | None] = {ref: new, **dict.fromkeys(drop)}
+                return self._swap(ref, old, lambda: objects.move_all(moves)) if allowed else (128, "")
             case ["-d", ref, old]:
                 return self._swap(ref, old, lambda: objects.move(ref, None))
             case [ref, new, old]:

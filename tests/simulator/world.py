@@ -341,6 +341,7 @@ def _fault_rates(rng: Random) -> FaultRates:
         locked=rng.choice((0.0, 0.0, 0.005)),
         lost_wakeup=rng.choice((0.0, 0.2, 0.6)),
         slow_git=rng.choice((0.0, 0.02, 0.1)),
+        slow_landing=rng.choice((0.0, 0.3, 0.9)),
         no_process=rng.choice((0.0, 0.0, 0.02)),
     )
 

@@ -51,6 +51,7 @@ def a_view(
         attempts=by_action,
         grants={},
         facts=by_goal,
+        places={},
         queue=(),
         slots_taken={},
         progress=_children(actions),

@@ -318,6 +318,9 @@ class Intent(Struct, frozen=True, kw_only=True):
     ref: str
     old: Commit
     new: Commit
+    """The branch's new tip, which may land several attempts."""
+    commit: Commit
+    """The attempt's own commit: the new tip, or an ancestor of it."""
 
 
 InboxKind = Literal["approval", "question", "notice"]

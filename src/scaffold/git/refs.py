@@ -1,5 +1,7 @@
 """Read refs, and move or delete them by compare-and-swap."""
 
+from collections.abc import Mapping
+
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.git.command import Git
 from scaffold.git.errors import objects_collected
@@ -49,23 +51,26 @@ async def move(git: Git, ref: str, *, new: Commit, old: Commit | None, known: Co
     return now == new
 
 
-async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop: str, kept: Commit) -> bool:
-    """Move `ref` from `old` to `new` and delete the ref `drop` at `kept` in one transaction; return the same as `move`.
+async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop: Mapping[str, Commit]) -> bool:
+    """Move `ref` from `old` to `new` and delete the refs `drop`, each at its commit, in one transaction.
 
-    If another process moved `drop` first, nothing changes. If `ref` is already at `new`, `drop` may still exist.
-    ObjectsCollected, and nothing is changed, if a collection has deleted a part of `new` meanwhile.
+    Return the same as `move`. If another process moved one of `drop` first, nothing changes. If `ref` is already at
+    `new`, they may still exist. ObjectsCollected, and nothing is changed, if a collection has deleted a part of `new`
+    meanwhile.
     """
-    both = f"update {ref} {new} {old}\ndelete {drop} {kept}\n".encode()
-    answer = await git("update-ref", "--stdin", stdin=both, ok=frozenset({0, 1, 128}))
+    deletions = (f"delete {name} {commit}\n" for name, commit in drop.items())
+    wanted = f"update {ref} {new} {old}\n{''.join(deletions)}".encode()
+    answer = await git("update-ref", "--stdin", stdin=wanted, ok=frozenset({0, 1, 128}))
     if answer.exit_code == 0:
         if await git.still_has(new, known=old):
             return True
-        await git("update-ref", "--stdin", stdin=f"update {ref} {old} {new}\ncreate {drop} {kept}\n".encode())
+        creations = (f"create {name} {commit}\n" for name, commit in drop.items())
+        await git("update-ref", "--stdin", stdin=f"update {ref} {old} {new}\n{''.join(creations)}".encode())
         raise objects_collected(new)
     now = await resolve(git, ref)
-    # As in `move`: neither ref has changed, so another try succeeds or raises git's error.
-    if now == old and await resolve(git, drop) == kept:
-        await git("update-ref", "--stdin", stdin=both)
+    # As in `move`: no ref has changed, so another try succeeds or raises git's error.
+    if now == old and all([await resolve(git, name) == commit for name, commit in drop.items()]):
+        await git("update-ref", "--stdin", stdin=wanted)
         return True
     return now == new
 

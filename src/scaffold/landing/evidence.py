@@ -21,14 +21,19 @@ def evidence_of(
     shown_at: Commit,
     at: datetime,
     approved: Iterable[InboxItem] = (),
+    *,
+    gates_at: Commit | None = None,
 ) -> tuple[Evidence, ...]:
-    """Return as evidence the passed checks, the gates that did not block, and what reviewers and humans approved."""
+    """Return as evidence the passed checks, the gates that did not block, and what reviewers and humans approved.
+
+    The gates ran at `gates_at`, if that is another commit: the tip of what landed together.
+    """
     passed = [result for result in verification.results if result.verdict == "pass"]
     applied = [gate for gate in verification.gates if gate.counts_for_work]
     second = [verification.review] if verification.review and verification.review.review.verdict == "approve" else []
     return (
         *(_of_result(result, attempt, shown_at, at) for result in passed),
-        *(_of_gate(gate, attempt, shown_at, at) for gate in applied),
+        *(_of_gate(gate, attempt, gates_at or shown_at, at) for gate in applied),
         *(_of_second_review(review, attempt, shown_at, at) for review in second),
         *(_of_human(item, attempt, shown_at) for item in approved),
     )

@@ -11,7 +11,7 @@ from scaffold.core.gates import Baseline
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.git import commits
-from scaffold.landing.checkout import Checkout
+from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.stale_facts import (
     RecheckResult,
     affected_facts,
@@ -25,24 +25,35 @@ from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_in_force, contract_with_timings
 from scaffold.run.lease import owner_transaction
+from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.base_checks import CheckResultCache, recall_passed
-from scaffold.verify.contract.checks import CheckRunner, run_check, run_checks
+from scaffold.verify.contract.checks import CheckRunner, During, run_check, run_checks, unseen
+
+RECHECKING = "recheck"
+"""What the owner does for the run as a whole: recheck facts."""
 
 
 class FactRefresher:
-    """Marks and rechecks the facts of a run, for its owner; one call at a time."""
+    """Marks and rechecks the facts of a run, for its owner."""
 
     def __init__(
-        self, context: RunContext, run: Run, checkout: Checkout, baseline: Callable[[], Baseline | None]
+        self, context: RunContext, run: Run, checkouts: Checkouts, baseline: Callable[[], Baseline | None]
     ) -> None:
         self._context = context
         self._run = run
-        self._checkout = checkout
+        self._checkouts = checkouts
         self._baseline = baseline
 
-    async def test(self, groups: Sequence[ProvenFacts], commit: Commit) -> tuple[RecheckResult, ...]:
+    async def test(self, groups: Sequence[ProvenFacts], commit: Commit, *, during: During) -> tuple[RecheckResult, ...]:
         """Run the checks of each group at a commit, each in a clean tree; skip groups without checks."""
-        return tuple([await self._test_one(group, commit) for group in recheckable(groups)])
+        return tuple([await self._test_one(group, commit, during) for group in recheckable(groups)])
+
+    async def held_at(self, group: ProvenFacts, tip: Commit, *, during: During) -> bool:
+        """Return whether the facts hold at a commit of the branch; refute them if not."""
+        (before,) = await self.test([group], tip, during=during)
+        if before.failures:
+            self.record_result(before)
+        return not before.failures
 
     def mark_stale(self, changed: Collection[str], tip: Commit) -> None:
         """Mark facts stale that depend on the changed paths, except those proven at the tip itself."""
@@ -65,7 +76,8 @@ class FactRefresher:
 
     async def settle(self, tip: Commit) -> None:
         """Recheck all waiting facts at the branch's tip: each holds there or is refuted. Safe to repeat."""
-        for each in await self.test(self.waiting(), tip):
+        during = StepRecorder(self._context, self._run, stage=RECHECKING).during
+        for each in await self.test(self.waiting(), tip, during=during):
             self.record_result(each)
 
     def record_result(self, tested: RecheckResult) -> None:
@@ -77,13 +89,19 @@ class FactRefresher:
             else:
                 record_recheck(store, tested, self._context.clock.now())
 
-    async def _test_one(self, group: ProvenFacts, commit: Commit) -> RecheckResult:
+    async def _test_one(self, group: ProvenFacts, commit: Commit, during: During) -> RecheckResult:
         marks = {"SCAFFOLD_ACTION": group.action.key}
-        results = await self.run_contract(await self.contract(group), commit, marks)
+        results = await self.run_contract(await self.contract(group), commit, marks, during=during)
         return RecheckResult(group=group, commit=commit, results=results)
 
     async def run_contract(
-        self, contract: Contract, commit: Commit, marks: Mapping[str, str], *, run: CheckRunner = run_check
+        self,
+        contract: Contract,
+        commit: Commit,
+        marks: Mapping[str, str],
+        *,
+        run: CheckRunner = run_check,
+        during: During = unseen,
     ) -> tuple[CheckResult, ...]:
         """Return the results of a contract at a commit: those that are known, else by `run` in a clean tree."""
         baseline = self._baseline()
@@ -91,12 +109,13 @@ class FactRefresher:
         tree_id = await commits.tree_of(self._context.git, commit)
         known = recall_passed(contract, tree_id, CheckResultCache(self._context.store, baseline))
         if known is not None:
-            bare = self._checkout.tree_without_checkout(commit, commit, marks)
+            bare = self._checkouts.tree_without_checkout(commit, commit, marks)
             return await run_checks(contract, bare, run=known)
         base = baseline.environment if baseline else None
-        found = (
-            await environment_at(self._context, self._run, base, commit, during=self._checkout.during) if base else None
-        )
+        found = await environment_at(self._context, self._run, base, commit, during=during) if base else None
         environment = found.environment if found else None
-        async with self._checkout.tree(environment, base=commit, commit=commit, marks=marks) as tree:
+        async with (
+            self._checkouts.taken(during) as checkout,
+            checkout.tree(environment, base=commit, commit=commit, marks=marks) as tree,
+        ):
             return await run_checks(contract, tree, run=run)

@@ -1,40 +1,43 @@
-"""The merge queue of a run: one candidate after another, each verified on the exact tree that lands."""
+"""The merge queue of a run: candidates are proven side by side, and land together on the tree that was proven."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.contract import Verification
 from scaffold.core.errors import StaleFence
 from scaffold.core.gates import GateResult
-from scaffold.core.ids import Commit
-from scaffold.core.model import Action, Attempt, Intent, Run
+from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.model import Attempt, Run
 from scaffold.core.states import AttemptOutcome
-from scaffold.git import commits, refs, worktree
-from scaffold.host.random_ids import new_id
+from scaffold.git import commits, worktree
+from scaffold.host.cores import usable_cores
+from scaffold.landing.batch_check import BatchVerifier, with_gates_of_batch
 from scaffold.landing.candidate_check import CandidateResult, CandidateVerifier
-from scaffold.landing.integration import IntegrationConflict, integrate
-from scaffold.landing.record import (
-    last_landed,
-    record_landed,
-    record_without_commit,
-    require_landed_on_branch,
-    session_ref,
-    session_tip,
-)
+from scaffold.landing.checkouts import Checkouts, names_of_lanes
+from scaffold.landing.fact_refresh import FactRefresher
+from scaffold.landing.integration import IntegrationConflict
+from scaffold.landing.landed_notices import tell_running_agents
+from scaffold.landing.line import Lane, Line, end_tasks
+from scaffold.landing.order import QueueOrder
+from scaffold.landing.proof_setup import ProofSetup
+from scaffold.landing.publish import Proven, Unpublished, publish
+from scaffold.landing.record import last_landed, record_without_commit, require_landed_on_branch, session_tip
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import summarize_failures
-from scaffold.run.lease import owner_transaction
 
 MAX_LANDING_TRIES = 5
 
 
-class CandidateLanded(Struct, frozen=True, tag="landed"):
-    """The action's work is on the session branch, and its effects are facts."""
+class BatchLanded(Struct, frozen=True, tag="landed"):
+    """The work of these attempts is on the session branch, whose tip is `commit` now, and their effects are facts."""
 
     commit: Commit
+    attempts: tuple[AttemptId, ...]
 
 
 class ReviewRecorded(Struct, frozen=True, tag="recorded"):
@@ -57,71 +60,268 @@ class BranchHeld(Struct, frozen=True, tag="held"):
 
 
 class FactsSettled(Struct, frozen=True, tag="settled"):
-    """No candidate waits; stale facts were rechecked."""
+    """No candidate can land; stale facts were rechecked."""
 
 
 class QueueIdle(Struct, frozen=True, tag="idle"):
-    """No candidate and no stale fact waits."""
+    """No candidate can land, and no stale fact waits."""
 
 
-QueueStep = CandidateLanded | ReviewRecorded | CandidateRefused | BranchHeld | FactsSettled | QueueIdle
+QueueStep = BatchLanded | ReviewRecorded | CandidateRefused | BranchHeld | FactsSettled | QueueIdle
+
+
+class _Batch(Struct, kw_only=True):
+    """How many lanes at the front are proven together; those that failed together are halved until one is left."""
+
+    size: int | None = None
+    """None until the first lane is proven: until then, more may join."""
+    failed_together: int = 0
+    proof: asyncio.Task[CandidateResult] | None = None
+    proven: int = 0
+    """How many lanes `proof` is about."""
+
+    @property
+    def next_size(self) -> int:
+        """How many lanes to prove next."""
+        return max(1, self.failed_together // 2) if self.failed_together else self.size or 0
 
 
 class MergeQueue:
     """Lands the candidates of one run; only the owner of the run's lease may use it."""
 
-    def __init__(self, context: RunContext, run: Run) -> None:
+    def __init__(self, context: RunContext, run: Run, arrivals: Callable[[], asyncio.Event] = asyncio.Event) -> None:
+        """`arrivals` returns an event that is set when a candidate may have been handed in or withdrawn."""
         self._context = context
         self._run = run
-        self._verifier = CandidateVerifier(context, run)
+        self._arrivals = arrivals
+        setup = ProofSetup(context, run)
+        # Services of the repository run once for each run, so their checks cannot run side by side.
+        lanes = 1 if run.settings.environment.services else usable_cores()
+        self._checkouts = Checkouts(context, run, names_of_lanes(lanes))
+        self._refresher = FactRefresher(context, run, self._checkouts, lambda: setup.baseline)
+        parts = (context, run, setup, self._checkouts, self._refresher)
+        self._batch_verifier = BatchVerifier(*parts)
+        self._line = Line(context, run, CandidateVerifier(*parts))
+        self._order = QueueOrder(context, run)
+        self._batch = _Batch()
+        self._tries = Counter[AttemptId]()
+        self._rearranged = False
+        """Whether candidates left the line, or are held, so that others may join it."""
         self._busy = asyncio.Lock()
         self._landed: Commit | None = None
         self._seen: Commit | None = None
         """The tip for which facts were last marked stale."""
 
     async def step(self) -> QueueStep:
-        """Land or refuse the oldest waiting candidate; without one, recheck stale facts."""
+        """Land what is proven, or refuse a candidate; if none can land, recheck stale facts.
+
+        Proofs of the candidates that come next go on after this returns.
+        """
         async with self._busy:
-            waiting = self._context.store.attempts.next_to_land(self._run.id)
-            if waiting is None:
-                return await self._settle()
+            step: QueueStep | None = None
             try:
-                # Git would move a branch that is checked out without its files, so that
-                # the user's next commit reverts the landing.
-                return await self._hold() or await self._land(waiting)
-            # A cancellation ends the attempt while its checks run here; only a fence of the run means another owner.
-            except StaleFence:
-                if not self._withdrawn(waiting):
-                    raise
-                return CandidateRefused("cancelled", "it was cancelled while it waited to land")
+                step = await self._step()
+            finally:
+                if step is None:  # no proof outlives an error or a cancellation
+                    await self._clear()
+            return step
 
     async def recheck_facts(self) -> None:
         """If others moved the session branch, recheck the run's facts; actions with refuted facts run again."""
         async with self._busy:
-            await self._tip()
+            await self._clear()
+            await self._read_tip()
 
     async def run_all_gates(self) -> tuple[GateResult, ...]:
         """Return all gates' results at the branch's tip, compared with the baseline."""
         async with self._busy:
-            return await self._verifier.run_all_gates(await session_tip(self._context, self._run))
+            await self._clear()
+            return await self._batch_verifier.run_all_gates(await session_tip(self._context, self._run))
 
     def forget_tip(self) -> None:
         """Read the branch before the next landing: others may have recorded what this queue moved it to."""
         self._landed = None
 
-    def _withdrawn(self, attempt: Attempt) -> bool:
-        """Return whether a human cancelled the candidate meanwhile."""
-        now = self._context.store.attempts.get(attempt.id)
-        return now is not None and now.status == "ended" and now.outcome == "cancelled"
-
     async def close(self) -> None:
-        """Remove the queue's own worktree."""
-        await self._verifier.close()
+        """End all proofs and remove the queue's own worktrees."""
+        await self._clear()
+        await self._checkouts.close()
+
+    async def _step(self) -> QueueStep:
+        while True:
+            self._rearranged, arrived = False, self._arrivals()
+            waiting = self._context.store.attempts.waiting_to_land(self._run.id)
+            await self._drop_withdrawn({attempt.id for attempt in waiting})
+            if not waiting:
+                return await self._settle()
+            # Git would move a branch that is checked out without its files, so that
+            # the user's next commit reverts the landing.
+            hold = await self._hold()
+            if hold is not None:
+                return hold
+            # A review, or a tester that changed nothing, hands in its base: there is nothing to merge.
+            unchanged = next((each for each in waiting if each.head_sha == each.base_sha), None)
+            if unchanged is not None:
+                return await self._record(unchanged)
+            step = await self._admit(waiting) or await self._decide()
+            if step is not None:
+                return step
+            if self._rearranged:
+                continue
+            self._order.show(waiting, self._line.lanes, gates=self._batch.proven if self._batch.proof else 0)
+            if not self._line.lanes:
+                return await self._settle()
+            await self._wait(arrived)
+
+    async def _admit(self, waiting: Sequence[Attempt]) -> CandidateRefused | None:
+        """Put the candidates in the line that can be proven beside those in it; refuse one that cannot be merged."""
+        tip = await self._tip()
+        for action, attempt in await self._order.next_to_prove(waiting, self._line.ids(), tip):
+            added = await self._line.add(action, attempt, tip, alone=len(waiting) == 1)
+            if not isinstance(added, IntegrationConflict):
+                continue
+            if self._line.lanes:
+                self._order.postpone(attempt.id, self._line.ids())
+            elif await self._order.must_wait(attempt, tip):
+                self._rearranged = True
+            else:
+                return await self._refuse(attempt, tip, CandidateRefused("conflict", added.why))
+        return None
+
+    async def _decide(self) -> QueueStep | None:
+        """Land or refuse what is proven at the front of the line; None if nothing is yet."""
+        lanes = self._line.lanes
+        failed = next((place for place, lane in enumerate(lanes) if lane.shown and not lane.shown.result.passed), None)
+        if failed == 0:
+            return await self._refuse_front(lanes[0].proof.result().result)
+        if failed is not None:
+            # It failed on top of others that may not land themselves: it is proven again once they have.
+            self._order.postpone(lanes[failed].id, self._line.ids()[:failed])
+            await self._drop_from(failed)
+            return None
+        front = lanes[0].shown if lanes else None
+        if front is None:
+            return None
+        if front.whole:
+            proven = Proven(candidate=lanes[0].candidate, verification=front.result.verification)
+            return await self._publish([proven], front.result)
+        if self._batch.size is None:
+            self._batch.size = len(self._line.lanes)
+        return await self._decide_batch()
+
+    async def _decide_batch(self) -> QueueStep | None:
+        """Prove together what is proven alone; land it, or find out which candidate it is that fails."""
+        batch = self._batch
+        if batch.proof is None:
+            self._prove_together(self._line.lanes[: batch.next_size])
+        if batch.proof is None or not batch.proof.done():
+            return None
+        result, together = batch.proof.result(), self._line.lanes[: batch.proven]
+        verifications = with_gates_of_batch([lane.proven_alone for lane in together], result.verification)
+        if result.passed:
+            pairs = zip(together, verifications, strict=True)
+            return await self._publish(
+                [Proven(candidate=lane.candidate, verification=verification) for lane, verification in pairs], result
+            )
+        if len(together) == 1:
+            return await self._refuse_front(structs.replace(result, verification=verifications[0]))
+        batch.failed_together, batch.proof = len(together), None
+        return await self._decide_batch()
+
+    def _prove_together(self, lanes: Sequence[Lane]) -> None:
+        """Begin to prove lanes together once each of them is proven alone."""
+        if all(lane.proof.done() for lane in lanes):
+            proven = [lane.proven_alone for lane in lanes]
+            self._batch.proof = asyncio.create_task(self._batch_verifier.together(proven))
+            self._batch.proven = len(proven)
+
+    async def _publish(self, batch: Sequence[Proven], result: CandidateResult) -> QueueStep | None:
+        """Move the session branch to the proven commit and record it; None if the branch moved meanwhile."""
+        # The checks took minutes, in which the user may have checked the branch out.
+        hold = await self._hold()
+        if hold is not None:
+            return hold
+        first = batch[0].candidate
+        published = await publish(self._context, self._run, batch, result.rechecked)
+        if isinstance(published, Unpublished):
+            return await self._without(published, first.base)
+        if published is None:
+            return await self._try_again(first.attempt)
+        landed = tuple(each.candidate.attempt.id for each in batch)
+        self._landed = published
+        self._line.advance(len(batch))
+        self._batch = _Batch(failed_together=max(0, self._batch.failed_together - len(batch)))
+        self._order.count_passed(landed)
+        keys = [each.candidate.action.key for each in batch]
+        await tell_running_agents(self._context, self._run, old=first.base, new=published, landed=keys)
+        return BatchLanded(published, landed)
+
+    async def _without(self, unpublished: Unpublished, tip: Commit) -> CandidateRefused | None:
+        """Take the candidate out because of which a batch did not land; it is refused unless it was withdrawn."""
+        place = self._line.ids().index(unpublished.attempt_id)
+        attempt = self._line.lanes[place].candidate.attempt
+        await self._drop_from(place)
+        if unpublished.cause == "withdrawn":
+            return CandidateRefused("cancelled", "it was cancelled while it waited to land")
+        lacking = f"what it builds on no longer holds: {', '.join(unpublished.lacking)}"
+        return await self._refuse(attempt, tip, CandidateRefused("conflict", lacking))
+
+    async def _try_again(self, attempt: Attempt) -> CandidateRefused | None:
+        """Prove everything again on the branch as others moved it, unless it never stops moving."""
+        await self._clear()
+        self._landed = None
+        self._tries[attempt.id] += 1
+        if self._tries[attempt.id] < MAX_LANDING_TRIES:
+            return None
+        branch = self._run.session_branch
+        moving = f"{branch} kept moving while this was added to it; the work itself was not refused"
+        return self._end(attempt, CandidateRefused("conflict", moving))
+
+    async def _refuse_front(self, result: CandidateResult) -> CandidateRefused | None:
+        """Refuse the first candidate of the line; those after it were proven with it, so they begin anew."""
+        candidate, verification = self._line.lanes[0].candidate, result.verification
+        if verification.passed:
+            refused = CandidateRefused("gate_failed", result.broken_summary)
+        else:
+            refused = CandidateRefused(_outcome(verification), summarize_failures(verification))
+        return await self._refuse(candidate.attempt, candidate.base, refused)
+
+    async def _refuse(self, attempt: Attempt, tip: Commit, refused: CandidateRefused) -> CandidateRefused | None:
+        """Return a candidate to its action; None if what it was refused for is on an outdated tip."""
+        if attempt.id in self._line.ids():
+            await self._drop_from(self._line.ids().index(attempt.id))
+        # A refusal on an outdated tip says nothing: the user's commit may have
+        # fixed what failed. Try again on the current one.
+        if tip != await session_tip(self._context, self._run):
+            return await self._try_again(attempt)
+        return self._end(attempt, refused)
+
+    def _end(self, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:
+        why = self._context.redactor.clean(refused.why)
+        end_attempt(self._context.store, self._run, attempt.id, AttemptEnd(refused.outcome, why), head=attempt.head_sha)
+        return CandidateRefused(refused.outcome, why)
+
+    async def _record(self, attempt: Attempt) -> ReviewRecorded | CandidateRefused:
+        """Record a candidate without a commit; if the reviewed code changed since, have it reviewed again."""
+        action = self._context.store.actions.get(attempt.action_id)
+        if action is None:
+            raise LookupError(attempt.id)
+        try:
+            outdated = await record_without_commit(self._context, self._run, attempt, action)
+        # A cancellation ends the attempt meanwhile; only a fence of the run means another owner.
+        except StaleFence:
+            now = self._context.store.attempts.get(attempt.id)
+            if now is None or now.outcome != "cancelled":
+                raise
+            return CandidateRefused("cancelled", "it was cancelled while it waited to land")
+        if outdated is None:
+            return ReviewRecorded(attempt.base_sha)
+        return self._end(attempt, CandidateRefused("conflict", outdated))
 
     async def _settle(self) -> FactsSettled | QueueIdle:
-        if not self._verifier.fact_refresher.waiting():
+        if not self._refresher.waiting():
             return QueueIdle()
-        await self._verifier.fact_refresher.settle(await session_tip(self._context, self._run))
+        await self._refresher.settle(await session_tip(self._context, self._run))
         return FactsSettled()
 
     async def _hold(self) -> BranchHeld | None:
@@ -132,54 +332,16 @@ class MergeQueue:
                 return BranchHeld(each.path)
         return None
 
-    async def _land(self, attempt: Attempt) -> QueueStep:
-        action = self._context.store.actions.get(attempt.action_id)
-        if action is None or attempt.head_sha is None:
-            raise LookupError(attempt.id)
-        # A review, or a tester that changed nothing, hands in its base: there is nothing to merge.
-        if attempt.head_sha == attempt.base_sha:
-            return await self._record(action, attempt)
-        # The first try assumes that the branch was not moved since, which saves
-        # reading it; the ref update compares anyway.
-        tip = self._landed
-        for _ in range(MAX_LANDING_TRIES):
-            tip = tip or await self._tip()
-            step = await self._land_on(tip, action, attempt, attempt.head_sha)
-            if isinstance(step, CandidateRefused):
-                # A refusal on an outdated tip says nothing: the user's commit may have
-                # fixed what failed. Try again on the current one.
-                if tip == await session_tip(self._context, self._run):
-                    return self._refuse(attempt, step)
-            elif step is not None:
-                return step
-            tip = None
-        moving = f"{self._run.session_branch} kept moving while this was added to it; the work itself was not refused"
-        return self._refuse(attempt, CandidateRefused("conflict", moving))
-
-    async def _land_on(
-        self, tip: Commit, action: Action, attempt: Attempt, head: Commit
-    ) -> CandidateLanded | BranchHeld | CandidateRefused | None:
-        """Try to land a candidate on a tip; None, or a refusal the caller ignores, if the tip is outdated."""
-        merged = await integrate(self._context, self._run, action, head=head, tip=tip)
-        if isinstance(merged, IntegrationConflict):
-            return CandidateRefused("conflict", merged.why)
-        proven = await self._verifier.candidate(action, attempt, merged.commit, tip)
-        if not proven.verification.passed:
-            return CandidateRefused(_outcome(proven.verification), summarize_failures(proven.verification))
-        if proven.broken:
-            return CandidateRefused("gate_failed", proven.broken_summary)
-        return await self._publish(action, attempt, head, proven, tip)
-
-    async def _record(self, action: Action, attempt: Attempt) -> QueueStep:
-        """Record a candidate without a commit; if the reviewed code changed since, have it reviewed again."""
-        outdated = await record_without_commit(self._context, self._run, attempt, action)
-        return (
-            ReviewRecorded(attempt.base_sha)
-            if outdated is None
-            else self._refuse(attempt, CandidateRefused("conflict", outdated))
-        )
-
     async def _tip(self) -> Commit:
+        """Return the commit on which the next landing builds, with all facts rechecked there.
+
+        That is where this queue left the branch: that nobody has moved it since is found out when it moves again.
+        """
+        if self._line.lanes:
+            return self._line.lanes[0].candidate.base
+        return self._landed or await self._read_tip()
+
+    async def _read_tip(self) -> Commit:
         """Return the session branch's tip, with all facts rechecked there.
 
         Raises RepositoryError if the branch no longer contains what this queue landed.
@@ -191,67 +353,43 @@ class MergeQueue:
         if landed is not None and landed != tip:
             await require_landed_on_branch(self._context, self._run, landed, tip)
         if tip not in {before, self._seen}:
-            self._verifier.fact_refresher.mark_stale(await commits.changed_paths(self._context.git, before, tip), tip)
+            self._refresher.mark_stale(await commits.changed_paths(self._context.git, before, tip), tip)
             self._seen = tip
-        await self._verifier.fact_refresher.settle(tip)
+        await self._refresher.settle(tip)
         return tip
 
-    async def _publish(
-        self, action: Action, attempt: Attempt, head: Commit, proven: CandidateResult, tip: Commit
-    ) -> CandidateLanded | BranchHeld | CandidateRefused | None:
-        """Move the session branch to the verified commit and record it; None if the branch moved meanwhile."""
-        # The checks took minutes, in which the user may have checked the branch out.
-        hold = await self._hold()
-        if hold is not None:
-            return hold
-        intent = self._intend(action, attempt, proven.verification, tip)
-        if isinstance(intent, CandidateRefused):
-            return intent
-        work = refs.work_ref(attempt.id)
-        # The ref transaction also needs the work ref at `head`. An owner that took over moves that ref first, so this
-        # update fails if it comes too late: see `_claim_candidate` in record.py.
-        if not await refs.move_and_delete(
-            self._context.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=head
-        ):
-            with owner_transaction(self._context.store, self._run):
-                self._context.store.intents.settle(intent.id, done=False)
-            return None
-        record_landed(self._context, self._run, attempt.id, intent.new, proven.changed, proven.rechecked)
-        self._landed = intent.new
-        return CandidateLanded(intent.new)
+    async def _drop_withdrawn(self, waiting: Collection[AttemptId]) -> None:
+        """Take candidates out of the line that a human has cancelled meanwhile."""
+        gone = next((place for place, each in enumerate(self._line.ids()) if each not in waiting), None)
+        if gone is not None:
+            await self._drop_from(gone)
+            self._rearranged = False
 
-    def _intend(
-        self, action: Action, attempt: Attempt, verification: Verification, tip: Commit
-    ) -> Intent | CandidateRefused:
-        """Record the intended ref update with the evidence: after a crash the branch shows whether it happened.
+    async def _drop_from(self, place: int) -> None:
+        """Take a lane and all after it out of the line, so that the candidates are arranged anew."""
+        self._rearranged = True
+        await self._line.drop_from(place)
+        batch = self._batch
+        if batch.proof is not None and place < batch.proven:
+            await end_tasks([batch.proof])
+            batch.proof = None
+        if place < batch.failed_together:
+            batch.failed_together = 0
+        if batch.proof is None:
+            batch.size = None
 
-        Refuse the candidate if its preconditions no longer hold.
-        """
-        store = self._context.store
-        intent = Intent(
-            id=new_id(12),
-            run_id=self._run.id,
-            attempt_id=attempt.id,
-            fence=self._run.fence,
-            ref=session_ref(self._run),
-            old=tip,
-            new=verification.commit,
-        )
-        with owner_transaction(store, self._run, durable=True):
-            lacking = store.facts.lacking(action.goal_id, action.preconditions)
-            # The phase, the evidence and the intent are one transaction: after a crash
-            # `resolve_intent` finds all it needs to record.
-            if not lacking:
-                store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
-                store.intents.add(intent)
-        if lacking:
-            return CandidateRefused("conflict", f"what it builds on no longer holds: {', '.join(lacking)}")
-        return intent
+    async def _clear(self) -> None:
+        await self._drop_from(0)
 
-    def _refuse(self, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:
-        why = self._context.redactor.clean(refused.why)
-        end_attempt(self._context.store, self._run, attempt.id, AttemptEnd(refused.outcome, why), head=attempt.head_sha)
-        return CandidateRefused(refused.outcome, why)
+    async def _wait(self, arrived: asyncio.Event) -> None:
+        """Wait until a proof ends, or a candidate may have been handed in or withdrawn."""
+        arrival = asyncio.create_task(arrived.wait())
+        proofs = [lane.proof for lane in self._line.lanes if not lane.proof.done()]
+        batch = [self._batch.proof] if self._batch.proof is not None else []
+        try:
+            await asyncio.wait({arrival, *proofs, *batch}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            arrival.cancel()
 
 
 def _outcome(verification: Verification) -> AttemptOutcome:

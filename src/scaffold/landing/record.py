@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
+from msgspec import Struct
+
 from scaffold.core.contract import Verification
 from scaffold.core.errors import RepositoryError
 from scaffold.core.events import ActionLanded, NoticeRaised
-from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.ids import ActionId, AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Intent, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import Completed
@@ -43,13 +45,9 @@ async def session_tip(context: RunContext, run: Run) -> Commit:
 
 
 def last_landed(store: Store, run: Run) -> Commit | None:
-    """Return the commit that landed last, which contains all earlier ones; None if nothing has landed."""
-    landed = [attempt for attempt in store.attempts.of_run(run.id) if attempt.outcome == "landed"]
-    return max(landed, key=_ended_at).head_sha if landed else None
-
-
-def _ended_at(attempt: Attempt) -> datetime:
-    return attempt.ended_at or attempt.queued_at
+    """Return the tip to which the last landing moved the branch; None if nothing has landed."""
+    last = store.intents.last_done(run.id)
+    return last.new if last else None
 
 
 async def require_landed_on_branch(context: RunContext, run: Run, landed: Commit, tip: Commit) -> None:
@@ -61,59 +59,72 @@ async def require_landed_on_branch(context: RunContext, run: Run, landed: Commit
         )
 
 
-async def record_recovered_landing(context: RunContext, run: Run, attempt_id: AttemptId, landed: Commit) -> None:
+class Landing(Struct, frozen=True, kw_only=True):
+    """One attempt whose commit the branch contains."""
+
+    attempt_id: AttemptId
+    commit: Commit
+    """The attempt's own commit: the branch's new tip, or an ancestor of it."""
+    changed: tuple[str, ...]
+    """The paths that this commit changes."""
+
+
+async def record_recovered_landing(context: RunContext, run: Run, intent: Intent) -> None:
     """Record a landing whose owner died after it moved the branch; changed paths come from the commit itself."""
-    record_landed(
-        context, run, attempt_id, landed, await commits.changed_paths(context.git, Commit(f"{landed}^"), landed)
-    )
+    changed = await commits.changed_paths(context.git, Commit(f"{intent.commit}^"), intent.commit)
+    landing = Landing(attempt_id=intent.attempt_id, commit=intent.commit, changed=changed)
+    record_landed(context, run, [landing], head=intent.new)
 
 
 def record_landed(
     context: RunContext,
     run: Run,
-    attempt_id: AttemptId,
-    landed: Commit,
-    changed: Sequence[str],
+    landings: Sequence[Landing],
+    *,
+    head: Commit,
     rechecked: Sequence[RecheckResult] = (),
 ) -> None:
-    """Record that the branch contains `landed`: the attempt ends, the action is done, its effects are facts.
+    """Record that `head` is on the branch: the attempts end, their actions are done, their effects are facts at `head`.
 
     Facts of other actions that depend on the changed paths are re-proven if listed in `rechecked`; the others become
-    stale. The branch has already moved and the work ref is no longer used. Safe to repeat until it succeeds.
+    stale. The branch has already moved and the work refs are no longer used. Safe to repeat until it succeeds.
     """
-    store = context.store
-    attempt = store.attempts.get(attempt_id)
-    action = store.actions.get(attempt.action_id) if attempt else None
-    if attempt is None or action is None or attempt.verification is None:
-        raise LookupError(attempt_id)
-    paths = [utf8_safe(path) for path in changed]
-    now = context.clock.now()
-    approvals = approvals_of(attempt, store.inbox.approved(action.id))
-    evidence = evidence_of(attempt.verification, attempt_id, landed, now, approvals)
+    store, now = context.store, context.clock.now()
     with owner_transaction(store, run, durable=True):
-        for intent in store.intents.open_of_run(run.id):
-            if intent.attempt_id == attempt_id:
-                # An earlier try on another tip may have left an open intent of the same attempt; it did not land.
-                store.intents.settle(intent.id, done=intent.new == landed)
-        store.attempts.advance(attempt_id, fence=attempt.fence, phase="recorded", head_sha=landed)
-        store.attempts.end(attempt_id, outcome="landed")
-        store.actions.move(action.id, Completed(), result=attempt.result or "")
-        store.events.append(run.id, ActionLanded(action.key, landed))
-        for assertion in action.effects:
-            store.facts.record(
-                action.goal_id,
-                assertion,
-                commit=landed,
-                paths=paths,
-                evidence=evidence,
-                doubts=attempt.verification.doubts,
-                reviewed=attempt.verification.reviewed,
-            )
+        actions = [_record_one(store, run, landing, head, now) for landing in landings]
         for tested in rechecked:
             record_recheck(store, tested, now)
-        # The facts in `rechecked` are proven at `landed` by now, so only those that were not rechecked become stale.
-        for group in shown_before(landed, affected_facts(store, run, changed, besides=action.id)):
+        # The facts in `rechecked` are proven at `head` by now, so only those that were not rechecked become stale.
+        changed = {path for landing in landings for path in landing.changed}
+        for group in shown_before(head, affected_facts(store, run, changed, besides=actions)):
             mark_stale(store, group)
+
+
+def _record_one(store: Store, run: Run, landing: Landing, head: Commit, now: datetime) -> ActionId:
+    """Record one landing of a batch in the caller's transaction, and return its action."""
+    attempt = store.attempts.get(landing.attempt_id)
+    action = store.actions.get(attempt.action_id) if attempt else None
+    if attempt is None or action is None or attempt.verification is None:
+        raise LookupError(landing.attempt_id)
+    for intent in store.intents.open_of_run(run.id):
+        if intent.attempt_id == attempt.id:
+            # An earlier try on another tip may have left an open intent of the same attempt; it did not land.
+            store.intents.settle(intent.id, done=intent.new == head)
+    store.attempts.advance(attempt.id, fence=attempt.fence, phase="recorded", head_sha=landing.commit)
+    store.attempts.end(attempt.id, outcome="landed")
+    store.actions.move(action.id, Completed(), result=attempt.result or "")
+    store.events.append(run.id, ActionLanded(action.key, landing.commit))
+    approvals = approvals_of(attempt, store.inbox.approved(action.id))
+    store.facts.record_all(
+        action.goal_id,
+        action.effects,
+        commit=head,
+        paths=[utf8_safe(path) for path in landing.changed],
+        evidence=evidence_of(attempt.verification, attempt.id, landing.commit, now, approvals, gates_at=head),
+        doubts=attempt.verification.doubts,
+        reviewed=attempt.verification.reviewed,
+    )
+    return action.id
 
 
 async def record_without_commit(context: RunContext, run: Run, attempt: Attempt, action: Action) -> str | None:
@@ -177,7 +188,7 @@ async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> Inten
         await refs.move(git, intent.ref, new=intent.old, old=intent.new)
     tip = await session_tip(context, run)
     if complete and await commits.is_ancestor(git, intent.new, tip):
-        await record_recovered_landing(context, run, intent.attempt_id, intent.new)
+        await record_recovered_landing(context, run, intent)
         return "recorded"
     # The ref comes before the row that names the commit; otherwise git could collect a commit that the store relies on.
     if candidate is not None:

@@ -37,9 +37,9 @@ class RecheckResult(Struct, frozen=True, kw_only=True):
 
 
 def affected_facts(
-    store: Store, run: Run, changed: Collection[str], *, besides: ActionId | None = None
+    store: Store, run: Run, changed: Collection[str], *, besides: Collection[ActionId] = ()
 ) -> tuple[ProvenFacts, ...]:
-    """Return the facts in any goal of the run that depend on a changed path, except those of the action `besides`."""
+    """Return the facts in any goal of the run that depend on a changed path, except those of the actions `besides`."""
     touched = store.facts.depending_on(run.id, frozenset(map(utf8_safe, changed)))
     return group_by_action(_with_providers(store, touched), besides=besides)
 

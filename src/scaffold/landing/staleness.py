@@ -1,6 +1,6 @@
 """The facts a change affects, and how each can be rechecked. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -43,12 +43,12 @@ class ProvenFacts(Struct, frozen=True, kw_only=True):
 
 
 def group_by_action(
-    shown: Iterable[tuple[Fact, Action]], *, besides: ActionId | None = None
+    shown: Iterable[tuple[Fact, Action]], *, besides: Collection[ActionId] = ()
 ) -> tuple[ProvenFacts, ...]:
-    """Return the facts grouped by the action that proved them, in plan order, except those of the action `besides`."""
+    """Return the facts grouped by the action that proved them, in plan order, except those of the actions `besides`."""
     by_action: dict[ActionId, tuple[Action, list[Fact]]] = {}
     for fact, action in shown:
-        if action.id != besides:
+        if action.id not in besides:
             by_action.setdefault(action.id, (action, []))[1].append(fact)
     found = [ProvenFacts(action=action, facts=tuple(facts)) for action, facts in by_action.values()]
     return tuple(sorted(found, key=lambda group: (group.action.position, group.action.id)))

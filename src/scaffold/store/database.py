@@ -20,6 +20,7 @@ from scaffold.store.run.file_grants import FileGrants
 from scaffold.store.run.goals import Goals
 from scaffold.store.run.inbox import Inbox
 from scaffold.store.run.intents import Intents
+from scaffold.store.run.merge_queues import MergeQueues
 from scaffold.store.run.planning_turns import PlanningTurns
 from scaffold.store.run.runs import Runs
 from scaffold.store.run.sealed_contracts import SealedContracts
@@ -48,6 +49,7 @@ class Store(BaseStore):
         self.turns = PlanningTurns(connection, clock, self.events)
         self.control_requests = ControlRequests(connection, clock)
         self.intents = Intents(connection, clock)
+        self.merge_queues = MergeQueues(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.steps = Steps(connection, clock)
         self.waiting_turns = WaitingTurns(connection, clock)

@@ -4,11 +4,14 @@ The worker and the merge queue run the same proof. It uses only what was run, ne
 """
 
 import hashlib
+from collections.abc import Mapping
 
 import msgspec
+from msgspec import Struct
 from msgspec.json import encode
 
-from scaffold.core.contract import Verification, blocking_results
+from scaffold.core.contract import Doubt, Verification, blocking_results
+from scaffold.core.gates import Baseline, GateResult, GateRun
 from scaffold.core.ids import Commit
 from scaffold.git import commits
 from scaffold.git.command import Git
@@ -17,6 +20,7 @@ from scaffold.verify.environment.clean_checkout import clean_again
 from scaffold.verify.guard import check_changed_paths
 from scaffold.verify.regression.base_tests import doubts_about_tests
 from scaffold.verify.regression.gate_results import judge_gates
+from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemory
 from scaffold.verify.regression.original_runner import doubts_about_functions
 from scaffold.verify.regression.shared_checks import SharedChecks
 from scaffold.verify.regression.suppressions import doubts_about_suppressions
@@ -25,6 +29,13 @@ from scaffold.verify.weakened_gates import weakened_gates
 
 NOT_JUDGED_BY = frozenset({"failed_on_base", "slots", "find_gate_run", "store_gate_run", "pinned_meanwhile"})
 """The fields of a request that do not decide what passes."""
+
+
+class GateProof(Struct, frozen=True):
+    """What the repository's gates show of a tree."""
+
+    gates: tuple[GateResult, ...]
+    doubts: tuple[Doubt, ...] = ()
 
 
 async def proof_key(request: ProofRequest, git: Git, base: Commit, commit: Commit) -> str:
@@ -40,8 +51,11 @@ async def may_run(request: ProofRequest, tree: Tree) -> bool:
     return bool(changes) and not blocking_results(await check_changed_paths(request, tree, changes))
 
 
-async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
-    """Check the tree against `request`; a stage that blocks ends the proof."""
+async def prove_candidate(request: ProofRequest, tree: Tree, *, with_gates: bool = True) -> Verification:
+    """Check the tree against `request`; a stage that blocks ends the proof.
+
+    Without gates, those that the contract runs as its checks are stored, so that `prove_gates` finds them on this tree.
+    """
     changes = await commits.path_changes(tree.git, tree.base, tree.commit)
     if not changes:
         return unchanged_result(tree.commit)
@@ -55,18 +69,37 @@ async def prove_candidate(request: ProofRequest, tree: Tree) -> Verification:
         request.contract, tree, paths, failed_on_base=request.failed_on_base, run=checks.run
     )
     verification = msgspec.structs.replace(verification, results=(*verification.results, *path_results))
+    if not with_gates:
+        await _keep_gate_runs(request, tree, checks.gate_runs)
     # Gates take longest, and work that fails its contract does not land, whatever their results.
-    if request.baseline is not None and verification.passed:
+    elif request.baseline is not None and verification.passed:
         # What the checks left behind must not decide what the gates show.
         if checks.ran:
             await clean_again(request.baseline.environment, tree)
-        gates = await judge_gates(request, request.baseline, tree, shared=checks.gate_runs)
-        silenced = await doubts_about_suppressions(tree, changes, gates)
-        weakened = (await weakened_gates(request, tree, changes)).doubts
-        found = (*doubts_about_tests(gates), *doubts_about_functions(gates), *silenced, *weakened)
-        doubts = (*verification.doubts, *found)
-        verification = msgspec.structs.replace(verification, gates=gates, doubts=doubts)
+        shown = await prove_gates(request, request.baseline, tree, shared=checks.gate_runs)
+        doubts = (*verification.doubts, *shown.doubts)
+        verification = msgspec.structs.replace(verification, gates=shown.gates, doubts=doubts)
     return _with_lacks(verification, request.lacks)
+
+
+async def prove_gates(
+    request: ProofRequest, baseline: Baseline, tree: Tree, *, shared: Mapping[str, GateRun] = NONE_SHARED
+) -> GateProof:
+    """Run the repository's gates on a clean tree; `shared` are runs of the contract that serve a gate, too."""
+    changes = await commits.path_changes(tree.git, tree.base, tree.commit)
+    gates = await judge_gates(request, baseline, tree, shared=shared)
+    silenced = await doubts_about_suppressions(tree, changes, gates)
+    weakened = (await weakened_gates(request, tree, changes)).doubts
+    found = (*doubts_about_tests(gates), *doubts_about_functions(gates), *silenced, *weakened)
+    return GateProof(gates, found)
+
+
+async def _keep_gate_runs(request: ProofRequest, tree: Tree, runs: Mapping[str, GateRun]) -> None:
+    if request.baseline is not None and runs:
+        tree_id = await commits.tree_of(tree.git, tree.commit)
+        memory = GateRunMemory(request, request.baseline.environment, tree, tree_id, NONE_SHARED)
+        for run in runs.values():
+            memory.keep(run, ())
 
 
 def _with_lacks(verification: Verification, lacks: str) -> Verification:

@@ -160,11 +160,17 @@ def _attempt(view: RunView, action: Action, attempt: Attempt) -> Json:
 
 def _queue_entry(view: RunView, attempt: Attempt) -> Json:
     action = next(action for action in view.actions if action.id == attempt.action_id)
+    place = view.places.get(attempt.id)
     return {
         "action": action.key,
         "attempt": attempt.number,
         "phase": attempt.phase,
         "head_sha": attempt.head_sha,
+        "position": view.queue.index(attempt) + 1,
+        "lane": place.lane if place else None,
+        "state": place.state if place else "waiting",
+        "waits_for": [*place.waits_for] if place else [],
+        "conflicts": {key: [*paths] for key, paths in place.conflicts.items()} if place else {},
         "since": action.updated_at,  # the action became `landing` in the transaction that handed the candidate in
     }
 

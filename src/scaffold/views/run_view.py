@@ -9,7 +9,7 @@ from itertools import groupby
 
 from msgspec import Struct, structs
 
-from scaffold.core.ids import ActionId, ActionKey, Assertion, GoalId
+from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, GoalId
 from scaffold.core.model import (
     Action,
     Attempt,
@@ -22,6 +22,7 @@ from scaffold.core.model import (
     Run,
     Usage,
 )
+from scaffold.core.queue import QueuePlace
 from scaffold.core.states import INTERRUPTED, Active, Pending, awaited_inbox_id, reason_of, status_of
 from scaffold.host.identity import has_exited
 from scaffold.plan.slot_shares import free_slots
@@ -133,7 +134,9 @@ class RunView(Struct, frozen=True, kw_only=True):
     """Entries added to the files of actions at their agents' request; actions without any are left out."""
     facts: Mapping[GoalId, tuple[Fact, ...]]
     queue: tuple[Attempt, ...]
-    """Candidates that wait to land, first come first."""
+    """Candidates that wait to land, in the order in which they will if all pass."""
+    places: Mapping[AttemptId, QueuePlace]
+    """What each of them waits for, as the owner arranged them last; one that waits alone is left out."""
     slots_taken: Mapping[GoalId, int]
     """How many slots the attempts of each goal take."""
     progress: Mapping[ActionId, ChildProgress]
@@ -276,6 +279,9 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
     actions = store.actions.of_run(run.id)
     attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
     by_action = {action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)}
+    places = {place.attempt_id: place for place in store.merge_queues.of_run(run.id)}
+    order = [*places]
+    waiting = store.attempts.waiting_to_land(run.id)
     processes = {goal.supervisor for goal in goals} | {each.worker for each in attempts if each.outcome is None}
     return RunView(
         summary=summary,
@@ -284,7 +290,9 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         attempts=by_action,
         grants=store.file_grants.of_run(run.id),
         facts={goal.id: store.facts.of_goal(goal.id) for goal in goals},
-        queue=store.attempts.waiting_to_land(run.id),
+        # Those that were handed in since are last, in that order.
+        queue=tuple(sorted(waiting, key=lambda each: order.index(each.id) if each.id in places else len(order))),
+        places=places,
         slots_taken={goal: use.taken for goal, use in store.attempts.slots(run.id).items()},
         progress=_progress(actions),
         failures=store.actions.failures_of_run(run.id),

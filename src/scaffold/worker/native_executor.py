@@ -33,8 +33,8 @@ from scaffold.verify.contract.review import is_review_role
 from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.file_requests import FileRequests
-from scaffold.worker.human_messages import HumanMessages
 from scaffold.worker.inbox_approval import InboxApprover, worker_gate
+from scaffold.worker.incoming_messages import IncomingMessages
 from scaffold.worker.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
 
 
@@ -102,7 +102,7 @@ def native_agent(
         io=AgentIO(
             on_delta=context.activity.on_delta,
             on_compaction=seen.forget_lines,
-            incoming=MergedIncoming(repeats, HumanMessages(run_context, attempt)),
+            incoming=MergedIncoming(repeats, IncomingMessages(run_context, attempt)),
             watch=repeats.watch,
             redactor=run_context.redactor,
         ),

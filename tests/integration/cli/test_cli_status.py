@@ -164,6 +164,11 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
                 "phase": "candidate",
                 "head_sha": waiting.head_sha,
                 "since": iso(api.updated_at),
+                "position": 1,
+                "lane": None,
+                "state": "waiting",
+                "waits_for": [],
+                "conflicts": {},
             }
         ],
         "inbox": [],
@@ -276,7 +281,7 @@ def test_the_screen_shows_the_merge_queue(context, plan, scaffold):
     run = begin(context, make_run(context, plan))
     submit(context, run, "store", {"store.py": "x = 1\n"})
     out = scaffold("status").out
-    assert "Waits to land\n  ↓ store  attempt 1, candidate since " in out
+    assert "Waits to land\n  1 ↓ store  attempt 1, handed in " in out
 
 
 def test_control_characters_of_a_model_never_reach_the_screen(context, plan, scaffold):

@@ -10,11 +10,11 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Intent
 from scaffold.core.states import status_of
 from scaffold.git import commits, refs
-from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
+from scaffold.landing.merge_queue import BatchLanded, MergeQueue
 from scaffold.landing.record import record_recovered_landing, resolve_intent, session_ref
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.store.database import Store
-from support.harness import act, goal
+from support.harness import UNSANDBOXED, act, goal
 
 
 @pytest.fixture
@@ -34,6 +34,7 @@ async def died(harness):
         ref=session_ref(run),
         old=run.base_sha,
         new=merged,
+        commit=merged,
     )
     with harness.store.transaction(durable=True):
         harness.store.attempts.advance(
@@ -58,7 +59,7 @@ async def test_died_before_the_branch_moved(harness, died):
     run, intent = died
     assert await resolve_intent(harness.context, run, intent) == "redone"
     assert harness.facts(run) == set()
-    assert isinstance(await MergeQueue(harness.context, run).step(), CandidateLanded)
+    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
     expect_landed_once(harness, run)
     assert await harness.landed(run) == ["a"]
 
@@ -70,13 +71,13 @@ async def test_a_superseded_owner_cannot_finish_a_recovered_landing(harness, die
     assert await resolve_intent(harness.context, run, intent) == "redone"
     work = refs.work_ref(attempt.id)
     landed = await refs.move_and_delete(
-        harness.context.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=attempt.head_sha
+        harness.context.git, intent.ref, new=intent.new, old=intent.old, drop={work: attempt.head_sha}
     )
     assert not landed
     assert await harness.landed(run) == []
     (now,) = harness.attempts(run, "a")
     assert await refs.resolve(harness.context.git, work) == now.head_sha != attempt.head_sha
-    assert isinstance(await MergeQueue(harness.context, run).step(), CandidateLanded)
+    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
     expect_landed_once(harness, run)
 
 
@@ -100,7 +101,7 @@ async def published(harness, run, intent):
     (attempt,) = harness.attempts(run, "a")
     work, head = refs.work_ref(attempt.id), attempt.head_sha
     assert await refs.move_and_delete(
-        harness.context.git, intent.ref, new=intent.new, old=intent.old, drop=work, kept=head
+        harness.context.git, intent.ref, new=intent.new, old=intent.old, drop={work: head}
     )
 
 
@@ -118,7 +119,7 @@ async def test_a_landing_that_was_collected_before_the_branch_moved_is_redone(ha
     run, intent = died
     await harness.sh(COLLECTING)
     assert await resolve_intent(harness.context, run, intent) == "redone"
-    assert isinstance(await MergeQueue(harness.context, run).step(), CandidateLanded)
+    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
     expect_landed_once(harness, run)
 
 
@@ -140,7 +141,7 @@ async def test_died_after_the_landing_was_recorded(harness, died):
     run, intent = died
     await moved(harness, intent)
     (attempt,) = harness.attempts(run, "a")
-    await record_recovered_landing(harness.context, run, intent.attempt_id, intent.new)
+    await record_recovered_landing(harness.context, run, intent)
     await refs.pin(harness.context.git, refs.work_ref(attempt.id), attempt.head_sha)
     await recover_run(harness.context, run)
     expect_landed_once(harness, run)
@@ -161,7 +162,7 @@ async def test_the_user_committed_before_the_landing(harness, died):
     run, intent = died
     await harness.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
     assert await resolve_intent(harness.context, run, intent) == "redone"
-    assert isinstance(await MergeQueue(harness.context, run).step(), CandidateLanded)
+    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
     expect_landed_once(harness, run)
 
 
@@ -207,3 +208,35 @@ async def test_recovering_twice_changes_nothing(harness, died):
     for _ in range(2):
         await recover_run(harness.context, run)
     expect_landed_once(harness, run)
+
+
+@pytest.mark.slow
+async def test_a_batch_lands_whole_or_not_at_all_wherever_its_owner_dies(harness):
+    """BX-2, BX-3, BX-6, SC-16: killed at every reading of a clock; nothing is lost or repeated."""
+    keys = ("a", "b", "c")
+    run = await harness.own(goal("g", *(act(key, check=f"test -f {key}") for key in keys)), **UNSANDBOXED)
+    attempts = [await harness.queue(run, key) for key in keys]
+    for key, attempt in zip(keys, attempts, strict=True):
+        await harness.run_attempt(attempt, {key: [f"echo x > {key}"]})
+    looks, cut, seen = 0, True, set()
+    while cut:
+        clock = CutClock(looks)
+        store = Store.open(harness.repo / ".git" / "scaffold" / "state.db", clock=clock)
+        queue = MergeQueue(replace(harness.context, store=store, clock=clock), run)
+        with closing(store), suppress(Cut):
+            while store.attempts.waiting_to_land(run.id):
+                await queue.step()
+        await queue.close()
+        cut = clock.cut
+        landed = await harness.landed(run)
+        seen.add((len(landed), len(harness.facts(run)), len(harness.store.intents.open_of_run(run.id))))
+        # What has not landed is pinned, and what has landed is on the branch, before any recovery.
+        pinned = await refs.list_refs(harness.context.git, "refs/scaffold/work/")
+        assert len(pinned) + len(landed) == len(keys)
+        run = await harness.take(harness.orphan(run))
+        await recover_run(harness.context, run)
+        assert harness.facts(run) == {f"{key}_done" for key in landed}
+        looks += 1
+    assert await harness.landed(run) == list(keys)
+    assert {(0, 0, 0), (3, 0, 3), (3, 3, 0)} <= seen
+    assert {len(harness.attempts(run, key)) for key in keys} == {1}

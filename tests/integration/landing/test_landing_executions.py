@@ -9,7 +9,7 @@ import pytest
 from builders import machine_sandbox
 from scaffold.core.gates import Gate
 from scaffold.core.states import Completed
-from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
+from scaffold.landing.merge_queue import BatchLanded, MergeQueue
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal
@@ -186,9 +186,9 @@ async def test_work_that_lands_on_other_work_is_proven_once_more(suite):
         assert isinstance(await suite.harness.run_attempt(attempt, {name: [turn]}), CandidateReady)
     assert suite.whole == 3, suite.executed
     queue = MergeQueue(suite.harness.context, run)
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     assert suite.whole == 3, suite.executed
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     assert suite.whole == 4, suite.executed
     assert [gate.verdict for gate in await queue.run_all_gates()] == ["pass"]
     assert suite.whole == len(suite.executed) == 4, suite.executed

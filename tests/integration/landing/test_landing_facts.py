@@ -10,10 +10,10 @@ from scaffold.core.events import FactStateChanged
 from scaffold.core.model import Intent
 from scaffold.core.states import Active, Completed, Failed, Running, status_of
 from scaffold.git import commits, refs
-from scaffold.landing.checkout import Checkout
+from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.merge_queue import (
-    CandidateLanded,
+    BatchLanded,
     CandidateRefused,
     FactsSettled,
     MergeQueue,
@@ -40,7 +40,7 @@ async def begin(harness, *goals, **settings):
 async def land(harness, run, queue, key, command):
     await harness.work(run, key, command)
     step = await queue.step()
-    assert isinstance(step, CandidateLanded), step
+    assert isinstance(step, BatchLanded), step
     return step.commit
 
 
@@ -227,7 +227,8 @@ async def land_without_recording(harness, run, key):
     people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
     new = await commits.commit_tree(harness.context.git, tree, parents=[tip], message=key, **people)
     ref = session_ref(run)
-    intent = Intent(id="i", run_id=run.id, attempt_id=attempt.id, fence=run.fence, ref=ref, old=tip, new=new)
+    ends = {"ref": ref, "old": tip, "new": new, "commit": new}
+    intent = Intent(id="i", run_id=run.id, attempt_id=attempt.id, fence=run.fence, **ends)
     with harness.store.transaction(durable=True):
         harness.store.attempts.advance(
             attempt.id, fence=attempt.fence, phase="landing", verification=attempt.verification
@@ -307,5 +308,5 @@ async def test_a_check_that_was_slow_on_the_base_gets_the_same_time_again(harnes
     slow = CheckResult(name=MORE, verdict="fail", exit_code=1, duration_s=40.0)
     tree = await commits.tree_of(harness.context.git, attempt.base_sha)
     CheckResultCache(harness.store).keep(Check(command=MORE), attempt.base_sha, tree, slow)
-    upkeep = FactRefresher(harness.context, run, Checkout(harness.context, run), lambda: None)
+    upkeep = FactRefresher(harness.context, run, Checkouts(harness.context, run, ["landing"]), lambda: None)
     assert [check.timeout_s for check in (await upkeep.contract(claim)).commands] == [120.0]

@@ -8,7 +8,7 @@ from scaffold.core.contract import Check, Contract, Doubt, ExecutedLines
 from scaffold.core.errors import RepositoryError, StaleFence
 from scaffold.core.plan import ActionSpec
 from scaffold.git import refs
-from scaffold.landing.merge_queue import BranchHeld, CandidateLanded, CandidateRefused, MergeQueue, QueueIdle
+from scaffold.landing.merge_queue import BatchLanded, BranchHeld, CandidateRefused, MergeQueue, QueueIdle
 from support.harness import AUTHOR, COMMITTER, UNSANDBOXED, act, goal
 
 
@@ -23,7 +23,7 @@ async def test_a_candidate_lands_as_one_commit_and_its_effect_becomes_a_fact(har
     run, queue = await begin(harness, act("a", check="test -f a", description="Make a.\n\nWell."))
     await harness.work(run, "a", "echo x > a; git add a; git commit -qm mine; echo y > b")
     landed = await queue.step()
-    assert landed == CandidateLanded(await harness.tip(run))
+    assert landed == BatchLanded(await harness.tip(run), tuple(each.id for each in harness.attempts(run, "a")))
     people = f"{AUTHOR.name} <{AUTHOR.email}>|{COMMITTER.name} <{COMMITTER.email}>"
     assert await harness.sh(f"git log -1 --format='%an <%ae>|%cn <%ce>' {run.session_branch}") == people
     message = await harness.sh(f"git log -1 --format=%B {run.session_branch}")
@@ -51,8 +51,8 @@ async def test_compatible_candidates_land_one_after_another(harness):
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
     await harness.run_attempt(second, {"b": ["sed -i s/three/THREE/ list"]})
     await harness.run_attempt(first, {"a": ["sed -i s/one/ONE/ list"]})
-    assert isinstance(await queue.step(), CandidateLanded)
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     assert await harness.landed(run) == ["b", "a"]
     assert await harness.show(f"{run.session_branch}:list") == "ONE\ntwo\nTHREE"
     assert await harness.sh("git status --porcelain -- list README") == ""
@@ -118,7 +118,7 @@ async def test_a_landing_takes_over_what_the_workers_checks_executed(harness):
     await harness.sh("git add -A; git commit -qm calc")
     run, queue = await begin(harness, act("a", check=f"{sys.executable} -c 'import calc; calc.sub'"))
     await harness.work(run, "a", "printf '\\n\\ndef sub(a, b):\\n    return a - b\\n' >> calc.py")
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert (fact.strength, fact.doubts) == (
         "weak",
@@ -133,7 +133,7 @@ async def test_a_landing_without_a_contract_is_a_weak_fact(harness):
     """BX-5: a change by itself is weak evidence and marked so."""
     run, queue = await begin(harness, act("a"))
     await harness.work(run, "a", "echo x > a")
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert (fact.strength, [each.code for each in fact.doubts]) == ("weak", ["no_contract"])
     assert [(each.kind, each.exit_code) for each in fact.evidence] == [("change", None)]
@@ -144,7 +144,7 @@ async def test_a_doubt_that_only_the_worker_looks_for_stays_with_the_fact(harnes
     """BX-5: the landing does not empty functions again."""
     run, queue = await begin(harness, act("a", contract=Contract(commands=(Check(command="python3 test_a.py"),))))
     await harness.work(run, "a", "printf 'def f():\\n    return 1\\n' > a.py; echo 'import a; a.f()' > test_a.py")
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert [each.text for each in fact.doubts] == ["the checks also pass if f does nothing"]
 
@@ -170,7 +170,7 @@ async def test_nothing_lands_while_the_branch_is_checked_out(harness, tmp_path):
     assert await queue.step() == BranchHeld(tmp_path / "mine")
     assert harness.statuses(run) == {"a": "landing"}
     await harness.sh(f"rm -r '{tmp_path}/mine'")
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
 
 
 async def test_a_branch_checked_out_during_the_checks_is_not_moved(harness, tmp_path):
@@ -191,7 +191,7 @@ async def test_a_branch_that_moves_during_the_checks_is_merged_again(harness):
     await harness.sh("git checkout -qb moved; echo x > moved; git add moved; git commit -qm m; git checkout -q main")
     run, queue = await begin(harness, act("a", check=move), **UNSANDBOXED)
     await harness.work(run, "a", "echo x > a")
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     assert await harness.sh(f"git log --format=%s {run.base_sha}..{run.session_branch}") == "a: Do a.\ntheirs"
     assert await harness.sh(f"git ls-tree --name-only {run.session_branch}") == "README\na\nlist\nmoved"
     assert harness.store.intents.open_of_run(run.id) == ()
@@ -244,7 +244,7 @@ async def test_names_that_are_not_utf_8_land_and_conflict_like_others(harness):
     odd = "\"$(printf 'caf\\351\\nbar')\""
     await harness.run_attempt(first, {"a": [f"echo a > {odd}"]})
     await harness.run_attempt(second, {"b": [f"echo b > {odd}"]})
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
     assert fact.paths == ("caf\\udce9\nbar",)
     assert await queue.step() == CandidateRefused(
@@ -261,8 +261,9 @@ async def test_no_candidate_sees_the_caches_of_another_ones_checks(harness, sett
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
     await harness.run_attempt(first, {"a": ["echo x > a"]})
     await harness.run_attempt(second, {"b": ["echo x > b"]})
-    assert isinstance(await queue.step(), CandidateLanded)
-    assert isinstance(await queue.step(), CandidateLanded)
+    while harness.store.attempts.waiting_to_land(run.id):
+        assert isinstance(await queue.step(), BatchLanded)
+    assert harness.facts(run) == {"a_done", "b_done"}
     await queue.close()
 
 
@@ -277,8 +278,8 @@ async def test_a_queue_survives_damage_to_its_worktree_by_checks(harness, ruin):
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
     await harness.run_attempt(first, {"a": ["echo x > a"]})
     await harness.run_attempt(second, {"b": ["echo x > b; echo x > a"]})
-    assert isinstance(await queue.step(), CandidateLanded)
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     await queue.close()
     assert await harness.worktrees(spare=False) == 0
 
@@ -294,7 +295,7 @@ async def test_a_rewritten_branch_is_noticed_before_a_landing(harness):
         await queue.step()
     assert f"git branch --force {run.session_branch} {landed.commit}" in caught.value.fix
     await harness.sh(f"git branch -f {run.session_branch} {landed.commit}")
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
 
 
 async def test_a_deleted_branch_is_an_error_with_a_fix(harness):

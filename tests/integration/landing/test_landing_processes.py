@@ -7,18 +7,15 @@ import pytest
 
 from builders import machine_sandbox
 from scaffold.git.repository import open_repository
-from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
+from scaffold.landing.merge_queue import BatchLanded, MergeQueue
 from support.harness import Harness, act, goal
 
-KEYS = ("a", "b", "c")
-MOST = 5
+MOST = 6
 MOST_OF_AN_ATTEMPT = 12
 UNCHANGED = "status"
 """What shows that a worktree is as if it had just been checked out; otherwise it is made so, before it is proven."""
 OPENING = ["version", "rev-parse"]
 LANDING_PROVEN = ["merge-tree", "commit-tree", "diff-tree", "update-ref"]
-CHECKING = ["diff-tree", "ls-tree"]
-"""The calls of git by the verification itself: changed paths, and existing ones."""
 
 
 @pytest.fixture
@@ -39,17 +36,18 @@ async def harness(tmp_path, log):
     made.store.close()
 
 
-async def landings(harness, log, **contract):
-    """Land three candidates that were worked on at the same time, and return the calls of git of each."""
-    run = await harness.own(goal("g", *(act(key, **contract) for key in KEYS)), agents=len(KEYS))
+async def landings(harness, log, count, **contract):
+    """Work on actions at the same time, let all of them land, and return the calls of git of each step."""
+    keys = [f"{'abc'[count - 1]}{number}" for number in range(count)]
+    run = await harness.own(goal("g", *(act(key, **contract) for key in keys)), agents=len(keys))
     queue = MergeQueue(harness.context, run)
-    attempts = [await harness.queue(run, key) for key in KEYS]
-    for key, attempt in zip(KEYS, attempts, strict=True):
+    attempts = [await harness.queue(run, key) for key in keys]
+    for key, attempt in zip(keys, attempts, strict=True):
         await harness.run_attempt(attempt, {key: [f"echo x > {key}"]})
     calls = []
-    for _ in KEYS:
+    while harness.store.attempts.waiting_to_land(run.id):
         log.unlink()
-        assert isinstance(await queue.step(), CandidateLanded)
+        assert isinstance(await queue.step(), BatchLanded)
         calls.append(log.read_text().split())
     await queue.close()
     return calls
@@ -57,8 +55,18 @@ async def landings(harness, log, **contract):
 
 async def test_a_landing_whose_checks_run_nothing_takes_at_most_five_git_processes(harness, log):
     """Without a check to run, no worktree is made."""
-    *_, last = await landings(harness, log, check=None)
-    assert last == ["merge-tree", "commit-tree", *CHECKING, "update-ref"]
+    (only,) = await landings(harness, log, 1, check=None)
+    # The first landing reads the tip and its tree; the ones after it know them.
+    assert [call for call in only if call not in {"config", "rev-parse", "rev-list"}] == LANDING_PROVEN
+
+
+async def test_each_candidate_that_lands_with_others_takes_at_most_six_git_processes(harness, log):
+    """AL-13: its paths, its merge and its commit, and what its checks read; the branch moves once for all."""
+    two, three = [await landings(harness, log, count, check=None) for count in (2, 3)]
+    assert sum(map(len, three)) - sum(map(len, two)) <= MOST
+    assert [step.count("update-ref") for step in three] == [1, 1], (
+        "the first is proven already, the others land at once"
+    )
 
 
 @pytest.mark.slow
@@ -66,17 +74,8 @@ async def test_a_landing_of_work_that_was_proven_as_it_lands_takes_four_git_proc
     """AL-13: nothing is checked out, and nothing runs."""
     if (await machine_sandbox()).level == "none":
         pytest.skip("without a sandbox it is proven again")
-    first, *_ = await landings(harness, log, check="true")
-    # The first landing reads the settings, the tip and its tree; the ones after it know them.
+    first, *_ = await landings(harness, log, 1, check="true")
     assert [call for call in first if call not in {"config", "rev-parse", "rev-list"}] == LANDING_PROVEN
-
-
-@pytest.mark.slow
-async def test_a_landing_takes_at_most_five_git_processes_besides_its_checks(harness, log):
-    """Its worktree included."""
-    *_, last = await landings(harness, log, check="true")
-    assert last == ["merge-tree", "commit-tree", "clean", "checkout", *CHECKING, "update-ref"]
-    assert len(last) - len(CHECKING) <= MOST
 
 
 async def test_an_attempt_in_a_used_worktree_takes_at_most_twelve_git_processes(harness, log):

@@ -11,7 +11,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.review import Citation, Review
 from scaffold.landing.candidate_check import with_agreement
 from scaffold.landing.evidence import evidence_of
-from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
+from scaffold.landing.merge_queue import BatchLanded, MergeQueue
 from support.harness import act, goal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ async def test_approved_work_becomes_a_reviewed_fact_with_the_citations_as_evide
     """AL-23, BX-1."""
     run, queue = await begin(harness, act("a"))
     await run_reviewed(harness, run, "a", ["echo one > a"], [verdict()])
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     fact = fact_of(harness, run, "a")
     assert (fact.strength, [doubt.code for doubt in fact.doubts]) == ("reviewed", ["no_contract"])
     (evidence,) = [each for each in fact.evidence if each.kind == "review"]
@@ -59,7 +59,7 @@ async def test_an_approval_expires_when_other_work_changes_the_same_file(harness
     await run_reviewed(harness, run, "b", ["sed -i s/three/THREE/ list"], approved, attempt=second)
     await run_reviewed(harness, run, "a", ["sed -i s/one/ONE/ list"], approved, attempt=first)
     await queue.step()
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     late = fact_of(harness, run, "a")
     assert (late.strength, [each.kind for each in late.evidence]) == ("weak", ["change"])
     assert fact_of(harness, run, "b").strength == "reviewed"

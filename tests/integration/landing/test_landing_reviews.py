@@ -7,7 +7,7 @@ import pytest
 from fakes import cassette_model
 from scaffold.core.errors import StaleFence
 from scaffold.core.events import ActionLanded as LandedEvent
-from scaffold.landing.merge_queue import CandidateLanded, CandidateRefused, MergeQueue, QueueIdle, ReviewRecorded
+from scaffold.landing.merge_queue import BatchLanded, CandidateRefused, MergeQueue, QueueIdle, ReviewRecorded
 from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.run.assignment import read_assignment
@@ -22,7 +22,7 @@ async def begin(harness, *actions):
     run = await harness.own(goal("g", act("a"), act("look", needs=["a_done"], role="reviewer"), *actions))
     queue = MergeQueue(harness.context, run)
     await harness.work(run, "a", "echo x > a")
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     return run, queue
 
 
@@ -42,7 +42,7 @@ async def approve(harness, run, attempt, citations=CITED):
 async def land(harness, run, queue, key, command):
     """Have another action done and landed."""
     await harness.work(run, key, command)
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
 
 
 def fact_of(harness, run, assertion):

@@ -190,6 +190,7 @@ async def test_a_landing_in_progress_completes_and_the_request_waits_for_it(harn
         ref=session_ref(run),
         old=run.base_sha,
         new=attempt.head_sha,
+        commit=attempt.head_sha,
     )
     with harness.store.transaction():
         harness.store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing")

@@ -8,7 +8,7 @@ from scaffold.core.errors import EnvironmentNotReady, StaleFence
 from scaffold.core.events import AttemptQueued, BaselineCaptured, NoticeRaised
 from scaffold.core.gates import Gate
 from scaffold.core.states import Completed, Failed, Paused, Skipped
-from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
+from scaffold.landing.merge_queue import BatchLanded, MergeQueue
 from scaffold.orchestrator.owner.control import retry_run
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
@@ -109,7 +109,7 @@ async def landed(harness, run):
     queue = MergeQueue(harness.context, mine)
     await harness.work(mine, "a", "echo x > a")
     step = await queue.step()
-    assert isinstance(step, CandidateLanded), step
+    assert isinstance(step, BatchLanded), step
     await queue.close()
     with harness.store.transaction():
         harness.store.goals.move(harness.action(mine, "a").goal_id, Completed())
@@ -206,7 +206,7 @@ async def test_a_goal_is_not_given_up_while_one_of_its_facts_is_rechecked(harnes
     mine = await harness.take(run)
     queue = MergeQueue(harness.context, mine)
     await harness.work(mine, "a", "echo x > a")
-    assert isinstance(await queue.step(), CandidateLanded)
+    assert isinstance(await queue.step(), BatchLanded)
     with harness.store.transaction():
         harness.store.actions.move(harness.action(mine, "b").id, Skipped("not needed"))
         harness.store.facts.invalidate(harness.action(mine, "a").goal_id, "a_done", "stale")

@@ -50,7 +50,7 @@ def test_a_slot_is_taken_until_its_candidate_is_handed_in_and_goals_remember_the
     assert 0 < served[0] < served[1]
     assert [each.id for each in store.attempts.queued("run-1")] == [each.id for each in attempts]
     assert store.attempts.slot_demands("run-1", 9)[0] == _demand(SHOP.id, working=2, wanted=0, served=served[1])
-    assert (store.attempts.count_waiting_to_land("run-1"), store.attempts.next_to_land("run-1")) == (0, None)
+    assert (store.attempts.count_waiting_to_land("run-1"), store.attempts.waiting_to_land("run-1")) == (0, ())
     for attempt in reversed(attempts):
         with store.transaction():
             store.attempts.claim(attempt.id, fence=attempt.fence, worker=OWNER, worktree="/tree", log_file="/log")
@@ -58,7 +58,7 @@ def test_a_slot_is_taken_until_its_candidate_is_handed_in_and_goals_remember_the
     assert store.attempts.queued("run-1") == ()
     assert store.attempts.slot_demands("run-1", 9)[0].working == 0
     assert store.attempts.count_waiting_to_land("run-1") == 2
-    assert store.attempts.next_to_land("run-1").id == attempts[1].id, "it became a candidate first"
+    assert store.attempts.waiting_to_land("run-1")[0].id == attempts[1].id, "it became a candidate first"
 
 
 def _working(store: Store, *actions: Action, number: int = 1) -> list[Attempt]:

@@ -9,7 +9,7 @@ from integration.worker.test_worker_approvals import LONG_S, NOBODY_S, human
 from scaffold.core.contract import Contract
 from scaffold.core.events import FilesGranted
 from scaffold.core.states import blocked_on_inbox
-from scaffold.landing.merge_queue import CandidateLanded, MergeQueue
+from scaffold.landing.merge_queue import BatchLanded, MergeQueue
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker
@@ -69,7 +69,7 @@ async def test_ordinary_files_are_granted_at_once(harness):
     assert FilesGranted("a", ("README", "docs/"), "rule", "the task needs it") in events
     (attempt,) = harness.attempts(run, "a")
     assert "files" not in {result.name for result in attempt.verification.results}
-    assert isinstance(await MergeQueue(harness.context, run).step(), CandidateLanded)
+    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
     (attempt,) = harness.attempts(run, "a")
     assert "files" not in {result.name for result in attempt.verification.results}
 
@@ -102,7 +102,7 @@ async def test_a_grant_of_a_human_lets_the_work_change_a_test(harness):
     assert isinstance(ending, CandidateReady)
     assert grants(harness, run) == [("tests/test_it.py", "human")]
     assert "- list\n- tests/test_it.py (granted on request)\n" in requests[0].messages[0].parts[0].text
-    assert isinstance(await MergeQueue(harness.context, run).step(), CandidateLanded)
+    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
 
 
 async def test_an_answer_in_time_lets_the_same_attempt_continue(harness):

@@ -45,7 +45,7 @@ def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
 @json_option
 @pageable
 def queue(run_name: str | None, *, as_json: bool) -> None:
-    """Show the candidates of RUN (default: the latest) that wait to land, first come first."""
+    """Show the candidates of RUN (default: the latest) that wait to land, in order."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
         view = None if reader is None or run is None else read_run_view(reader, run)

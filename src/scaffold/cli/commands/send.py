@@ -10,7 +10,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.messages import send_message
 from scaffold.views.lookup import find_action
 from scaffold.views.store_reader import find_run
-from scaffold.worker.human_messages import MAX_MESSAGE_CHARS
+from scaffold.worker.incoming_messages import MAX_MESSAGE_CHARS
 
 STDIN = "-"
 MAX_UTF8_BYTES = 4

@@ -1,14 +1,22 @@
 """The runs of a repository, and the queue of one, as text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.style import status_mark
+from scaffold.core.printable_text import join_limited, printable
+from scaffold.core.queue import PlaceState, QueuePlace
 from scaffold.views.run_list import ListedRun
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import ago, format_cost, local_time, pad
 
+MAX_PATHS = 5
+STATES: Mapping[PlaceState, str] = {
+    "proving": "its own checks run",
+    "proven": "its own checks have passed",
+    "gates": "the gates run for all that land together",
+}
 STATUS_CELLS = len("interrupted")
 
 
@@ -27,11 +35,27 @@ def _line(run: ListedRun, now: datetime, layout: Layout) -> str:
 
 
 def queue_text(view: RunView, layout: Layout) -> str:
-    """Return a line for each candidate that waits to land."""
+    """Return the candidates that wait to land, in order: lane, what it waits for, its conflicts."""
     actions = {action.id: action for action in view.actions}
     lines: list[str] = []
-    for attempt in view.queue:
-        action = actions[attempt.action_id]
-        note = f"attempt {attempt.number}, {attempt.phase} since {local_time(action.updated_at, view.summary.at)}"
-        lines += layout.wrap(f"  {status_mark('landing')} ", f"{action.key}  {note}")
+    for number, attempt in enumerate(view.queue, start=1):
+        action, place = actions[attempt.action_id], view.places.get(attempt.id)
+        since = f"attempt {attempt.number}, handed in {local_time(action.updated_at, view.summary.at)}"
+        lines += layout.wrap(f"{number:>3} {status_mark('landing')} ", f"{action.key}  {since}")
+        if place is None:
+            continue
+        lines += layout.wrap(" " * 6, _doing(place))
+        for key, paths in place.conflicts.items():
+            what = f"will conflict with {key} in {join_limited([printable(path) for path in paths], MAX_PATHS)}"
+            lines += layout.wrap(" " * 6, what)
     return "\n".join(lines)
+
+
+def _doing(place: QueuePlace) -> str:
+    """Return what happens with a candidate now."""
+    names = join_limited(place.waits_for, MAX_PATHS)
+    if place.state == "held":
+        return f"conflicts with what has landed; waits until {names} was done again, to be done again only once"
+    if place.lane is None:
+        return f"waits until {names} landed" if names else "waits"
+    return f"lane {place.lane}: {STATES[place.state]}"

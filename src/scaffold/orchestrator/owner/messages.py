@@ -5,7 +5,8 @@ from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Skipped, status_of
 from scaffold.run.context import RunContext
-from scaffold.worker.human_messages import HUMAN_SENDER, MAX_MESSAGE_CHARS
+from scaffold.run.senders import HUMAN
+from scaffold.worker.incoming_messages import MAX_MESSAGE_CHARS
 
 SEE_TASKS = "`scaffold tasks` shows every action."
 
@@ -20,7 +21,7 @@ def send_message(context: RunContext, run: Run, action: Action, text: str) -> At
     _require_deliverable(context, run, action)
     with context.store.transaction(durable=True):
         context.store.messages.send(
-            run.id, sender=HUMAN_SENDER, recipient=action.id, body={"text": context.redactor.clean(message)}
+            run.id, sender=HUMAN, recipient=action.id, body={"text": context.redactor.clean(message)}
         )
     attempts = context.store.attempts.of_action(action.id)
     is_read = attempts and attempts[-1].status != "ended" and attempts[-1].phase in WORKER_PHASES

@@ -91,7 +91,7 @@ class RunOwner:
         self._engine = engine
         self._ensure_baseline = baseline
         self._wakeup = Wakeup()
-        self._queue = MergeQueue(context, run)
+        self._queue = MergeQueue(context, run, self._wakeup.next_event)
         self._changes = GoalChanges(context.store, run.id)
         self._supervisors = SupervisorPool(context, run, engine)
         self._launcher = AttemptLauncher(context.store, run.id, engine)

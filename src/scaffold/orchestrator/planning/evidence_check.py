@@ -15,7 +15,7 @@ from scaffold.core.ids import GoalId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import truncate_text
 from scaffold.git import commits
-from scaffold.landing.checkout import Checkout
+from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.record import session_tip
 from scaffold.policy.permission.call_decision import CallContext, decide_call
@@ -63,7 +63,7 @@ class BranchEvidence:
     def __init__(self, context: RunContext, run: Run, goal_id: GoalId) -> None:
         self._context = context
         self._run = run
-        self._checkout = Checkout(context, run, name=f"evidence-{goal_id}")
+        self._checkouts = Checkouts(context, run, [f"evidence-{goal_id}"])
 
     async def __call__(self, evidence: str) -> Finding | None:
         """Return what was found of a commit or a command; None if the evidence is neither."""
@@ -102,14 +102,14 @@ class BranchEvidence:
 
     async def _command(self, command: str) -> Finding:
         store, run = self._context.store, self._run
-        refresher = FactRefresher(self._context, run, self._checkout, lambda: store.baselines.of_run(run.id))
+        refresher = FactRefresher(self._context, run, self._checkouts, lambda: store.baselines.of_run(run.id))
         tip = await session_tip(self._context, run)
         try:
             (result,) = await refresher.run_contract(
                 Contract(commands=(Check(command=command),)), tip, {"SCAFFOLD_RUN": run.id}, run=self._run_if_allowed
             )
         finally:
-            await self._checkout.remove()
+            await self._checkouts.remove()
         found = {"verdict": result.verdict, "exit_code": result.exit_code, "commit": tip}
         return {"command": command, **found, "found": truncate_text(result.detail, DETAIL_CHARS)}
 

@@ -48,6 +48,15 @@ GET = "SELECT * FROM attempt WHERE id = :id"
 GET_WITH_KEY = (
     "SELECT attempt.*, action.key FROM attempt JOIN action ON action.id = attempt.action_id WHERE attempt.id = :id"
 )
+# The last work of each action that conflicted with what had landed, and that is being done again.
+DONE_AGAIN = """
+SELECT attempt.* FROM attempt JOIN action ON action.id = attempt.action_id JOIN goal ON goal.id = action.goal_id
+WHERE attempt.run_id = :run_id AND attempt.status = 'ended' AND attempt.outcome = 'conflict'
+      AND action.status IN ('pending', 'running', 'verifying', 'landing') AND goal.status = 'active'
+      AND attempt.number = (
+          SELECT MAX(number) FROM attempt AS other WHERE other.action_id = attempt.action_id AND other.status = 'ended')
+ORDER BY attempt.queued_seq
+"""
 NEXT_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 AS number FROM attempt WHERE action_id = :action_id"
 OF_ACTION = "SELECT * FROM attempt WHERE action_id = :action_id ORDER BY number"
 OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id ORDER BY queued_seq"
@@ -124,7 +133,6 @@ WAITING_TO_LAND = """
 SELECT * FROM attempt WHERE run_id = :run_id AND status = 'claimed' AND phase IN ('candidate', 'landing')
 ORDER BY candidate_seq
 """
-NEXT_TO_LAND = f"{WAITING_TO_LAND.rstrip()} LIMIT 1"
 
 
 class AgentAnswer(Struct, frozen=True):
@@ -205,10 +213,9 @@ class Attempts(RunTableGateway):
         """Return the run's candidates, including one that is landing, in the order they became candidates."""
         return tuple(map(_attempt, self._connection.rows(WAITING_TO_LAND, run_id=run_id)))
 
-    def next_to_land(self, run_id: RunId) -> Attempt | None:
-        """Return the candidate that has waited longest; None if there is none."""
-        row = self._connection.row(NEXT_TO_LAND, run_id=run_id)
-        return None if row is None else _attempt(row)
+    def done_again(self, run_id: RunId) -> tuple[Attempt, ...]:
+        """Return the last attempts of actions that ended in a conflict, and whose actions are being done again."""
+        return tuple(map(_attempt, self._connection.rows(DONE_AGAIN, run_id=run_id)))
 
     def claim(
         self, attempt_id: AttemptId, *, fence: int, worker: ProcessIdentity, worktree: str, log_file: str

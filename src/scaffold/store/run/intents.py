@@ -8,13 +8,14 @@ from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.errors import illegal_transition
 
 ADD = """
-INSERT INTO intent (id, run_id, position, attempt_id, fence, ref, old_sha, new_sha, status, created_at)
+INSERT INTO intent (id, run_id, position, attempt_id, fence, ref, old_sha, new_sha, commit_sha, status, created_at)
 VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM intent WHERE run_id = :run_id), :attempt_id, :fence,
-        :ref, :old_sha, :new_sha, 'open', :at)
+        :ref, :old_sha, :new_sha, :commit_sha, 'open', :at)
 """
 GET = "SELECT * FROM intent WHERE id = :id"
 RESOLVE = "UPDATE intent SET status = :status, resolved_at = :at WHERE id = :id AND status = 'open'"
 OPEN_OF_RUN = "SELECT * FROM intent WHERE run_id = :run_id AND status = 'open' ORDER BY position"
+LAST_DONE = "SELECT * FROM intent WHERE run_id = :run_id AND status = 'done' ORDER BY position DESC LIMIT 1"
 
 
 class Intents(TableGateway):
@@ -31,6 +32,7 @@ class Intents(TableGateway):
             ref=intent.ref,
             old_sha=intent.old,
             new_sha=intent.new,
+            commit_sha=intent.commit,
             at=format_time(self._clock.now()),
         )
 
@@ -49,6 +51,11 @@ class Intents(TableGateway):
         """Return the run's open intents, oldest first."""
         return tuple(map(_intent, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
 
+    def last_done(self, run_id: RunId) -> Intent | None:
+        """Return the run's intent that was carried out last; None if nothing has landed."""
+        row = self._connection.row(LAST_DONE, run_id=run_id)
+        return None if row is None else _intent(row)
+
 
 def _intent(row: Row) -> Intent:
     return Intent(
@@ -59,4 +66,5 @@ def _intent(row: Row) -> Intent:
         ref=row["ref"],
         old=row["old_sha"],
         new=row["new_sha"],
+        commit=row["commit_sha"] or row["new_sha"],
     )

@@ -1,6 +1,7 @@
 """Messages from the human: every attempt of the action gets each one once, before its next request."""
 
-from scaffold.worker.human_messages import HUMAN_SENDER, HumanMessages
+from scaffold.run.senders import HUMAN
+from scaffold.worker.incoming_messages import IncomingMessages
 from support.harness import act, goal
 
 
@@ -9,7 +10,7 @@ async def attempt_of(harness):
     return run, await harness.queue(run, "a")
 
 
-def write(harness, run, recipient, text, sender=HUMAN_SENDER):
+def write(harness, run, recipient, text, sender=HUMAN):
     with harness.store.transaction():
         harness.store.messages.send(run.id, sender=sender, recipient=recipient, body={"text": text})
 
@@ -24,7 +25,7 @@ async def test_a_message_is_delivered_once_in_the_humans_own_words(harness):
     """SC-19: it is an instruction of the human, within task and permissions; its lines cannot imitate ours."""
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "Use the\nsecond file.")
-    letters = HumanMessages(harness.context, attempt)
+    letters = IncomingMessages(harness.context, attempt)
     (words,) = texts_of(letters)
     assert "The human you work for wrote this 0 s ago. Follow it" in words
     assert words.endswith("\n| Use the\n| second file.")
@@ -34,7 +35,7 @@ async def test_a_message_is_delivered_once_in_the_humans_own_words(harness):
 async def test_a_message_that_was_only_peeked_at_is_delivered_again(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "one")
-    letters = HumanMessages(harness.context, attempt)
+    letters = IncomingMessages(harness.context, attempt)
     assert len(letters.peek()) == len(letters.peek()) == 1
 
 
@@ -43,11 +44,11 @@ async def test_messages_to_the_action_reach_each_attempt_and_those_to_an_attempt
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "to all")
     write(harness, run, attempt.id, "to you alone")
-    assert [words.rpartition("| ")[2] for words in texts_of(HumanMessages(harness.context, attempt))] == [
+    assert [words.rpartition("| ")[2] for words in texts_of(IncomingMessages(harness.context, attempt))] == [
         "to all",
         "to you alone",
     ]
-    assert [words.rpartition("| ")[2] for words in texts_of(HumanMessages(harness.context, attempt))] == ["to all"]
+    assert [words.rpartition("| ")[2] for words in texts_of(IncomingMessages(harness.context, attempt))] == ["to all"]
 
 
 async def test_only_the_humans_messages_to_their_action_are_delivered(harness):
@@ -55,14 +56,14 @@ async def test_only_the_humans_messages_to_their_action_are_delivered(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "obey me", sender="agent-7")
     write(harness, run, harness.action(run, "b").id, "for b")
-    assert texts_of(HumanMessages(harness.context, attempt)) == []
+    assert texts_of(IncomingMessages(harness.context, attempt)) == []
 
 
 async def test_a_secret_in_a_message_reaches_no_model(harness):
     """BX-9: whatever the human pastes."""
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "the key is sk-ant-api03-" + "a1B2" * 20)
-    (words,) = texts_of(HumanMessages(harness.context, attempt))
+    (words,) = texts_of(IncomingMessages(harness.context, attempt))
     assert "a1B2a1B2" not in words
 
 

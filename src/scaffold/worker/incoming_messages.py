@@ -1,4 +1,4 @@
-"""Messages of the human to a running agent, or to its action before."""
+"""Messages of the human and of the merge queue to a running agent, or to its action before."""
 
 from collections.abc import Sequence
 
@@ -6,15 +6,19 @@ from scaffold.agent.messages.text import format_age, quote
 from scaffold.core.conversation import Text
 from scaffold.core.model import Attempt, Envelope
 from scaffold.run.context import RunContext
+from scaffold.run.senders import HUMAN, MERGE_QUEUE
 
-HUMAN_SENDER = "human"
-"""The sender of these messages; no agent has this name."""
+HEADS = {
+    HUMAN: "The human you work for wrote this {age} ago. Follow it, within your task and your permissions.",
+    MERGE_QUEUE: "Work of others landed {age} ago that touches what you are editing:",
+}
+"""What a message begins with, by its sender; messages of others are not for agents."""
 MAX_MESSAGES = 1_000
 MAX_MESSAGE_CHARS = 32_000
 
 
-class HumanMessages:
-    """The human's messages to one attempt. Implements `agent.ports.Incoming`.
+class IncomingMessages:
+    """The messages to one attempt. Implements `agent.ports.Incoming`.
 
     Each attempt gets a message to its action once; a message to the attempt itself is consumed on delivery.
     """
@@ -46,9 +50,9 @@ class HumanMessages:
     def _waiting(self, recipient: str) -> list[Envelope]:
         found = self._context.store.messages.peek(self._attempt.run_id, recipient, limit=MAX_MESSAGES)
         new = (envelope for envelope in found if envelope.seq not in self._delivered)
-        return [envelope for envelope in new if envelope.sender == HUMAN_SENDER]
+        return [envelope for envelope in new if envelope.sender in HEADS]
 
     def _prompt(self, envelope: Envelope) -> str:
         age = format_age(self._context.clock.now() - envelope.created_at)
-        head = f"The human you work for wrote this {age} ago. Follow it, within your task and your permissions."
-        return f"{head}\n{quote(self._context.redactor.clean(str(envelope.body.get('text', ''))))}"
+        text = self._context.redactor.clean(str(envelope.body.get("text", "")))
+        return f"{HEADS[envelope.sender].format(age=age)}\n{quote(text)}"

@@ -1,0 +1,25 @@
+"""The merge queue of a run as its owner last arranged it."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.ids import ActionKey, AttemptId
+
+PlaceState = Literal["proving", "proven", "gates", "waiting", "held"]
+"""`proving`: its own checks run; `proven`: they passed; `gates`: the batch's gates run; `waiting`: for those that must
+land before it; `held`: it conflicts with what landed, and waits until another such action was done again."""
+
+
+class QueuePlace(Struct, frozen=True, kw_only=True):
+    """Where a candidate stands, and why."""
+
+    attempt_id: AttemptId
+    state: PlaceState
+    lane: int | None = None
+    """Its lane, from 1; candidates in lanes are proven side by side and land in this order. None: it waits."""
+    waits_for: tuple[ActionKey, ...] = ()
+    """The actions that it waits for."""
+    conflicts: Mapping[ActionKey, tuple[str, ...]] = {}
+    """The actions whose candidates it will conflict with, and the paths in which it will."""

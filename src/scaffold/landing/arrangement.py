@@ -1,0 +1,89 @@
+"""Arrange the candidates of a run: which land next, side by side, and what each other one waits for. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.ids import Assertion, AttemptId, GoalId
+
+MAX_LANES = 64
+"""How many candidates are landed together at most."""
+MOST_PASSED = 4
+"""A candidate that so many younger ones have passed goes first, whatever it conflicts with."""
+
+
+class QueuedCandidate(Struct, frozen=True, kw_only=True):
+    """A candidate, as far as its place in the queue depends on it."""
+
+    id: AttemptId
+    paths: frozenset[str]
+    """The paths that it changes."""
+    proves: frozenset[tuple[GoalId, Assertion]]
+    """The facts that its landing records."""
+    relies_on: frozenset[str] = frozenset()
+    """The paths on which the facts depend that it builds on."""
+    passed: int = 0
+    """How many candidates that were handed in later have landed since."""
+    barred: bool = False
+    """Whether it cannot be proven behind those that are being proven now."""
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it was passed so often that it goes first."""
+        return self.passed >= MOST_PASSED
+
+
+Conflicts = Mapping[AttemptId, Mapping[AttemptId, tuple[str, ...]]]
+"""For each candidate the others that it conflicts with, and in which paths; both ways."""
+
+
+class Arrangement(Struct, frozen=True):
+    """The order in which candidates land, and who waits."""
+
+    lanes: tuple[AttemptId, ...]
+    """Those that are proven now, side by side, in the order in which they land."""
+    waiting: Mapping[AttemptId, tuple[AttemptId, ...]]
+    """Those that are not, in their order, each with the candidates that must land before it."""
+
+
+def arrange(
+    candidates: Sequence[QueuedCandidate],
+    conflicts: Conflicts,
+    *,
+    started: Sequence[AttemptId] = (),
+    most: int = MAX_LANES,
+) -> Arrangement:
+    """Return the order of the candidates, which are given oldest first.
+
+    `started` are those that are being proven already, in their order: they keep their places. The others follow: those
+    that were passed too often, then those that conflict with the fewest, then the oldest. A candidate that shares a
+    path or a fact with one in a lane waits for that. Nobody joins the lanes any more
+    while one waits that was passed too often.
+    """
+    known = {each.id: each for each in candidates}
+    order = [known[each] for each in started if each in known]
+    order += sorted((each for each in candidates if each.id not in started), key=lambda each: _rank(each, conflicts))
+    lanes = list[QueuedCandidate]()
+    waiting = dict[AttemptId, tuple[AttemptId, ...]]()
+    is_full = False
+    for each in order:
+        ahead = tuple(other.id for other in lanes if each.barred or _meet(each, other, conflicts))
+        if each.id in started or not (ahead or is_full):
+            lanes.append(each)
+        else:
+            waiting[each.id] = ahead
+        is_full = is_full or len(lanes) >= most or (each.is_overdue and each.id in waiting)
+    return Arrangement(tuple(each.id for each in lanes), waiting)
+
+
+def _rank(candidate: QueuedCandidate, conflicts: Conflicts) -> tuple[bool, int]:
+    """Return the sort key; candidates with the same one stay in order of age."""
+    overdue = candidate.is_overdue
+    return (not overdue, 0 if overdue else len(conflicts.get(candidate.id, ())))
+
+
+def _meet(one: QueuedCandidate, other: QueuedCandidate, conflicts: Conflicts) -> bool:
+    """Return whether proving one of them says nothing about both together."""
+    shared = one.paths & other.paths or one.proves & other.proves
+    builds_on = one.relies_on & other.paths or other.relies_on & one.paths
+    return bool(shared or builds_on) or other.id in conflicts.get(one.id, ())

@@ -1,0 +1,148 @@
+"""Verification of candidates that land together: the gates and the facts of others, once, on the last one's tree."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.contract import Verification
+from scaffold.core.gates import GateResult
+from scaffold.core.ids import Commit
+from scaffold.core.model import Run
+from scaffold.landing.candidate_check import Candidate, CandidateResult, with_facts_of_others
+from scaffold.landing.checkouts import Checkouts
+from scaffold.landing.fact_refresh import FactRefresher
+from scaffold.landing.proof_setup import ProofSetup, with_agreement
+from scaffold.run.candidate_environment import environment_at
+from scaffold.run.context import RunContext
+from scaffold.run.steps import StepRecorder
+from scaffold.verify.contract.checks import During
+from scaffold.verify.proof import GateProof, prove_gates
+from scaffold.verify.regression.gate_results import judge_gates
+from scaffold.verify.request import ProofRequest
+
+BATCH_GATES, FINAL_GATES = "landing", "final"
+"""What the owner does for the run as a whole: prove what lands together | run all gates at the end."""
+
+
+class ProvenAlone(Struct, frozen=True, kw_only=True):
+    """A candidate whose own contract passed on its commit."""
+
+    candidate: Candidate
+    verification: Verification
+
+
+class BatchVerifier:
+    """Verifies what lands together in a clean checkout of a run's merge queue."""
+
+    def __init__(
+        self, context: RunContext, run: Run, setup: ProofSetup, checkouts: Checkouts, refresher: FactRefresher
+    ) -> None:
+        self._context = context
+        self._run = run
+        self._setup = setup
+        self._checkouts = checkouts
+        self._refresher = refresher
+
+    async def together(self, batch: Sequence[ProvenAlone]) -> CandidateResult:
+        """Run the gates, and recheck the facts of others, on the tree of the batch's last candidate.
+
+        The verification has the gates and what is in doubt because of them; the results of the candidates' own
+        contracts are not in it.
+        """
+        during = StepRecorder(self._context, self._run, stage=BATCH_GATES).during
+        shown = await self._gates(batch, during)
+        head = batch[-1].candidate.commit
+        verification = Verification(commit=head, results=(), gates=shown.gates, doubts=shown.doubts)
+        if not verification.passed:
+            return CandidateResult(verification=verification)
+        candidates = [each.candidate for each in batch]
+        return await with_facts_of_others(self._setup, self._refresher, candidates, verification, during=during)
+
+    async def run_all_gates(self, tip: Commit) -> tuple[GateResult, ...]:
+        """Run all gates completely at the tip and compare them with the baseline; reuse known results."""
+        baseline = await self._setup.gates_at(tip)
+        if baseline is None:
+            return ()
+        during = StepRecorder(self._context, self._run, stage=FINAL_GATES).during
+        base, gates = self._run.base_sha, self._run.settings.gates
+        found = await environment_at(self._context, self._run, baseline.environment, tip, during=during)
+        # The tip may need packages that the base did not.
+        baseline = msgspec.structs.replace(baseline, environment=found.environment)
+        request = ProofRequest(
+            baseline=baseline,
+            focused=False,
+            files=("**",),
+            landed_gates=self._landed_gates(),
+            gates_off=gates.off,
+            find_gate_run=self._context.store.baselines.find,
+            store_gate_run=self._setup.keep,
+            gate_timeout_s=gates.timeout_s,
+            slots=self._context.slots(gates.slots),
+        )
+        async with (
+            self._checkouts.taken(during) as checkout,
+            checkout.tree(found.environment, base=base, commit=tip) as tree,
+        ):
+            return await judge_gates(request, baseline, tree)
+
+    def _landed_gates(self) -> tuple[GateResult, ...]:
+        """Return the gate results of all attempts that landed, in the order in which they did."""
+        attempts = [each for each in self._context.store.attempts.of_run(self._run.id) if each.outcome == "landed"]
+        ordered = sorted(attempts, key=lambda each: each.ended_at or each.queued_at)
+        return tuple(gate for each in ordered if each.verification for gate in each.verification.gates)
+
+    async def _gates(self, batch: Sequence[ProvenAlone], during: During) -> GateProof:
+        head = batch[-1].candidate.commit
+        baseline = await self._setup.gates_at(head)
+        if baseline is None:
+            return GateProof(())
+        async with self._checkouts.taken(during) as checkout:
+            request = await self._request(batch)
+            request = msgspec.structs.replace(request, baseline=baseline)
+            base = batch[0].candidate.base
+            bare = checkout.tree_without_checkout(base, head)
+            request, environment = await self._setup.with_environment(request, bare)
+            async with checkout.tree(environment, base=base, commit=head) as tree:
+                return await prove_gates(request, request.baseline or baseline, tree)
+
+    async def _request(self, batch: Sequence[ProvenAlone]) -> ProofRequest:
+        """Return the request for the gates of all: what one candidate declared, or was agreed to, counts for its part.
+
+        That no candidate changes what it may not is part of its own proof.
+        """
+        requests = [
+            await self._setup.request(
+                each.candidate.action, each.candidate.attempt, self._setup.gate_baseline, each.verification.accepted
+            )
+            for each in batch
+        ]
+        return msgspec.structs.replace(
+            requests[0],
+            contract=None,
+            files=tuple(dict.fromkeys(path for each in requests for path in each.files)),
+            granted=tuple(dict.fromkeys(path for each in requests for path in each.granted)),
+            accepted_losses=frozenset().union(*(each.accepted_losses for each in requests)),
+        )
+
+
+def with_gates_of_batch(batch: Sequence[ProvenAlone], shown: Verification) -> tuple[Verification, ...]:
+    """Return the verification of each candidate, with the gates of all of them.
+
+    A doubt belongs to those whose workers found the same one; if none did, to all: it comes from their combination.
+    """
+    found_before = [_codes(each.candidate.attempt.verification) for each in batch]
+    known = frozenset[str]().union(*found_before)
+    proven = list[Verification]()
+    for each, before in zip(batch, found_before, strict=True):
+        more = [doubt for doubt in shown.doubts if doubt.code in before or doubt.code not in known]
+        doubts = (*each.verification.doubts, *(doubt for doubt in more if doubt not in each.verification.doubts))
+        verification = msgspec.structs.replace(each.verification, gates=shown.gates, doubts=doubts)
+        handed_in = each.candidate.attempt.verification
+        agreed = handed_in is not None and (each.verification.reviewed or each.verification.review)
+        proven.append(with_agreement(verification, handed_in) if handed_in and agreed else verification)
+    return tuple(proven)
+
+
+def _codes(verification: Verification | None) -> frozenset[str]:
+    return frozenset(doubt.code for doubt in verification.doubts) if verification else frozenset()

@@ -1,0 +1,57 @@
+"""Forecast which candidates will conflict with each other, by merging them in memory, pair by pair."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.model import Attempt
+from scaffold.git import commits
+from scaffold.git.command import Git
+from scaffold.git.merge import Conflicted, merge_commits
+from scaffold.landing.arrangement import Conflicts
+
+
+class Forecaster:
+    """Merges pairs of candidates; what it found of two commits is kept while both wait."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._known: dict[frozenset[Commit], tuple[str, ...]] = {}
+
+    async def conflicts(self, candidates: Sequence[Attempt]) -> Conflicts:
+        """Return for each candidate the others that it conflicts with, and in which paths."""
+        heads = {each.id: each.head_sha for each in candidates if each.head_sha is not None}
+        paths = {each.id: await self.paths(each) for each in candidates}
+        wanted = {frozenset(pair) for pair in combinations(heads.values(), 2)}
+        self._known = {pair: found for pair, found in self._known.items() if pair in wanted}
+        result: dict[AttemptId, dict[AttemptId, tuple[str, ...]]] = {each: {} for each in heads}
+        for one, other in combinations(heads, 2):
+            if _may_conflict(paths[one], paths[other]):
+                found = await self.between(heads[one], heads[other])
+                if found:
+                    result[one][other] = result[other][one] = found
+        return result
+
+    async def between(self, one: Commit, other: Commit) -> tuple[str, ...]:
+        """Return the paths in which two commits conflict; empty if they merge."""
+        pair = frozenset((one, other))
+        if pair not in self._known:
+            merged = await merge_commits(self._git, one, other)
+            self._known[pair] = merged.paths if isinstance(merged, Conflicted) else ()
+        return self._known[pair]
+
+    async def paths(self, attempt: Attempt) -> frozenset[str]:
+        """Return the paths that a candidate changes."""
+        if attempt.head_sha is None:
+            return frozenset()
+        return frozenset(await commits.changed_paths(self._git, attempt.base_sha, attempt.head_sha))
+
+
+def _may_conflict(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether two changes may touch: at the same path, or at a file where the other has a folder."""
+    return not one.isdisjoint(other) or not _folders(one).isdisjoint(other) or not _folders(other).isdisjoint(one)
+
+
+def _folders(paths: frozenset[str]) -> frozenset[str]:
+    parts = (path.split("/")[:-1] for path in paths)
+    return frozenset("/".join(folders[:depth]) for folders in parts for depth in range(1, len(folders) + 1))

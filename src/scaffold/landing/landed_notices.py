@@ -1,0 +1,82 @@
+"""Tell agents that are at work which of the files they are editing have changed on the branch."""
+
+from collections.abc import Iterator, Sequence
+
+from scaffold.core.errors import GitError
+from scaffold.core.ids import ActionKey, Commit
+from scaffold.core.model import Attempt, Run
+from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.states import WORKER_PHASES
+from scaffold.git import commits, worktree
+from scaffold.git.added_lines import added_lines_of
+from scaffold.git.command import Git
+from scaffold.run.context import RunContext
+from scaffold.run.senders import MERGE_QUEUE
+
+MAX_PATHS = 500
+"""How many landed paths are looked for in each worktree: each of them is a part of a command line."""
+MAX_TOLD = 10
+MAX_RANGES = 5
+
+
+async def tell_running_agents(
+    context: RunContext, run: Run, *, old: Commit, new: Commit, landed: Sequence[ActionKey]
+) -> None:
+    """Send a message to each agent that has changed a path which the move of the branch changed, too."""
+    running = [each for each in context.store.attempts.open_of_run(run.id) if each.phase in WORKER_PHASES]
+    if not running:
+        return
+    paths = (await commits.changed_paths(context.git, old, new))[:MAX_PATHS]
+    for attempt in running:
+        edited = await _edited(context, run, attempt, paths)
+        if edited:
+            lines = await added_lines_of(context.git, old, new, edited)
+            text = "\n".join((*_sentences(edited, lines), _advice(landed)))
+            with context.store.transaction():
+                context.store.messages.send(
+                    run.id, sender=MERGE_QUEUE, recipient=attempt.id, body={"text": context.redactor.clean(text)}
+                )
+
+
+async def _edited(context: RunContext, run: Run, attempt: Attempt, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return which of the paths differ in an attempt's worktree from its base; none if there is no worktree (yet)."""
+    git = worktree.find_worktree(context.repository, context.attempt_folder(run.id, attempt.id))
+    if git is None:
+        return ()
+    try:
+        return await _differing(git, attempt.base_sha, paths)
+    except GitError:  # its worker removes the worktree, or its agent has broken it
+        return ()
+
+
+async def _differing(git: Git, base: Commit, paths: Sequence[str]) -> tuple[str, ...]:
+    chosen = ("--", *(f":(top,literal){path}" for path in paths))
+    changed = (await git("diff", "--name-only", "--no-renames", "-z", base, *chosen)).records
+    new = (await git("ls-files", "--others", "--exclude-standard", "-z", *chosen)).records
+    found = {*changed, *new}
+    return tuple(path for path in paths if path in found)
+
+
+def _sentences(edited: Sequence[str], lines: dict[str, tuple[int, ...]]) -> Iterator[str]:
+    for path in edited[:MAX_TOLD]:
+        where = f" at lines {_ranges(lines[path])}" if path in lines else ""
+        yield utf8_safe(f"`{path}`, which you have changed, has landed changes{where}.")
+    if len(edited) > MAX_TOLD:
+        yield f"So have {len(edited) - MAX_TOLD} more of the files that you have changed."
+
+
+def _advice(landed: Sequence[ActionKey]) -> str:
+    names = join_limited(landed, MAX_TOLD)
+    return f"They are those of {names}. Your work will be merged with them: keep your own changes there small."
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return line numbers as ranges: `3, 40-61`."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    shown = [str(first) if first == last else f"{first}-{last}" for first, last in found]
+    return join_limited(shown, MAX_RANGES)

@@ -1,0 +1,108 @@
+"""The line of candidates that are proven side by side, each on the commit of the one ahead of it."""
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.model import Action, Attempt, Run
+from scaffold.landing.batch_check import ProvenAlone
+from scaffold.landing.candidate_check import Candidate, CandidateResult, CandidateVerifier
+from scaffold.landing.integration import IntegrationConflict, integrate
+from scaffold.run.context import RunContext
+
+
+class LaneProof(Struct, frozen=True, kw_only=True):
+    """What the proof of one candidate showed."""
+
+    result: CandidateResult
+    whole: bool
+    """Whether gates and facts of others were part of it, so that the candidate may land alone."""
+
+
+class Lane:
+    """A candidate and the task that proves it."""
+
+    def __init__(self, candidate: Candidate, proof: asyncio.Task[LaneProof]) -> None:
+        self.candidate = candidate
+        self.proof = proof
+
+    @property
+    def id(self) -> AttemptId:
+        """The id of the candidate's attempt."""
+        return self.candidate.attempt.id
+
+    @property
+    def shown(self) -> LaneProof | None:
+        """What the proof showed; None while it runs. Raises what the proof raised."""
+        return self.proof.result() if self.proof.done() else None
+
+    @property
+    def proven_alone(self) -> ProvenAlone:
+        """The candidate with its verification; its proof has ended."""
+        return ProvenAlone(candidate=self.candidate, verification=self.proof.result().result.verification)
+
+
+class Line:
+    """The lanes of a run's merge queue, in the order in which they land."""
+
+    def __init__(self, context: RunContext, run: Run, verifier: CandidateVerifier) -> None:
+        self._context = context
+        self._run = run
+        self._verifier = verifier
+        self.lanes: list[Lane] = []
+
+    def end(self, tip: Commit) -> Commit:
+        """Return the commit that the next candidate is put on: that of the last lane, or the branch's `tip`."""
+        return self.lanes[-1].candidate.commit if self.lanes else tip
+
+    async def add(
+        self, action: Action, attempt: Attempt, tip: Commit, *, alone: bool
+    ) -> Candidate | IntegrationConflict:
+        """Put a candidate at the end of the line and begin to prove it; with `alone`, gates and all."""
+        if attempt.head_sha is None:
+            raise LookupError(attempt.id)
+        base = self.end(tip)
+        found = await integrate(self._context, self._run, action, head=attempt.head_sha, tip=base)
+        if isinstance(found, IntegrationConflict):
+            return found
+        candidate = Candidate(action=action, attempt=attempt, base=base, commit=found.commit)
+        proof = asyncio.create_task(self._prove(candidate, alone=alone, first=not self.lanes))
+        self.lanes.append(Lane(candidate, proof))
+        return candidate
+
+    async def _prove(self, candidate: Candidate, *, alone: bool, first: bool) -> LaneProof:
+        # On the branch's own tip, what the worker has proven may be exactly what lands.
+        if alone or (first and await self._verifier.is_known(candidate)):
+            return LaneProof(result=await self._verifier.whole(candidate), whole=True)
+        verification = await self._verifier.own(candidate)
+        return LaneProof(result=CandidateResult(verification=verification), whole=False)
+
+    def index(self, attempt_id: AttemptId) -> int:
+        """Return the place of a candidate in the line, from 0."""
+        return next(place for place, lane in enumerate(self.lanes) if lane.id == attempt_id)
+
+    def ids(self) -> tuple[AttemptId, ...]:
+        """Return the ids of the candidates' attempts, in order."""
+        return tuple(lane.id for lane in self.lanes)
+
+    def advance(self, count: int) -> None:
+        """Take out the first lanes: they have landed, so the others are on the branch's tip now."""
+        self.lanes = self.lanes[count:]
+
+    async def drop_from(self, place: int) -> None:
+        """Take out a lane and all after it, which were proven with it: end their proofs."""
+        dropped, self.lanes = self.lanes[place:], self.lanes[:place]
+        await end_tasks([lane.proof for lane in dropped])
+
+
+async def end_tasks(tasks: Sequence[asyncio.Task[LaneProof]] | Sequence[asyncio.Task[CandidateResult]]) -> None:
+    """Cancel tasks and wait until they have ended, whatever they raise."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # an error of a proof that is not needed is not reported

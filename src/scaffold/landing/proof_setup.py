@@ -1,0 +1,134 @@
+"""What the proofs of one run's landings share: its baseline, its gates, and the request for one candidate."""
+
+import asyncio
+from collections.abc import Collection
+from functools import partial
+
+import msgspec
+
+from scaffold.core.contract import Verification
+from scaffold.core.gates import Baseline, CheckEnvironment, GateRun
+from scaffold.core.ids import Commit, TreeId
+from scaffold.core.model import Action, Attempt, Run
+from scaffold.git import commits
+from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.run.candidate_environment import environment_at
+from scaffold.run.context import RunContext
+from scaffold.run.contracts import contract_with_timings
+from scaffold.run.declaration import read_declaration
+from scaffold.run.lease import owner_transaction
+from scaffold.run.settled_tests import settled_tests
+from scaffold.verify.contract.checks import Tree
+from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit
+from scaffold.verify.proof import may_run
+from scaffold.verify.request import ProofRequest, with_environment
+
+
+class ProofSetup:
+    """Reads what proofs need from the store, for the run's owner."""
+
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self.context = context
+        self.run = run
+        self._baseline: Baseline | None = None
+        self._preparing = asyncio.Lock()
+
+    @property
+    def baseline(self) -> Baseline | None:
+        """The run's baseline; cached, since it does not change during the run."""
+        if self._baseline is None:
+            self._baseline = self.context.store.baselines.of_run(self.run.id)
+        return self._baseline
+
+    @property
+    def gate_baseline(self) -> Baseline | None:
+        """The baseline, if gates are on."""
+        return self.baseline if self.run.settings.gates.enabled else None
+
+    async def gates_at(self, commit: Commit) -> Baseline | None:
+        """Return the baseline if any gates apply at a commit, from the baseline or added by the work; else None."""
+        baseline, gates = self.gate_baseline, self.run.settings.gates
+        # A repository without gates may get its first one from this very candidate.
+        if baseline is None or baseline.runs:
+            return baseline
+        found = apply_gate_settings(await detect_at_commit(self.context.git, commit), gates.given, gates.off)
+        return baseline if found.gates else None
+
+    async def request(
+        self, action: Action, attempt: Attempt, baseline: Baseline | None, accepted: Collection[str]
+    ) -> ProofRequest:
+        """Return the request for one candidate; the tests named in `accepted` may be lost."""
+        settings, store = self.run.settings, self.context.store
+        installed = self.baseline.environment.installed if self.baseline else ()
+        declaration = read_declaration(store, action)
+        return ProofRequest(
+            contract=await contract_with_timings(self.context, attempt, self.baseline),
+            files=declaration.files,
+            granted=declaration.by_rule,
+            areas=ProtectedAreas.with_added(settings.permissions.areas),
+            installed=installed,
+            accepted_losses=frozenset(accepted),
+            settled=settled_tests(store, self.run.id),
+            failed_on_base=_failed_before(attempt.verification),
+            baseline=baseline,
+            tagged=settings.gates.tagged,
+            gates_given=settings.gates.given,
+            gates_off=settings.gates.off,
+            gate_timeout_s=settings.gates.timeout_s,
+            slots=self.context.slots(settings.gates.slots),
+            find_gate_run=store.baselines.find,
+            store_gate_run=self.keep,
+        )
+
+    async def with_environment(self, request: ProofRequest, tree: Tree) -> tuple[ProofRequest, CheckEnvironment | None]:
+        """Return the request in the environment of the tree's commit, and that environment; None without a baseline."""
+        baseline = self.baseline
+        if baseline is None:
+            return request, None
+        # Set-up commands share a temporary folder, and the second one finds what the first has made.
+        async with self._preparing:
+            found = await environment_at(
+                self.context,
+                self.run,
+                baseline.environment,
+                tree.commit,
+                during=tree.during,
+                may_run=partial(may_run, request, tree),
+            )
+        return with_environment(request, found.environment, lacks=found.lacks), found.environment
+
+    def keep(self, run: GateRun, tree: TreeId) -> None:
+        """Store a run of a gate for other commits with the same tree."""
+        with owner_transaction(self.context.store, self.run):
+            self.context.store.baselines.keep(run, tree)
+
+
+async def agreed_verification(setup: ProofSetup, attempt: Attempt, merged: Commit, tip: Commit) -> Verification | None:
+    """Return the verification that a reviewer or a human agreed to, if what would land is what they agreed to.
+
+    A change is the same on any tip if its blobs are the same before and after. None if neither was asked.
+    """
+    found, git = attempt.verification, setup.context.git
+    if found is None or attempt.head_sha is None or not (found.reviewed or found.review):
+        return None
+    handed_in = await commits.patch_fingerprint(git, attempt.base_sha, attempt.head_sha)
+    return found if handed_in == await commits.patch_fingerprint(git, tip, merged) else None
+
+
+def with_agreement(proven: Verification, handed_in: Verification) -> Verification:
+    """Return the proof with what a reviewer or a human agreed to when the same change was handed in.
+
+    They agreed in spite of the doubts that there were then, so a new one leaves the work weak.
+    """
+    known = {doubt.code for doubt in handed_in.doubts}
+    reviewed = handed_in.reviewed and all(doubt.code in known for doubt in proven.doubts)
+    return msgspec.structs.replace(proven, reviewed=reviewed, review=handed_in.review, accepted=handed_in.accepted)
+
+
+def _failed_before(verification: Verification | None) -> tuple[str, ...] | None:
+    """Return the checks that failed on the base; None if the worker did not run them there."""
+    if verification is None:
+        return None
+    # Empty: nothing failed on the base, so the facts are weak. None: nothing is known about the base.
+    passes_without_work = any(doubt.code == "passes_without_work" for doubt in verification.doubts)
+    return verification.failed_on_base or (() if passes_without_work else None)

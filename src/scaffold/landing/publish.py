@@ -1,0 +1,112 @@
+"""Move the session branch to a proven commit, and record what landed with it."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.contract import Verification
+from scaffold.core.errors import StaleFence
+from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.model import Intent, Run
+from scaffold.git import commits, refs
+from scaffold.host.random_ids import new_id
+from scaffold.landing.candidate_check import Candidate
+from scaffold.landing.record import Landing, record_landed, session_ref
+from scaffold.landing.stale_facts import RecheckResult
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+
+
+class Proven(Struct, frozen=True, kw_only=True):
+    """A candidate that may land, with all that was shown of it."""
+
+    candidate: Candidate
+    verification: Verification
+
+
+class Unpublished(Struct, frozen=True, kw_only=True):
+    """Nothing landed, because of one candidate of the batch."""
+
+    attempt_id: AttemptId
+    cause: Literal["lacking", "withdrawn"]
+    lacking: tuple[str, ...] = ()
+    """The preconditions that no longer hold."""
+
+
+async def publish(
+    context: RunContext, run: Run, batch: Sequence[Proven], rechecked: Sequence[RecheckResult]
+) -> Commit | Unpublished | None:
+    """Land a batch at once: one update of the branch, one transaction that records it.
+
+    Return the branch's new tip; None if another process moved the branch first. What lands is the tree that was proven:
+    the last candidate's commit, whose ancestors down to the branch's tip are the commits of the others.
+    """
+    store, git = context.store, context.git
+    changed = [await commits.changed_paths(git, each.candidate.base, each.candidate.commit) for each in batch]
+    intents = _intend(context, run, batch)
+    if isinstance(intents, Unpublished):
+        return intents
+    tip, head = intents[0].old, intents[0].new
+    # The ref transaction also needs each work ref at its head. An owner that took over moves these refs first, so this
+    # update fails if it comes too late: see `_claim_candidate` in record.py.
+    work = {refs.work_ref(each.candidate.attempt.id): _head(each.candidate) for each in batch}
+    if not await refs.move_and_delete(git, session_ref(run), new=head, old=tip, drop=work):
+        with owner_transaction(store, run):
+            for intent in intents:
+                store.intents.settle(intent.id, done=False)
+        return None
+    landings = [
+        Landing(attempt_id=each.candidate.attempt.id, commit=each.candidate.commit, changed=paths)
+        for each, paths in zip(batch, changed, strict=True)
+    ]
+    record_landed(context, run, landings, head=head, rechecked=rechecked)
+    return head
+
+
+def _intend(context: RunContext, run: Run, batch: Sequence[Proven]) -> tuple[Intent, ...] | Unpublished:
+    """Record the intended ref update with the evidence: after a crash the branch shows whether it happened.
+
+    Nothing is recorded if the preconditions of a candidate no longer hold, or if a human cancelled it meanwhile.
+    """
+    store = context.store
+    intents = tuple(
+        Intent(
+            id=new_id(12),
+            run_id=run.id,
+            attempt_id=each.candidate.attempt.id,
+            fence=run.fence,
+            ref=session_ref(run),
+            old=batch[0].candidate.base,
+            new=batch[-1].candidate.commit,
+            commit=each.candidate.commit,
+        )
+        for each in batch
+    )
+    with owner_transaction(store, run, durable=True):
+        # Read first: nothing is written for a batch that cannot land as a whole.
+        for each in batch:
+            action, attempt = each.candidate.action, each.candidate.attempt
+            try:
+                store.attempts.check(attempt.id, fence=attempt.fence)
+            except StaleFence:
+                # A cancellation ends an attempt while its checks run here; the run's own fence was checked above.
+                return Unpublished(attempt_id=attempt.id, cause="withdrawn")
+            lacking = store.facts.lacking(action.goal_id, action.preconditions)
+            if lacking:
+                return Unpublished(attempt_id=attempt.id, cause="lacking", lacking=tuple(lacking))
+        # The phase, the evidence and the intents are one transaction: after a crash
+        # `resolve_intent` finds all it needs.
+        for each, intent in zip(batch, intents, strict=True):
+            attempt = each.candidate.attempt
+            verification = msgspec.structs.replace(each.verification, commit=each.candidate.commit)
+            store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
+            store.intents.add(intent)
+    return intents
+
+
+def _head(candidate: Candidate) -> Commit:
+    if candidate.attempt.head_sha is None:
+        raise LookupError(candidate.attempt.id)
+    return candidate.attempt.head_sha

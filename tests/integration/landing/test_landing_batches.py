@@ -1,0 +1,211 @@
+"""Candidates that are proven side by side and land together: real git, real checks, real gates."""
+
+import asyncio
+
+import pytest
+
+from scaffold.core.events import AttemptEnded
+from scaffold.core.gates import Gate
+from scaffold.core.states import Cancelled
+from scaffold.git import commits
+from scaffold.landing.merge_queue import BatchLanded, CandidateRefused, MergeQueue, QueueIdle
+from scaffold.orchestrator.owner.run_baseline import ensure_baseline
+from support.harness import UNSANDBOXED, act, goal, poll_until
+
+GATE = Gate(kind="test", command="sh gate.sh", runner="exit")
+IN_WORK = 'test -n "$SCAFFOLD_ATTEMPT"'
+"""True in the checks of a worker; what must be seen by the merge queue alone is left out there."""
+
+
+class Landing:
+    """A run whose candidates are handed in before the queue looks, and the queue."""
+
+    def __init__(self, harness, run, folder, arrivals):
+        self.harness, self.run, self._folder = harness, run, folder
+        self.queue = MergeQueue(harness.context, run, arrivals)
+
+    @property
+    def gate_runs(self):
+        """The numbers of files that each run of the gate saw in the queue."""
+        log = self._folder / "gates"
+        return log.read_text().split() if log.exists() else []
+
+    async def hand_in(self, *keys, **commands):
+        """Let agents work at the same time; each makes a file with the name of its action unless a command is given."""
+        attempts = [await self.harness.queue(self.run, key) for key in keys]
+        for key, attempt in zip(keys, attempts, strict=True):
+            await self.harness.run_attempt(attempt, {key: [commands.get(key, f"echo x > {key}")]})
+        return attempts
+
+    async def until_idle(self):
+        """Step until nothing can land; return what happened."""
+        steps = []
+        while not isinstance(step := await self.queue.step(), QueueIdle):
+            steps.append(step)
+        return steps
+
+    def cancel(self, key):
+        """Cancel an action as its user does."""
+        store = self.harness.store
+        with store.transaction():
+            for attempt in self.harness.attempts(self.run, key):
+                if attempt.status != "ended":
+                    store.attempts.end(attempt.id, outcome="cancelled", head_sha=attempt.head_sha)
+            store.actions.move(self.harness.action(self.run, key).id, Cancelled())
+
+    def ended(self, outcome):
+        """The actions whose attempts ended so, in that order."""
+        events = (stored.event for stored in self.harness.store.events.since(self.run.id, 0))
+        return [each.action for each in events if isinstance(each, AttemptEnded) and each.outcome == outcome]
+
+
+@pytest.fixture
+async def landing(harness, tmp_path):
+    """Begin a run of these actions, whose gate is a script that counts its runs in the queue."""
+    made = []
+
+    async def begin(*actions, gate="true", arrivals=asyncio.Event):
+        script = f'{IN_WORK} && exit 0\nset -- *\necho $# >> "{tmp_path}/gates"\n{gate}\n'
+        (harness.repo / "gate.sh").write_text(script)
+        await harness.sh("git add -A; git commit -qm gate")
+        settings = {"given_gates": (GATE,), "agents": len(actions), "goal_agents": len(actions), **UNSANDBOXED}
+        run = await harness.own(goal("g", *actions), **settings)
+        await ensure_baseline(harness.context, run)
+        (tmp_path / "gates").unlink()
+        made.append(Landing(harness, run, tmp_path, arrivals))
+        return made[-1]
+
+    yield begin
+    for each in made:
+        await each.queue.close()
+
+
+async def test_candidates_of_other_files_are_proven_side_by_side_and_land_at_once(harness, landing):
+    """AL-13, BX-2, BX-6: the gates run once, the branch moves once, and the facts name its new tip."""
+    # Each of them ends only once the other two have begun.
+    meet = 'touch "$0/$1"; until test -e "$0/a" && test -e "$0/b"; do sleep 0.02; done'
+    place = harness.repo.parent / "meeting"
+    place.mkdir()
+    checks = {key: f"{IN_WORK} || sh -c '{meet}' '{place}' {key}" for key in "ab"}
+    made = await landing(*(act(key, check=checks[key]) for key in "ab"), act("c", check="test -f c"))
+    attempts = await made.hand_in("a", "b", "c")
+    (landed,) = await made.until_idle()
+    assert landed == BatchLanded(await harness.tip(made.run), tuple(each.id for each in attempts))
+    assert made.gate_runs == ["6"]
+    assert await harness.landed(made.run) == ["a", "b", "c"]
+    reflog = await harness.sh(f"git reflog show --format=%H {made.run.session_branch} --")
+    assert len(reflog.split()) == 2, "it was created, and moved once"
+    facts = harness.store.facts.of_goal(harness.action(made.run, "a").goal_id)
+    assert {fact.commit for fact in facts} == {landed.commit}
+    for fact, attempt in zip(facts, attempts, strict=True):
+        own = harness.store.attempts.get(attempt.id).head_sha
+        assert {each.kind: each.commit for each in fact.evidence} == {"contract": own, "gate": landed.commit}
+        assert await commits.changed_paths(harness.context.git, f"{own}^", own) == fact.paths
+
+
+async def test_of_candidates_that_fail_together_the_one_that_fails_is_found(harness, landing):
+    """BX-6: by halving; the others land, in their order."""
+    made = await landing(*map(act, "abcdefgh"), gate="test ! -e f")
+    await made.hand_in(*"abcdefgh")
+    steps = await made.until_idle()
+    assert [len(step.attempts) for step in steps if isinstance(step, BatchLanded)] == [4, 1, 2]
+    assert [step.outcome for step in steps if isinstance(step, CandidateRefused)] == ["gate_failed"]
+    assert made.ended("gate_failed") == ["f"]
+    assert await harness.landed(made.run) == list("abcdegh")
+    # All eight, which fail again when they are repeated; the first four; the next two, which fail as well; each of
+    # these; and the last two without the one that fails.
+    assert made.gate_runs == ["11", "11", "7", "9", "9", "8", "9", "10"]
+    assert await harness.sh(f"git ls-tree --name-only {made.run.session_branch} f") == ""
+
+
+async def test_a_candidate_that_fails_behind_others_is_judged_once_these_have_landed(harness, landing):
+    """BX-6: they might have been refused; those behind it do not wait for it."""
+    made = await landing(act("a"), act("b", check=f"{IN_WORK} || test ! -e a"), act("c"))
+    await made.hand_in("a", "b", "c")
+    first, second = await made.until_idle()
+    assert len(first.attempts) == 2
+    assert isinstance(second, CandidateRefused)
+    assert (second.outcome, made.ended("contract_failed")) == ("contract_failed", ["b"])
+    assert await harness.landed(made.run) == ["a", "c"]
+
+
+async def test_of_candidates_that_all_conflict_each_but_the_first_is_done_again_once(harness, landing):
+    """BX-6: three re-resolutions for four, counted by the attempts that ended so."""
+    keys = ("a", "b", "c", "d")
+    made = await landing(*map(act, keys))
+    await made.hand_in(*keys, **{key: f"sed -i s/two/{key}/ list" for key in keys})
+    steps = await made.until_idle()
+    assert [type(step) for step in steps] == [BatchLanded, CandidateRefused]
+    assert made.ended("conflict") == ["b"]
+    places = harness.store.merge_queues.of_run(made.run.id)
+    assert [(place.state, place.waits_for) for place in places] == [("held", ("b",)), ("held", ("b",))]
+    for key, next_one in zip("bcd", ("c", "d", None), strict=True):
+        await made.hand_in(key, **{key: f"sed -i s/$(sed -n 2p list)/{key}/ list"})
+        landed, *refused = await made.until_idle()
+        assert isinstance(landed, BatchLanded)
+        assert [each.outcome for each in refused] == (["conflict"] if next_one else [])
+    assert made.ended("conflict") == ["b", "c", "d"]
+    assert await harness.landed(made.run) == ["a", "b", "c", "d"]
+    assert await harness.show(f"{made.run.session_branch}:list") == "one\nd\nthree"
+
+
+async def test_a_held_candidate_is_done_again_at_once_if_nobody_works_on_the_other(harness, landing):
+    """BX-6: it would wait for ever."""
+    made = await landing(*map(act, "abc"))
+    await made.hand_in(*"abc", **{key: f"sed -i s/two/{key}/ list" for key in "abc"})
+    await made.until_idle()
+    assert made.ended("conflict") == ["b"]
+    made.cancel("b")
+    (refused,) = await made.until_idle()
+    assert (refused.outcome, made.ended("conflict")) == ("conflict", ["b", "c"])
+
+
+async def test_what_is_handed_in_while_gates_run_is_proven_meanwhile(harness, landing):
+    """BX-6: a gate that takes long keeps its place; those behind it are tested on the predicted tree."""
+    arrived = asyncio.Event()
+    place = harness.repo.parent / "tested"
+    waits = f'for i in $(seq 500); do test -e "{place}" && exit 0; sleep 0.02; done; exit 1'
+    made = await landing(
+        act("a"), act("b"), act("late", check=f'{IN_WORK} || {{ test -f a && touch "{place}"; }}'),
+        gate=waits, arrivals=lambda: arrived,
+    )  # fmt: skip
+    await made.hand_in("a", "b")
+    step = asyncio.create_task(made.queue.step())
+    await poll_until(lambda: made.gate_runs)
+    await made.hand_in("late")
+    arrived.set()
+    landed = await step
+    assert len(landed.attempts) == 2
+    arrived.clear()
+    assert len((await made.queue.step()).attempts) == 1
+    assert await harness.landed(made.run) == ["a", "b", "late"]
+
+
+async def test_a_candidate_that_is_cancelled_while_it_is_proven_keeps_no_other_from_landing(harness, landing):
+    """BX-2: the rest is proven without it."""
+    made = await landing(*map(act, "abc"), gate=f"test ! -e b || touch '{harness.repo.parent}/seen'; sleep 0.3")
+    await made.hand_in("a", "b", "c")
+    step = asyncio.create_task(made.queue.step())
+    await poll_until(lambda: made.gate_runs)
+    made.cancel("b")
+    steps = [await step, *await made.until_idle()]
+    assert [len(step.attempts) for step in steps if isinstance(step, BatchLanded)] == [2]
+    assert await harness.landed(made.run) == ["a", "c"]
+
+
+async def test_people_see_the_lanes_and_what_each_candidate_waits_for(harness, landing):
+    """BX-6: with the conflicts that are forecast."""
+    made = await landing(*map(act, "abcd"), gate="sleep 0.3")
+    await made.hand_in(*"abcd", c="sed -i s/two/C/ list", d="sed -i s/two/D/ list")
+    step = asyncio.create_task(made.queue.step())
+    await poll_until(lambda: made.gate_runs)
+    keys = {attempt.id: key for key in "abcd" for attempt in harness.attempts(made.run, key)}
+    places = harness.store.merge_queues.of_run(made.run.id)
+    shown = [(keys[each.attempt_id], each.state, each.lane, each.waits_for, each.conflicts) for each in places]
+    assert shown == [
+        ("a", "gates", 1, (), {}),
+        ("b", "gates", 2, (), {}),
+        ("c", "gates", 3, (), {"d": ("list",)}),
+        ("d", "waiting", None, ("c",), {"c": ("list",)}),
+    ]
+    await step

@@ -1,0 +1,62 @@
+"""What running agents are told of landings: real git, real worktrees."""
+
+import pytest
+
+from scaffold.git import worktree
+from scaffold.landing.merge_queue import BatchLanded, MergeQueue
+from scaffold.worker.incoming_messages import IncomingMessages
+from support.harness import act, goal
+
+
+@pytest.fixture
+async def running(harness):
+    """A run in which `a` is at work, and its worktree."""
+    (harness.repo / "list").write_text("".join(f"{number}\n" for number in range(1, 101)))
+    (harness.repo / "big").write_bytes(bytes(range(256)) * 40)
+    await harness.sh("git add -A; git commit -qm numbers")
+    run = await harness.own(goal("g", act("a"), act("b")))
+    attempt = await harness.queue(run, "a")
+    folder = harness.context.attempt_folder(run.id, attempt.id)
+    await worktree.add(harness.context.repository, folder, attempt.base_sha)
+    yield run, attempt, folder
+    await worktree.remove(harness.context.repository, folder)
+
+
+async def land(harness, run, command):
+    await harness.work(run, "b", command)
+    queue = MergeQueue(harness.context, run)
+    assert isinstance(await queue.step(), BatchLanded)
+    await queue.close()
+
+
+def told(harness, attempt):
+    return [message.text for message in IncomingMessages(harness.context, attempt).peek()]
+
+
+async def test_an_agent_is_told_what_landed_in_the_files_that_it_has_changed(harness, running):
+    """AL-4, BX-6: with the lines; of files that it has not touched it is told nothing."""
+    run, attempt, folder = running
+    await harness.sh("echo mine >> list; echo mine > new; echo mine > README; git add README", cwd=folder)
+    await land(harness, run, "sed -i '3s/^/x/; 40,61s/^/y/' list; echo theirs > new; echo other > other; rm big")
+    (text,) = told(harness, attempt)
+    assert "Work of others landed 0 s ago that touches what you are editing" in text
+    assert "| `list`, which you have changed, has landed changes at lines 3, 40-61." in text
+    assert "| `new`, which you have changed, has landed changes at lines 1." in text
+    assert "They are those of b." in text
+    assert "README" not in text
+    assert "other" not in text.replace("others", "")
+
+
+async def test_an_agent_that_edits_other_files_is_told_nothing(harness, running):
+    """AL-4: neither is one whose worktree is gone or broken."""
+    run, attempt, folder = running
+    await harness.sh("echo mine > README; git commit -qam mine", cwd=folder)
+    await land(harness, run, "sed -i 3s/^/x/ list")
+    assert told(harness, attempt) == []
+
+
+async def test_a_broken_worktree_keeps_nothing_from_landing(harness, running):
+    run, attempt, folder = running
+    await harness.sh("echo mine >> list; echo gitdir: /nowhere > .git; rm -r list; mkdir list", cwd=folder)
+    await land(harness, run, "sed -i 3s/^/x/ list")
+    assert len(told(harness, attempt)) <= 1
