@@ -10,9 +10,11 @@ from scaffold.git.command import Git
 from scaffold.git.merge import Conflicted, merge_commits
 from scaffold.landing.arrangement import Conflicts
 
+MAX_KNOWN = 2_000
+
 
 class Forecaster:
-    """Merges pairs of candidates; what it found of two commits is kept while both wait."""
+    """Merges pairs of candidates once, as long as no more than MAX_KNOWN others are asked for."""
 
     def __init__(self, git: Git) -> None:
         self._git = git
@@ -22,8 +24,6 @@ class Forecaster:
         """Return for each candidate the others that it conflicts with, and in which paths."""
         heads = {each.id: each.head_sha for each in candidates if each.head_sha is not None}
         paths = {each.id: await self.paths(each) for each in candidates}
-        wanted = {frozenset(pair) for pair in combinations(heads.values(), 2)}
-        self._known = {pair: found for pair, found in self._known.items() if pair in wanted}
         result: dict[AttemptId, dict[AttemptId, tuple[str, ...]]] = {each: {} for each in heads}
         for one, other in combinations(heads, 2):
             if _may_conflict(paths[one], paths[other]):
@@ -38,6 +38,8 @@ class Forecaster:
         if pair not in self._known:
             merged = await merge_commits(self._git, one, other)
             self._known[pair] = merged.paths if isinstance(merged, Conflicted) else ()
+            for oldest in [*self._known][:-MAX_KNOWN]:
+                del self._known[oldest]
         return self._known[pair]
 
     async def paths(self, attempt: Attempt) -> frozenset[str]:

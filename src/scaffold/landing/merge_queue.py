@@ -94,7 +94,7 @@ class MergeQueue:
         self._context = context
         self._run = run
         self._arrivals = arrivals
-        setup = ProofSetup(context, run)
+        self._setup = setup = ProofSetup(context, run)
         # Services of the repository run once for each run, so their checks cannot run side by side.
         lanes = 1 if run.settings.environment.services else usable_cores()
         self._checkouts = Checkouts(context, run, names_of_lanes(lanes))
@@ -104,6 +104,7 @@ class MergeQueue:
         self._line = Line(context, run, CandidateVerifier(*parts))
         self._order = QueueOrder(context, run)
         self._batch = _Batch()
+        self._candidates: dict[AttemptId, Attempt] = {}
         self._tries = Counter[AttemptId]()
         self._rearranged = False
         """Whether candidates left the line, or are held, so that others may join it."""
@@ -139,8 +140,10 @@ class MergeQueue:
             return await self._batch_verifier.run_all_gates(await session_tip(self._context, self._run))
 
     def forget_tip(self) -> None:
-        """Read the branch before the next landing: others may have recorded what this queue moved it to."""
+        """Read branch and candidates before the next landing: others may have recorded what this queue moved it to."""
         self._landed = None
+        self._candidates = {}
+        self._setup.forget()
 
     async def close(self) -> None:
         """End all proofs and remove the queue's own worktrees."""
@@ -150,7 +153,7 @@ class MergeQueue:
     async def _step(self) -> QueueStep:
         while True:
             self._rearranged, arrived = False, self._arrivals()
-            waiting = self._context.store.attempts.waiting_to_land(self._run.id)
+            waiting = self._waiting()
             await self._drop_withdrawn({attempt.id for attempt in waiting})
             if not waiting:
                 return await self._settle()
@@ -172,6 +175,14 @@ class MergeQueue:
             if not self._line.lanes:
                 return await self._settle()
             await self._wait(arrived)
+
+    def _waiting(self) -> tuple[Attempt, ...]:
+        """Return the candidates, oldest first; while one waits, nobody but its landing changes what is stored of it."""
+        attempts = self._context.store.attempts
+        ids = attempts.ids_waiting_to_land(self._run.id)
+        if not self._candidates.keys() >= {*ids}:
+            self._candidates = {each.id: each for each in attempts.waiting_to_land(self._run.id)}
+        return tuple(self._candidates[each] for each in ids if each in self._candidates)
 
     async def _admit(self, waiting: Sequence[Attempt]) -> CandidateRefused | None:
         """Put the candidates in the line that can be proven beside those in it; refuse one that cannot be merged."""
@@ -249,6 +260,7 @@ class MergeQueue:
             return await self._try_again(first.attempt)
         landed = tuple(each.candidate.attempt.id for each in batch)
         self._landed = published
+        self._setup.settle(each.verification for each in batch)
         self._line.advance(len(batch))
         self._batch = _Batch(failed_together=max(0, self._batch.failed_together - len(batch)))
         self._order.count_passed(landed)

@@ -30,25 +30,34 @@ class QueueOrder:
         self._rivals: dict[AttemptId, tuple[ActionKey, ...]] = {}
         self._conflicts: Conflicts = {}
         self._arranged = Arrangement((), {})
-        self._by_age: tuple[AttemptId, ...] = ()
+        self._by_age: dict[AttemptId, Attempt] = {}
+        """All that wait, oldest first."""
+        self._looked_at: object = None
+        """What the last arrangement depends on."""
         self._shown: tuple[QueuePlace, ...] = ()
 
     async def next_to_prove(
         self, waiting: Sequence[Attempt], started: Sequence[AttemptId], tip: Commit
     ) -> list[tuple[Action, Attempt]]:
         """Return the candidates that can be put in the line now, in order; `started` are in it, `waiting` are all."""
-        self._by_age = tuple(each.id for each in waiting)
+        self._by_age = {each.id: each for each in waiting}
         self._postponed = {each: ahead for each, ahead in self._postponed.items() if not ahead.isdisjoint(started)}
         able = [each for each in waiting if each.id in started or not await self._is_held(each, tip)]
+        looked_at = ([each.id for each in able], [*started], [*self._postponed])
+        # Much wakes the queue that says nothing about its order.
+        if looked_at != self._looked_at:
+            self._looked_at = looked_at
+            await self._arrange(able, started)
+        new = [self._by_age[each] for each in self._arranged.lanes if each not in started]
+        return [(self._action(attempt), attempt) for attempt in new]
+
+    async def _arrange(self, able: Sequence[Attempt], started: Sequence[AttemptId]) -> None:
         if len(able) > 1:
             self._conflicts = await self._forecaster.conflicts(able)
             queued = [await self._queued(each) for each in able]
             self._arranged = arrange(queued, self._conflicts, started=started)
         else:
             self._conflicts, self._arranged = {}, Arrangement(tuple(each.id for each in able), {})
-        known = {each.id: each for each in able}
-        new = [known[each] for each in self._arranged.lanes if each not in started]
-        return [(self._action(attempt), attempt) for attempt in new]
 
     def postpone(self, attempt_id: AttemptId, ahead: Sequence[AttemptId]) -> None:
         """Prove a candidate again only once those that were ahead of it have landed, or have been refused."""
@@ -56,9 +65,9 @@ class QueueOrder:
 
     def count_passed(self, landed: Collection[AttemptId]) -> None:
         """Count for each candidate that still waits how many younger ones have passed it."""
-        for place, attempt_id in enumerate(self._by_age):
+        for place, attempt_id in enumerate(ordered := [*self._by_age]):
             if attempt_id not in landed:
-                self._passed[attempt_id] += sum(each in landed for each in self._by_age[place:])
+                self._passed[attempt_id] += sum(each in landed for each in ordered[place:])
 
     async def must_wait(self, attempt: Attempt, tip: Commit) -> bool:
         """Return whether a candidate that conflicts with the tip waits before its action is done again.
@@ -69,7 +78,7 @@ class QueueOrder:
         """
         self._held[attempt.id] = tip
         held = sum(self._held.get(each) == tip for each in self._by_age)
-        return held < 2 * self._run.settings.tier.agents and await self._has_rival(attempt)
+        return held < 2 * self._run.settings.tier.agents and await self._has_rival(attempt, tip)
 
     def show(self, waiting: Sequence[Attempt], lanes: Sequence[Lane], *, gates: int) -> None:
         """Store the order for people; the gates of the first `gates` lanes run."""
@@ -80,12 +89,15 @@ class QueueOrder:
             self._shown = places
 
     async def _is_held(self, attempt: Attempt, tip: Commit) -> bool:
-        return self._held.get(attempt.id) == tip and await self._has_rival(attempt)
+        return self._held.get(attempt.id) == tip and await self._has_rival(attempt, tip)
 
-    async def _has_rival(self, attempt: Attempt) -> bool:
+    async def _has_rival(self, attempt: Attempt, tip: Commit) -> bool:
+        """Return whether an action is being done again whose last work conflicts with the candidate's."""
+        # Two candidates must not be held for each other.
+        held = {each.action_id for each in self._by_age.values() if self._held.get(each.id) == tip}
         found = list[ActionKey]()
         for other in self._context.store.attempts.done_again(self._run.id):
-            if other.action_id != attempt.action_id and await self._conflict(attempt, other):
+            if other.action_id not in {attempt.action_id, *held} and await self._conflict(attempt, other):
                 found.append(self._action(other).key)
         self._rivals[attempt.id] = tuple(found)
         return bool(found)

@@ -1,7 +1,7 @@
 """What the proofs of one run's landings share: its baseline, its gates, and the request for one candidate."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 
 import msgspec
@@ -17,7 +17,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_with_timings
 from scaffold.run.declaration import read_declaration
 from scaffold.run.lease import owner_transaction
-from scaffold.run.settled_tests import settled_tests
+from scaffold.run.settled_tests import settled_by, settled_tests
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit
 from scaffold.verify.proof import may_run
@@ -31,6 +31,7 @@ class ProofSetup:
         self.context = context
         self.run = run
         self._baseline: Baseline | None = None
+        self._settled: frozenset[str] | None = None
         self._preparing = asyncio.Lock()
 
     @property
@@ -39,6 +40,21 @@ class ProofSetup:
         if self._baseline is None:
             self._baseline = self.context.store.baselines.of_run(self.run.id)
         return self._baseline
+
+    @property
+    def settled(self) -> frozenset[str]:
+        """The tests about which landed work has decided; read once, so that a long run's landings cost no more."""
+        if self._settled is None:
+            self._settled = settled_tests(self.context.store, self.run.id)
+        return self._settled
+
+    def settle(self, landed: Iterable[Verification]) -> None:
+        """Add what work decided that has landed just now."""
+        self._settled = self.settled.union(*map(settled_by, landed))
+
+    def forget(self) -> None:
+        """Read again what landed work has decided: others may have recorded some."""
+        self._settled = None
 
     @property
     def gate_baseline(self) -> Baseline | None:
@@ -68,7 +84,7 @@ class ProofSetup:
             areas=ProtectedAreas.with_added(settings.permissions.areas),
             installed=installed,
             accepted_losses=frozenset(accepted),
-            settled=settled_tests(store, self.run.id),
+            settled=self.settled,
             failed_on_base=_failed_before(attempt.verification),
             baseline=baseline,
             tagged=settings.gates.tagged,

@@ -52,7 +52,8 @@ GET_WITH_KEY = (
 DONE_AGAIN = """
 SELECT attempt.* FROM attempt JOIN action ON action.id = attempt.action_id JOIN goal ON goal.id = action.goal_id
 WHERE attempt.run_id = :run_id AND attempt.status = 'ended' AND attempt.outcome = 'conflict'
-      AND action.status IN ('pending', 'running', 'verifying', 'landing') AND goal.status = 'active'
+      AND (action.status IN ('running', 'verifying', 'landing') OR (action.status = 'pending' AND action.unmet = 0))
+      AND goal.status = 'active'
       AND attempt.number = (
           SELECT MAX(number) FROM attempt AS other WHERE other.action_id = attempt.action_id AND other.status = 'ended')
 ORDER BY attempt.queued_seq
@@ -129,6 +130,10 @@ UPDATE goal SET deaths = 0, rests_from = NULL, rests_until = NULL
 WHERE id = (SELECT goal_id FROM action WHERE id = :id) AND deaths > 0
 """
 COUNT_FAILURE = "UPDATE action SET failures = failures + 1 WHERE id = :id"
+IDS_WAITING_TO_LAND = """
+SELECT id FROM attempt WHERE run_id = :run_id AND status = 'claimed' AND phase IN ('candidate', 'landing')
+ORDER BY candidate_seq
+"""
 WAITING_TO_LAND = """
 SELECT * FROM attempt WHERE run_id = :run_id AND status = 'claimed' AND phase IN ('candidate', 'landing')
 ORDER BY candidate_seq
@@ -213,8 +218,15 @@ class Attempts(RunTableGateway):
         """Return the run's candidates, including one that is landing, in the order they became candidates."""
         return tuple(map(_attempt, self._connection.rows(WAITING_TO_LAND, run_id=run_id)))
 
+    def ids_waiting_to_land(self, run_id: RunId) -> tuple[AttemptId, ...]:
+        """Return the ids of the same candidates: a row has all that its checks showed, so it is long."""
+        return tuple(row["id"] for row in self._connection.rows(IDS_WAITING_TO_LAND, run_id=run_id))
+
     def done_again(self, run_id: RunId) -> tuple[Attempt, ...]:
-        """Return the last attempts of actions that ended in a conflict, and whose actions are being done again."""
+        """Return the last attempts, which ended in a conflict, of actions that are being done again, or can be.
+
+        One whose action cannot begin is left out: what it lacks may be what waits for it.
+        """
         return tuple(map(_attempt, self._connection.rows(DONE_AGAIN, run_id=run_id)))
 
     def claim(
