@@ -1,9 +1,11 @@
 """`runs` and `queue`, and the script for a shell."""
 
 import pytest
+import yaml
 
 from builders import begin, make_run, submit
 from scaffold.core.model import Usage
+from scaffold.core.queue import QueuePlace
 from scaffold.core.states import Completed, Paused
 from scaffold.orchestrator.owner.run_end import save_run
 
@@ -75,6 +77,31 @@ def test_the_queue_shows_candidates_that_wait_to_land(context, plan, scaffold):
     assert (entry["action"], entry["attempt"]) == ("store", attempt.number)
     assert [entry] == scaffold("status", "--json").json["queue"]
     assert "store" in scaffold("queue", run.id).out
+
+
+def test_the_queue_shows_lanes_and_what_each_candidate_waits_for(context, scaffold):
+    """BX-6: in the order in which they land, whatever the order in which they were handed in."""
+    actions = [{"key": key, "kind": "primitive", "effects": [f"{key}_done"]} for key in "abc"]
+    plan = yaml.safe_dump({"version": 1, "goals": [{"name": "g", "goal_state": ["a_done"], "actions": actions}]})
+    run = begin(context, make_run(context, plan))
+    a, b, c = (submit(context, run, key, {f"{key}.py": "x = 1\n"}) for key in "abc")
+    places = [
+        QueuePlace(attempt_id=b.id, state="gates", lane=1, conflicts={"c": ("b.py",)}),
+        QueuePlace(attempt_id=a.id, state="held", waits_for=("b",)),
+        QueuePlace(attempt_id=c.id, state="waiting", waits_for=("a", "b"), conflicts={"b": ("b.py",)}),
+    ]
+    with context.store.transaction():
+        context.store.merge_queues.set(run.id, places, fence=run.fence)
+        context.store.merge_queues.set(run.id, [], fence=run.fence - 1)
+    entries = scaffold("queue", "--json").json["queue"]
+    shown = [(each["position"], each["action"], each["lane"], each["state"], each["waits_for"]) for each in entries]
+    assert shown == [(1, "b", 1, "gates", []), (2, "a", None, "held", ["b"]), (3, "c", None, "waiting", ["a", "b"])]
+    assert [each["conflicts"] for each in entries] == [{"c": ["b.py"]}, {}, {"b": ["b.py"]}]
+    out = scaffold("queue").out
+    assert "  1 ↓ b  attempt 1, handed in" in out
+    assert "\n      lane 1: the gates run for all that land together\n      will conflict with c in b.py\n" in out
+    assert "conflicts with what has landed; waits until b was done again" in out
+    assert "\n      waits until a, b have landed\n" in out
 
 
 def test_the_cost_of_a_run_is_split_by_goal_action_role_and_model(context, plan, scaffold):

@@ -13,8 +13,8 @@ from scaffold.views.text_format import ago, format_cost, local_time, pad
 
 MAX_PATHS = 5
 STATES: Mapping[PlaceState, str] = {
-    "proving": "its own checks run",
-    "proven": "its own checks have passed",
+    "proving": "its checks run",
+    "proven": "its checks have passed",
     "gates": "the gates run for all that land together",
 }
 STATUS_CELLS = len("interrupted")
@@ -57,5 +57,6 @@ def _doing(place: QueuePlace) -> str:
     if place.state == "held":
         return f"conflicts with what has landed; waits until {names} was done again, to be done again only once"
     if place.lane is None:
-        return f"waits until {names} landed" if names else "waits"
+        have = "has" if len(place.waits_for) == 1 else "have"
+        return f"waits until {names} {have} landed" if names else "waits"
     return f"lane {place.lane}: {STATES[place.state]}"
