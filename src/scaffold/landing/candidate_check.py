@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scaffold.core.contract import DoubtCode, Verification
 from scaffold.core.ids import Commit
-from scaffold.core.model import Action, Attempt, Run
+from scaffold.core.model import Action, Attempt
 from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.landing.checkouts import Checkouts
@@ -15,7 +15,6 @@ from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.proof_setup import ProofSetup, agreed_verification, with_agreement
 from scaffold.landing.stale_facts import RecheckResult, affected_facts
 from scaffold.landing.staleness import ProvenFacts
-from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import RefusalReason, describe_refusals, refusals_by_others
 from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import During
@@ -64,14 +63,14 @@ class CandidateResult(Struct, frozen=True, kw_only=True):
 class CandidateVerifier:
     """Verifies candidates in the clean checkouts of a run's merge queue; several at once."""
 
-    def __init__(
-        self, context: RunContext, run: Run, setup: ProofSetup, checkouts: Checkouts, refresher: FactRefresher
-    ) -> None:
-        self._context = context
-        self._run = run
+    def __init__(self, setup: ProofSetup, refresher: FactRefresher, *, front: Checkouts, lanes: Checkouts) -> None:
+        """Prove what lands alone in a checkout of `front`, and what is proven beside others in one of `lanes`."""
+        self._context = setup.context
+        self._run = setup.run
         self._setup = setup
-        self._checkouts = checkouts
         self._refresher = refresher
+        self._front = front
+        self._lanes = lanes
 
     async def whole(self, candidate: Candidate) -> CandidateResult:
         """Verify a candidate that lands alone: its contract, the gates, and the facts that it affects."""
@@ -127,9 +126,9 @@ class CandidateVerifier:
         # Paths and globs are read from git, so work without a command to run needs no worktree.
         gates_run = baseline is not None and with_gates
         if not gates_run and (request.contract is None or not request.contract.commands):
-            bare = self._checkouts.tree_without_checkout(candidate.base, candidate.commit, marks)
+            bare = self._front.tree_without_checkout(candidate.base, candidate.commit, marks)
             return await prove_candidate(request, bare, with_gates=False)
-        async with self._checkouts.taken(during) as checkout:
+        async with (self._front if with_gates else self._lanes).taken(during) as checkout:
             bare = checkout.tree_without_checkout(candidate.base, candidate.commit, marks)
             request, environment = await setup.with_environment(request, bare)
             async with checkout.tree(environment, base=candidate.base, commit=candidate.commit, marks=marks) as tree:

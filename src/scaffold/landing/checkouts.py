@@ -53,5 +53,5 @@ class Checkouts:
 
 
 def names_of_lanes(count: int) -> tuple[str, ...]:
-    """Return the names of the merge queue's checkouts."""
-    return (LANDING, *(f"{LANDING}-{number}" for number in range(2, count + 1)))
+    """Return the names of the checkouts in which candidates are proven side by side."""
+    return tuple(f"{LANDING}-{number}" for number in range(1, count + 1))

@@ -17,6 +17,7 @@ from scaffold.git import commits, worktree
 from scaffold.host.cores import usable_cores
 from scaffold.landing.batch_check import BatchVerifier, with_gates_of_batch
 from scaffold.landing.candidate_check import CandidateResult, CandidateVerifier
+from scaffold.landing.checkout import LANDING
 from scaffold.landing.checkouts import Checkouts, names_of_lanes
 from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.integration import IntegrationConflict
@@ -95,13 +96,15 @@ class MergeQueue:
         self._run = run
         self._arrivals = arrivals
         self._setup = setup = ProofSetup(context, run)
+        # What lands next has a checkout of its own: it must not wait for those that are behind it.
+        self._front = Checkouts(context, run, [LANDING])
         # Services of the repository run once for each run, so their checks cannot run side by side.
-        lanes = 1 if run.settings.environment.services else usable_cores()
-        self._checkouts = Checkouts(context, run, names_of_lanes(lanes))
-        self._refresher = FactRefresher(context, run, self._checkouts, lambda: setup.baseline)
-        parts = (context, run, setup, self._checkouts, self._refresher)
-        self._batch_verifier = BatchVerifier(*parts)
-        self._line = Line(context, run, CandidateVerifier(*parts))
+        side_by_side = not run.settings.environment.services
+        self._lanes = Checkouts(context, run, names_of_lanes(usable_cores())) if side_by_side else self._front
+        self._refresher = FactRefresher(context, run, self._front, lambda: setup.baseline)
+        self._batch_verifier = BatchVerifier(context, run, setup, self._front, self._refresher)
+        verifier = CandidateVerifier(setup, self._refresher, front=self._front, lanes=self._lanes)
+        self._line = Line(context, run, verifier)
         self._order = QueueOrder(context, run)
         self._batch = _Batch()
         self._candidates: dict[AttemptId, Attempt] = {}
@@ -148,7 +151,8 @@ class MergeQueue:
     async def close(self) -> None:
         """End all proofs and remove the queue's own worktrees."""
         await self._clear()
-        await self._checkouts.close()
+        await self._lanes.remove()
+        await self._front.close()
 
     async def _step(self) -> QueueStep:
         while True:
