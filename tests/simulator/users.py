@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ControlRequestId
 from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal
-from scaffold.core.states import Failed, Paused
+from scaffold.core.states import PAUSED_BY_USER, Failed, Paused
 from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.control import retry_action, retry_goal
-from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
 from simulator.worker import QUESTION
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from builders import make_settings, with_settings
 from scaffold.core.errors import RunBusy, ScaffoldError, StaleFence
 from scaffold.core.ids import AttemptId, Commit, RunId
 from scaffold.core.model import Run
-from scaffold.core.states import Cancelled, Completed, Failed, Paused
+from scaffold.core.states import PAUSED_BY_USER, Cancelled, Completed, Failed, Paused
 from scaffold.git.repository import CheckoutStatus, Repository
-from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
 from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.owner.processes.engine import GoalGroup
 from scaffold.orchestrator.owner.run_lease import is_lease_expired, require_run, take_over_run_when_free

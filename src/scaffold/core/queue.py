@@ -8,8 +8,8 @@ from msgspec import Struct
 from scaffold.core.ids import ActionKey, AttemptId
 
 PlaceState = Literal["proving", "proven", "gates", "waiting", "held"]
-"""`proving`: its own checks run; `proven`: they passed; `gates`: the batch's gates run; `waiting`: for those that must
-land before it; `held`: it conflicts with what landed, and waits until another such action was done again."""
+"""`proving`: its checks run; `proven`: they passed; `gates`: the gates run for all that land together; `waiting`: for
+those that must land before it; `held`: it conflicts with what landed, and waits for an action that is done again."""
 
 
 class QueuePlace(Struct, frozen=True, kw_only=True):

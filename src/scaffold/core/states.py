@@ -70,6 +70,10 @@ class Paused(Struct, frozen=True, tag="paused"):
     reason: str
 
 
+PAUSED_BY_USER = "set aside by the user"
+"""The reason of a goal that its user paused by itself: it stays paused when its run is resumed."""
+
+
 class Saved(Struct, frozen=True, tag="saved"):
     """A run that the user has not agreed to start; only `resume` with its name starts it."""
 

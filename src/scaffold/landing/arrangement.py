@@ -8,8 +8,8 @@ from scaffold.core.ids import Assertion, AttemptId, GoalId
 
 MAX_LANES = 64
 """How many candidates are landed together at most."""
-MOST_PASSED = 4
-"""A candidate that so many younger ones have passed goes first, whatever it conflicts with."""
+MOST_OVERTAKEN = 4
+"""A candidate that so many younger ones have overtaken goes first, whatever it conflicts with."""
 
 
 class QueuedCandidate(Struct, frozen=True, kw_only=True):
@@ -20,17 +20,19 @@ class QueuedCandidate(Struct, frozen=True, kw_only=True):
     """The paths that it changes."""
     proves: frozenset[tuple[GoalId, Assertion]]
     """The facts that its landing records."""
+    needs: frozenset[tuple[GoalId, Assertion]] = frozenset()
+    """The facts that it builds on."""
     relies_on: frozenset[str] = frozenset()
-    """The paths on which the facts depend that it builds on."""
-    passed: int = 0
+    """The paths on which these facts depend."""
+    overtaken: int = 0
     """How many candidates that were handed in later have landed since."""
     barred: bool = False
     """Whether it cannot be proven behind those that are being proven now."""
 
     @property
     def is_overdue(self) -> bool:
-        """Whether it was passed so often that it goes first."""
-        return self.passed >= MOST_PASSED
+        """Whether it was overtaken so often that it goes first."""
+        return self.overtaken >= MOST_OVERTAKEN
 
 
 Conflicts = Mapping[AttemptId, Mapping[AttemptId, tuple[str, ...]]]
@@ -56,9 +58,9 @@ def arrange(
     """Return the order of the candidates, which are given oldest first.
 
     `started` are those that are being proven already, in their order: they keep their places. The others follow: those
-    that were passed too often, then those that conflict with the fewest, then the oldest. A candidate that shares a
-    path or a fact with one in a lane waits for that. Nobody joins the lanes any more
-    while one waits that was passed too often.
+    that were overtaken too often, then those that conflict with the fewest, then the oldest. A candidate that shares a
+    path or a fact with one in a lane waits for that. No candidate joins
+    the lanes any more while one waits that was overtaken too often.
     """
     known = {each.id: each for each in candidates}
     order = [known[each] for each in started if each in known]
@@ -83,7 +85,8 @@ def _rank(candidate: QueuedCandidate, conflicts: Conflicts) -> tuple[bool, int]:
 
 
 def _meet(one: QueuedCandidate, other: QueuedCandidate, conflicts: Conflicts) -> bool:
-    """Return whether proving one of them says nothing about both together."""
+    """Return whether the proof of one of them may not hold once the other has landed."""
     shared = one.paths & other.paths or one.proves & other.proves
-    builds_on = one.relies_on & other.paths or other.relies_on & one.paths
-    return bool(shared or builds_on) or other.id in conflicts.get(one.id, ())
+    files = one.relies_on & other.paths or other.relies_on & one.paths
+    facts = one.needs & other.proves or other.needs & one.proves
+    return bool(shared or files or facts) or other.id in conflicts.get(one.id, ())

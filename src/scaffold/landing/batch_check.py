@@ -126,23 +126,24 @@ class BatchVerifier:
         )
 
 
+def lands_with_others(each: ProvenAlone) -> bool:
+    """Return whether gates raised no doubt about the candidate: such a doubt could not be told from those of others."""
+    before = each.candidate.attempt.verification
+    return before is None or all(doubt in each.verification.doubts for doubt in before.doubts)
+
+
 def with_gates_of_batch(batch: Sequence[ProvenAlone], shown: Verification) -> tuple[Verification, ...]:
     """Return the verification of each candidate, with the gates of all of them.
 
-    A doubt belongs to those whose workers found the same one; if none did, to all: it comes from their combination.
+    Of candidates that `lands_with_others`, a doubt that gates raise comes from their combination: it belongs to all of
+    them, and nobody has agreed to it.
     """
-    found_before = [_codes(each.candidate.attempt.verification) for each in batch]
-    known = frozenset[str]().union(*found_before)
     proven = list[Verification]()
-    for each, before in zip(batch, found_before, strict=True):
-        more = [doubt for doubt in shown.doubts if doubt.code in before or doubt.code not in known]
-        doubts = (*each.verification.doubts, *(doubt for doubt in more if doubt not in each.verification.doubts))
+    for each in batch:
+        doubts = (*each.verification.doubts, *(one for one in shown.doubts if one not in each.verification.doubts))
         verification = msgspec.structs.replace(each.verification, gates=shown.gates, doubts=doubts)
         handed_in = each.candidate.attempt.verification
-        agreed = handed_in is not None and (each.verification.reviewed or each.verification.review)
-        proven.append(with_agreement(verification, handed_in) if handed_in and agreed else verification)
+        if handed_in is not None and each.verification.reviewed:
+            verification = with_agreement(verification, handed_in)
+        proven.append(verification)
     return tuple(proven)
-
-
-def _codes(verification: Verification | None) -> frozenset[str]:
-    return frozenset(doubt.code for doubt in verification.doubts) if verification else frozenset()

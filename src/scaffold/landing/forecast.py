@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import combinations
 
+from scaffold.core.errors import GitError
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt
 from scaffold.git import commits
@@ -14,16 +15,18 @@ MAX_KNOWN = 2_000
 
 
 class Forecaster:
-    """Merges pairs of candidates once, as long as no more than MAX_KNOWN others are asked for."""
+    """Merges each pair of candidates once, and keeps the last MAX_KNOWN results."""
 
     def __init__(self, git: Git) -> None:
         self._git = git
         self._known: dict[frozenset[Commit], tuple[str, ...]] = {}
+        self._paths: dict[Commit, frozenset[str]] = {}
 
     async def conflicts(self, candidates: Sequence[Attempt]) -> Conflicts:
         """Return for each candidate the others that it conflicts with, and in which paths."""
         heads = {each.id: each.head_sha for each in candidates if each.head_sha is not None}
         paths = {each.id: await self.paths(each) for each in candidates}
+        self._paths = {each: self._paths[each] for each in heads.values() if each in self._paths}
         result: dict[AttemptId, dict[AttemptId, tuple[str, ...]]] = {each: {} for each in heads}
         for one, other in combinations(heads, 2):
             if _may_conflict(paths[one], paths[other]):
@@ -43,10 +46,16 @@ class Forecaster:
         return self._known[pair]
 
     async def paths(self, attempt: Attempt) -> frozenset[str]:
-        """Return the paths that a candidate changes."""
-        if attempt.head_sha is None:
+        """Return the paths that a candidate changes; none if its work is gone, which is found out when it is merged."""
+        head = attempt.head_sha
+        if head is None:
             return frozenset()
-        return frozenset(await commits.changed_paths(self._git, attempt.base_sha, attempt.head_sha))
+        if head not in self._paths:
+            try:
+                self._paths[head] = frozenset(await commits.changed_paths(self._git, attempt.base_sha, head))
+            except GitError:
+                return frozenset()
+        return self._paths[head]
 
 
 def _may_conflict(one: frozenset[str], other: frozenset[str]) -> bool:

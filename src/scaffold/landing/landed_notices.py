@@ -1,6 +1,9 @@
 """Tell agents that are at work which of the files they are editing have changed on the branch."""
 
+import asyncio
+import shutil
 from collections.abc import Iterator, Sequence
+from tempfile import TemporaryDirectory
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import ActionKey, Commit
@@ -43,23 +46,28 @@ async def _edited(context: RunContext, run: Run, attempt: Attempt, paths: Sequen
     git = worktree.find_worktree(context.repository, context.attempt_folder(run.id, attempt.id))
     if git is None:
         return ()
+    folder = context.temporary_folder(run.id)
     try:
-        return await _differing(git, attempt.base_sha, paths)
-    except GitError:  # its worker removes the worktree, or its agent has broken it
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder, prefix="looked-", ignore_cleanup_errors=True) as own:
+            # A copy: git would lock the index and write it anew, while the agent uses it.
+            index = await asyncio.to_thread(shutil.copy, git.registration / "index", own)
+            return await _differing(git, attempt.base_sha, paths, index)
+    except (GitError, OSError):  # its worker removes the worktree, or its agent has broken it
         return ()
 
 
-async def _differing(git: Git, base: Commit, paths: Sequence[str]) -> tuple[str, ...]:
-    chosen = ("--", *(f":(top,literal){path}" for path in paths))
-    changed = (await git("diff", "--name-only", "--no-renames", "-z", base, *chosen)).records
-    new = (await git("ls-files", "--others", "--exclude-standard", "-z", *chosen)).records
+async def _differing(git: Git, base: Commit, paths: Sequence[str], index: str) -> tuple[str, ...]:
+    chosen, env = ("--", *(f":(top,literal){path}" for path in paths)), {"GIT_INDEX_FILE": index}
+    changed = (await git("diff", "--name-only", "--no-renames", "-z", base, *chosen, env=env)).records
+    new = (await git("ls-files", "--others", "--exclude-standard", "-z", *chosen, env=env)).records
     found = {*changed, *new}
     return tuple(path for path in paths if path in found)
 
 
 def _sentences(edited: Sequence[str], lines: dict[str, tuple[int, ...]]) -> Iterator[str]:
     for path in edited[:MAX_TOLD]:
-        where = f" at lines {_ranges(lines[path])}" if path in lines else ""
+        where = f" at {_ranges(lines[path])}" if path in lines else ""
         yield utf8_safe(f"`{path}`, which you have changed, has landed changes{where}.")
     if len(edited) > MAX_TOLD:
         yield f"So have {len(edited) - MAX_TOLD} more of the files that you have changed."
@@ -67,11 +75,11 @@ def _sentences(edited: Sequence[str], lines: dict[str, tuple[int, ...]]) -> Iter
 
 def _advice(landed: Sequence[ActionKey]) -> str:
     names = join_limited(landed, MAX_TOLD)
-    return f"They are those of {names}. Your work will be merged with them: keep your own changes there small."
+    return f"That is the work of {names}. Your work will be merged with them: keep your own changes there small."
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Return line numbers as ranges: `3, 40-61`."""
+    """Return line numbers in words: `line 3`, `lines 3, 40-61`."""
     found: list[list[int]] = []
     for number in numbers:
         if found and number == found[-1][1] + 1:
@@ -79,4 +87,4 @@ def _ranges(numbers: Sequence[int]) -> str:
         else:
             found.append([number, number])
     shown = [str(first) if first == last else f"{first}-{last}" for first, last in found]
-    return join_limited(shown, MAX_RANGES)
+    return f"{'line' if len(numbers) == 1 else 'lines'} {join_limited(shown, MAX_RANGES)}"

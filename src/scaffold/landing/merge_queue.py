@@ -3,19 +3,21 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from msgspec import Struct, structs
 
 from scaffold.core.contract import Verification
-from scaffold.core.errors import StaleFence
+from scaffold.core.errors import GitError, StaleFence
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits, worktree
 from scaffold.host.cores import usable_cores
-from scaffold.landing.batch_check import BatchVerifier, with_gates_of_batch
+from scaffold.landing.arrangement import MAX_LANES
+from scaffold.landing.batch_check import BatchVerifier, lands_with_others, with_gates_of_batch
 from scaffold.landing.candidate_check import CandidateResult, CandidateVerifier
 from scaffold.landing.checkout import LANDING
 from scaffold.landing.checkouts import Checkouts, names_of_lanes
@@ -68,6 +70,9 @@ class QueueIdle(Struct, frozen=True, tag="idle"):
     """No candidate can land, and no stale fact waits."""
 
 
+CANCELLED = CandidateRefused("cancelled", "it was cancelled while it waited to land")
+WORK_GONE = "its work is no longer in the repository, or the ref that kept it was moved or deleted by another process"
+
 QueueStep = BatchLanded | ReviewRecorded | CandidateRefused | BranchHeld | FactsSettled | QueueIdle
 
 
@@ -105,7 +110,7 @@ class MergeQueue:
         self._batch_verifier = BatchVerifier(context, run, setup, self._front, self._refresher)
         verifier = CandidateVerifier(setup, self._refresher, front=self._front, lanes=self._lanes)
         self._line = Line(context, run, verifier)
-        self._order = QueueOrder(context, run)
+        self._order = QueueOrder(context, run, lanes=MAX_LANES if side_by_side else 1)
         self._batch = _Batch()
         self._candidates: dict[AttemptId, Attempt] = {}
         self._tries = Counter[AttemptId]()
@@ -148,11 +153,28 @@ class MergeQueue:
         self._candidates = {}
         self._setup.forget()
 
+    @property
+    def held(self) -> int:
+        """How many candidates are held: they conflict with what landed, and wait for actions that are done again."""
+        return self._order.held
+
+    async def release_held(self) -> None:
+        """Hold no candidate on this tip any more: the actions that they wait for do not go on."""
+        async with self._busy:
+            self._order.release_held(await self._tip())
+
+    async def end_proofs(self) -> None:
+        """End all proofs; what is proven already is proven again by the next step."""
+        await self._clear()
+
     async def close(self) -> None:
         """End all proofs and remove the queue's own worktrees."""
         await self._clear()
-        await self._lanes.remove()
+        self._order.clear()
+        # First: containers of services may still have files of a worktree mounted.
         await self._front.close()
+        if self._lanes is not self._front:
+            await self._lanes.remove()
 
     async def _step(self) -> QueueStep:
         while True:
@@ -175,13 +197,13 @@ class MergeQueue:
                 return step
             if self._rearranged:
                 continue
-            self._order.show(waiting, self._line.lanes, gates=self._batch.proven if self._batch.proof else 0)
+            self._order.show(self._line.lanes, gates=self._batch.proven if self._batch.proof else 0)
             if not self._line.lanes:
                 return await self._settle()
             await self._wait(arrived)
 
     def _waiting(self) -> tuple[Attempt, ...]:
-        """Return the candidates, oldest first; while one waits, nobody but its landing changes what is stored of it."""
+        """Return the candidates, oldest first; while one waits, only its end changes what is stored of it."""
         attempts = self._context.store.attempts
         ids = attempts.ids_waiting_to_land(self._run.id)
         if not self._candidates.keys() >= {*ids}:
@@ -191,8 +213,15 @@ class MergeQueue:
     async def _admit(self, waiting: Sequence[Attempt]) -> CandidateRefused | None:
         """Put the candidates in the line that can be proven beside those in it; refuse one that cannot be merged."""
         tip = await self._tip()
-        for action, attempt in await self._order.next_to_prove(waiting, self._line.ids(), tip):
-            added = await self._line.add(action, attempt, tip, alone=len(waiting) == 1)
+        chosen = await self._order.next_to_prove(waiting, self._line.ids(), tip)
+        alone = len(chosen) == 1 and not self._line.lanes
+        for action, attempt in chosen:
+            try:
+                added = await self._line.add(action, attempt, tip, alone=alone)
+            except GitError:
+                if await self._has_work(attempt, tip):
+                    raise
+                return self._end(attempt, CandidateRefused("lost", WORK_GONE))
             if not isinstance(added, IntegrationConflict):
                 continue
             if self._line.lanes:
@@ -203,12 +232,16 @@ class MergeQueue:
                 return await self._refuse(attempt, tip, CandidateRefused("conflict", added.why))
         return None
 
+    async def _has_work(self, attempt: Attempt, tip: Commit) -> bool:
+        """Return whether the repository still has all of a candidate's work."""
+        return attempt.head_sha is not None and await self._context.git.has_all(attempt.head_sha, known=tip)
+
     async def _decide(self) -> QueueStep | None:
         """Land or refuse what is proven at the front of the line; None if nothing is yet."""
         lanes = self._line.lanes
         failed = next((place for place, lane in enumerate(lanes) if lane.shown and not lane.shown.result.passed), None)
         if failed == 0:
-            return await self._refuse_front(lanes[0].proof.result().result)
+            return await self._judge_failed_front()
         if failed is not None:
             # It failed on top of others that may not land themselves: it is proven again once they have.
             self._order.postpone(lanes[failed].id, self._line.ids()[:failed])
@@ -246,7 +279,8 @@ class MergeQueue:
     def _prove_together(self, lanes: Sequence[Lane]) -> None:
         """Begin to prove lanes together once each of them is proven alone."""
         if all(lane.proof.done() for lane in lanes):
-            proven = [lane.proven_alone for lane in lanes]
+            first, *others = [lane.proven_alone for lane in lanes]
+            proven = [first, *takewhile(lands_with_others, others)] if lands_with_others(first) else [first]
             self._batch.proof = asyncio.create_task(self._batch_verifier.together(proven))
             self._batch.proven = len(proven)
 
@@ -264,10 +298,11 @@ class MergeQueue:
             return await self._try_again(first.attempt)
         landed = tuple(each.candidate.attempt.id for each in batch)
         self._landed = published
+        self._tries.clear()
         self._setup.settle(each.verification for each in batch)
         self._line.advance(len(batch))
         self._batch = _Batch(failed_together=max(0, self._batch.failed_together - len(batch)))
-        self._order.count_passed(landed)
+        self._order.count_overtaken(landed)
         keys = [each.candidate.action.key for each in batch]
         await tell_running_agents(self._context, self._run, old=first.base, new=published, landed=keys)
         return BatchLanded(published, landed)
@@ -278,7 +313,9 @@ class MergeQueue:
         attempt = self._line.lanes[place].candidate.attempt
         await self._drop_from(place)
         if unpublished.cause == "withdrawn":
-            return CandidateRefused("cancelled", "it was cancelled while it waited to land")
+            return CANCELLED
+        if unpublished.cause == "unpinned":
+            return self._end(attempt, CandidateRefused("lost", WORK_GONE))
         lacking = f"what it builds on no longer holds: {', '.join(unpublished.lacking)}"
         return await self._refuse(attempt, tip, CandidateRefused("conflict", lacking))
 
@@ -293,6 +330,19 @@ class MergeQueue:
         moving = f"{branch} kept moving while this was added to it; the work itself was not refused"
         return self._end(attempt, CandidateRefused("conflict", moving))
 
+    async def _judge_failed_front(self) -> CandidateRefused | None:
+        """Refuse the first candidate if it failed; one that was proven beside others is proven once more, alone.
+
+        Its checks may need what those of others used at the same time, such as a port.
+        """
+        front = self._line.lanes[0]
+        result = front.proof.result()
+        if result.whole or all(each.exit_code is None for each in result.result.verification.failures):
+            return await self._refuse_front(result.result)
+        self._order.prove_alone(front.id)
+        await self._clear()
+        return None
+
     async def _refuse_front(self, result: CandidateResult) -> CandidateRefused | None:
         """Refuse the first candidate of the line; those after it were proven with it, so they begin anew."""
         candidate, verification = self._line.lanes[0].candidate, result.verification
@@ -304,6 +354,7 @@ class MergeQueue:
 
     async def _refuse(self, attempt: Attempt, tip: Commit, refused: CandidateRefused) -> CandidateRefused | None:
         """Return a candidate to its action; None if what it was refused for is on an outdated tip."""
+        self._order.prove_alone(None)
         if attempt.id in self._line.ids():
             await self._drop_from(self._line.ids().index(attempt.id))
         # A refusal on an outdated tip says nothing: the user's commit may have
@@ -313,9 +364,19 @@ class MergeQueue:
         return self._end(attempt, refused)
 
     def _end(self, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:
-        why = self._context.redactor.clean(refused.why)
-        end_attempt(self._context.store, self._run, attempt.id, AttemptEnd(refused.outcome, why), head=attempt.head_sha)
+        store, why = self._context.store, self._context.redactor.clean(refused.why)
+        try:
+            end_attempt(store, self._run, attempt.id, AttemptEnd(refused.outcome, why), head=attempt.head_sha)
+        except StaleFence:
+            if not self._was_cancelled(attempt):
+                raise
+            return CANCELLED
         return CandidateRefused(refused.outcome, why)
+
+    def _was_cancelled(self, attempt: Attempt) -> bool:
+        """Return whether a human cancelled the candidate meanwhile; otherwise another owner has the run."""
+        now = self._context.store.attempts.get(attempt.id)
+        return now is not None and now.outcome == "cancelled"
 
     async def _record(self, attempt: Attempt) -> ReviewRecorded | CandidateRefused:
         """Record a candidate without a commit; if the reviewed code changed since, have it reviewed again."""
@@ -324,12 +385,10 @@ class MergeQueue:
             raise LookupError(attempt.id)
         try:
             outdated = await record_without_commit(self._context, self._run, attempt, action)
-        # A cancellation ends the attempt meanwhile; only a fence of the run means another owner.
         except StaleFence:
-            now = self._context.store.attempts.get(attempt.id)
-            if now is None or now.outcome != "cancelled":
+            if not self._was_cancelled(attempt):
                 raise
-            return CandidateRefused("cancelled", "it was cancelled while it waited to land")
+            return CANCELLED
         if outdated is None:
             return ReviewRecorded(attempt.base_sha)
         return self._end(attempt, CandidateRefused("conflict", outdated))
@@ -351,7 +410,7 @@ class MergeQueue:
     async def _tip(self) -> Commit:
         """Return the commit on which the next landing builds, with all facts rechecked there.
 
-        That is where this queue left the branch: that nobody has moved it since is found out when it moves again.
+        That is where this queue left the branch: whether others have moved it since is found out when it moves again.
         """
         if self._line.lanes:
             return self._line.lanes[0].candidate.base

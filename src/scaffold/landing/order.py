@@ -1,33 +1,43 @@
 """The order of a run's merge queue: forecasts, who waits for whom, and what people see of it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 
-from scaffold.core.errors import GitError
+from scaffold.core.errors import GitError, StoreError
 from scaffold.core.ids import ActionKey, AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.printable_text import utf8_safe
-from scaffold.core.queue import PlaceState, QueuePlace
-from scaffold.landing.arrangement import Arrangement, Conflicts, QueuedCandidate, arrange
+from scaffold.core.queue import QueuePlace
+from scaffold.landing.arrangement import MAX_LANES, Arrangement, Conflicts, QueuedCandidate, arrange
 from scaffold.landing.forecast import Forecaster
 from scaffold.landing.line import Lane
+from scaffold.landing.places import QueueState, places_of
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.store.run.attempts import WorkDoneAgain
 
 
 class QueueOrder:
     """Decides which candidates are proven next, for the run's owner."""
 
-    def __init__(self, context: RunContext, run: Run) -> None:
+    def __init__(self, context: RunContext, run: Run, *, lanes: int = MAX_LANES) -> None:
+        """At most `lanes` candidates are proven side by side."""
         self._context = context
         self._run = run
+        self._lanes = lanes
         self._forecaster = Forecaster(context.git)
-        self._passed = Counter[AttemptId]()
+        self._overtaken = Counter[AttemptId]()
         self._postponed: dict[AttemptId, frozenset[AttemptId]] = {}
         """Candidates that failed on top of others: not proven again while one of these is in the line."""
-        self._held: dict[AttemptId, Commit] = {}
+        self._alone: AttemptId | None = None
+        """The candidate that is proven next, and no other beside it."""
+        self._conflicting: dict[AttemptId, Commit] = {}
         """Candidates that conflict with the tip, by that tip."""
-        self._rivals: dict[AttemptId, tuple[ActionKey, ...]] = {}
+        self._held: dict[AttemptId, tuple[ActionKey, ...]] = {}
+        """Those of them that wait for actions that are done again."""
+        self._released: Commit | None = None
+        """The tip on which no candidate is held any more."""
         self._conflicts: Conflicts = {}
         self._arranged = Arrangement((), {})
         self._by_age: dict[AttemptId, Attempt] = {}
@@ -36,117 +46,124 @@ class QueueOrder:
         """What the last arrangement depends on."""
         self._shown: tuple[QueuePlace, ...] = ()
 
+    @property
+    def held(self) -> int:
+        """How many candidates are held."""
+        return sum(each in self._held for each in self._by_age)
+
     async def next_to_prove(
         self, waiting: Sequence[Attempt], started: Sequence[AttemptId], tip: Commit
     ) -> list[tuple[Action, Attempt]]:
         """Return the candidates that can be put in the line now, in order; `started` are in it, `waiting` are all."""
         self._by_age = {each.id: each for each in waiting}
         self._postponed = {each: ahead for each, ahead in self._postponed.items() if not ahead.isdisjoint(started)}
-        able = [each for each in waiting if each.id in started or not await self._is_held(each, tip)]
-        looked_at = ([each.id for each in able], [*started], [*self._postponed])
-        # Much wakes the queue that says nothing about its order.
+        if self._alone in self._by_age:
+            return [] if started else [self._with_action(self._by_age[self._alone])]
+        await self._hold(tip)
+        able = [each for each in waiting if each.id in started or each.id not in self._held]
+        looked_at = ([each.id for each in able], [*started], [*self._postponed], tip)
+        # Most of what wakes the queue does not change its order.
         if looked_at != self._looked_at:
             self._looked_at = looked_at
             await self._arrange(able, started)
-        new = [self._by_age[each] for each in self._arranged.lanes if each not in started]
-        return [(self._action(attempt), attempt) for attempt in new]
+        return [self._with_action(self._by_age[each]) for each in self._arranged.lanes if each not in started]
 
-    async def _arrange(self, able: Sequence[Attempt], started: Sequence[AttemptId]) -> None:
-        if len(able) > 1:
-            self._conflicts = await self._forecaster.conflicts(able)
-            queued = [await self._queued(each) for each in able]
-            self._arranged = arrange(queued, self._conflicts, started=started)
-        else:
-            self._conflicts, self._arranged = {}, Arrangement(tuple(each.id for each in able), {})
+    async def _hold(self, tip: Commit) -> None:
+        """Decide anew which of the candidates that conflict with the tip are held."""
+        found = [each for each in self._by_age.values() if self._conflicting.get(each.id) == tip]
+        rivals = self._context.store.attempts.done_again(self._run.id) if found and self._released != tip else ()
+        self._held = {each.id: keys for each in found if (keys := await self._waits_for(each, rivals))}
 
-    def postpone(self, attempt_id: AttemptId, ahead: Sequence[AttemptId]) -> None:
-        """Prove a candidate again only once those that were ahead of it have landed, or have been refused."""
-        self._postponed[attempt_id] = frozenset(ahead)
+    async def _waits_for(self, attempt: Attempt, rivals: Sequence[WorkDoneAgain]) -> tuple[ActionKey, ...]:
+        # Two candidates must not be held for each other.
+        others = {each.action_id for each in self._by_age.values() if each.id in self._conflicting}
+        asked = [each for each in rivals if each.action_id not in {attempt.action_id, *others}]
+        return tuple([each.key for each in asked if await self._conflict(attempt, each)])
 
-    def count_passed(self, landed: Collection[AttemptId]) -> None:
-        """Count for each candidate that still waits how many younger ones have passed it."""
-        for place, attempt_id in enumerate(ordered := [*self._by_age]):
-            if attempt_id not in landed:
-                self._passed[attempt_id] += sum(each in landed for each in ordered[place:])
+    async def _conflict(self, one: Attempt, other: WorkDoneAgain) -> bool:
+        if one.head_sha is None:
+            return False
+        try:
+            return bool(await self._forecaster.between(one.head_sha, other.head))
+        except GitError:  # what did not land may have been purged since
+            return False
 
     async def must_wait(self, attempt: Attempt, tip: Commit) -> bool:
-        """Return whether a candidate that conflicts with the tip waits before its action is done again.
+        """Return whether a candidate that conflicts with the tip is held before its action is done again.
 
         While an action is done again whose last work conflicts with this candidate, too, the candidate would have to be
         done again twice: once on this tip, and once more when that action has landed. Some place stays free for that
         action: an attempt starts only while fewer than twice the agents are unlanded.
         """
-        self._held[attempt.id] = tip
-        held = sum(self._held.get(each) == tip for each in self._by_age)
-        return held < 2 * self._run.settings.tier.agents and await self._has_rival(attempt, tip)
+        self._conflicting[attempt.id] = tip
+        if self.held + 1 < 2 * self._run.settings.tier.agents:
+            await self._hold(tip)
+        return attempt.id in self._held
 
-    def show(self, waiting: Sequence[Attempt], lanes: Sequence[Lane], *, gates: int) -> None:
+    def release_held(self, tip: Commit) -> None:
+        """Hold no candidate on this tip any more: what they wait for does not go on."""
+        self._released = tip
+
+    def prove_alone(self, attempt_id: AttemptId | None) -> None:
+        """Prove this candidate next, and no other beside it; None to go on as usual."""
+        self._alone = attempt_id
+        self._looked_at = None
+
+    def postpone(self, attempt_id: AttemptId, ahead: Sequence[AttemptId]) -> None:
+        """Prove a candidate again only once those that were ahead of it have landed, or have been refused."""
+        self._postponed[attempt_id] = frozenset(ahead)
+
+    def count_overtaken(self, landed: Collection[AttemptId]) -> None:
+        """Count for each candidate that still waits how many younger ones have overtaken it."""
+        for place, attempt_id in enumerate(ordered := [*self._by_age]):
+            if attempt_id not in landed:
+                self._overtaken[attempt_id] += sum(each in landed for each in ordered[place:])
+
+    def show(self, lanes: Sequence[Lane], *, gates: int) -> None:
         """Store the order for people; the gates of the first `gates` lanes run."""
-        places = tuple(self._places(waiting, lanes, gates)) if len(waiting) > 1 else ()
+        actions = {each.id: self._with_action(each)[0] for each in self._by_age.values()}
+        keys = {attempt_id: action.key for attempt_id, action in actions.items()}
+        state = QueueState(keys=keys, held=self._held, ahead=self._arranged.waiting, conflicts=self._conflicts)
+        places = tuple(places_of(state, lanes, gates)) if len(keys) > 1 or self._held else ()
         if places != self._shown:
-            with owner_transaction(self._context.store, self._run):
-                self._context.store.merge_queues.set(self._run.id, places, fence=self._run.fence)
-            self._shown = places
+            self._store(places)
 
-    async def _is_held(self, attempt: Attempt, tip: Commit) -> bool:
-        return self._held.get(attempt.id) == tip and await self._has_rival(attempt, tip)
+    def clear(self) -> None:
+        """Remove what people see: the owner ends, and proves nothing any more."""
+        if self._shown:
+            self._store(())
 
-    async def _has_rival(self, attempt: Attempt, tip: Commit) -> bool:
-        """Return whether an action is being done again whose last work conflicts with the candidate's."""
-        # Two candidates must not be held for each other.
-        held = {each.action_id for each in self._by_age.values() if self._held.get(each.id) == tip}
-        found = list[ActionKey]()
-        for other in self._context.store.attempts.done_again(self._run.id):
-            if other.action_id not in {attempt.action_id, *held} and await self._conflict(attempt, other):
-                found.append(self._action(other).key)
-        self._rivals[attempt.id] = tuple(found)
-        return bool(found)
+    def _store(self, places: tuple[QueuePlace, ...]) -> None:
+        # It is only for people: a store that cannot be written must not end the proofs.
+        with suppress(StoreError), owner_transaction(self._context.store, self._run):
+            self._context.store.merge_queues.set(self._run.id, places, fence=self._run.fence)
+        self._shown = places
 
-    async def _conflict(self, one: Attempt, other: Attempt) -> bool:
-        if one.head_sha is None or other.head_sha is None:
-            return False
-        try:
-            return bool(await self._forecaster.between(one.head_sha, other.head_sha))
-        except GitError:  # what did not land may have been purged since
-            return False
+    async def _arrange(self, able: Sequence[Attempt], started: Sequence[AttemptId]) -> None:
+        if len(able) > 1:
+            self._conflicts = await self._forecaster.conflicts(able)
+            queued = [await self._queued(each) for each in able]
+            self._arranged = arrange(queued, self._conflicts, started=started, most=self._lanes)
+        else:
+            self._conflicts, self._arranged = {}, Arrangement(tuple(each.id for each in able), {})
 
     async def _queued(self, attempt: Attempt) -> QueuedCandidate:
-        action = self._action(attempt)
-        facts = self._context.store.facts.of_goal(action.goal_id) if action.preconditions else ()
+        action, _ = self._with_action(attempt)
+        needs = frozenset(action.preconditions)
+        facts = self._context.store.facts.of_goal(action.goal_id) if needs else ()
         return QueuedCandidate(
             id=attempt.id,
-            paths=await self._forecaster.paths(attempt),
+            # As in facts, whose paths are stored as text.
+            paths=frozenset(map(utf8_safe, await self._forecaster.paths(attempt))),
             proves=frozenset((action.goal_id, assertion) for assertion in action.effects),
-            relies_on=frozenset(
-                path for fact in facts if fact.assertion in action.preconditions for path in fact.paths
-            ),
-            passed=self._passed[attempt.id],
+            needs=frozenset((action.goal_id, assertion) for assertion in needs),
+            relies_on=frozenset(path for fact in facts if fact.assertion in needs for path in fact.paths),
+            overtaken=self._overtaken[attempt.id],
             barred=attempt.id in self._postponed,
         )
 
-    def _action(self, attempt: Attempt) -> Action:
+    def _with_action(self, attempt: Attempt) -> tuple[Action, Attempt]:
         action = self._context.store.actions.get(attempt.action_id)
         if action is None:
             raise LookupError(attempt.id)
-        return action
-
-    def _places(self, waiting: Sequence[Attempt], lanes: Sequence[Lane], gates: int) -> Iterator[QueuePlace]:
-        keys = {each.id: self._action(each).key for each in waiting}
-        for number, lane in enumerate(lanes, start=1):
-            state: PlaceState = "gates" if number <= gates else "proven" if lane.proof.done() else "proving"
-            yield QueuePlace(attempt_id=lane.id, state=state, lane=number, conflicts=self._keyed(lane.id, keys))
-        in_line = {lane.id for lane in lanes}
-        ahead = tuple(keys[each] for each in in_line if each in keys)
-        for each in waiting:
-            if each.id in in_line:
-                continue
-            if each.id in self._held and self._rivals.get(each.id):
-                waits_for, state = self._rivals[each.id], "held"
-            else:
-                others = self._arranged.waiting.get(each.id)
-                waits_for, state = tuple(keys[other] for other in others or () if other in keys) or ahead, "waiting"
-            yield QueuePlace(attempt_id=each.id, state=state, waits_for=waits_for, conflicts=self._keyed(each.id, keys))
-
-    def _keyed(self, attempt_id: AttemptId, keys: dict[AttemptId, ActionKey]) -> dict[ActionKey, tuple[str, ...]]:
-        found = self._conflicts.get(attempt_id, {})
-        return {keys[other]: tuple(map(utf8_safe, paths)) for other, paths in found.items() if other in keys}
+        return action, attempt

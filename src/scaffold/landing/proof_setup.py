@@ -1,6 +1,5 @@
 """What the proofs of one run's landings share: its baseline, its gates, and the request for one candidate."""
 
-import asyncio
 from collections.abc import Collection, Iterable
 from functools import partial
 
@@ -32,7 +31,6 @@ class ProofSetup:
         self.run = run
         self._baseline: Baseline | None = None
         self._settled: frozenset[str] | None = None
-        self._preparing = asyncio.Lock()
 
     @property
     def baseline(self) -> Baseline | None:
@@ -101,16 +99,14 @@ class ProofSetup:
         baseline = self.baseline
         if baseline is None:
             return request, None
-        # Set-up commands share a temporary folder, and the second one finds what the first has made.
-        async with self._preparing:
-            found = await environment_at(
-                self.context,
-                self.run,
-                baseline.environment,
-                tree.commit,
-                during=tree.during,
-                may_run=partial(may_run, request, tree),
-            )
+        found = await environment_at(
+            self.context,
+            self.run,
+            baseline.environment,
+            tree.commit,
+            during=tree.during,
+            may_run=partial(may_run, request, tree),
+        )
         return with_environment(request, found.environment, lacks=found.lacks), found.environment
 
     def keep(self, run: GateRun, tree: TreeId) -> None:

@@ -13,7 +13,7 @@ from scaffold.core.model import Intent, Run
 from scaffold.git import commits, refs
 from scaffold.host.random_ids import new_id
 from scaffold.landing.candidate_check import Candidate
-from scaffold.landing.record import Landing, record_landed, session_ref
+from scaffold.landing.record import Landing, record_landed, session_ref, session_tip
 from scaffold.landing.stale_facts import RecheckResult
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
@@ -30,7 +30,8 @@ class Unpublished(Struct, frozen=True, kw_only=True):
     """Nothing landed, because of one candidate of the batch."""
 
     attempt_id: AttemptId
-    cause: Literal["lacking", "withdrawn"]
+    cause: Literal["lacking", "withdrawn", "unpinned"]
+    """Its preconditions no longer hold | a human cancelled it | the ref of its work is not where it was."""
     lacking: tuple[str, ...] = ()
     """The preconditions that no longer hold."""
 
@@ -56,13 +57,24 @@ async def publish(
         with owner_transaction(store, run):
             for intent in intents:
                 store.intents.settle(intent.id, done=False)
-        return None
+        return await _unpinned(context, run, batch, tip)
     landings = [
         Landing(attempt_id=each.candidate.attempt.id, commit=each.candidate.commit, changed=paths)
         for each, paths in zip(batch, changed, strict=True)
     ]
     record_landed(context, run, landings, head=head, rechecked=rechecked)
     return head
+
+
+async def _unpinned(context: RunContext, run: Run, batch: Sequence[Proven], tip: Commit) -> Unpublished | None:
+    """Return the candidate whose work ref kept the branch from moving; None if the branch was moved by others."""
+    if await session_tip(context, run) != tip:
+        return None
+    for each in batch:
+        attempt_id = each.candidate.attempt.id
+        if await refs.resolve(context.git, refs.work_ref(attempt_id)) != _head(each.candidate):
+            return Unpublished(attempt_id=attempt_id, cause="unpinned")
+    return None
 
 
 def _intend(context: RunContext, run: Run, batch: Sequence[Proven]) -> tuple[Intent, ...] | Unpublished:

@@ -5,11 +5,10 @@ from typing import Any, Protocol
 
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Goal, Run
-from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, status_of
+from scaffold.core.states import PAUSED_BY_USER, Active, Cancelled, Completed, Failed, Paused, status_of
 from scaffold.core.tool import Tool
 from scaffold.host.identity import is_alive
 from scaffold.orchestrator.owner.control import request_goal_control
-from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
 from scaffold.orchestrator.planning.apply_plan import apply_changes
 from scaffold.orchestrator.planning.projects import PROJECT_METHOD, project_changes, project_goal
 from scaffold.orchestrator.planning.proposals import DraftProposals

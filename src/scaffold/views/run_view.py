@@ -279,7 +279,7 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
     actions = store.actions.of_run(run.id)
     attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
     by_action = {action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)}
-    places = {place.attempt_id: place for place in store.merge_queues.of_run(run.id)}
+    places = {place.attempt_id: place for place in store.merge_queues.of_run(run.id) if summary.is_live}
     order = [*places]
     waiting = store.attempts.waiting_to_land(run.id)
     processes = {goal.supervisor for goal in goals} | {each.worker for each in attempts if each.outcome is None}

@@ -8,8 +8,7 @@ from inline_snapshot import snapshot
 from builders import begin, fail, land, make_run, submit, work
 from scaffold.cli.render.goals_tasks_agents import evidence_line
 from scaffold.core.model import Evidence, PlanningTurn, Usage
-from scaffold.core.states import Completed, Failed, Paused, Pending, Running
-from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER
+from scaffold.core.states import PAUSED_BY_USER, Completed, Failed, Paused, Pending, Running
 from scaffold.verify.contract.checks import NO_CONTRACT
 
 NESTED = """\

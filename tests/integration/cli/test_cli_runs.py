@@ -100,7 +100,7 @@ def test_the_queue_shows_lanes_and_what_each_candidate_waits_for(context, scaffo
     out = scaffold("queue").out
     assert "  1 ↓ b  attempt 1, handed in" in out
     assert "\n      lane 1: the gates run for all that land together\n      will conflict with c in b.py\n" in out
-    assert "conflicts with what has landed; waits until b was done again" in out
+    assert "conflicts with what has landed; waits for b, so that" in out
     assert "\n      waits until a, b have landed\n" in out
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from scaffold.core.events import AttemptEnded
 from scaffold.core.gates import Gate
-from scaffold.core.states import Cancelled
+from scaffold.core.states import Cancelled, Pending
 from scaffold.git import commits
 from scaffold.landing.merge_queue import BatchLanded, CandidateRefused, MergeQueue, QueueIdle
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
@@ -209,3 +209,38 @@ async def test_people_see_the_lanes_and_what_each_candidate_waits_for(harness, l
         ("d", "waiting", None, ("c",), {"c": ("list",)}),
     ]
     await step
+
+
+async def test_a_candidate_waits_for_one_that_proves_what_it_builds_on(harness, landing):
+    """SC-4, BX-6: beside it, it would be refused."""
+    made = await landing(act("a"), act("b", needs=["a_done"]))
+    await made.hand_in("a")
+    await made.until_idle()
+    begun, a = await harness.queue(made.run, "b"), harness.action(made.run, "a")
+    with harness.store.transaction():
+        harness.store.facts.invalidate(a.goal_id, "a_done", "refuted")
+        harness.store.actions.move(a.id, Pending())
+    await made.hand_in("a", a="echo y > other")
+    await harness.run_attempt(begun, {"b": ["echo x > b"]})
+    assert [type(step) for step in await made.until_idle()] == [BatchLanded, BatchLanded]
+    assert harness.facts(made.run) == {"a_done", "b_done"}
+
+
+async def test_a_candidate_whose_work_ref_is_gone_takes_no_other_with_it(harness, landing):
+    """BX-2, BX-3: the branch does not move without all refs, so the others are proven without it."""
+    made = await landing(*map(act, "abc"))
+    _, _, last = await made.hand_in("a", "b", "c")
+    await harness.sh(f"git update-ref -d refs/scaffold/work/{last.id}")
+    steps = await made.until_idle()
+    assert [step.outcome for step in steps if isinstance(step, CandidateRefused)] == ["lost"]
+    assert await harness.landed(made.run) == ["a", "b"]
+
+
+async def test_what_fails_only_beside_others_is_proven_once_more_alone(harness, landing):
+    """AL-13, BX-6: honest work must not be refused because the checks of others used the same port, or the like."""
+    taken = harness.repo.parent / "port"
+    check = f"{IN_WORK} || {{ mkdir '{taken}' && sleep 0.5 && rmdir '{taken}'; }}"
+    made = await landing(*(act(key, check=f"{check} # {key}") for key in "ab"))
+    await made.hand_in("a", "b")
+    assert [type(step) for step in await made.until_idle()] == [BatchLanded, BatchLanded]
+    assert made.ended("contract_failed") == []

@@ -226,7 +226,7 @@ async def test_a_batch_lands_whole_or_not_at_all_wherever_its_owner_dies(harness
         with closing(store), suppress(Cut):
             while store.attempts.waiting_to_land(run.id):
                 await queue.step()
-        await queue.close()
+            await queue.end_proofs()
         cut = clock.cut
         landed = await harness.landed(run)
         seen.add((len(landed), len(harness.facts(run)), len(harness.store.intents.open_of_run(run.id))))
@@ -237,6 +237,7 @@ async def test_a_batch_lands_whole_or_not_at_all_wherever_its_owner_dies(harness
         await recover_run(harness.context, run)
         assert harness.facts(run) == {f"{key}_done" for key in landed}
         looks += 1
+    await MergeQueue(harness.context, run).close()
     assert await harness.landed(run) == list(keys)
     assert {(0, 0, 0), (3, 0, 3), (3, 3, 0)} <= seen
     assert {len(harness.attempts(run, key)) for key in keys} == {1}

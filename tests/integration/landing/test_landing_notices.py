@@ -1,5 +1,7 @@
 """What running agents are told of landings: real git, real worktrees."""
 
+from pathlib import Path
+
 import pytest
 
 from scaffold.git import worktree
@@ -39,24 +41,46 @@ async def test_an_agent_is_told_what_landed_in_the_files_that_it_has_changed(har
     await harness.sh("echo mine >> list; echo mine > new; echo mine > README; git add README", cwd=folder)
     await land(harness, run, "sed -i '3s/^/x/; 40,61s/^/y/' list; echo theirs > new; echo other > other; rm big")
     (text,) = told(harness, attempt)
-    assert "Work of others landed 0 s ago that touches what you are editing" in text
+    assert "that touches what you are editing:\n| `list`" in text
     assert "| `list`, which you have changed, has landed changes at lines 3, 40-61." in text
-    assert "| `new`, which you have changed, has landed changes at lines 1." in text
-    assert "They are those of b." in text
+    assert "| `new`, which you have changed, has landed changes at line 1." in text
+    assert "That is the work of b." in text
     assert "README" not in text
     assert "other" not in text.replace("others", "")
 
 
 async def test_an_agent_that_edits_other_files_is_told_nothing(harness, running):
-    """AL-4: neither is one whose worktree is gone or broken."""
+    """AL-4: it would distract it."""
     run, attempt, folder = running
     await harness.sh("echo mine > README; git commit -qam mine", cwd=folder)
     await land(harness, run, "sed -i 3s/^/x/ list")
     assert told(harness, attempt) == []
 
 
-async def test_a_broken_worktree_keeps_nothing_from_landing(harness, running):
+@pytest.mark.parametrize("broken", ["rm -r .git list; mkdir list", "echo gitdir: /nowhere > .git", "rm -r *"])
+async def test_a_broken_worktree_keeps_nothing_from_landing(harness, running, broken):
+    """BX-6: git is asked about it by its registration, whatever is in it."""
     run, attempt, folder = running
-    await harness.sh("echo mine >> list; echo gitdir: /nowhere > .git; rm -r list; mkdir list", cwd=folder)
+    await harness.sh(f"echo mine >> list; {broken}", cwd=folder)
     await land(harness, run, "sed -i 3s/^/x/ list")
-    assert len(told(harness, attempt)) <= 1
+    assert "`list`, which you have changed" in told(harness, attempt)[0]
+
+
+async def test_a_worktree_that_is_gone_keeps_nothing_from_landing(harness, running):
+    """BX-6: nor one that git does not know."""
+    run, attempt, folder = running
+    await worktree.remove(harness.context.repository, folder)
+    await land(harness, run, "sed -i 3s/^/x/ list")
+    assert told(harness, attempt) == []
+
+
+async def test_the_index_of_an_agent_is_not_touched(harness, running):
+    """AL-4: a lock on it would make the agent's own git fail."""
+    run, attempt, folder = running
+    await harness.sh("echo mine >> list; touch README big", cwd=folder)
+    index = Path((await harness.sh("git rev-parse --absolute-git-dir", cwd=folder)).strip()) / "index"
+    before = (index.stat(), index.read_bytes())
+    await land(harness, run, "sed -i 3s/^/x/ list; echo x >> README")
+    assert "`list`" in told(harness, attempt)[0]
+    assert "README" not in told(harness, attempt)[0]
+    assert (index.stat(), index.read_bytes()) == before

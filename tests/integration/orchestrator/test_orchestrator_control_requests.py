@@ -7,13 +7,13 @@ import pytest
 from scaffold.core.errors import RunBusy
 from scaffold.core.ids import ControlRequestId
 from scaffold.core.model import ControlRequest, Intent
-from scaffold.core.states import Cancelled, Completed, Paused, status_of
+from scaffold.core.states import PAUSED_BY_USER, Cancelled, Completed, Paused, status_of
 from scaffold.host.identity import identify
 from scaffold.host.random_ids import new_id
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.record import session_ref
 from scaffold.orchestrator.owner.control import submit_control_request
-from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER, apply_control_requests
+from scaffold.orchestrator.owner.control_requests import apply_control_requests
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from support.harness import act, goal, poll_until
 

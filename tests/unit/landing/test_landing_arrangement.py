@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.landing.arrangement import MOST_PASSED, QueuedCandidate, arrange
+from scaffold.landing.arrangement import MOST_OVERTAKEN, QueuedCandidate, arrange
 
 FACT = ("goal", "done")
 
@@ -27,11 +27,12 @@ def test_a_candidate_waits_for_those_with_which_it_shares_a_path_a_fact_or_a_fou
         candidate("same path", "x", "y"),
         candidate("same fact", "z", proves=frozenset({FACT})),
         candidate("builds on", "v", relies_on=frozenset({"x"})),
+        candidate("needs", "t", needs=frozenset({FACT})),
         candidate("other", "w"),
     ]
     found = arrange(candidates, {})
     assert found.lanes == ("a", "other")
-    assert found.waiting == dict.fromkeys(("same path", "same fact", "builds on"), ("a",))
+    assert found.waiting == dict.fromkeys(("same path", "same fact", "builds on", "needs"), ("a",))
 
 
 def test_a_forecasted_conflict_keeps_candidates_apart_and_the_one_with_the_fewest_goes_first():
@@ -41,17 +42,17 @@ def test_a_forecasted_conflict_keeps_candidates_apart_and_the_one_with_the_fewes
     assert (found.lanes, found.waiting) == (("b", "c", "d"), {"all": ("b", "c", "d")})
 
 
-def test_a_candidate_that_was_passed_too_often_goes_first():
+def test_a_candidate_that_was_overtaken_too_often_goes_first():
     """BX-6: whatever it conflicts with, it does not starve."""
     conflicts = {"old": {"b": ("f",), "c": ("f",)}, "b": {"old": ("f",)}, "c": {"old": ("f",)}}
-    old = candidate("old", "1", passed=MOST_PASSED)
+    old = candidate("old", "1", overtaken=MOST_OVERTAKEN)
     found = arrange([old, candidate("b", "2"), candidate("c", "3")], conflicts)
     assert (found.lanes, found.waiting) == (("old",), {"b": ("old",), "c": ("old",)})
 
 
-def test_nobody_joins_the_lanes_while_one_waits_that_was_passed_too_often():
+def test_no_candidate_joins_the_lanes_while_one_waits_that_was_overtaken_too_often():
     """BX-6: otherwise those that arrive later could keep it waiting for ever."""
-    old = candidate("old", "x", passed=MOST_PASSED)
+    old = candidate("old", "x", overtaken=MOST_OVERTAKEN)
     found = arrange([old, candidate("a", "x"), candidate("new", "n")], {}, started=("a",))
     assert found.lanes == ("a",)
     assert list(found.waiting) == ["old", "new"]
@@ -72,7 +73,8 @@ CANDIDATES = st.lists(
         paths=st.frozensets(st.sampled_from("uvwxyz"), max_size=3),
         proves=st.frozensets(st.sampled_from([FACT, ("goal", "other")]), max_size=1),
         relies_on=st.frozensets(st.sampled_from("uvwxyz"), max_size=2),
-        passed=st.integers(0, MOST_PASSED + 1),
+        needs=st.frozensets(st.sampled_from([FACT, ("goal", "other")]), max_size=1),
+        overtaken=st.integers(0, MOST_OVERTAKEN + 1),
         barred=st.booleans(),
     ),
     unique_by=lambda each: each.id,
@@ -96,6 +98,10 @@ def test_every_candidate_has_one_place_and_those_that_join_the_lanes_meet_no_oth
             assert not known[one].paths & known[other].paths
             assert not known[one].proves & known[other].proves
             assert not known[one].relies_on & known[other].paths
+            assert not known[other].relies_on & known[one].paths
+            assert not known[one].needs & known[other].proves
+            assert not known[other].needs & known[one].proves
+            assert not known[other].barred
             assert other not in conflicts[one]
     for waits, ahead in found.waiting.items():
         assert waits not in ahead

@@ -55,7 +55,7 @@ def _doing(place: QueuePlace) -> str:
     """Return what happens with a candidate now."""
     names = join_limited(place.waits_for, MAX_PATHS)
     if place.state == "held":
-        return f"conflicts with what has landed; waits until {names} was done again, to be done again only once"
+        return f"conflicts with what has landed; waits for {names}, so that it is done again only once"
     if place.lane is None:
         have = "has" if len(place.waits_for) == 1 else "have"
         return f"waits until {names} {have} landed" if names else "waits"

@@ -4,7 +4,17 @@ from typing import assert_never
 
 from scaffold.core.ids import ActionId, AttemptId
 from scaffold.core.model import Action, Attempt, ControlRequest, Goal, Run
-from scaffold.core.states import WORKER_PHASES, Active, Cancelled, Completed, Failed, Paused, Pending, Skipped
+from scaffold.core.states import (
+    PAUSED_BY_USER,
+    WORKER_PHASES,
+    Active,
+    Cancelled,
+    Completed,
+    Failed,
+    Paused,
+    Pending,
+    Skipped,
+)
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, Engine
 from scaffold.run.attempt_end import block_unreachable_actions
 from scaffold.run.context import RunContext
@@ -12,7 +22,6 @@ from scaffold.run.lease import owner_transaction
 from scaffold.run.worker_deaths import forget_deaths
 from scaffold.store.database import Store
 
-PAUSED_BY_USER = "set aside by the user"
 """Pause reason of a goal that the user paused on its own; resuming the run does not resume it."""
 STOPPED_BY_USER = "stopped by the user"
 CANCELLED_BY_USER = "cancelled by the user"

@@ -11,13 +11,23 @@ from msgspec import Struct
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Goal, Run
-from scaffold.core.states import Active, AttemptOutcome, Cancelled, Completed, Failed, Paused, Planning, RunState
+from scaffold.core.states import (
+    PAUSED_BY_USER,
+    Active,
+    AttemptOutcome,
+    Cancelled,
+    Completed,
+    Failed,
+    Paused,
+    Planning,
+    RunState,
+)
 from scaffold.host.wake_fifo import WakeFifo
 from scaffold.landing.merge_queue import BranchHeld, MergeQueue, QueueIdle
 from scaffold.landing.record import resolve_intent
 from scaffold.orchestrator.dispatch import slots_by_goal
 from scaffold.orchestrator.goal_changes import GoalChanges
-from scaffold.orchestrator.owner.control_requests import PAUSED_BY_USER, apply_control_requests
+from scaffold.orchestrator.owner.control_requests import apply_control_requests
 from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, Engine, ProcessExit, SupervisorExit
 from scaffold.orchestrator.owner.processes.supervisor_pool import SupervisorPool, end_orphaned_supervisors
@@ -167,6 +177,7 @@ class RunOwner:
                 )
         finally:
             # Before the end is written: no child may work on in a run that this process has released.
+            await self._queue.end_proofs()
             await self._engine.close(grace_s=STOP_GRACE_S)
 
     async def _first(self, *repeated: Callable[[], Awaitable[None]]) -> None:
@@ -305,7 +316,7 @@ class RunOwner:
             await resolve_intent(self._context, self.run, intent)
         self._queue.forget_tip()
         while True:
-            event = self._wakeup.next_event()
+            event, held = self._wakeup.next_event(), self._queue.held
             step = await self._queue.step()
             self._note_hold(step if isinstance(step, BranchHeld) else None)
             if isinstance(step, BranchHeld):
@@ -313,9 +324,24 @@ class RunOwner:
                     async with asyncio.timeout(BRANCH_HELD_POLL_S):
                         await event.wait()
             elif isinstance(step, QueueIdle):
+                if await self._release_held():
+                    continue
+                if self._queue.held != held:
+                    self._wakeup.notify_all()
                 await event.wait()
             else:
                 self._wakeup.notify_all()
+
+    async def _release_held(self) -> bool:
+        """Let held candidates be done again if the actions that they wait for do not go on; return whether any are."""
+        store = self._context.store
+        working, candidates = self._open_attempts()
+        if not self._dispatching() or working or not self._queue.held or candidates != self._queue.held:
+            return False
+        if store.turns.open_of_run(self.run.id) or can_start(store, self.run):
+            return False
+        await self._queue.release_held()
+        return True
 
     def _note_hold(self, hold: BranchHeld | None) -> None:
         if hold is not None and not self._branch_held:
@@ -415,7 +441,9 @@ class RunOwner:
         working = sum(use.working for use in attempts.slots(self.run.id).values())
         if not self._dispatching():
             working -= sum(not self._launcher.has_started(each) for each in attempts.queued(self.run.id))
-        return working, attempts.count_waiting_to_land(self.run.id)
+        waiting = attempts.count_waiting_to_land(self.run.id)
+        # Once nothing new may start, the actions are not done again that held candidates wait for.
+        return working, waiting if self._dispatching() else max(0, waiting - self._queue.held)
 
     def _all_goals_paused(self) -> bool:
         """Return whether the user has paused every unfinished goal; False if there is none."""
