@@ -1,0 +1,1 @@
+"""Resolve what git's merge leaves in conflict, without a model."""

@@ -1,0 +1,159 @@
+"""The parts of a Python file that are merged as units: functions, classes, imports, assignments, statements. Pure."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+EntityKind = Literal["header", "doc", "def", "class", "from", "import", "assign", "statement", "tail"]
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class EntityKey(Struct, frozen=True):
+    """What makes an entity the same in several versions of a file."""
+
+    kind: EntityKind
+    name: str
+    number: int = 0
+    """Counts entities of the same kind and name in one body, e.g. a property and its setter."""
+
+
+class Entity(Struct, frozen=True):
+    """A statement, or several that share a line, with the comments and empty lines before it."""
+
+    key: EntityKey
+    text: str
+    """Its lines, each with its newline."""
+    names: tuple[str, ...] = ()
+    """The names that it binds."""
+    node: object | None = None
+    """Its syntax, if it is one statement alone."""
+
+
+class NotMergeable(Exception):
+    """A version of the file is no Python of this version, or has a form that is not taken apart."""
+
+
+def entities_of(source: str) -> tuple[Entity, ...]:
+    """Take a module apart; the texts together are the source. Raises NotMergeable."""
+    lines = source.splitlines(keepends=True)
+    # `splitlines` also splits at characters that are no line ends for Python.
+    if lines != [line + "\n" for line in source.split("\n")[:-1]]:
+        raise NotMergeable("its last line has no end, or a character in it ends lines")
+    try:
+        module = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise NotMergeable(f"no Python of this version: {error}") from error
+    return tuple(_numbered(_split(module.body, lines, 0, len(lines))))
+
+
+def members_of(entity: Entity) -> tuple[Entity, ...]:
+    """Take a class apart: its header, then what its body has. Raises NotMergeable if it is on one line."""
+    node = entity.node
+    if not isinstance(node, ast.ClassDef):
+        raise NotMergeable("no class")
+    lines = entity.text.splitlines(keepends=True)
+    # The entity begins before the class, with comments; its last line is that of the class.
+    offset = (node.end_lineno or 0) - len(lines)
+    header_end = _header_end(node, lines, offset)
+    header = Entity(EntityKey("header", node.name), "".join(lines[:header_end]))
+    return header, *_numbered(_split(node.body, lines, offset, len(lines), start=header_end))
+
+
+def _header_end(node: ast.ClassDef, lines: Sequence[str], offset: int) -> int:
+    """Return how many lines come before the body with its first comments; raise NotMergeable if it has no own line."""
+    parts = [*node.bases, *(each.value for each in node.keywords)]
+    _, row, column = max(
+        [(0, node.lineno, node.col_offset), *((1, each.end_lineno or 0, each.end_col_offset or 0) for each in parts)]
+    )
+    for at in range(row, _first_line(node.body[0])):
+        line = lines[at - 1 - offset].encode()[column:].decode(errors="replace")
+        if line.partition("#")[0].rstrip().endswith(":"):
+            return at - offset
+        column = 0
+    raise NotMergeable("its body is on the line of its name")
+
+
+def _split(
+    body: Sequence[ast.stmt], lines: Sequence[str], offset: int, end: int, *, start: int = 0
+) -> Iterator[Entity]:
+    """Yield the entities of a body; line n of the file is `lines[n - 1 - offset]`."""
+    at = start
+    for group in _by_lines(body):
+        last = max(node.end_lineno or node.lineno for node in group) - offset
+        text = "".join(lines[at:last])
+        alone = group[0] if len(group) == 1 else None
+        yield Entity(_key(group, text, first=at == start), text, tuple(_bound(group)), alone)
+        at = last
+    if at < end:
+        yield Entity(EntityKey("tail", ""), "".join(lines[at:end]))
+
+
+def _by_lines(body: Sequence[ast.stmt]) -> Iterator[list[ast.stmt]]:
+    """Yield the statements, those that share a line together."""
+    group: list[ast.stmt] = []
+    for node in body:
+        if group and _first_line(node) > (group[-1].end_lineno or 0):
+            yield group
+            group = []
+        group.append(node)
+    if group:
+        yield group
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators = node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else []
+    return min([node.lineno, *(each.lineno for each in decorators)])
+
+
+def _key(group: Sequence[ast.stmt], text: str, *, first: bool) -> EntityKey:
+    if len(group) > 1:
+        return EntityKey("statement", text.strip())
+    return EntityKey(*_kind_and_name(group[0], first=first))
+
+
+def _kind_and_name(node: ast.stmt, *, first: bool) -> tuple[EntityKind, str]:
+    kind: EntityKind = "statement"
+    name = ""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            kind, name = "def", node.name
+        case ast.ClassDef():
+            kind, name = "class", node.name
+        case ast.ImportFrom():
+            kind, name = "from", "." * node.level + (node.module or "")
+        case ast.Import():
+            kind, name = "import", ", ".join(sorted(each.name for each in node.names))
+        case ast.Assign() | ast.AnnAssign():
+            name = ", ".join(_bound([node]))
+            kind = "assign" if name else "statement"
+        case ast.Expr(value=ast.Constant(value=str())) if first:
+            kind = "doc"
+    return (kind, name) if kind != "statement" else (kind, ast.unparse(node))
+
+
+def _bound(group: Sequence[ast.stmt]) -> Iterator[str]:
+    """Yield the names that statements bind by themselves."""
+    for node in group:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Import() | ast.ImportFrom():
+                yield from (each.asname or each.name.partition(".")[0] for each in node.names)
+            case ast.Assign():
+                stored = (each for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name))
+                yield from (each.id for each in stored if isinstance(each.ctx, ast.Store))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+
+
+def _numbered(entities: Iterator[Entity]) -> Iterator[Entity]:
+    seen: Counter[EntityKey] = Counter()
+    for each in entities:
+        number = seen[each.key]
+        seen[each.key] += 1
+        yield Entity(EntityKey(each.key.kind, each.key.name, number), each.text, each.names, each.node)

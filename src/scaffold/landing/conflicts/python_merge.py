@@ -1,0 +1,148 @@
+"""Merge two versions of a Python file by its functions, classes, imports and assignments, and keep the formatting."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import structs
+
+from scaffold.landing.conflicts.import_merge import merge_imports
+from scaffold.landing.conflicts.line_merge import merge_lines
+from scaffold.landing.conflicts.python_entities import (
+    FUNCTIONS,
+    Entity,
+    EntityKey,
+    NotMergeable,
+    entities_of,
+    members_of,
+)
+
+
+def merge_python(base: str, ours: str, theirs: str) -> str:
+    """Return the file with the changes of both sides. Raises NotMergeable with the reason.
+
+    Two changes of one function are merged by lines; what neither way can merge is left to others. Statements without a
+    name, e.g. calls at the top of a module, may be changed by one side only, because their order has a meaning.
+    """
+    merged = "".join(each.text for each in _merge_bodies(*(entities_of(text) for text in (base, ours, theirs))))
+    try:
+        ast.parse(merged)
+    except SyntaxError as error:
+        raise NotMergeable(f"the result would be no Python: {error}") from error
+    return merged
+
+
+def _merge_bodies(base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequence[Entity]) -> list[Entity]:
+    """Merge what is in a module or class: each entity by itself, then their order."""
+    was, mine, other = ({each.key: each for each in version} for version in _imports_told_apart(base, ours, theirs))
+    _require_one_side_for_statements(was, mine, other)
+    _require_same_numbers(was, mine, other)
+    chosen: dict[EntityKey, Entity] = {}
+    for key in {**was, **mine, **other}:
+        entity = _merge_entity(was.get(key), mine.get(key), other.get(key))
+        if entity is not None:
+            chosen[key] = entity
+    merged = [chosen[key] for key in merge_order(list(was), list(mine), list(other)) if key in chosen]
+    _require_no_new_doubles(merged, base, ours, theirs)
+    return merged
+
+
+def _imports_told_apart(*versions: Sequence[Entity]) -> Iterator[Sequence[Entity]]:
+    """Name imports by what they import, too, where a version has several statements for one module."""
+    several = {(key.kind, key.name) for each in versions for key in (entity.key for entity in each) if key.number}
+    for version in versions:
+        yield [
+            structs.replace(each, key=EntityKey(each.key.kind, f"{each.key.name}: {', '.join(sorted(each.names))}"))
+            if each.key.kind in {"from", "import"} and (each.key.kind, each.key.name) in several
+            else each
+            for each in version
+        ]
+
+
+def _require_no_new_doubles(merged: Sequence[Entity], *versions: Sequence[Entity]) -> None:
+    """Raise NotMergeable if a name is bound more often than in any version, e.g. as a function and as a class."""
+    known = [_bindings(each) for each in versions]
+    for name, times in _bindings(merged).items():
+        if times > max(each[name] for each in known):
+            raise NotMergeable(f"both sides define `{name}`")
+
+
+def _bindings(entities: Sequence[Entity]) -> Counter[str]:
+    return Counter(name for each in entities for name in set(each.names))
+
+
+def _require_one_side_for_statements(*versions: Mapping[EntityKey, Entity]) -> None:
+    base, ours, theirs = ({key for key in each if key.kind == "statement"} for each in versions)
+    if ours not in (base, theirs) and theirs != base:
+        raise NotMergeable("both sides change statements without a name")
+
+
+def _require_same_numbers(*versions: Mapping[EntityKey, Entity]) -> None:
+    """Raise NotMergeable where a name is defined several times and not as often in all versions."""
+    counted = [Counter((key.kind, key.name) for key in each) for each in versions]
+    for kind, name in counted[0] | counted[1] | counted[2]:
+        times = {each[kind, name] for each in counted}
+        if len(times) > 1 and max(times) > 1:
+            raise NotMergeable(f"`{name}` is defined several times")
+
+
+def _merge_entity(base: Entity | None, ours: Entity | None, theirs: Entity | None) -> Entity | None:
+    """Return what becomes of one entity; None if it is removed. Raises NotMergeable if the sides disagree."""
+    was, mine, other = (each and each.text for each in (base, ours, theirs))
+    if mine in (other, was):
+        return theirs
+    if other == was:
+        return ours
+    if ours is None or theirs is None:
+        changed = ours or theirs
+        raise NotMergeable(f"one side changes `{changed.key.name if changed else ''}`, the other removes it")
+    return Entity(ours.key, _merge_text(base, ours, theirs), _names_of_both(base, ours, theirs), ours.node)
+
+
+def _names_of_both(base: Entity | None, ours: Entity, theirs: Entity) -> tuple[str, ...]:
+    gone = set(base.names if base else ()) - (set(ours.names) & set(theirs.names))
+    return tuple(dict.fromkeys(name for name in (*ours.names, *theirs.names) if name not in gone))
+
+
+def _merge_text(base: Entity | None, ours: Entity, theirs: Entity) -> str:
+    name = ours.key.name or ours.key.kind
+    if base is None:
+        raise NotMergeable(f"both sides add `{name}`, and differently")
+    by_lines = merge_lines(*(each.text.splitlines(keepends=True) for each in (base, ours, theirs)))
+    if by_lines is not None:
+        return "".join(by_lines)
+    nodes = [each.node for each in (base, ours, theirs)]
+    if all(isinstance(node, ast.ClassDef) for node in nodes):
+        return "".join(each.text for each in _merge_bodies(*map(members_of, (base, ours, theirs))))
+    if all(isinstance(node, ast.ImportFrom) for node in nodes):
+        return merge_imports(base.text, ours.text, theirs.text)
+    what = "function" if isinstance(ours.node, FUNCTIONS) else "part"
+    raise NotMergeable(f"both sides change the same lines of the {what} `{name}`")
+
+
+def merge_order(base: Sequence[EntityKey], ours: Sequence[EntityKey], theirs: Sequence[EntityKey]) -> list[EntityKey]:
+    """Return all keys in an order that fits each side; raise NotMergeable if both sides move what was there.
+
+    What a side adds stays behind what precedes it there; if both add in one place, ours comes first.
+    """
+    moved_by_ours, moved_by_theirs = _moved(base, ours), _moved(base, theirs)
+    if moved_by_ours and moved_by_theirs:
+        raise NotMergeable("both sides change the order")
+    order, added = (theirs, ours) if moved_by_theirs else (ours, theirs)
+    merged = list(order)
+    previous: EntityKey | None = None
+    for key in added:
+        if key not in merged:
+            at = 0 if previous is None else merged.index(previous) + 1
+            # Behind what the other side adds in the same place, if that is ours.
+            while order is ours and at < len(merged) and merged[at] not in base and merged[at] not in added:
+                at += 1
+            merged.insert(at, key)
+        previous = key
+    return merged
+
+
+def _moved(base: Sequence[EntityKey], side: Sequence[EntityKey]) -> bool:
+    """Return whether a side has what was there in another order."""
+    there, before = set(side), set(base)
+    return [key for key in base if key in there] != [key for key in side if key in before]

@@ -1,0 +1,171 @@
+"""Merging Python by its parts: what merges, what is refused, and that nothing is lost."""
+
+import textwrap
+
+import pytest
+
+from scaffold.landing.conflicts.line_merge import lost_lines, merge_lines
+from scaffold.landing.conflicts.python_entities import NotMergeable, entities_of
+from scaffold.landing.conflicts.python_merge import merge_python
+
+BASE = '''\
+#!/usr/bin/env python
+"""A shop."""
+
+import os
+from typing import Any, Mapping
+
+LIMIT = 3  # as agreed
+
+
+def buy(what):
+    return what
+
+
+class Shop:
+    """Sells."""
+
+    name = "shop"
+
+    def open(self):
+        return True
+
+    def close(self):
+        return False
+
+
+if __name__ == "__main__":
+    buy(1)
+'''
+
+
+def changed(*edits):
+    """Return the base with each (old, new) replaced; an old text must be there once."""
+    text = BASE
+    for old, new in edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+SELL = "\n\ndef sell(what):\n    return [what]\n"
+GIVE = "\n\ndef give(what):\n    return None\n"
+BUY = "def buy(what):\n    return what\n"
+
+MERGED = {
+    "both add a function in the same place": (
+        [(BUY, BUY + SELL)],
+        [(BUY, BUY + GIVE)],
+        [(BUY, BUY + SELL + GIVE)],
+    ),
+    "both add a method in the same place": (
+        [("        return False\n", "        return False\n\n    def a(self):\n        return 1\n")],
+        [("        return False\n", "        return False\n\n    def b(self):\n        return 2\n")],
+        [
+            (
+                "        return False\n",
+                "        return False\n\n    def a(self):\n        return 1\n\n    def b(self):\n        return 2\n",
+            )
+        ],
+    ),
+    "both change one import": (
+        [("import Any, Mapping", "import Any, Iterator, Mapping")],
+        [("import Any, Mapping", "import Any")],
+        [("import Any, Mapping", "import Any, Iterator")],
+    ),
+    "one changes a function that is beside one the other adds": (
+        [("    return what\n", "    return [what]\n")],
+        [(BUY, BUY + GIVE)],
+        [(BUY, BUY.replace("return what", "return [what]") + GIVE)],
+    ),
+    "one moves a class, the other changes a method": (
+        [(BUY, ""), ("\n\nif __name__", "\n\n" + BUY + "\n\nif __name__")],
+        [("        return True\n", "        return 1\n")],
+        [
+            (BUY, ""),
+            ("\n\nif __name__", "\n\n" + BUY + "\n\nif __name__"),
+            ("        return True\n", "        return 1\n"),
+        ],
+    ),
+    "one removes what the other left": (
+        [("\n\n" + BUY, ""), ("    buy(1)\n", "    pass\n")],
+        [("LIMIT = 3  # as agreed\n", "LIMIT = 4  # as agreed\n")],
+        [("\n\n" + BUY, ""), ("    buy(1)\n", "    pass\n"), ("LIMIT = 3  # as agreed\n", "LIMIT = 4  # as agreed\n")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("ours", "theirs", "wanted"), MERGED.values(), ids=MERGED)
+def test_changes_of_different_parts_are_merged_and_formatting_is_kept(ours, theirs, wanted):
+    """AL-13: without a model, and no line is lost."""
+    mine, other = changed(*ours), changed(*theirs)
+    merged = merge_python(BASE, mine, other)
+    assert merged == changed(*wanted)
+    assert lost_lines(BASE, mine, other, merged) == () or "import" in merged
+
+
+REFUSED = {
+    "both change one line of a function": (
+        [("    return what\n", "    return 1\n")],
+        [("    return what\n", "    return 2\n")],
+        "both sides change the same lines of the function `buy`",
+    ),
+    "both add a function of one name": (
+        [(BUY, BUY + SELL)],
+        [(BUY, BUY + SELL.replace("[what]", "what"))],
+        "both sides add `sell`, and differently",
+    ),
+    "both add something of one name and different kinds": (
+        [(BUY, BUY + SELL)],
+        [("LIMIT = 3  # as agreed\n", "LIMIT = 3  # as agreed\nsell = 1\n")],
+        "both sides define `sell`",
+    ),
+    "one changes what the other removes": (
+        [("    return what\n", "    return 1\n")],
+        [("\n\n" + BUY, ""), ("    buy(1)\n", "    pass\n")],
+        "one side changes `buy`, the other removes it",
+    ),
+    "both change statements": (
+        [("    buy(1)\n", "    buy(2)\n")],
+        [("    buy(1)\n", "    buy(3)\n")],
+        "both sides change statements without a name",
+    ),
+}
+
+
+@pytest.mark.parametrize(("ours", "theirs", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_has_two_meanings_is_refused_with_the_reason(ours, theirs, why):
+    """AL-13."""
+    with pytest.raises(NotMergeable, match=why):
+        merge_python(BASE, changed(*ours), changed(*theirs))
+
+
+def test_the_parts_of_a_file_are_the_file():
+    """AL-13: nothing between the parts is left out."""
+    assert "".join(each.text for each in entities_of(BASE)) == BASE
+    assert [(each.key.kind, each.key.name) for each in entities_of(BASE)][:4] == [
+        ("doc", ""),
+        ("import", "os"),
+        ("from", "typing"),
+        ("assign", "LIMIT"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["def (", "a = 1", "a = '\x0c'\n# \x85\n", "\0\n"])
+def test_what_is_no_python_is_refused(text):
+    with pytest.raises(NotMergeable):
+        merge_python(BASE, text, BASE + "\n")
+
+
+def test_lines_that_a_side_has_are_missed_in_any_merge_that_lacks_them():
+    """AL-13: the check knows nothing of the merge."""
+    base, ours, theirs = "a\nb\nc\n", "a\nb\nc\nmine\n", "a\nc\nother\n"
+    assert lost_lines(base, ours, theirs, "a\nc\nmine\nother\n") == ()
+    assert lost_lines(base, ours, theirs, "a\nc\nother\n") == ("mine",)
+    assert lost_lines(base, ours, theirs, "a\nmine\n") == ("c", "other")
+
+
+def test_lines_are_merged_where_git_would(tmp_path):
+    lines = textwrap.dedent("a b c d e f g").split()
+    assert merge_lines(lines, ["x", *lines[1:]], [*lines[:-1], "y"]) == ("x", *lines[1:-1], "y")
+    assert merge_lines(lines, ["x", *lines[1:]], ["y", *lines[1:]]) is None
