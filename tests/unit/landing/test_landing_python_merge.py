@@ -5,7 +5,8 @@ import textwrap
 import pytest
 
 from scaffold.landing.conflicts.line_merge import lost_lines, merge_lines
-from scaffold.landing.conflicts.python_entities import NotMergeable, entities_of
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.landing.conflicts.python_entities import entities_of
 from scaffold.landing.conflicts.python_merge import merge_python
 
 BASE = '''\

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from scaffold.landing.conflicts.python_entities import NotMergeable
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 ONE_LINE = 88
 """A statement of one line stays on one if it is not longer than this, or than it is in a version."""

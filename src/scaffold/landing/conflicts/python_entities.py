@@ -7,6 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
+
 EntityKind = Literal["header", "doc", "def", "class", "from", "import", "assign", "statement", "tail"]
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -32,10 +34,6 @@ class Entity(Struct, frozen=True):
     """The names that it binds."""
     node: object | None = None
     """Its syntax, if it is one statement alone."""
-
-
-class NotMergeable(Exception):
-    """A version of the file is no Python of this version, or has a form that is not taken apart."""
 
 
 def entities_of(source: str) -> tuple[Entity, ...]:

@@ -8,11 +8,11 @@ from msgspec import structs
 
 from scaffold.landing.conflicts.import_merge import merge_imports
 from scaffold.landing.conflicts.line_merge import merge_lines
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.python_entities import (
     FUNCTIONS,
     Entity,
     EntityKey,
-    NotMergeable,
     entities_of,
     members_of,
 )

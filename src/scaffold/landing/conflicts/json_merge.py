@@ -1,0 +1,212 @@
+"""Merge two versions of a JSON file, e.g. `package.json`, key by key; untouched text stays as it is. Pure."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.landing.conflicts.keyed_merge import merged_keys
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+class JsonValue(Struct, frozen=True):
+    """A value that is not merged any further, as it is written."""
+
+    text: str
+    value: Any
+
+    def written(self) -> str:
+        """Return it as it is written."""
+        return self.text
+
+
+class JsonObject(Struct, frozen=True):
+    """An object: what is between its braces and members, and the members in their order."""
+
+    members: Mapping[str, "JsonMember"]
+    first: str
+    between: str
+    last: str
+
+    @property
+    def value(self) -> Any:
+        """Return it as Python has it."""
+        return {key: each.node.value for key, each in self.members.items()}
+
+    def written(self) -> str:
+        """Return it as text."""
+        return _enclosed("{", [each.head + each.node.written() for each in self.members.values()], self, "}")
+
+
+class JsonArray(Struct, frozen=True):
+    """An array of strings and numbers."""
+
+    items: tuple[JsonValue, ...]
+    first: str
+    between: str
+    last: str
+
+    @property
+    def value(self) -> Any:
+        """Return it as Python has it."""
+        return [each.value for each in self.items]
+
+    def written(self) -> str:
+        """Return it as text."""
+        return _enclosed("[", [each.text for each in self.items], self, "]")
+
+
+JsonNode = JsonValue | JsonObject | JsonArray
+
+
+class JsonMember(Struct, frozen=True):
+    """A key with its colon and the space around it, and the value."""
+
+    head: str
+    node: JsonNode
+
+
+def merge_json(base: str, ours: str, theirs: str) -> str:
+    """Return the file with the changes of both sides. Raises NotMergeable with the reason."""
+    start, mine, end = _parse_file(ours)
+    (_, was, _), (_, other, _) = _parse_file(base), _parse_file(theirs)
+    return start + _merge(was, mine, other, "").written() + end
+
+
+def _merge(base: JsonNode | None, ours: JsonNode, theirs: JsonNode, place: str) -> JsonNode:
+    if base is not None and _same(theirs, base):
+        return ours
+    if base is not None and _same(ours, base):
+        return theirs
+    if _same(ours, theirs):
+        return ours
+    if isinstance(ours, JsonObject) and isinstance(theirs, JsonObject) and isinstance(base, JsonObject | None):
+        return _merge_objects(base, ours, theirs, place)
+    if isinstance(ours, JsonArray) and isinstance(theirs, JsonArray) and isinstance(base, JsonArray | None):
+        return _merge_arrays(base, ours, theirs)
+    raise NotMergeable(f"both sides change {place.removeprefix('.') or 'the whole'}")
+
+
+def _same(one: JsonNode, other: JsonNode) -> bool:
+    # `1`, `1.0` and `true` are equal in Python, and two things in JSON.
+    return json.dumps(one.value) == json.dumps(other.value)
+
+
+def _merge_objects(base: JsonObject | None, ours: JsonObject, theirs: JsonObject, place: str) -> JsonObject:
+    was = base.members if base else {}
+    members = {}
+    for key in {**was, **ours.members, **theirs.members}:
+        mine, other = ours.members.get(key), theirs.members.get(key)
+        if mine is not None and other is not None:
+            node = _merge(was[key].node if key in was else None, mine.node, other.node, f"{place}.{key}")
+            members[key] = JsonMember(mine.head, node)
+        elif (left := mine or other) is not None:
+            if key in was and not _same(was[key].node, left.node):
+                raise NotMergeable(f"one side changes {place.removeprefix('.')}.{key}, the other removes it")
+            members[key] = left
+    order = merged_keys(list(was), list(ours.members), list(theirs.members))
+    return _laid_out(ours, theirs, {key: members[key] for key in order})
+
+
+def _laid_out(ours: JsonObject, theirs: JsonObject, members: Mapping[str, JsonMember]) -> JsonObject:
+    """Return an object with the layout of the side that has the most members, which shows how they are separated."""
+    like = ours if len(ours.members) > 1 or len(theirs.members) <= len(ours.members) else theirs
+    return JsonObject(members, like.first, like.between, like.last)
+
+
+def _merge_arrays(base: JsonArray | None, ours: JsonArray, theirs: JsonArray) -> JsonArray:
+    was, mine, other = (
+        {each.text: each for each in side.items} for side in (base or JsonArray((), "", "", ""), ours, theirs)
+    )
+    for side, items in ((base, was), (ours, mine), (theirs, other)):
+        if side is not None and len(items) < len(side.items):
+            raise NotMergeable("an entry is there twice")
+    every = {**was, **mine, **other}
+    like = ours if len(ours.items) > 1 or len(theirs.items) <= len(ours.items) else theirs
+    merged = tuple(every[text] for text in merged_keys(list(was), list(mine), list(other)))
+    return JsonArray(merged, like.first, like.between, like.last)
+
+
+def _enclosed(opening: str, parts: Sequence[str], layout: JsonObject | JsonArray, closing: str) -> str:
+    if not parts:
+        return opening + closing
+    return opening + layout.first + layout.between.join(parts) + layout.last + closing
+
+
+def _parse_file(text: str) -> tuple[str, JsonNode, str]:
+    """Return what is before the value, the value, and what is after it."""
+    try:
+        start = _skip(text, 0)
+        node, end = _parse(text, start)
+    except (ValueError, IndexError, RecursionError) as error:
+        raise NotMergeable(f"no JSON: {error}") from error
+    if _skip(text, end) != len(text):
+        raise NotMergeable("no JSON: something follows its value")
+    return text[:start], node, text[end:]
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _parse(text: str, at: int) -> tuple[JsonNode, int]:
+    if text[at] == "{":
+        return _parse_object(text, at)
+    value, end = _DECODER.raw_decode(text, at)
+    leaf = JsonValue(text[at:end], value)
+    scalars = isinstance(value, list) and not any(isinstance(each, list | dict) for each in value)
+    return (_parse_array(text, at), end) if scalars else (leaf, end)
+
+
+def _parse_object(text: str, at: int) -> tuple[JsonObject, int]:
+    inner = _skip(text, at + 1)
+    first, between, members = text[at + 1 : inner], "", {}
+    at = inner
+    while text[at] != "}":
+        key, end = _DECODER.raw_decode(text, at)
+        colon = _skip(text, end)
+        if not isinstance(key, str) or text[colon] != ":":
+            raise ValueError(f"no key with a colon at character {at}")
+        if key in members:
+            raise NotMergeable(f"an object has the key `{key}` twice")
+        value_at = _skip(text, colon + 1)
+        node, end = _parse(text, value_at)
+        members[key] = JsonMember(text[at:value_at], node)
+        at, last, gap = _next(text, end, "}")
+        between = between or gap
+        if last is not None:
+            return JsonObject(members, first, between or "," + (first or " "), last), at
+    return JsonObject(members, first, ", ", ""), at + 1
+
+
+def _parse_array(text: str, at: int) -> JsonArray:
+    inner = _skip(text, at + 1)
+    first, between, items = text[at + 1 : inner], "", []
+    at = inner
+    while text[at] != "]":
+        value, end = _DECODER.raw_decode(text, at)
+        items.append(JsonValue(text[at:end], value))
+        at, last, gap = _next(text, end, "]")
+        between = between or gap
+        if last is not None:
+            return JsonArray(tuple(items), first, between or "," + (first or " "), last)
+    return JsonArray((), first, ", ", "")
+
+
+def _next(text: str, at: int, closing: str) -> tuple[int, str | None, str]:
+    """Return where it goes on, what is before the closing bracket if it comes now, and what separates two members."""
+    end = _skip(text, at)
+    if text[end] == closing:
+        return end + 1, text[at:end], ""
+    if text[end] != ",":
+        raise ValueError(f"no comma at character {end}")
+    following = _skip(text, end + 1)
+    if text[following] == closing:
+        raise ValueError(f"a comma before the end at character {end}")
+    return following, None, text[at:following]
