@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from scaffold.landing.conflicts.keyed_merge import merged_keys
+from scaffold.landing.conflicts.keyed_merge import merged_items, merged_keys
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -128,7 +128,7 @@ def _merge_arrays(base: JsonArray | None, ours: JsonArray, theirs: JsonArray) ->
             raise NotMergeable("an entry is there twice")
     every = {**was, **mine, **other}
     like = ours if len(ours.items) > 1 or len(theirs.items) <= len(ours.items) else theirs
-    merged = tuple(every[text] for text in merged_keys(list(was), list(mine), list(other)))
+    merged = tuple(every[text] for text in merged_items(list(was), list(mine), list(other)))
     return JsonArray(merged, like.first, like.between, like.last)
 
 

@@ -1,0 +1,86 @@
+"""Merge two versions of a TOML file, e.g. `pyproject.toml`, entry by entry; comments and layout of ours stay."""
+
+from collections.abc import MutableMapping
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import AbstractTable, Array
+
+from scaffold.landing.conflicts.keyed_merge import merged_items
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
+
+Table = MutableMapping[str, Any]
+
+
+def merge_toml(base: str, ours: str, theirs: str) -> str:
+    """Return the file with the changes of both sides. Raises NotMergeable with the reason."""
+    try:
+        was, mine, other = (tomlkit.parse(text) for text in (base, ours, theirs))
+        _bring_over(was, mine, other, "")
+        merged = tomlkit.dumps(mine)
+        wanted, written = _plain(mine), _plain(tomlkit.parse(merged))
+    except TOMLKitError as error:
+        raise NotMergeable(f"no TOML: {error}") from error
+    if written != wanted:
+        raise NotMergeable("the result would not be read as it was made")
+    return merged
+
+
+def _bring_over(base: Table | None, ours: Table, theirs: Table, place: str) -> None:
+    """Make in `ours` what `theirs` changed since `base`."""
+    was = base if base is not None else {}
+    for key in list(dict.fromkeys([*was, *theirs])):
+        name = f"{place}{key}"
+        if key in was and key in theirs and _plain(was[key]) == _plain(theirs[key]):
+            continue
+        if key not in ours:
+            if key in theirs and key in was:
+                raise NotMergeable(f"one side changes {name}, the other removes it")
+            if key in theirs:
+                ours[key] = theirs[key]
+        elif key not in theirs:
+            if _plain(was[key]) != _plain(ours[key]):
+                raise NotMergeable(f"one side changes {name}, the other removes it")
+            del ours[key]
+        else:
+            _bring_over_value(was.get(key), ours, theirs, key, name)
+
+
+def _bring_over_value(was: Any, ours: Table, theirs: Table, key: str, name: str) -> None:
+    """Make in `ours` the change of one value that both sides have."""
+    mine, other = ours[key], theirs[key]
+    if _plain(mine) == _plain(other):
+        return
+    if _is_table(mine) and _is_table(other) and (was is None or _is_table(was)):
+        _bring_over(was, mine, other, f"{name}.")
+    elif _is_list(mine) and _is_list(other) and (was is None or _is_list(was)):
+        _bring_over_items([] if was is None else was, mine, other)
+    elif was is not None and _plain(was) == _plain(mine):
+        ours[key] = other
+    else:
+        raise NotMergeable(f"both sides change {name}")
+
+
+def _bring_over_items(was: Any, mine: Array, other: Array) -> None:
+    """Make in `mine` what `other` changed, entry by entry, so that comments between entries stay."""
+    merged = merged_items(*(list(each) for each in (was, mine, other)))
+    for at in reversed([at for at, item in enumerate(mine) if item not in merged]):
+        del mine[at]
+    for at, item in enumerate(merged):
+        if item not in mine:
+            mine.insert(at, item)
+    if list(mine) != merged:
+        raise NotMergeable("both sides change the order of a list")
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, AbstractTable | tomlkit.TOMLDocument) or type(value).__name__ == "OutOfOrderTableProxy"
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Array | list) and all(isinstance(each, str) for each in value)
+
+
+def _plain(value: Any) -> Any:
+    return value.unwrap() if hasattr(value, "unwrap") else value

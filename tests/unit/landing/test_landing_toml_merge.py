@@ -1,0 +1,102 @@
+"""Merging TOML by its entries."""
+
+import pytest
+
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.landing.conflicts.toml_merge import merge_toml
+
+BASE = """\
+# A shop.
+[project]
+name = "shop"  # for good
+version = "1.0"
+dependencies = [
+    "attrs>=21",  # for its classes
+    "click",
+]
+
+[project.optional-dependencies]
+test = ["pytest"]
+
+[tool.ruff]
+line-length = 88
+
+[[tool.mypy.overrides]]
+module = "x"
+
+[project.scripts]
+shop = "shop:main"
+"""
+
+
+def changed(*edits):
+    text = BASE
+    for old, new in edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+CLICK = '    "click",\n'
+MERGED = {
+    "both add a dependency in the same place": (
+        [(CLICK, CLICK + '    "rich",\n')],
+        [(CLICK, CLICK + '    "httpx",\n')],
+        [(CLICK, CLICK + '    "httpx",\n    "rich",\n')],
+    ),
+    "one raises a requirement, the other adds one beside it": (
+        [('"attrs>=21"', '"attrs>=22"')],
+        [(CLICK, CLICK + '    "rich",\n')],
+        [('"attrs>=21"', '"attrs>=22"'), (CLICK, CLICK + '    "rich",\n')],
+    ),
+    "both set something else of a tool": (
+        [("line-length = 88\n", 'line-length = 88\nsrc = ["src"]\n')],
+        [("line-length = 88\n", "line-length = 100\n")],
+        [("line-length = 88\n", 'line-length = 100\nsrc = ["src"]\n')],
+    ),
+    "one changes a version, the other the name beside it": (
+        [('"1.0"', '"1.1"')],
+        [('"shop"  #', '"store"  #')],
+        [('"1.0"', '"1.1"'), ('"shop"  #', '"store"  #')],
+    ),
+}
+
+
+@pytest.mark.parametrize(("ours", "theirs", "wanted"), MERGED.values(), ids=MERGED)
+def test_entries_of_both_sides_are_kept_with_comments_and_layout(ours, theirs, wanted):
+    """AL-13: a manifest is merged by its entries."""
+    assert merge_toml(BASE, changed(*ours), changed(*theirs)) == changed(*wanted)
+
+
+REFUSED = {
+    "both raise a requirement": (
+        [('"attrs>=21"', '"attrs>=22"')],
+        [('"attrs>=21"', '"attrs>=23"')],
+        "both sides replace",
+    ),
+    "both add a requirement of one package": (
+        [(CLICK, CLICK + '    "rich>=1",\n')],
+        [(CLICK, CLICK + '    "rich>=2",\n')],
+        "both sides add an entry for rich",
+    ),
+    "both change a version": ([('"1.0"', '"1.1"')], [('"1.0"', '"2.0"')], "both sides change project.version"),
+    "one removes what the other changes": (
+        [("[tool.ruff]\nline-length = 88\n\n", "")],
+        [("line-length = 88\n", "line-length = 100\n")],
+        "one side changes tool.ruff, the other removes it",
+    ),
+    "one is no TOML": ([("[project]", "[project")], [('"1.0"', '"2.0"')], "no TOML"),
+}
+
+
+@pytest.mark.parametrize(("ours", "theirs", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_has_two_meanings_is_refused_with_the_reason(ours, theirs, why):
+    """AL-13."""
+    with pytest.raises(NotMergeable, match=why):
+        merge_toml(BASE, changed(*ours), changed(*theirs))
+
+
+def test_a_table_that_one_side_adds_comes_with_its_comments():
+    """AL-13."""
+    added = BASE + "\n[tool.black]\nstrict = true  # always\n"
+    assert "strict = true  # always\n" in merge_toml(BASE, changed(('"1.0"', '"1.1"')), added)
