@@ -7,6 +7,19 @@ from difflib import SequenceMatcher
 from msgspec import Struct
 
 
+def merge_union(base: str, ours: str, theirs: str) -> str:
+    """Return the text with the lines of both sides where both changed it, ours first; a line of both comes once."""
+    merged: list[str] = []
+    versions = [text.splitlines(keepends=True) for text in (base, ours, theirs)]
+    for was, mine, other in _regions(*versions):
+        chosen = _choose(was, mine, other)
+        if chosen is None:
+            kept = [line for line in mine if line not in was or line in other]
+            chosen = [*kept, *(line for line in other if line not in was and line not in mine)]
+        merged += chosen
+    return "".join(line if line.endswith("\n") else line + "\n" for line in merged)
+
+
 class _Stable(Struct, frozen=True):
     """Lines that are the same in all versions: where they begin in each, and how many there are."""
 
@@ -19,16 +32,24 @@ class _Stable(Struct, frozen=True):
 def merge_lines(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...] | None:
     """Return the lines with the changes of both sides; None if they change the same or adjacent lines differently."""
     merged: list[str] = []
-    at = _Stable(0, 0, 0, 0)
-    for stable in _stable_regions(base, ours, theirs):
-        was = base[at.base : stable.base]
-        chosen = _choose(was, ours[at.ours : stable.ours], theirs[at.theirs : stable.theirs])
+    for was, mine, other in _regions(base, ours, theirs):
+        chosen = _choose(was, mine, other)
         if chosen is None:
             return None
         merged += chosen
-        merged += base[stable.base : stable.base + stable.size]
-        at = _Stable(stable.base + stable.size, stable.ours + stable.size, stable.theirs + stable.size, 0)
     return tuple(merged)
+
+
+def _regions(
+    base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]
+) -> Iterator[tuple[Sequence[str], Sequence[str], Sequence[str]]]:
+    """Yield the three versions of each region, in order: those that a side changed, and those that none did."""
+    at = _Stable(0, 0, 0, 0)
+    for stable in _stable_regions(base, ours, theirs):
+        yield base[at.base : stable.base], ours[at.ours : stable.ours], theirs[at.theirs : stable.theirs]
+        same = base[stable.base : stable.base + stable.size]
+        yield same, same, same
+        at = _Stable(stable.base + stable.size, stable.ours + stable.size, stable.theirs + stable.size, 0)
 
 
 def _choose(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Sequence[str] | None:

@@ -1,0 +1,141 @@
+"""Merge two versions of a `go.mod` by its directives, and of a `go.sum` by its lines. Pure.
+
+Of two raised requirements Go itself would build with the higher one, so that is taken.
+https://go.dev/ref/mod#minimal-version-selection
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
+
+RAISED = frozenset({"require", "go", "toolchain"})
+"""Directives of which the higher version holds."""
+_WORD = re.compile(r'"[^"]*"|`[^`]*`|[^\s]+')
+
+
+class GoLine(Struct, frozen=True):
+    """A line of a `go.mod`."""
+
+    text: str
+    key: tuple[str, str] | None
+    """The directive, and what it is about; None for comments, brackets and empty lines."""
+    version: str
+    """What it says about that."""
+    block: int
+    """The number of the block with brackets that it is in; 0 for none."""
+
+
+def merge_go_mod(base: str, ours: str, theirs: str) -> str:
+    """Return the file with the changes of both sides, in the layout of ours. Raises NotMergeable with the reason."""
+    was, mine, other = (_by_key(_read(text)) for text in (base, ours, theirs))
+    lines = list(_read(ours))
+    for key in {**was, **other}:
+        before, now, here = was.get(key), other.get(key), mine.get(key)
+        if _said(before) == _said(now) or _said(here) == _said(now):
+            continue
+        if _said(here) != _said(before):
+            if here is None or now is None or key[0] not in RAISED:
+                raise NotMergeable(f"both sides change {' '.join(key).strip()}")
+            now = max(here, now, key=lambda line: version_key(line.version))
+        if here is not None:
+            at = lines.index(here)
+            lines[at : at + 1] = [] if now is None else [_placed(now, here)]
+        elif now is not None:
+            _insert(lines, now)
+    return "".join(line.text for line in lines)
+
+
+def merge_go_sum(base: str, ours: str, theirs: str) -> str:
+    """Return the lines of both sides without those that one of them removed, sorted as Go writes them."""
+    was, mine, other = (set(text.splitlines(keepends=True)) for text in (base, ours, theirs))
+    removed = was - (mine & other)
+    return "".join(sorted((mine | other) - removed))
+
+
+def version_key(version: str) -> tuple[object, ...]:
+    """Return what orders versions as Go does: `v1.2.0` is after `v1.2.0-rc.1` and before `v1.10.0`."""
+    words = version.split()
+    core, _, build = (words[0] if words else "").removeprefix("v").removeprefix("go").partition("+")
+    numbers, _, pre = core.partition("-")
+    main = tuple(int(each) if each.isdigit() else 0 for each in numbers.split("."))
+    parts = tuple((0, int(each), "") if each.isdigit() else (1, 0, each) for each in re.split(r"[.]", pre) if each)
+    return main, not pre, parts, build
+
+
+def _said(line: GoLine | None) -> str | None:
+    return None if line is None else line.version
+
+
+def _read(text: str) -> Iterator[GoLine]:
+    """Yield the lines; raise NotMergeable for a form that is not known."""
+    block, directive = 0, ""
+    opened = 0
+    for line in text.splitlines(keepends=True):
+        words = _WORD.findall(line.partition("//")[0])
+        comment = line.partition("//")[2].strip()
+        if not words:
+            yield GoLine(line, None, "", block)
+        elif block and words == [")"]:
+            yield GoLine(line, None, "", block)
+            block, directive = 0, ""
+        elif len(words) == 2 and words[1] == "(":
+            opened += 1
+            block, directive = opened, words[0]
+            yield GoLine(line, None, "", block)
+        elif "(" in words or ")" in words:
+            raise NotMergeable(f"a line of a form that is not known: {line.strip()}")
+        else:
+            name, *rest = [directive, *words] if block else words
+            yield GoLine(line, *_key(name, rest, comment), block)
+
+
+def _key(name: str, words: Sequence[str], comment: str) -> tuple[tuple[str, str], str]:
+    """Return the key of a directive, and what it says about that."""
+    if name in {"go", "toolchain", "module"}:
+        return (name, ""), " ".join(words)
+    if name == "replace" and "=>" in words:
+        at = words.index("=>")
+        return (name, " ".join(words[:at])), " ".join(words[at:])
+    if name == "require" and len(words) == 2:
+        return (name, words[0]), f"{words[1]} {comment}".strip()
+    return (name, " ".join(words)), comment
+
+
+def _by_key(lines: Iterator[GoLine]) -> dict[tuple[str, str], GoLine]:
+    found: dict[tuple[str, str], GoLine] = {}
+    for line in lines:
+        if line.key in found:
+            raise NotMergeable(f"{' '.join(line.key)} is there twice")
+        if line.key is not None:
+            found[line.key] = line
+    return found
+
+
+def _placed(line: GoLine, where: GoLine) -> GoLine:
+    """Return a line as it is written inside or outside of brackets, as the line that it replaces is."""
+    return GoLine(_written(line, in_block=bool(where.block)), line.key, line.version, where.block)
+
+
+def _written(line: GoLine, *, in_block: bool) -> str:
+    name = line.key[0] if line.key else ""
+    bare = line.text.strip().removeprefix(f"{name} ").strip() if not line.block else line.text.strip()
+    return f"\t{bare}\n" if in_block else f"{name} {bare}\n"
+
+
+def _insert(lines: list[GoLine], new: GoLine) -> None:
+    """Insert a line beside those of its directive that are indirect if it is, in their order; else at the end."""
+    name = new.key[0] if new.key else ""
+    indirect = "indirect" in new.version
+    alike = [line for line in lines if line.key and line.key[0] == name]
+    beside = [line for line in alike if ("indirect" in line.version) == indirect] or alike
+    if not beside:
+        lines.append(GoLine("\n" + _written(new, in_block=False), new.key, new.version, 0))
+        return
+    block = beside[-1].block
+    there = [line for line in lines if line.block == block and line in beside]
+    after = [line for line in there if str(line.key) < str(new.key)]
+    at = lines.index(after[-1]) + 1 if after else lines.index(there[0])
+    lines.insert(at, GoLine(_written(new, in_block=bool(block)), new.key, new.version, block))

@@ -1,0 +1,49 @@
+"""Each kind of file by its merge, and the check that is independent of it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.landing.conflicts.file_merge import FileRefused, FileResolved, FileVersions, merge_file
+from scaffold.landing.conflicts.line_merge import invented_lines, lost_lines, merge_lines, merge_union
+
+NEWS = "# News\n\n- old\n"
+
+
+def test_lines_of_both_sides_are_kept_where_a_file_is_declared_to_be_a_union():
+    """AL-13."""
+    versions = FileVersions(
+        "NEWS.md", NEWS, NEWS.replace("- old", "- mine\n- old"), NEWS.replace("- old", "- other\n- old")
+    )
+    assert merge_file(versions, union=True) == FileResolved("# News\n\n- mine\n- other\n- old\n", "union")
+    assert merge_file(versions) == FileRefused("no merge is known for this kind of file")
+
+
+def test_a_merge_that_loses_a_line_is_refused_whatever_made_it():
+    """AL-13: here the library for TOML drops a comment."""
+    base = '[tool.mypy.overrides]\na = 1\n\n[project]\nname = "x"\n'
+    theirs = base + "\n[tool.mypy]\nstrict = true  # always\n"
+    refused = merge_file(FileVersions("pyproject.toml", base, base.replace('"x"', '"y"'), theirs))
+    assert refused == FileRefused("the merge would have lost 1 line, e.g. 'strict = true  # always'")
+
+
+LINES = st.lists(st.sampled_from("abcdefgh"), max_size=8)
+
+
+@given(LINES, LINES, LINES)
+def test_a_union_loses_no_line(base, ours, theirs):
+    """AL-13."""
+    texts = ["".join(f"{line}\n" for line in each) for each in (base, ours, theirs)]
+    merged = merge_union(*texts)
+    assert (set(ours) | set(theirs)) - set(base) <= set(merged.split())
+
+
+@given(st.lists(st.integers(0, 40).map(str), max_size=12, unique=True), LINES, LINES)
+def test_a_merge_of_lines_loses_and_invents_none(base, mine, other):
+    """AL-13: for lines that are there once."""
+    ours = [*base[: len(base) // 2], *(f"o{line}" for line in mine), *base[len(base) // 2 :]]
+    theirs = [*(f"t{line}" for line in other), *base]
+    merged = merge_lines(base, ours, theirs)
+    if merged is not None:
+        texts = ["".join(f"{line}\n" for line in each) for each in (base, ours, theirs, merged)]
+        assert lost_lines(*texts) == ()
+        assert invented_lines(*texts) == ()

@@ -1,0 +1,67 @@
+"""Merging the manifests of Go."""
+
+import pytest
+
+from scaffold.landing.conflicts.go_merge import merge_go_mod, merge_go_sum, version_key
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
+
+BASE = """\
+module example.org/shop
+
+go 1.21
+
+require (
+\tgithub.com/a/a v1.0.0
+\tgithub.com/c/c v1.2.0
+)
+
+require github.com/x/x v0.1.0 // indirect
+
+replace github.com/a/a => ../a
+"""
+
+
+def changed(old, new):
+    assert BASE.count(old) == 1
+    return BASE.replace(old, new)
+
+
+A, C = "\tgithub.com/a/a v1.0.0\n", "\tgithub.com/c/c v1.2.0\n"
+B, D = "\tgithub.com/b/b v1.0.0\n", "\tgithub.com/d/d v1.0.0 // why\n"
+
+MERGED = {
+    "both require something new": ((A, A + B), (C, C + D), (A + C, A + B + C + D)),
+    "both raise one requirement": (("c v1.2.0", "c v1.10.0"), ("c v1.2.0", "c v1.9.0"), ("c v1.2.0", "c v1.10.0")),
+    "both raise the language": (("go 1.21", "go 1.22"), ("go 1.21", "go 1.22.3"), ("go 1.21", "go 1.22.3")),
+    "one removes, the other raises another": ((A, ""), ("c v1.2.0", "c v1.3.0"), (A + C, C.replace("1.2", "1.3"))),
+}
+
+
+@pytest.mark.parametrize(("ours", "theirs", "wanted"), MERGED.values(), ids=MERGED)
+def test_requirements_of_both_sides_are_kept(ours, theirs, wanted):
+    """AL-13: the higher version, as Go itself chooses."""
+    assert merge_go_mod(BASE, changed(*ours), changed(*theirs)) == changed(*wanted)
+
+
+REFUSED = {
+    "both change a replacement": (("=> ../a", "=> ../b"), ("=> ../a", "=> ../c"), "both sides change replace"),
+    "one removes what the other raises": ((A, ""), ("a v1.0.0", "a v1.1.0"), "both sides change require"),
+}
+
+
+@pytest.mark.parametrize(("ours", "theirs", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_has_two_meanings_is_refused_with_the_reason(ours, theirs, why):
+    """AL-13."""
+    with pytest.raises(NotMergeable, match=why):
+        merge_go_mod(BASE, changed(*ours), changed(*theirs))
+
+
+def test_versions_are_in_the_order_of_go():
+    given = ["v1.10.0", "v1.2.0", "v1.9.0", "v1.2.0-rc.2", "v0.0.0-20200101000000-abcdef", "v1.2.0-rc.1"]
+    ordered = ["v0.0.0-20200101000000-abcdef", "v1.2.0-rc.1", "v1.2.0-rc.2", "v1.2.0", "v1.9.0", "v1.10.0"]
+    assert sorted(given, key=version_key) == ordered
+
+
+def test_sums_of_both_sides_are_kept_sorted():
+    """AL-13."""
+    assert merge_go_sum("a h1\nc h1\n", "a h1\nb h1\nc h1\n", "a h1\nd h1\n") == "a h1\nb h1\nd h1\n"
