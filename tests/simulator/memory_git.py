@@ -98,9 +98,17 @@ class Objects:
         for ref, new in moves.items():
             self.move(ref, new)
 
+    def base(self, ours: str, theirs: str) -> Files:
+        """Return the files of the base of a merge."""
+        return next(self.files(each) for each in self.history(theirs) if self.contains(ours, each))
+
+    def text_of(self, blob: str) -> str:
+        """Return the text of a file by its id."""
+        return next(text for files in self.trees.values() for text in files.values() if _blob(text) == blob)
+
     def merged(self, ours: str, theirs: str) -> tuple[Files, tuple[str, ...]]:
         """Return the merge of two commits, and the conflicting paths."""
-        base = next(self.files(each) for each in self.history(theirs) if self.contains(ours, each))
+        base = self.base(ours, theirs)
         one, other = self.files(ours), self.files(theirs)
         result, conflicts = dict[str, str](), []
         for path in sorted({*base, *one, *other}):
@@ -177,10 +185,8 @@ class MemoryGit:
                 return 0, "\n".join(f"{commit} {ref}" for ref, commit in found)
             case ("merge-base", "--is-ancestor", older, newer):
                 return 0 if objects.contains(newer, older) else 1, ""
-            case ("merge-tree", "--write-tree", "-z", "--name-only", ours, theirs):
-                files, conflicts = objects.merged(ours, theirs)
-                listed = "".join(f"{path}\0" for path in conflicts)
-                return (1, f"{objects.tree(files)}\0{listed}\0") if conflicts else (0, f"{objects.tree(files)}\0")
+            case ("merge-tree" | "check-attr" | "cat-file", *_) | ("rev-list", "--reverse", *_):
+                return self._about_merge(args, stdin)
             case (*words, commit) if tuple(words) == TREE_OF:
                 return 0, objects.commits[self._known(commit)].tree
             case ("commit-tree", *flags, "-F", "-", tree):
@@ -191,6 +197,42 @@ class MemoryGit:
                 return self._about_files(args, env["GIT_INDEX_FILE"])
             case _:
                 return 0, self._listed(args)
+
+    def _about_merge(self, args: tuple[str, ...], stdin: str) -> tuple[int, str]:
+        """Merge two commits, or answer what is asked about their files in conflict."""
+        objects = self._objects
+        match args:
+            case ("merge-tree", "--write-tree", "-z", ours, theirs):
+                return self._merge_tree(ours, theirs)
+            case ("check-attr", "--cached", "-z", "--stdin", *names):
+                paths = stdin.split("\0")[:-1]
+                return 0, "".join(f"{path}\0{name}\0unspecified\0" for path in paths for name in names)
+            case ("cat-file", "--batch", "-z"):
+                found = [(blob, objects.text_of(blob).encode()) for blob in stdin.split("\0")[:-1]]
+                return 0, "".join(f"{blob} blob {len(data)}\n{data.decode()}\n" for blob, data in found)
+            case ("rev-list", "--reverse", "--topo-order", "--parents", _, head, tip):
+                known = set(objects.history(tip.removeprefix("^")))
+                added = [each for each in objects.history(head) if each not in known]
+                return 0, "\n".join(" ".join((each, *objects.commits[each].parents)) for each in reversed(added))
+            case _:
+                raise NotImplementedError(f"git {' '.join(args)}")
+
+    def _merge_tree(self, ours: str, theirs: str) -> tuple[int, str]:
+        """Merge two commits; name the versions in conflict, and say what kind of conflict it is."""
+        objects = self._objects
+        files, conflicts = objects.merged(ours, theirs)
+        if not conflicts:
+            return 0, f"{objects.tree(files)}\0"
+        base = objects.base(ours, theirs)
+        staged = [
+            f"100644 {_blob(version[path])} {stage}\t{path}\0"
+            for path in conflicts
+            for stage, version in enumerate((base, objects.files(ours), objects.files(theirs)), 1)
+            if path in version
+        ]
+        kind = "CONFLICT (contents)"
+        said = [f"1\0{path}\0{kind}\0{kind}: Merge conflict in {path}\0" for path in conflicts]
+        return 1, f"{objects.tree(files)}\0{''.join(staged)}\0{''.join(said)}"
 
     def _listed(self, args: tuple[str, ...]) -> str:
         """Answer with a list of paths."""
@@ -228,8 +270,8 @@ class MemoryGit:
         """Answer commands about the files of a worktree; the index is a separate tree."""
         objects = self._objects
         match args:
-            case ("read-tree", commit):
-                objects.indexes[index] = objects.files(commit)
+            case ("read-tree", name):
+                objects.indexes[index] = objects.trees.get(name) or objects.files(name)
             case ("add", "--all", *_):
                 objects.indexes[index] = dict(objects.worktrees.get(self.cwd, {}))
                 objects.snapped.add(self.cwd)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git.collection import CollectionWatch
-from scaffold.git.disabled_programs import HARMLESS_COMMANDS, DisabledPrograms, Setting, disable_programs
+from scaffold.git.disabled_programs import HARMLESS_COMMANDS, TEXT_MERGE, DisabledPrograms, Setting, disable_programs
 from scaffold.git.errors import git_failure, is_lock_error, is_system_error
 from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.process.command import CommandResult, OutputCapture, run_command
@@ -40,6 +40,9 @@ CONFIG_OVERRIDES: tuple[Setting, ...] = (
     ("i18n.commitEncoding", "UTF-8"),
     ("index.sparse", "false"),
     ("maintenance.auto", "false"),
+    # A union is a conflict, so that what it makes of a file is certified and told: see `landing.conflicts`.
+    ("merge.default", "text"),
+    ("merge.union.driver", TEXT_MERGE),
     ("status.submoduleSummary", "false"),
     ("submodule.recurse", "false"),
 )
